@@ -362,6 +362,34 @@ describe('a failure', () => {
     await polls.stop();
   });
 
+  test('is not tried again when a cycle has come first', async () => {
+    const { active, asked } = scripted([new SyncError('server_failed', 'down')]);
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    await polls.pollNow();
+    await clock.advance(9 * MINUTE);
+    expect([asked.length, clock.pending]).toEqual([2, 0]);
+    await polls.stop();
+  });
+
+  test('or not, whoever stops waits for the request in hand', async () => {
+    const answer = Promise.withResolvers<void>();
+    let isOver = false;
+    const poll = async () => {
+      await answer.promise;
+      isOver = true;
+      return { outcome: 'unchanged' } as const;
+    };
+    const active = activeWith({ schedule: { everyMs: MINUTE }, connection: { units: async () => ['unit'], poll } });
+    const { polls, clock } = await bench(active);
+    void polls.pollNow();
+    await clock.advance(0);
+    const stopped = polls.stop().then(() => isOver);
+    await clock.advance(0);
+    answer.resolve();
+    expect(await stopped).toBe(true);
+  });
+
   test('whichever statement fails, a poll comes to its end, and leaves no error to nobody', async () => {
     const wrong = (unitsFail: boolean) =>
       wrongWhereStatementsFail(

@@ -192,3 +192,10 @@ test('whichever statement of a sweep fails, it comes to its end, and leaves no e
   );
   expect(wrong).toEqual([]);
 });
+
+test('one that has lost the workspace to another asks for nothing and tells of no sweep', async () => {
+  expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there', 2: 'there' }, [1])).run)).toEqual(
+    [],
+  );
+  expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there' }, [1])).run)).toEqual([]);
+});
