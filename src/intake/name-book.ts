@@ -54,13 +54,18 @@ export async function openNameBook(
   const stored = await store.commit((transaction) => loadNames(transaction, connection, names));
   const held = new Map(stored.map((row) => [row.entry, heldOf(row)]));
   let version = 0;
-  let isDoubted = false;
+  /** They stay in doubt until they were asked for again, however soon that may be. */
+  const doubted = new Set<string>();
   let writing: Promise<void> = Promise.resolve();
   gauge();
 
   function gauge(): void {
     const rebound = [...held.values()].filter(({ binding }) => binding.elsewhere !== undefined);
     meter.gauge('scope_rebound', rebound.length, { connection });
+  }
+
+  function doubt(): void {
+    for (const entry of names) doubted.add(entry);
   }
 
   /** In memory at once, so that the next delivery is judged by it; in the store soon. */
@@ -95,34 +100,28 @@ export async function openNameBook(
         const before = held.get(entry);
         const after = afterTold(entry, before?.binding, seen);
         if (!after || after === before?.binding) continue;
-        if (after.elsewhere !== before?.binding.elsewhere) isDoubted = true;
+        if (after.elsewhere !== before?.binding.elsewhere) doubt();
         keep(entry, after, before?.askedAt ?? null);
       }
     },
-    addressOf(unit) {
-      const [, list = '', name = unit] = /^([a-z]+:)?(.*)$/s.exec(unit) ?? [];
-      const binding = held.get(name.toLowerCase())?.binding;
-      if (!binding || binding.entry === binding.id.toLowerCase()) return unit;
-      return list + (unitOf?.({ id: binding.id, name: binding.called }) ?? binding.id);
-    },
+    addressOf: (unit) => addressOf(unit, (name) => held.get(name.toLowerCase())?.binding, unitOf),
     async refresh(vendor, signal) {
       if (!vendor.identify) return;
-      for (const entry of names.filter((entry) => isDue(held.get(entry)?.askedAt ?? null, clock.now(), isDoubted))) {
+      const due = names.filter((entry) => isDue(held.get(entry)?.askedAt ?? null, clock.now(), doubted.has(entry)));
+      for (const entry of due) {
         try {
           const found = await ask(vendor, spelling.get(entry) ?? entry, signal);
           const after = afterAsked(entry, held.get(entry)?.binding, found);
           if (after) keep(entry, after, clock.now());
+          doubted.delete(entry);
         } catch (thrown) {
           logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be resolved');
           return;
         }
       }
-      isDoubted = false;
       await writing;
     },
-    doubt() {
-      isDoubted = true;
-    },
+    doubt,
     async rebind(vendor, signal) {
       const waiting = [...held.values()].filter(({ binding }) => binding.elsewhere !== undefined);
       const bound: Binding[] = [];
@@ -147,6 +146,17 @@ export async function openNameBook(
     },
     settled: () => writing,
   };
+}
+
+function addressOf(
+  unit: string,
+  bindingOf: (name: string) => Binding | undefined,
+  unitOf: Connector['unitOf'],
+): string {
+  const [, list = '', name = unit] = /^([a-z]+:)?(.*)$/s.exec(unit) ?? [];
+  const binding = bindingOf(name);
+  if (!binding || binding.entry === binding.id.toLowerCase()) return unit;
+  return list + (unitOf?.({ id: binding.id, name: binding.called }) ?? binding.id);
 }
 
 /** Their units are read from the start. */

@@ -13,14 +13,19 @@ const IN_MEMORY = 'it changes rows that are kept in memory, at once: nothing is 
 const ONE_INSTANT = 'only at one instant out of a continuum it decides otherwise';
 const ONE_STATEMENT = 'it is one statement, which is a transaction by itself, and may be done twice';
 
+const OTHERS_TURN = 'it only lets other work have its turn in between';
+
+const ONE_TURN = 'a crowd waits one turn of the event loop longer for its commit';
+
 const AWAIT = 'an await is lost';
+const LEFT_OUT = 'a statement is left out';
 const BOUND = 'a bound is moved by one';
 const SPLIT = 'a transaction is split';
 
 const KEPT: readonly Unobservable[] = [
   {
     ...{ file: 'src/intake/retention.ts', kind: AWAIT, text: 'await letOthersIn();' },
-    why: 'it only lets other work have its turn in between',
+    why: OTHERS_TURN,
   },
   {
     ...{ file: 'src/outbox/settle.ts', kind: AWAIT, text: 'await updateChange(query, prepared.entity, isRefusedPlace' },
@@ -43,7 +48,7 @@ const KEPT: readonly Unobservable[] = [
     why: IN_ORDER,
   },
   {
-    ...{ file: 'src/lease/shared-holder.ts', kind: 'a statement is left out', text: 'terms.trust(own, began);' },
+    ...{ file: 'src/lease/shared-holder.ts', kind: LEFT_OUT, text: 'terms.trust(own, began);' },
     why: 'the lease is trusted for some tenths of a second less than it could be, until the next renewal',
   },
   {
@@ -145,6 +150,46 @@ const KEPT: readonly Unobservable[] = [
       text: 'await saveEntity(query, { ...link, known:',
     },
     why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/intake/sweeps.ts', kind: AWAIT, text: 'await nextTurn();' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/intake/sweeps.ts', kind: LEFT_OUT, text: 'await nextTurn();' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/outbox/sweep-jobs.ts', kind: AWAIT, text: 'await nextTurn();' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/outbox/sweep-jobs.ts', kind: LEFT_OUT, text: 'await nextTurn();' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/outbox/sweep-jobs.ts', kind: BOUND, text: 'clock.monotonic() >= until' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/outbox/outbox.ts', kind: BOUND, text: 'clock.monotonic() - lookedAt < AT_ONCE' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/intake/group-commit.ts', kind: BOUND, text: 'turn < MOST_TURNS' },
+    why: ONE_TURN,
+  },
+  {
+    ...{ file: 'src/intake/group-commit.ts', kind: BOUND, text: 'seen < MOST_IN_COMMIT' },
+    why: ONE_TURN,
+  },
+  {
+    ...{ file: 'src/lease/shared-holder.ts', kind: BOUND, text: 'taken.size > 0' },
+    why: 'whoever is told looks at the leases, and finds them as they were',
+  },
+  {
+    ...{ file: 'src/lease/neighbours.ts', kind: LEFT_OUT, text: 'texts = new Map(' },
+    why: 'it only spares reading the same text again',
   },
   {
     ...{ file: 'src/store/workspace-sweeps.ts', kind: AWAIT, text: 'await save(query, begun);' },

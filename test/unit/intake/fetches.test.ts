@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Fetched } from '../../../src/connectors/connector.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import type { ActiveConnection } from '../../../src/intake/active-connection.ts';
 import { createFetches, type Fetches } from '../../../src/intake/fetches.ts';
@@ -10,6 +11,7 @@ import type { ItemReference } from '../../../src/model/item.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { requestFetch } from '../../../src/store/wanted-fetches.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 
@@ -101,31 +103,31 @@ test('what is fetched becomes a delivery, and the wish goes away', async () => {
   expect(all.clock.pending).toBe(0);
 });
 
+/** One wish, and fetches that work on it until they rest. */
+const fetchOnce = (fetch: () => Promise<Fetched>) => async (store: Store) => {
+  const clock = createTravellingClock();
+  const wish = { connection: 'notes', reference: reference('a'), deliveryId: 7, now: clock.now() };
+  await requestFetch(store.query, wish);
+  const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
+  const connections = [activeWith({ connection: { fetch } })];
+  const fetches = createFetches({ store, connections, inbox: createBell(), ...parts });
+  return async () => {
+    fetches.start();
+    while (!fetches.idle()) await clock.advance(0);
+    await fetches.stop();
+  };
+};
+
+const OBJECT = async () => ({ event: 'object', body: Buffer.from('object a') });
+
 test('what was fetched is stored and the wish for it goes away together, or neither', async () => {
-  expect(
-    await remainsOf(async (store) => {
-      const clock = createTravellingClock();
-      await requestFetch(store.query, {
-        connection: 'notes',
-        reference: reference('a'),
-        deliveryId: 7,
-        now: clock.now(),
-      });
-      const fetch = async () => ({ event: 'object', body: Buffer.from('object a') });
-      const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
-      const fetches = createFetches({
-        store,
-        connections: [activeWith({ connection: { fetch } })],
-        inbox: createBell(),
-        ...parts,
-      });
-      return async () => {
-        fetches.start();
-        while (!fetches.idle()) await clock.advance(0);
-        await fetches.stop();
-      };
-    }),
-  ).toEqual([]);
+  expect(await remainsOf(fetchOnce(OBJECT))).toEqual([]);
+});
+
+test('whichever statement of a fetch fails, its stage goes on to its end, and leaves no error to nobody', async () => {
+  for (const fetch of [OBJECT, () => Promise.reject(new SyncError('not_found', 'gone'))]) {
+    expect(await wrongWhereStatementsFail(fetchOnce(fetch), { inParts: true, isQuiet: true })).toEqual([]);
+  }
 });
 
 test('what is asked for again while it is fetched is fetched once more', async () => {

@@ -11,6 +11,7 @@ import { systemRandom } from '../../../src/lib/random.ts';
 import type { Schedule } from '../../../src/lib/scheduler.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
 import { startJobs } from '../../support/timetable.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
@@ -283,6 +284,131 @@ describe('a failure', () => {
     expect(asked).toHaveLength(2);
     expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: null }]);
     await Promise.all([timetable.stop(), polls.stop()]);
+  });
+
+  test.each([
+    ['not_found', true],
+    ['refused', true],
+    ['unauthorized', false],
+    ['server_failed', false],
+    ['rate_limited', false],
+  ] as const)('%s makes names doubted, which may lead elsewhere by now: %s', async (code, isDoubted) => {
+    let doubts = 0;
+    const { active } = scripted([new SyncError(code, 'no')]);
+    const names = { refresh: async () => undefined, version: () => 0, doubt: () => void doubts++ };
+    const { polls } = await bench({ ...active, names: names as unknown as NonNullable<ActiveConnection['names']> });
+    await polls.pollNow();
+    expect(doubts).toBe(isDoubted ? 1 : 0);
+    await polls.stop();
+    await polls.pollNow();
+    expect(doubts).toBe(isDoubted ? 1 : 0);
+  });
+
+  test.each([
+    ['server_failed', ['a', 'b', 'c'], ['a']],
+    ['not_found', ['a', 'b', 'c'], []],
+    ['disk_full', ['a'], ['a', 'b', 'c']],
+    ['unauthorized', ['a'], []],
+  ] as const)('%s: asks for %j at first, and again, before its schedule, for %j', async (code, first, again) => {
+    const asked: string[] = [];
+    const active = activeWith({
+      schedule: { everyMs: 10 * MINUTE },
+      connection: {
+        units: async () => ['a', 'b', 'c'],
+        async poll({ unit }) {
+          asked.push(unit);
+          if (asked.length === 1) throw new SyncError(code, 'no');
+          return { outcome: 'unchanged' };
+        },
+      },
+    });
+    const { polls, clock } = await bench(active);
+    const polled = polls.pollNow();
+    await clock.until(() => asked.length >= first.length);
+    await polled;
+    expect(asked).toEqual(first);
+    await clock.advance(9 * MINUTE);
+    await polls.stop();
+    expect(asked.slice(first.length)).toEqual(again);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('of a connection that is switched off is not tried again by itself; it is polled only where it is named', async () => {
+    const { active, asked } = scripted([new SyncError('server_failed', 'down')], 'off');
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    expect(asked).toHaveLength(0);
+    await polls.pollNow('other');
+    expect(asked).toHaveLength(0);
+    await polls.pollNow('notes');
+    expect([asked.length, clock.pending]).toEqual([1, 0]);
+    await polls.stop();
+  });
+
+  test('is tried again no later than the schedule comes, however often it failed', async () => {
+    const { active, asked } = scripted(
+      Array.from({ length: 9 }, () => new SyncError('server_failed', 'down')),
+      { everyMs: MINUTE },
+    );
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    for (const most of [2_500, 5_000, 10_000, 20_000, 30_000, 30_000]) {
+      const count = asked.length;
+      await clock.advance(most - 1);
+      expect(asked).toHaveLength(count);
+      await clock.advance(1);
+      expect(asked).toHaveLength(count + 1);
+    }
+    await polls.stop();
+  });
+
+  test('is not tried again when a cycle has come first', async () => {
+    const { active, asked } = scripted([new SyncError('server_failed', 'down')]);
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    await polls.pollNow();
+    await clock.advance(9 * MINUTE);
+    expect([asked.length, clock.pending]).toEqual([2, 0]);
+    await polls.stop();
+  });
+
+  test('or not, whoever stops waits for the request in hand', async () => {
+    const answer = Promise.withResolvers<void>();
+    let isOver = false;
+    const poll = async () => {
+      await answer.promise;
+      isOver = true;
+      return { outcome: 'unchanged' } as const;
+    };
+    const active = activeWith({ schedule: { everyMs: MINUTE }, connection: { units: async () => ['unit'], poll } });
+    const { polls, clock } = await bench(active);
+    void polls.pollNow();
+    await clock.advance(0);
+    const stopped = polls.stop().then(() => isOver);
+    await clock.advance(0);
+    answer.resolve();
+    expect(await stopped).toBe(true);
+  });
+
+  test('whichever statement fails, a poll comes to its end, and leaves no error to nobody', async () => {
+    const wrong = (unitsFail: boolean) =>
+      wrongWhereStatementsFail(
+        async (store) => {
+          const { active } = scripted([
+            page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
+            new SyncError('not_found', 'gone'),
+          ]);
+          const units = () => Promise.reject(new SyncError('not_found', 'gone'));
+          const connection = { ...active.connection, ...(unitsFail && { units }) };
+          const { polls } = pollsOver(store, createTravellingClock(), [{ ...active, connection }]);
+          return async () => {
+            await polls.pollNow();
+            await polls.stop();
+          };
+        },
+        { inParts: true, isQuiet: true },
+      );
+    expect([await wrong(false), await wrong(true)]).toEqual([[], []]);
   });
 
   test('to list the units is visible as a row of its own, which goes away', async () => {

@@ -7,6 +7,7 @@ import type { Store } from '../../../src/store/database.ts';
 import { deleteDeliveries, purgeBodies } from '../../../src/store/deletions.ts';
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../src/store/quota-use.ts';
 import { addRequest, requestsOfItems } from '../../../src/store/requests.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
 import { planOf } from '../../support/plans.ts';
 import { openTestInstallation } from '../../support/store.ts';
@@ -50,6 +51,22 @@ test('bodies and the history of requests go after their time, deliveries after t
     ].sort(),
   );
   expect((await requestsOfItems(store.query, ['a'], 9)).map(({ completed_at }) => completed_at)).toEqual([now - DAY]);
+});
+
+test('whichever statement fails, a purge comes to its end, and leaves no error to nobody', async () => {
+  const wrong = await wrongWhereStatementsFail(
+    async (store) => {
+      const clock = createTravellingClock();
+      for (const age of [20, 100]) await seed(store, `${age}`, 'applied', clock.now() - age * DAY);
+      await addRequest(store.query, requestOf(clock.now() - 20 * DAY));
+      await addQuotaUse(store.query, clock.now() - 9 * DAY, 'mirror', 0);
+      const workspaces = () => [{ name: 'test', store, retention: { bodies: 14 * DAY, deliveries: 90 * DAY } }];
+      const job = retentionJob({ query: store.query.whole, workspaces, clock, logger: silentLogger });
+      return async () => job.run(new AbortController().signal);
+    },
+    { inParts: true, isQuiet: true },
+  );
+  expect(wrong).toEqual([]);
 });
 
 test('use of the quota goes after eight days, piece by piece', async () => {

@@ -6,8 +6,10 @@ import { sweepJobs } from '../../../src/intake/sweeps.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
+import type { Store } from '../../../src/store/database.ts';
 import { dueFetches } from '../../../src/store/wanted-fetches.ts';
 import { remainsOfLost } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { createForge, forgeItem } from '../../support/forge.ts';
 import { activeWith, openTestStore } from '../../support/intake.ts';
 import { startJobs } from '../../support/timetable.ts';
@@ -115,4 +117,85 @@ test('a provider that does not answer is asked a few times, after pauses that gr
   expect(pauses).toHaveLength(5);
   expect(pauses[0]).toBeGreaterThanOrEqual(5_000);
   expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
+});
+
+/** A sweep of a repository that lists `listed`, over a store that holds these; each by its number. */
+async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | 'gone'>>, listed: readonly number[]) {
+  const clock = createTravellingClock();
+  const items = Object.keys(held).map((number) => forgeItem('app', { ...ANY, number: Number(number) }));
+  for (const item of items) {
+    const { key, kind, connector } = item;
+    const gone = held[Number(item.identifier)] === 'gone' ? 1 : 0;
+    const stamps = { provider_time: 1, hash: '', finished: 0, gone, seen_at: 1 } as const;
+    const fields = JSON.stringify({ item, older: {} });
+    await store.query
+      .insertInto('items')
+      .values({ key, kind, connector, connection: 'forge', fields, ...stamps })
+      .execute();
+  }
+  const { connector } = createForge({ app: listed.map((number) => ({ ...ANY, number })) });
+  const rings: number[] = [];
+  const [job] = sweepJobs({
+    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+    ...{ pauses: createPauses(clock), fetches: { ring: () => void rings.push(clock.elapsed()) } },
+    connections: [
+      activeWith({
+        name: 'forge',
+        connector,
+        connection: connector.connect({}, {} as never),
+        sweep: { everyMs: HOUR },
+      }),
+    ],
+  });
+  const run = async () => {
+    let isOver = false;
+    const running = Promise.resolve(job?.run(new AbortController().signal)).finally(() => {
+      isOver = true;
+    });
+    await clock.until(() => isOver);
+    return running;
+  };
+  const asked = async () => {
+    const rows = await store.query.selectFrom('fetches').select('reference').orderBy('reference').execute();
+    return rows.map(({ reference }) => (JSON.parse(reference) as { key: string }).key);
+  };
+  return { run, asked, rings, keyOf: (number: number) => forgeItem('app', { ...ANY, number }).key };
+}
+
+const ANY = { number: 1, title: '', state: 'open', updatedAt: 1 } as const;
+
+test('asks for what is held and not listed, and for what is listed and believed gone, and for nothing else', async () => {
+  const store = await openTestStore();
+  const { run, asked, rings, keyOf } = await sweepOver(
+    store,
+    { 1: 'there', 2: 'there', 3: 'gone', 4: 'gone' },
+    [1, 3, 5],
+  );
+  await run();
+  expect(await asked()).toEqual([2, 3].map(keyOf));
+  expect(rings).toHaveLength(1);
+  expect(await store.query.selectFrom('sweeps').select(['listed', 'asked']).execute()).toEqual([
+    { listed: 3, asked: 2 },
+  ]);
+});
+
+test('rings for nobody where nothing is doubtful', async () => {
+  const { run, asked, rings } = await sweepOver(await openTestStore(), { 1: 'there', 4: 'gone' }, [1]);
+  await run();
+  expect([await asked(), rings]).toEqual([[], []]);
+});
+
+test('whichever statement of a sweep fails, it comes to its end, and leaves no error to nobody', async () => {
+  const wrong = await wrongWhereStatementsFail(
+    async (store) => (await sweepOver(store, { 2: 'there', 3: 'gone' }, [3])).run,
+    { inParts: true, isQuiet: true },
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('one that has lost the workspace to another asks for nothing and tells of no sweep', async () => {
+  expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there', 2: 'there' }, [1])).run)).toEqual(
+    [],
+  );
+  expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there' }, [1])).run)).toEqual([]);
 });

@@ -5,6 +5,7 @@ import { createBell } from '../../../src/lib/bell.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -35,6 +36,10 @@ const watermarks = async ({ query }: Store) =>
 describe('a page that was read', () => {
   test('is stored with the position after it, or neither is', async () => {
     expect(await remainsOf(async (store) => walker(store).walk)).toEqual([]);
+  });
+
+  test('is not stored where any statement fails, and whoever walks is told', async () => {
+    expect(await wrongWhereStatementsFail(async (store) => walker(store).walk)).toEqual([]);
   });
 
   test('is stored once where the walk ends after it, and the inbox is told', async () => {

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
+import { withoutTable } from '../../support/without-table.ts';
 
 const refusal = (status: number, errorCode: string): Answer => ({
   status,
@@ -33,6 +35,28 @@ test.each<[what: string, answer: Answer | undefined]>([
         return () => attempt(prepared, own);
       }),
     ).toEqual([]);
+  },
+);
+
+test.each<[what: string, answer: Answer | undefined]>([
+  ['taken', added(1)],
+  ['refused', REFUSED],
+  ['limited', LIMITED],
+  ['not answered', undefined],
+])(
+  'a request that was %s: whichever statement about its end fails, none of them stays, and it waits for the next start',
+  async (_what, answer) => {
+    const wrong = await wrongWhereStatementsFail(
+      async (store) => {
+        const { slot, take, attempt } = await outboxBench(store, 1, () => answer);
+        const own = await slot();
+        const prepared = await take(own, linkOf(1));
+        if (!prepared) throw new Error('nothing is to be sent');
+        return () => attempt(prepared, own);
+      },
+      { isQuiet: true },
+    );
+    expect(wrong).toEqual([]);
   },
 );
 
@@ -82,4 +106,15 @@ test.each<[what: string, answer: Answer]>([
   expect([breaker.open, told]).toEqual([false, [undefined]]);
   // One that fails alone from now on is at fault itself.
   expect(breaker.isAtFault(linkOf(1))).toBe(true);
+});
+
+test.each([
+  ['taken', added(1)],
+  ['not answered', undefined],
+])('whoever ends does not wait for a request that was %s and whose end could not be stored', async (_what, answer) => {
+  const store = await openTestStore();
+  const { send, throttle } = await outboxBench(store, 1, () => answer);
+  await withoutTable(store.database, 'requests', () => send(linkOf(1)));
+  await throttle.stop();
+  expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'sending' }]);
 });

@@ -4,12 +4,17 @@ import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { createOutbox } from '../../../src/outbox/outbox.ts';
+import type { SendContext } from '../../../src/outbox/send-context.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { wishReads } from '../../../src/store/list-reads.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
+import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
-import { linkOf, outboxBench } from '../../support/outbox-bench.ts';
+import { added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
+import { withoutTable } from '../../support/without-table.ts';
 
 const item = 'jira:cloud:issue:9';
 const name = `task:${item}`;
@@ -52,4 +57,134 @@ test('at the start all that was in flight waits again, and nothing is made befor
 
 test('a process that dies at its start leaves all as it found it, and tells of no request twice', async () => {
   expect(await remainsOf(startAfterDeath)).toEqual([]);
+});
+
+test('whichever statement of its start fails, all is as it was found, and no error is left to nobody', async () => {
+  expect(await wrongWhereStatementsFail(startAfterDeath, { isQuiet: true })).toEqual([]);
+});
+
+/** A running outbox over links that wait to be added, one of which is answered as the test says. */
+async function running(links: number, answer?: Parameters<typeof outboxBench>[2]) {
+  const store = await openTestStore();
+  const bench = await outboxBench(store, links, answer);
+  const bell = createBell();
+  const inbox = createBell();
+  const lags: number[] = [];
+  let writes = 0;
+  const outbox = createOutbox({
+    ...{ store, throttle: bench.throttle, client: bench.client, clock: bench.clock, outbox: bell, inbox },
+    ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
+    onWrite: () => void writes++,
+    onLag: (lag) => void lags.push(lag),
+  });
+  const waiting = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
+  const untilDone = async () => {
+    while ((await waiting()) > 0) await bench.clock.toNextTimer();
+  };
+  return { ...bench, store, bell, inbox, outbox, lags, untilDone, waiting, writes: () => writes };
+}
+
+const GONE = 't404';
+
+test('all that waits is sent, with what follows a write; what comes while it rests is sent when it is told', async () => {
+  const { outbox, store, bell, inbox, writes, untilDone, clock } = await running(3, (taskId) =>
+    taskId === GONE ? { status: 404, json: { code: 404, message: 'no such task', errorCode: 'not_found' } } : added(1),
+  );
+  outbox.start();
+  outbox.start();
+  await untilDone();
+  await inbox.next();
+  expect(writes()).toBe(3);
+  await store.commit((query) => wishReads(query, [`read:links:${GONE}`], clock.now()));
+  await clock.advance(1);
+  expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'pending' }]);
+  bell.ring();
+  await untilDone();
+  // A read makes nothing stale.
+  expect(writes()).toBe(3);
+  await outbox.stop();
+  expect(outbox.inFlight).toBe(0);
+});
+
+test('a database that takes nothing for a while stops nothing for good', async () => {
+  const { outbox, store, bell, clock, untilDone, waiting } = await running(1);
+  await withoutTable(store.database, 'outbox', async () => {
+    outbox.start();
+    await clock.advance(60_000);
+  });
+  expect(await waiting()).toBe(1);
+  await untilDone();
+  await withoutTable(store.database, 'ledger', async () => {
+    await addLink(store, clock.now());
+    bell.ring();
+    await clock.advance(60_000);
+  });
+  expect(await waiting()).toBe(1);
+  await untilDone();
+  await outbox.stop();
+});
+
+async function addLink(store: Store, now: number) {
+  await saveEntity(store.query, blankEntity(linkOf(9), 'link', { task_id: 't9', desired: '{"url":"u"}' }));
+  const wish = { entity: linkOf(9), kind: 'link', lane: 'link', since: now, due: now, weight: 1 } as const;
+  await addDifference(store.query, { ...wish, waiting: [] });
+}
+
+test('while nothing gets through, requests go one by one, with pauses, until one does', async () => {
+  const sentAt: number[] = [];
+  let isAway = true;
+  const { outbox, clock, untilDone } = await running(6, (taskId) => {
+    sentAt.push(clock.elapsed());
+    return isAway ? { status: 500 } : added(Number(taskId.slice(1)));
+  });
+  outbox.start();
+  await clock.until(() => sentAt.length >= 8);
+  const pauses = sentAt.slice(4).map((at, index) => at - (sentAt[index + 3] as number));
+  // Those that were on their way when it was noticed are among the first ones.
+  for (const pause of pauses.slice(2)) expect(pause).toBeGreaterThanOrEqual(30_000);
+  isAway = false;
+  await untilDone();
+  await outbox.stop();
+});
+
+test('whoever stops waits for what is in flight, and takes nothing more', async () => {
+  const { outbox, store, throttle, clock } = await running(2);
+  const answer = Promise.withResolvers<void>();
+  let asked = 0;
+  const client = createWorkspaceClient<SendContext>({
+    workspaceId: 'current',
+    async send() {
+      asked++;
+      await answer.promise;
+      return { status: 500, headers: {}, body: Buffer.from('{}') };
+    },
+  });
+  const slow = createOutbox({
+    ...{ store, throttle, client, clock, outbox: createBell(), inbox: createBell() },
+    ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
+  });
+  slow.start();
+  await clock.until(() => asked > 0).catch(() => undefined);
+  while (asked === 0) await clock.advance(1);
+  let isStopped = false;
+  const stopped = slow.stop().then(() => {
+    isStopped = true;
+  });
+  await clock.advance(1_000);
+  expect([isStopped, slow.inFlight > 0]).toEqual([false, true]);
+  const before = asked;
+  answer.resolve();
+  await stopped;
+  expect([asked, slow.inFlight]).toEqual([before, 0]);
+  await outbox.stop();
+});
+
+test('an outbox of writes alone reads nothing', async () => {
+  const { outbox, store, clock, waiting } = await running(1);
+  await store.commit((query) => wishReads(query, ['read:links:t1'], clock.now() - 90_000));
+  outbox.startWrites();
+  while ((await waiting()) > 1) await clock.toNextTimer();
+  await clock.advance(60_000);
+  expect(await store.query.selectFrom('outbox').select('entity').execute()).toEqual([{ entity: 'read:links:t1' }]);
+  await outbox.stop();
 });

@@ -11,6 +11,7 @@ import { removeChange } from '../../../src/store/outbox-rows.ts';
 import { beginSweep } from '../../../src/store/workspace-sweeps.ts';
 import { readTurn } from '../../../src/store/workspace-turn.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 
@@ -20,8 +21,8 @@ const HOUR = 60 * MINUTE;
 const A_DAY = 384;
 
 /** Tasks, each with a link to a work item. */
-async function linkedTasks(count: number): Promise<Store> {
-  const store = await openTestStore();
+async function linkedTasks(count: number, store?: Store): Promise<Store> {
+  store ??= await openTestStore();
   for (let number = 0; number < count; number++) {
     const key = workItemKey('jira', 'cloud', String(number));
     const taskId = `t${String(number).padStart(3, '0')}`;
@@ -109,4 +110,96 @@ it.each([
       return async () => jobs.find(({ name }) => name === SWEEP)?.run(new AbortController().signal);
     }),
   ).toEqual([]);
+});
+
+/** The job of this name, over links that are to be read. */
+async function jobOver(store: Store, name: string, outbox = createBell()) {
+  const clock = createTravellingClock();
+  const quota = { requests: 200, window: 15 * MINUTE };
+  const jobs = sweepJobs({ ...{ store, clock, logger: silentLogger, outbox, quota }, when: { everyMs: HOUR } });
+  const job = jobs.find((each) => each.name === name);
+  if (!job) throw new Error(`there is no job ${name}`);
+  return { clock, job };
+}
+
+it.each([false, true])(
+  'whichever statement of a round fails, whoever runs it is told, and nothing is begun: running %s',
+  async (isRunning) => {
+    expect(
+      await wrongWhereStatementsFail(async (store) => {
+        if (isRunning) await store.commit((query) => beginSweep(query, 1));
+        const { job } = await jobOver(store, SWEEP);
+        return async () => job.run(new AbortController().signal);
+      }),
+    ).toEqual([]);
+  },
+);
+
+it('whichever statement of a turn fails, whoever runs it is told, and no read is wished without the place that it has in the turn', async () => {
+  expect(
+    await wrongWhereStatementsFail(async (store) => {
+      await linkedTasks(1, store);
+      const { clock, job } = await jobOver(store, 'workspace.links');
+      return async () => {
+        const stopping = new AbortController();
+        // Looked at only where it fails: by then the turn waits for its answer.
+        const run = Promise.resolve(job.run(stopping.signal));
+        const isOver = run.then(
+          () => true,
+          () => true,
+        );
+        await clock.advance(MINUTE);
+        stopping.abort();
+        await isOver;
+        return run;
+      };
+    }),
+  ).toEqual([]);
+});
+
+it('asks again for a list that nobody wishes any more, and not for one that is on its way', async () => {
+  const store = await openTestStore();
+  const outbox = createBell();
+  const { clock, job } = await jobOver(store, SWEEP, outbox);
+  const run = async () => {
+    await job.run(new AbortController().signal);
+    await outbox.next();
+  };
+  const reads = async () =>
+    store.query.selectFrom('outbox').select(['entity', 'since', 'lane']).orderBy('entity').execute();
+  await run();
+  const first = { since: clock.now(), lane: 'backfill' };
+  const [records, tasks] = [entity.readPullRequests, entity.readTasks];
+  expect(await reads()).toEqual([records, tasks].map((name) => ({ entity: name, ...first })));
+  await removeChange(store.query, tasks);
+  await clock.advance(HOUR);
+  await run();
+  const again = { since: clock.now(), lane: 'backfill' };
+  expect(await reads()).toEqual([
+    { entity: records, ...first },
+    { entity: tasks, ...again },
+  ]);
+});
+
+it('reads nothing more before the last read was answered, and the next one a whole pace after it', async () => {
+  const store = await linkedTasks(3);
+  const { clock, job } = await jobOver(store, 'workspace.links');
+  const stopping = new AbortController();
+  const run = job.run(stopping.signal);
+  const reads = async () =>
+    (await store.query.selectFrom('outbox').select('entity').execute()).map((row) => row.entity);
+  await clock.advance(20 * MINUTE);
+  expect(await reads()).toEqual([entity.readLinks('t000')]);
+  await removeChange(store.query, entity.readLinks('t000'));
+  await clock.advance(MINUTE / 2);
+  expect(await reads()).toEqual([entity.readLinks('t001')]);
+  await removeChange(store.query, entity.readLinks('t001'));
+  // A pace: a day for 384 reads.
+  await clock.advance(3 * MINUTE);
+  expect(await reads()).toEqual([]);
+  await clock.advance(MINUTE);
+  expect(await reads()).toEqual([entity.readLinks('t002')]);
+  stopping.abort();
+  await run;
+  expect(clock.pending).toBe(0);
 });

@@ -1,7 +1,17 @@
 import { expect, test } from 'vitest';
-import { doubtTasks, holdCreates, releaseCreates, tasksAreUnsure, trustTasks } from '../../../src/store/creates.ts';
+import {
+  doubtTasks,
+  holdCreates,
+  releaseCreates,
+  tasksAreUnsure,
+  trustTasks,
+  unknownCreates,
+} from '../../../src/store/creates.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { addDifference } from '../../../src/store/outbox-rows.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
+import { addDifference, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 1_000_000;
@@ -66,6 +76,40 @@ test('a process that begins lets all of them wait, until a list came that was re
   expect(await tasksAreUnsure(store.query)).toBe(true);
   await trustTasks(store.query, NOW);
   expect(await tasksAreUnsure(store.query)).toBe(false);
+});
+
+test('where none waits that was never tried, a process that begins says so, and is unsure all the same', async () => {
+  const store = await withChanges();
+  await removeChange(store.query, 'task:a');
+  expect(await doubtTasks(store.query, NOW)).toBe(false);
+  expect(await tasksAreUnsure(store.query)).toBe(true);
+});
+
+test('those with unknown outcome are told, and no others', async () => {
+  const store = await withChanges();
+  expect(await unknownCreates(store.query)).toEqual([]);
+  for (const name of ['task:open', 'link:b']) await updateChange(store.query, name, { state: 'unknown' });
+  expect((await unknownCreates(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
+});
+
+test('whichever statement fails, nobody takes tasks for sure, or unsure, who was not told so', async () => {
+  const works: readonly ((query: Scope) => Promise<unknown>)[] = [
+    (query: Scope) => holdCreates(query, ['a'], NOW),
+    (query: Scope) => doubtTasks(query, NOW),
+    (query: Scope) => trustTasks(query, NOW),
+    (query: Scope) => releaseCreates(query, NOW),
+  ];
+  for (const work of works) {
+    const wrong = await wrongWhereStatementsFail(async (store) => {
+      await addDifference(store.query, {
+        ...{ entity: 'task:a', kind: 'task', lane: 'triage', since: 500, due: 600, weight: 1, waiting: [] },
+        notBefore: 1,
+      });
+      await writeMeta(store.query, 'tasks_unsure_since', '1');
+      return () => store.commit(work);
+    });
+    expect(wrong).toEqual([]);
+  }
 });
 
 test('a list lets go those that waited before it was requested, at the time that they came, and no pause of another', async () => {

@@ -7,9 +7,11 @@ import {
   giveBack,
   ownerOf,
   ownersOf,
+  type Replica,
   register,
   removeLapsed,
   renew,
+  renewAmongAll,
   replicasOf,
   takeLeases,
   tellAbout,
@@ -17,6 +19,8 @@ import {
   unregister,
 } from '../../../src/store/leases.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
+import type { Sql } from '../../../src/store/workspace-scope.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { withoutTable } from '../../support/without-table.ts';
 
@@ -153,4 +157,24 @@ test('whatever cannot be written of a lease fails, and is not passed over', asyn
     for (const work of works) await expect(work()).rejects.toThrow();
   });
   await withoutTable(query, 'leases', () => expect(giveBack(query, a, [1])).rejects.toThrow());
+});
+
+test.each<[what: string, work: (query: Sql, own: Replica, workspaces: readonly number[]) => Promise<unknown>]>([
+  ['a registration', (query, own) => register(query, { ...own, incarnation: random.uuid() }, time, TTL)],
+  ['a renewal', (query, own) => renewAmongAll(query, own.incarnation, time, TTL)],
+  ['what a process tells', (query, own) => tellAbout(query, { ...own, about: '{"new":1}' })],
+  ['one that lapsed', (query, own) => removeLapsed(query, [{ ...own, expires_at: NOW + TTL }])],
+  ['leases that are taken', (query, own, workspaces) => takeLeases(query, own.incarnation, workspaces)],
+  ['leases that are given back', (query, own, workspaces) => giveBack(query, own.incarnation, workspaces)],
+  ['the end of a process', (query, own) => unregister(query, own.incarnation)],
+])('whichever statement fails of %s, whoever waits for it is told, and nothing is changed', async (_what, work) => {
+  const wrong = await wrongWhereStatementsFail(async (store) => {
+    const { whole, workspace } = store.query;
+    const own = { id: 'a', incarnation: random.uuid(), address: 'http://a', about: '{}' };
+    await register(whole, own, time, TTL);
+    const [other] = await numbersOf(whole, ['other']);
+    await store.commit((query) => takeLeases(query.whole, own.incarnation, [workspace]));
+    return () => store.commit((query) => work(query.whole, own, [workspace, other as number]));
+  });
+  expect(wrong).toEqual([]);
 });

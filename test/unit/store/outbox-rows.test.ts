@@ -1,16 +1,25 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import type { ChangeState } from '../../../src/model/change.ts';
 import type { Store } from '../../../src/store/database.ts';
 import {
   addDifference,
+  areUnderWay,
+  changesSent,
+  countBackfilled,
+  countWaiting,
   type Difference,
   dropDifference,
   findChange,
   hurry,
+  type OutboxRow,
   readWaiting,
   removeChange,
+  saveChange,
   updateChange,
+  waitingByLane,
 } from '../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 1_000_000;
@@ -155,6 +164,130 @@ describe('saying that desired and known differ', () => {
   });
 });
 
+describe('what a person wants to be sent now', () => {
+  it.each<[state: ChangeState, guard: OutboxRow['guard'], goes: boolean]>([
+    ['pending', null, true],
+    ['pending', 'confirmed', true],
+    ['held', 'held', true],
+    ['held', null, false],
+    ['sending', null, false],
+    ['sending', 'confirmed', false],
+    ['unknown', null, false],
+  ])('%s, with guard %s: goes: %s', async (state, guard, goes) => {
+    const store = await openTestStore();
+    await changeIn(store, state);
+    await updateChange(store.query, 'pull_request:a', { guard });
+    const before = await findChange(store.query, 'pull_request:a');
+    await hurry(store.query, ['pull_request:a', 'pull_request:b']);
+    const gone = { state: 'pending', guard: 'confirmed', due: NOW - 5_000, error: null };
+    expect(await findChange(store.query, 'pull_request:a')).toEqual({ ...before, ...(goes && gone) });
+  });
+
+  it('is all of it, however many, and nothing else', async () => {
+    const { query } = await openTestStore();
+    const names = Array.from({ length: 1_200 }, (_, index) => `pull_request:${index}`);
+    for (const entity of names) await addDifference(query, difference({ entity }));
+    await hurry(query, names.slice(1));
+    const confirmed = await query.selectFrom('outbox').select('entity').where('guard', '=', 'confirmed').execute();
+    expect(confirmed).toHaveLength(names.length - 1);
+    expect((await findChange(query, names[0] as string))?.guard).toBeNull();
+  });
+});
+
+describe('what waits, counted', () => {
+  const CHANGES: readonly Partial<OutboxRow>[] = [
+    { kind: 'read', lane: 'read' },
+    { kind: 'read', lane: 'backfill', state: 'sending' },
+    { kind: 'read', lane: 'backfill', state: 'held' },
+    { lane: 'mirror' },
+    { lane: 'mirror' },
+    { lane: 'mirror', state: 'sending' },
+    { lane: 'link', state: 'unknown' },
+    { lane: 'backfill' },
+    { lane: 'backfill', state: 'unknown' },
+    { lane: 'backfill', state: 'held' },
+  ];
+
+  it('is what waits or is in flight; by lane what waits; of backfills what is not settled', async () => {
+    const { query } = await openTestStore();
+    for (const [index, { kind = 'pull_request', lane = 'mirror', state }] of CHANGES.entries()) {
+      await addDifference(query, difference({ entity: `e${index}`, kind, lane }));
+      if (state) await updateChange(query, `e${index}`, { state });
+    }
+    expect(await countWaiting(query)).toEqual({ reads: 2, writes: 4 });
+    const lanes = (await waitingByLane(query)).toSorted((a, b) => a.lane.localeCompare(b.lane));
+    expect(lanes).toEqual([
+      { lane: 'backfill', count: 1 },
+      { lane: 'mirror', count: 2 },
+      { lane: 'read', count: 1 },
+    ]);
+    expect(await countBackfilled(query)).toEqual({ pending: 0, changes: 3 });
+    expect(await areUnderWay(query, ['e9', 'e2', 'none'])).toBe(false);
+    for (const one of ['e3', 'e5', 'e6']) expect(await areUnderWay(query, [one, 'e9'])).toBe(true);
+    expect((await changesSent(query)).map(({ entity }) => entity).toSorted()).toEqual(['e1', 'e5']);
+  });
+});
+
+describe('a change of a backfill that somebody waits for', () => {
+  const live = { lane: 'mirror', since: NOW, due: NOW + 2_000 } as const;
+  it.each<[what: string, wish: Partial<Difference>, isLifted: boolean]>([
+    ['a delivery brings it', { ...live, waiting: [{ id: 1, at: 10 }] }, true],
+    ['no delivery waits for it', { ...live }, false],
+    ['it is a read that another lane wishes', { ...live, kind: 'read', lane: 'read' }, true],
+    ['it is a read of a backfill', { ...live, kind: 'read', lane: 'backfill' }, false],
+  ])('leaves its lane, as new as what brought it: %s', async (_what, wish, isLifted) => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ ...(wish.kind && { kind: wish.kind }), lane: 'backfill' }));
+    await addDifference(query, difference(wish));
+    const row = await findChange(query, 'pull_request:a');
+    const { lane, since, due } = row as OutboxRow;
+    if (isLifted) expect({ lane, since, due }).toEqual({ ...live, lane: wish.lane });
+    else expect({ lane, since, due }).toEqual({ lane: 'backfill', since: NOW - 5_000, due: NOW - 3_000 });
+  });
+
+  it('never goes back there', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference());
+    await addDifference(query, difference({ lane: 'backfill', since: NOW, due: NOW, waiting: [{ id: 1, at: 10 }] }));
+    expect(await findChange(query, 'pull_request:a')).toMatchObject({ lane: 'mirror', since: NOW - 5_000 });
+  });
+});
+
+describe('the guard of a change', () => {
+  it.each<[what: string, state: ChangeState, guard: OutboxRow['guard'], wish: Partial<Difference>, after: object]>([
+    ['stays while it brings about the same', 'pending', 'confirmed', {}, { guard: 'confirmed' }],
+    [
+      'begins anew where it brings about something else',
+      'pending',
+      'confirmed',
+      { effect: 'removal' },
+      { guard: null },
+    ],
+    [
+      'is that of the person who asks for something else',
+      'pending',
+      null,
+      { effect: 'removal', confirmed: true },
+      { guard: 'confirmed' },
+    ],
+    ['holds on while it is the same', 'held', 'held', {}, { state: 'held', guard: 'held' }],
+    [
+      'lets go what is no longer what it held',
+      'held',
+      'held',
+      { effect: 'removal' },
+      { state: 'pending', guard: null },
+    ],
+    ['is not what holds a refused one', 'held', null, { effect: 'removal' }, { state: 'held', guard: null }],
+  ])('%s', async (_what, state, guard, wish, after) => {
+    const store = await openTestStore();
+    await changeIn(store, state);
+    await updateChange(store.query, 'pull_request:a', { guard });
+    await addDifference(store.query, difference(wish));
+    expect(await findChange(store.query, 'pull_request:a')).toMatchObject(after);
+  });
+});
+
 describe('a difference that vanished', () => {
   it.each([
     ['pending', false],
@@ -168,6 +301,14 @@ describe('a difference that vanished', () => {
     expect((await findChange(store.query, 'pull_request:a')) !== undefined).toBe(stays);
   });
 
+  it('stays where a request of it may have been carried out', async () => {
+    const store = await openTestStore();
+    await changeIn(store, 'pending');
+    await updateChange(store.query, 'pull_request:a', { sent: '{}' });
+    await dropDifference(store.query, 'pull_request:a');
+    expect(await findChange(store.query, 'pull_request:a')).toBeDefined();
+  });
+
   it('is that of its own entity only', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
@@ -176,4 +317,26 @@ describe('a difference that vanished', () => {
     await removeChange(query, 'pull_request:c');
     expect(await findChange(query, 'pull_request:a')).toBeDefined();
   });
+});
+
+test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
+  ['a new difference', (query) => addDifference(query, difference({ entity: 'pull_request:b' }))],
+  ['a difference that is there', (query) => addDifference(query, difference({ weight: 2 }))],
+  ['one that vanished', (query) => dropDifference(query, 'pull_request:a')],
+  ['hurry', (query) => hurry(query, ['pull_request:a'])],
+  ['an update', (query) => updateChange(query, 'pull_request:a', { attempts: 7 })],
+  [
+    'a whole row',
+    async (query) => {
+      const row = (await findChange(query, 'pull_request:a')) as OutboxRow;
+      await saveChange(query, { ...row, attempts: 7 });
+    },
+  ],
+  ['a removal', (query) => removeChange(query, 'pull_request:a')],
+])('whichever statement fails of %s, whoever waits for it is told, and nothing is changed', async (_what, work) => {
+  const wrong = await wrongWhereStatementsFail(async (store) => {
+    await addDifference(store.query, difference());
+    return () => store.commit(work);
+  });
+  expect(wrong).toEqual([]);
 });

@@ -11,6 +11,12 @@ const NOW = 5_000;
 test.each([
   ['of this boot, ended: as it stands', row, 'a', row],
   [
+    'of this boot and this very moment: as it stands',
+    { ...row, started: NOW, completed: NOW },
+    'a',
+    { ...row, started: NOW, completed: NOW },
+  ],
+  [
     'in flight: just sent, with grace',
     { ...row, completed: null, status: null },
     'a',

@@ -1,0 +1,392 @@
+import { describe, expect, it, test } from 'vitest';
+import type { ErrorCode } from '../../../src/errors/codes.ts';
+import { SyncError } from '../../../src/errors/sync-error.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { entity as entityName, SETTLE_AFTER } from '../../../src/model/change.ts';
+import { type Prepared, prepareNext } from '../../../src/outbox/prepare.ts';
+import { type FailureContext, isTheirWord, recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { blankEntity, type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
+import { addDifference, findChange, type OutboxRow, removeChange } from '../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { differs, waits } from '../../support/changes.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
+import { inboxOf, openTestStore } from '../../support/intake.ts';
+
+const SENT_AT = 1_000;
+const NOW = 2_000;
+/** Of the longest pause that is possible. */
+const random = { ...systemRandom(), float: () => 1 };
+const CONTEXT = { now: NOW, random, usedShare: 0 };
+const ITEM = 'jira:cloud:issue:1';
+const LINK = `link:${ITEM}>t1`;
+const RECORD = 'pull_request:github/7/1';
+const TASK = `task:${ITEM}`;
+const DOCUMENT = 'document:d1';
+
+const of = (entity: string, kind: EntityRow['kind'], row: Partial<EntityRow>) =>
+  blankEntity(entity, kind, { item_key: ITEM, task_id: 't1', ...row });
+const record = of(RECORD, 'pull_request', { desired: '{"a":1}' });
+const link = of(LINK, 'link', { desired: '{"url":"u"}' });
+const removal = of(LINK, 'link', { known: '{"url":"u"}', remote_id: 'w1' });
+const newTask = of(TASK, 'task', { desired: '{"a":1}' });
+const attachment = of(DOCUMENT, 'document', { desired: '{}', known: '{"taskId":null}' });
+
+/** What goes next is in flight. */
+async function take(query: Scope): Promise<Prepared> {
+  const prepared = await prepareNext(query, { now: SENT_AT, onlyReads: false });
+  if (!prepared) throw new Error('nothing is to be sent');
+  return prepared;
+}
+
+async function inFlight(row: EntityRow, change: Partial<OutboxRow> = {}) {
+  const store = await openTestStore();
+  await differs(store.query, row, change);
+  return { store, query: store.query, prepared: await take(store.query) };
+}
+
+async function readInFlight(entity: string, change: Partial<OutboxRow> = {}) {
+  const store = await openTestStore();
+  await waits(store.query, entity, { kind: 'read', ...change });
+  return { store, query: store.query, prepared: await take(store.query) };
+}
+
+/** What somebody wishes of the entity while its request is in flight. */
+async function wishMeanwhile(query: Scope, row: EntityRow, at: number): Promise<void> {
+  await saveEntity(query, row);
+  const { entity, kind } = row;
+  const wish = { entity, kind, lane: 'link', since: at, due: at, weight: 1, waiting: [{ id: 9, at }] } as const;
+  await addDifference(query, wish);
+}
+
+describe('a write that was answered', () => {
+  it.each<[what: string, sent: EntityRow, now: Partial<EntityRow>, again: Partial<OutboxRow> | undefined]>([
+    ['record that is still wanted so', record, {}, undefined],
+    ['record that is wanted otherwise', record, { desired: '{"a":2}' }, { effect: null }],
+    [
+      'record that is to be closed by now',
+      { ...record, desired: '{"state":"open"}' },
+      { desired: '{"state":"closed"}' },
+      { effect: 'removal' },
+    ],
+    ['record that nobody has an opinion on any more', record, { desired: null }, undefined],
+    ['link that is still wanted', link, { desired: '{"url":"u","reason":"another"}' }, undefined],
+    ['link that is not wanted any more', link, { desired: null }, { effect: 'removal' }],
+    ['removal that is still wanted', removal, {}, undefined],
+    ['removal of what is wanted again', removal, { desired: '{"url":"u"}' }, { effect: 'creation' }],
+    ['task, which is never written again', newTask, { desired: '{"a":2}' }, undefined],
+    ['document, which is never attached again', attachment, { desired: '{"a":2}' }, undefined],
+  ])('of a %s', async (_what, sent, now, again) => {
+    const { query, prepared } = await inFlight(sent, { attempts: 3, guard: 'confirmed', error: 'once' });
+    await wishMeanwhile(query, { ...sent, ...now }, 1_500);
+    await settle(query, prepared, {}, CONTEXT);
+    const row = await findChange(query, sent.entity);
+    if (!again) return expect(row).toBeUndefined();
+    expect(row).toMatchObject({
+      // From the moment at which the wish changed, and with the patience that any wish has.
+      ...{ state: 'pending', since: 1_500, due: 1_500 + 2_400, waiting: '[{"id":9,"at":1500}]', next_since: null },
+      ...{ sent: null, sent_at: null, attempts: 0, not_before: 0, error: null, guard: null },
+      ...again,
+    });
+  });
+
+  it.each([
+    ['when the answer came, where nobody said when', 0, undefined, NOW + 2_400],
+    ['later where the quota is used up', 0.5, undefined, NOW + 3_900],
+    ['just before the end of what is promised', 0, 9_000, NOW + 8_500],
+  ])('is due again by its patience from %s', async (_what, usedShare, visibility, due) => {
+    const { query, prepared } = await inFlight(record);
+    await saveEntity(query, { ...record, desired: '{"a":2}' });
+    await settle(query, prepared, {}, { ...CONTEXT, usedShare, visibility });
+    expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', since: NOW, due });
+  });
+
+  it('is known from then on; an id that a removal made worthless is forgotten', async () => {
+    const kept = await inFlight({ ...link, remote_id: 'w1' });
+    await settle(kept.query, kept.prepared, {}, CONTEXT);
+    const row = await findEntity(kept.query, LINK);
+    expect(row).toMatchObject({ known: '{"url":"u"}', known_at: NOW, remote_id: 'w1', desired: link.desired });
+    expect(JSON.parse(row?.written ?? '')).toMatchObject({ action: 'add-link', sentAt: SENT_AT, answeredAt: NOW });
+    const removed = await inFlight(removal);
+    await settle(removed.query, removed.prepared, {}, CONTEXT);
+    expect(await findEntity(removed.query, LINK)).toMatchObject({ known: null, remote_id: null });
+  });
+
+  it('tells when the deliveries came that waited for it, and leaves those that came later', async () => {
+    const waiting = JSON.stringify([30, 40].map((at) => ({ id: at, at })));
+    const { query, prepared } = await inFlight(record, { waiting });
+    await wishMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
+    expect(await settle(query, prepared, {}, CONTEXT)).toEqual([30, 40]);
+    expect(await settle(query, { ...prepared, waiting: 1 }, {}, CONTEXT)).toEqual([1_500]);
+  });
+
+  it('changes nothing of what has gone meanwhile, and its answer is looked at all the same', async () => {
+    const { store, query, prepared } = await inFlight(link);
+    await forgetEntity(query, LINK);
+    await settle(query, prepared, {}, CONTEXT);
+    expect(await findChange(query, LINK)).toBeUndefined();
+    expect(await settle(query, prepared, {}, CONTEXT)).toEqual([]);
+    expect(await findEntity(query, LINK)).toBeUndefined();
+    expect((await inboxOf(store)).map(({ event, received_at }) => [event, received_at])).toEqual(
+      Array(2).fill(['add-link', NOW]),
+    );
+  });
+});
+
+describe('a read that was answered', () => {
+  it('is over, unless it was wished again while it was in flight', async () => {
+    const { query, prepared } = await readInFlight(entityName.readTasks, { attempts: 2, not_before: 5, error: 'once' });
+    const wish = { entity: entityName.readTasks, kind: 'read', lane: 'read', since: 1_500, due: 1_500 } as const;
+    await addDifference(query, { ...wish, weight: 1, waiting: [] });
+    await settle(query, prepared, { tasks: [], nextCursor: 'of no list that has pages' }, CONTEXT);
+    expect(await findChange(query, entityName.readTasks)).toMatchObject({
+      ...{ state: 'pending', since: 1_500, next_since: null, sent: null, sent_at: null },
+      ...{ attempts: 0, not_before: 0, error: null },
+    });
+    await settle(query, await take(query), { tasks: [] }, CONTEXT);
+    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
+  });
+
+  it('of several pages goes on where the page ended, to the last; each answer names its page', async () => {
+    const { store, query, prepared } = await readInFlight(entityName.readPullRequests, { attempts: 2, error: 'once' });
+    await settle(query, prepared, { nextCursor: 'two' }, CONTEXT);
+    const row = await findChange(query, entityName.readPullRequests);
+    expect(row).toMatchObject({ state: 'pending', sent: '{"cursor":"two"}', attempts: 0, error: null });
+    await settle(query, await take(query), { nextCursor: null }, CONTEXT);
+    expect(await findChange(query, entityName.readPullRequests)).toBeUndefined();
+    const cursors = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').cursor);
+    expect(cursors).toEqual([undefined, 'two']);
+  });
+});
+
+const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
+  new SyncError(code, 'why', { status, errorCode });
+const LOST = failed('outcome_unknown');
+const LIMITED = failed('rate_limited', 429, 'rate_limited');
+const REFUSED = failed('refused', 422, 'validation_failed');
+const ABSENT = failed('not_found', 404, 'not_found');
+/** Of something in front of the workspace. */
+const ABSENT_ROUTE = failed('not_found', 404);
+const NEVER_SENT = failed('refused');
+const AT_FAULT = { atFault: true };
+const OUTAGE = { outage: true };
+
+/** Whether the request stands in the row: then nobody knows what became of it. */
+const isOpen = async (query: Scope, entity: string) => (await findChange(query, entity))?.sent != null;
+
+type Case = [
+  what: string,
+  row: EntityRow,
+  error: SyncError,
+  judgement: Partial<Pick<FailureContext, 'outage' | 'atFault'>> & { attempts?: number },
+  outcome: string,
+  change: (Partial<OutboxRow> & { open?: boolean }) | undefined,
+];
+
+describe('a write that failed', () => {
+  const waiting = { state: 'pending', sent_at: null } as const;
+  it.each<Case>([
+    [
+      'link without an answer',
+      link,
+      LOST,
+      {},
+      'again',
+      { ...waiting, open: true, attempts: 1, not_before: NOW + 2_000 },
+    ],
+    ['link after a failure of the server', link, failed('server_failed', 500, 'internal'), {}, 'again', { open: true }],
+    ['link with an answer that says nothing', link, failed('answer_malformed', 201), {}, 'again', { open: true }],
+    ['link with an answer too large', link, failed('answer_too_large', 200), {}, 'again', { open: true }],
+    ['link that has to wait', link, LIMITED, {}, 'again', { ...waiting, open: false, attempts: 0, not_before: NOW }],
+    ['link that was refused', link, REFUSED, {}, 'held', { state: 'held', open: false, attempts: 0, sent_at: null }],
+    ['link that was never sent', link, NEVER_SENT, {}, 'held', { state: 'held', open: false }],
+    ['link that something in front refused', link, ABSENT_ROUTE, {}, 'again', { ...waiting, open: false }],
+    ['link to a task that is not there', link, ABSENT, {}, 'held', { state: 'held' }],
+    ['removal of what is not there', removal, ABSENT, {}, 'settled', undefined],
+    ['removal that something in front refused', removal, ABSENT_ROUTE, {}, 'again', { ...waiting, open: false }],
+    ['task without an answer', newTask, LOST, {}, 'unknown', { state: 'unknown', not_before: NOW + SETTLE_AFTER }],
+    ['task that was refused', newTask, REFUSED, {}, 'held', { state: 'held' }],
+    ['task that has to wait', newTask, LIMITED, {}, 'again', { ...waiting, open: false, attempts: 0 }],
+    ['second failure', link, LOST, { attempts: 1 }, 'again', { attempts: 2, not_before: NOW + 4_000 }],
+    ['third failure', link, LOST, { attempts: 2 }, 'again', { attempts: 3, not_before: NOW + 30_000 }],
+    ['fourth, its own fault', link, LOST, { attempts: 3, ...AT_FAULT }, 'again', { ...waiting, attempts: 4 }],
+    [
+      'fifth, its own fault',
+      link,
+      LOST,
+      { attempts: 4, ...AT_FAULT },
+      'held',
+      { state: 'held', attempts: 5, open: true },
+    ],
+    ['fifth, perhaps not its own fault', link, LOST, { attempts: 4 }, 'again', { ...waiting, attempts: 5 }],
+    ['one in an outage', link, LOST, { attempts: 2, ...OUTAGE }, 'again', { attempts: 2, not_before: NOW }],
+    [
+      'fifth, its own fault also in an outage',
+      link,
+      LOST,
+      { attempts: 4, ...OUTAGE, ...AT_FAULT },
+      'held',
+      { state: 'held' },
+    ],
+  ])('%s', async (_what, row, error, { attempts = 0, outage = false, atFault = false }, outcome, change) => {
+    const { store, query, prepared } = await inFlight(row, { attempts });
+    expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage, atFault })).toBe(outcome);
+    const left = await findChange(query, row.entity);
+    if (!change) return expect(left).toBeUndefined();
+    const { open, ...columns } = change;
+    expect(left).toMatchObject({ ...columns, error: `${error.code}: why` });
+    if (open !== undefined) expect(await isOpen(query, row.entity)).toBe(open);
+    // Whoever waited for a change that is held waits no longer.
+    const looks = (await inboxOf(store)).filter(({ event }) => event === 'look-again');
+    expect(looks.map(({ body }) => JSON.parse(body ?? '').entity)).toEqual(outcome === 'held' ? [ITEM] : []);
+  });
+
+  it('stays open, where an earlier request of it may have been carried out', async () => {
+    const { query, prepared } = await inFlight(link);
+    for (const error of [LOST, LIMITED, ABSENT_ROUTE]) {
+      await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: false });
+      expect(await isOpen(query, LINK)).toBe(true);
+      Object.assign(prepared, { open: true });
+    }
+  });
+
+  it('goes out again where what it would send has changed while it was refused', async () => {
+    const { store, query, prepared } = await inFlight(record, { attempts: 3 });
+    await wishMeanwhile(query, { ...record, desired: '{"a":2}' }, 1_500);
+    expect(await settleFailure(query, prepared, REFUSED, { ...CONTEXT, outage: false, atFault: true })).toBe('again');
+    expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', attempts: 0, next_since: null });
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  it('of no item makes nobody look again', async () => {
+    const { store, query, prepared } = await inFlight({ ...record, item_key: null });
+    expect(await settleFailure(query, prepared, REFUSED, { ...CONTEXT, outage: false, atFault: false })).toBe('held');
+    expect(await inboxOf(store)).toEqual([]);
+  });
+
+  it('of which nobody knows whether it made a task is settled by a list that is asked for late enough', async () => {
+    const { query, prepared } = await inFlight(newTask);
+    await settleFailure(query, prepared, LOST, { ...CONTEXT, outage: false, atFault: false });
+    expect(await findChange(query, entityName.readTasks)).toMatchObject({
+      ...{ state: 'pending', lane: 'triage', since: NOW, due: NOW + 2_400, not_before: NOW + SETTLE_AFTER },
+    });
+  });
+});
+
+describe('a read that failed', () => {
+  const PAGE_GONE = failed('refused', 400, 'invalid_request');
+  it.each<[what: string, entity: string, sent: object | null, error: SyncError, left: object | undefined]>([
+    ['without an answer', entityName.readTasks, null, LOST, { state: 'pending', sent: null, attempts: 5 }],
+    ['refused', entityName.readTasks, null, REFUSED, { state: 'pending', sent: null, attempts: 5 }],
+    ['of a page', entityName.readPullRequests, { cursor: 'c' }, LOST, { sent: '{"cursor":"c"}', attempts: 5 }],
+    ['of a page that was refused', entityName.readPullRequests, { cursor: 'c' }, REFUSED, { sent: '{"cursor":"c"}' }],
+    ['of a page that is forgotten', entityName.readPullRequests, { cursor: 'c' }, PAGE_GONE, { sent: null }],
+    [
+      'of a page, by something in front',
+      entityName.readPullRequests,
+      { cursor: 'c' },
+      failed('refused', 400),
+      { sent: '{"cursor":"c"}' },
+    ],
+    ['of links of a task that is not there', entityName.readLinks('t1'), null, ABSENT, undefined],
+    ['of a document that is not there', entityName.readDocument('d1'), null, ABSENT, undefined],
+    ['of tasks that are not there', entityName.readTasks, null, ABSENT, { state: 'pending' }],
+  ])('%s', async (_what, entity, sent, error, left) => {
+    const { query, prepared } = await readInFlight(entity, { sent: sent && JSON.stringify(sent), attempts: 4 });
+    const outcome = await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
+    expect(outcome).toBe(left ? 'again' : 'settled');
+    const row = await findChange(query, entity);
+    if (left) expect(row).toMatchObject(left);
+    else expect(row).toBeUndefined();
+  });
+
+  it.each([
+    [entityName.readLinks('t1'), { workItems: [] }],
+    [entityName.readDocument('d1'), null],
+  ])('%s of what is not there says that there is none', async (entity, body) => {
+    const { store, query, prepared } = await readInFlight(entity);
+    await settleFailure(query, prepared, ABSENT, { ...CONTEXT, outage: false, atFault: false });
+    expect((await inboxOf(store)).map((row) => JSON.parse(row.body ?? '').body)).toEqual([body]);
+  });
+});
+
+test.each<[status: number | undefined, errorCode: string | undefined, isTheirs: boolean]>([
+  [400, 'validation_failed', true],
+  [499, 'validation_failed', true],
+  [500, 'internal', false],
+  [400, undefined, false],
+  [undefined, 'internal', false],
+])('an answer with status %s and code %s is the word of the workspace itself: %s', (status, errorCode, isTheirs) => {
+  expect(isTheirWord(failed('refused', status, errorCode))).toBe(isTheirs);
+});
+
+test('an error is remembered by its first 500 characters', async () => {
+  const { query, prepared } = await inFlight(link);
+  const error = new SyncError('server_failed', 'x'.repeat(600), { status: 500 });
+  await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: false });
+  expect((await findChange(query, LINK))?.error).toBe(`server_failed: ${'x'.repeat(485)}`);
+});
+
+test.each([0, 40_000])('what was in flight when the process died, untouched for %d ms more', async (untouched) => {
+  const { query } = await openTestStore();
+  for (const row of [record, link, newTask]) await differs(query, row);
+  await waits(query, entityName.readPullRequests, { kind: 'read', sent: '{"cursor":"c"}' });
+  for (let count = 0; count < 4; count++) await take(query);
+  const recovered = await recover(query, CONTEXT, untouched);
+  expect(recovered.map(({ entity }) => entity).toSorted()).toEqual(
+    [LINK, RECORD, TASK, entityName.readPullRequests].toSorted(),
+  );
+  const left = async (entity: string) => {
+    const { state, not_before, error } = (await findChange(query, entity)) as OutboxRow;
+    return [state, not_before, error, await isOpen(query, entity)];
+  };
+  const later = untouched > 0 ? NOW + untouched : 0;
+  for (const entity of [LINK, RECORD]) expect(await left(entity)).toEqual(['pending', later, null, true]);
+  expect(await left(entityName.readPullRequests)).toEqual(['pending', 0, null, true]);
+  const provable = NOW + untouched + SETTLE_AFTER;
+  expect(await left(TASK)).toEqual(['unknown', provable, 'outcome_unknown: the process ended', true]);
+  expect(await left(entityName.readTasks)).toEqual(['pending', provable, null, false]);
+  const rows = await query.selectFrom('requests').select(['outcome', 'completed_at']).execute();
+  expect(rows).toEqual(Array(4).fill({ outcome: 'unknown', completed_at: NOW }));
+});
+
+describe('whichever statement fails, nothing of it is stored, and whoever settles is told:', () => {
+  type Work = (query: Scope, prepared: Prepared) => Promise<unknown>;
+  const withFailure =
+    (error: SyncError): Work =>
+    (query, prepared) =>
+      settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
+  const answered: Work = (query, prepared) => settle(query, prepared, { nextCursor: 'two' }, CONTEXT);
+  const nothing = async () => undefined;
+  const gone = (entity: string) => (query: Scope) => forgetEntity(query, entity);
+  const wished = (row: EntityRow) => (query: Scope) => wishMeanwhile(query, row, 1_500);
+  const page = { ...blankEntity(entityName.readPullRequests, 'read') };
+  const list = { ...blankEntity(entityName.readTasks, 'read') };
+
+  it.each<[what: string, row: EntityRow, meanwhile: (query: Scope) => Promise<unknown>, work: Work]>([
+    ['an answer', record, nothing, answered],
+    ['an answer to what has changed', record, wished({ ...record, desired: '{"a":2}' }), answered],
+    ['an answer to what has gone', link, gone(LINK), answered],
+    ['an answer to nothing', link, (query) => removeChange(query, LINK), answered],
+    ['an answer with a further page', page, nothing, answered],
+    ['an answer with a list', list, nothing, answered],
+    ['an answer with a list that was wished again', list, wished(list), answered],
+    ['no answer', link, nothing, withFailure(LOST)],
+    ['no answer about a task', newTask, nothing, withFailure(LOST)],
+    ['a refusal', link, nothing, withFailure(REFUSED)],
+    ['what is gone already', removal, nothing, withFailure(ABSENT)],
+    ['having to wait', link, nothing, withFailure(LIMITED)],
+    ['one failure too many', { ...link, entity: `${LINK}0` }, nothing, withFailure(ABSENT_ROUTE)],
+    ['a start', newTask, wished({ ...newTask }), (query) => recover(query, CONTEXT)],
+    ['a start with a link in flight', link, nothing, (query) => recover(query, CONTEXT, 1)],
+  ])('%s', async (_what, row, meanwhile, work) => {
+    const getReady = async (store: Store) => {
+      if (row.kind === 'read') await waits(store.query, row.entity, { kind: 'read' });
+      else await differs(store.query, row, { attempts: row.entity === `${LINK}0` ? 4 : 0 });
+      const prepared = await take(store.query);
+      await meanwhile(store.query);
+      return () => store.commit((query) => work(query, prepared));
+    };
+    expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
+  });
+});
