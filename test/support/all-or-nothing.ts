@@ -39,7 +39,8 @@ export async function remainsOfLost(getReady: GetReady): Promise<readonly string
 
 type Rows = Readonly<Record<string, readonly string[]>>;
 
-function changedIn({ before, after }: { readonly before: Rows; readonly after: Rows }): string[] {
+/** The tables whose rows are others. */
+export function changedIn({ before, after }: { readonly before: Rows; readonly after: Rows }): string[] {
   return Object.keys(after).filter((table) => after[table]?.join('\n') !== before[table]?.join('\n'));
 }
 
@@ -72,7 +73,7 @@ async function rowsAround(getReady: GetReady, fate: Fate) {
   }
 }
 
-async function allRows({ query }: Installation): Promise<Rows> {
+export async function allRows({ query }: Installation): Promise<Rows> {
   const names = ON_POSTGRES
     ? sql<{ name: string }>`select tablename as name from pg_tables where schemaname = current_schema()`
     : sql<{ name: string }>`select name from sqlite_master where type = 'table'`;
