@@ -99,7 +99,8 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
   {
     name: 'work items whose tasks come',
     before: (count) => [issues(count), some(count, (each) => saidOf(request(each, { title: `ENG-${each}` })))],
-    batch: (count) => some(count, (each) => answered('saw-task', task(each, { source: issueKey(each) }))),
+    batch: (count) =>
+      some(count, (each) => answered('saw-task', task(each, { source: issueKey(each), workspaceId: 'w' }))),
   },
   {
     name: 'pull requests that are gone',
@@ -186,6 +187,14 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
       ),
   },
   {
+    name: 'lists of links that were known',
+    before: (count) => [[taskList(count)], requests(count), linked(count)],
+    batch: (count) =>
+      some(count, (each) =>
+        answered('read-links', { workItems: [link(each)] }, { entity: entity.readLinks(`t${each}`), seconds: 60 }),
+      ),
+  },
+  {
     name: 'a list of links that people made',
     before: (count) => [[taskList(count)], issues(count)],
     batch: (count) => [
@@ -216,6 +225,39 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     batch: (count) => [
       answered('saw-documents', { documents: some(count, (each) => ({ documentId: `d${each}` })) }, { seconds: 60 }),
     ],
+  },
+  {
+    name: 'documents that people moved',
+    before: (count) => [
+      [taskList(count)],
+      some(count, (each) => saidOf(request(each, { description: `https://app.example.com/workspace/docs/d${each}` }))),
+    ],
+    seed: async (query) => {
+      const known = JSON.stringify({ taskId: 't1', isMissing: false });
+      await query.updateTable('entities').set({ known, task_id: 't1' }).where('kind', '=', 'document').execute();
+      await saveRows(query, 'workspace_sweeps', [SWEEP]);
+    },
+    batch: (count) =>
+      some(count, (each) =>
+        answered('read-document', { taskId: 't0' }, { entity: entity.readDocument(`d${each}`), seconds: 60 }),
+      ),
+  },
+  {
+    name: 'records that a list lacks',
+    before: (count) => [requests(count), some(count, (each) => recorded(each))],
+    seed: (query) =>
+      saveRows(query, 'workspace_sweeps', [{ ...SWEEP, tasks_at: START, list_began_at: START + 60_000 }]),
+    batch: () => [answered('compare-records', null, { seconds: 60 })],
+  },
+  {
+    name: 'tasks that were made',
+    before: (count) => [issues(count)],
+    batch: (count) =>
+      some(count, (each) =>
+        answered('create-task', task(each, { source: issueKey(each), workspaceId: 'w' }), {
+          entity: entity.task(issueKey(each)),
+        }),
+      ),
   },
   { name: 'a first list of tasks', before: (count) => [requests(count)], batch: (count) => [taskList(count)] },
   {
