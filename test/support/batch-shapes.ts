@@ -1,6 +1,7 @@
 import { entity } from '../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../src/model/item.ts';
 import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
+import { blankEntity } from '../../src/store/entities.ts';
 import { saveRows } from '../../src/store/kept-rows.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, START, said, saidOf, TRACKER, takeBatch } from './batches.ts';
@@ -217,6 +218,11 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     batch: (count) => some(count, (each) => answered('saw-link-removed', link(each), { seconds: 60 })),
   },
   {
+    name: 'links that are seen as we made them',
+    before: (count) => [[taskList(count)], requests(count), linked(count)],
+    batch: (count) => some(count, (each) => answered('saw-link', link(each), { seconds: 60 })),
+  },
+  {
     name: 'documents as they stand',
     before: (count) => [
       [taskList(count)],
@@ -248,6 +254,31 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     seed: (query) =>
       saveRows(query, 'workspace_sweeps', [{ ...SWEEP, tasks_at: START, list_began_at: START + 60_000 }]),
     batch: () => [answered('compare-records', null, { seconds: 60 })],
+  },
+  {
+    name: 'records of which more are compared in another part',
+    seed: (query) =>
+      saveRows(query, 'workspace_sweeps', [{ ...SWEEP, list_began_at: START + 60_000 }]).then(() =>
+        saveRows(query, 'entities', some(101, recordOfNobody)),
+      ),
+    batch: () => [answered('compare-records', null, { seconds: 60 })],
+  },
+  {
+    name: 'the last page of records of a list from before the sweep',
+    before: (count) => [requests(count)],
+    seed: (query) => saveRows(query, 'workspace_sweeps', [SWEEP]),
+    batch: (count) => {
+      const page = answered('read-pull-requests', { pullRequests: some(count, (each) => record(each)) });
+      return [{ ...page, answer: page.answer && { ...page.answer, cursor: 'c' } }];
+    },
+  },
+  {
+    name: 'a list of tasks during a sweep',
+    before: (count) => [[taskList(2 * count)]],
+    seed: (query) => saveRows(query, 'workspace_sweeps', [SWEEP]),
+    batch: (count) => [
+      answered('read-tasks', { tasks: some(count, (each) => task(each, { title: 'Another' })) }, { seconds: 60 }),
+    ],
   },
   {
     name: 'tasks that were made',
@@ -297,6 +328,10 @@ const SWEEP = {
   ...{ id: 1, started_at: START, tasks_at: null, tasks: 0, list_began_at: null },
   ...{ records: 0, records_at: null, finished_at: null },
 };
+
+function recordOfNobody(number: number) {
+  return { ...blankEntity(`pull_request:github/1/${number}`, 'pull_request'), known: '{}', known_at: START };
+}
 
 function recorded(number: number): Translated {
   const name = entity.pullRequest('github', '5001', String(number));

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import type { Item } from '../../../src/model/item.ts';
-import { evaluate } from '../../../src/reconcile/evaluate.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../src/store/entities.ts';
-import { answered, RULES, SOURCES, saidOf, TRACKER, takeBatch } from '../../support/batches.ts';
+import { answered, saidOf, takeBatch } from '../../support/batches.ts';
+import { look } from '../../support/evaluations.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { pull, workItem } from '../../support/items.ts';
 
@@ -18,16 +18,6 @@ async function taken(items: readonly Item[], tasks: readonly object[] = []): Pro
   const list = tasks.length > 0 ? [answered('saw-tasks', { tasks })] : [];
   await store.commit((query) => takeBatch(query, [...list, ...items.map((item) => saidOf(item))], 1));
   return store;
-}
-
-/** As one that some delivery has just changed. */
-function look({ commit }: Store, item: Item) {
-  const code = SOURCES.get('code');
-  if (!code) throw new Error('there is no such source');
-  const source = item.kind === 'pull_request' ? code : TRACKER;
-  const cause = { since: 5_000, waiting: [] };
-  const by = { source, cause, moment: { now: 5_000, usedShare: 0 }, rules: RULES, sources: SOURCES };
-  return commit((query) => evaluate({ query, item, ...by }));
 }
 
 const changes = async ({ query }: Store) =>

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { systemRandom } from '../../../src/lib/random.ts';
 import { entity } from '../../../src/model/change.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { forgetTasks, saveTask } from '../../../src/store/cached-tasks.ts';
+import { expectSources, forgetTasks, saveTask } from '../../../src/store/cached-tasks.ts';
 import { keepSweepsOf, recordSweep, recordSweepFailure } from '../../../src/store/connection-sweeps.ts';
 import { doubtTasks, holdCreates, releaseCreates, trustTasks } from '../../../src/store/creates.ts';
 import { deleteDeliveries, purgeBodies } from '../../../src/store/deletions.ts';
@@ -9,6 +10,7 @@ import { doubtEverything } from '../../../src/store/doubt.ts';
 import { blankEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
 import { decideFresh, releaseHeld } from '../../../src/store/held-changes.ts';
 import { countAttempt, quarantineParts, retryQuarantined, settleDeliveries } from '../../../src/store/inbox.ts';
+import { INSTALLATION_ID, readId } from '../../../src/store/installation-facts.ts';
 import { saveItemNames } from '../../../src/store/item-names.ts';
 import { saveStanding } from '../../../src/store/items.ts';
 import { jobRuns } from '../../../src/store/job-runs.ts';
@@ -17,11 +19,18 @@ import { addLedgerRow, endLedgerRow, forgetLedgerRows, redateLedgerRow } from '.
 import { wishFirstReads, wishReads, wishTaskList } from '../../../src/store/list-reads.ts';
 import { saveMentions } from '../../../src/store/mentions.ts';
 import { forgetMeta, switchTriage, switchTriageOn, writeMeta } from '../../../src/store/meta.ts';
+import { expectNotices } from '../../../src/store/notices.ts';
 import { addDifference, dropDifference, hurry, updateChange } from '../../../src/store/outbox-rows.ts';
 import { clearConnectionFailure, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
 import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
-import { dropOrphanFetches, postponeFetch, requestFetch, settleFetch } from '../../../src/store/wanted-fetches.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import {
+  dropOrphanFetches,
+  expectFetches,
+  postponeFetch,
+  requestFetch,
+  settleFetch,
+} from '../../../src/store/wanted-fetches.ts';
+import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import {
   addFindings,
   beginList,
@@ -87,6 +96,11 @@ async function fill(query: Scope): Promise<void> {
   await noteListed(query, ['one']);
   for (const name of ['unsure', 'triage.since.tracker']) await writeMeta(query, name, '1');
   await doubtTasks(query, 1);
+}
+
+async function makeId(query: Sql): Promise<void> {
+  await query.deleteFrom('installation').where('name', '=', INSTALLATION_ID).execute();
+  await readId(query, systemRandom(), 'a file');
 }
 
 const ofQuarantined = [
@@ -163,6 +177,10 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['a round finds something', (query) => addFindings(query, findings(['two']), NOW)],
   ['the turn goes on', (query) => writeTurn(query, { startedAt: 1, endedAt: null, readAt: 1, read: 1, after: FIRST })],
   ['everything is doubted', ({ whole }) => doubtEverything(whole)],
+  ['the id of an installation is made', ({ whole }) => makeId(whole)],
+  ['tasks are read ahead', (query) => expectSources(query, [BUG.key])],
+  ['fetches are read ahead', (query) => expectFetches(query, [REFERENCE])],
+  ['notices are read ahead', (query) => expectNotices(query, [BUG.key])],
   [
     'many rows are saved',
     (query) =>
