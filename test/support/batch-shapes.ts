@@ -109,6 +109,20 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     batch: (count) => requests(count, { updatedAt: 2_000, gone: true }),
   },
   {
+    name: 'links that are wanted no more before they were added',
+    before: (count) => [[taskList(count)], requests(count)],
+    seed: recordsNameTask,
+    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
+  },
+  {
+    name: 'links that are wanted no more while they are added',
+    before: (count) => [[taskList(count)], requests(count)],
+    seed: async (query) => {
+      await query.updateTable('outbox').set({ state: 'sending', sent: '{}' }).where('kind', '=', 'link').execute();
+    },
+    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
+  },
+  {
     name: 'links to take away',
     before: (count) => [[taskList(count)], requests(count), linked(count)],
     batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
@@ -317,6 +331,42 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     ],
   },
   {
+    name: 'a list that settles creates whose tasks were known',
+    before: (count) => [issues(count)],
+    seed: async (query, count) => {
+      await outcomesUnknown(query, 0);
+      const made = some(count, (each) => task(each, { source: issueKey(each) }));
+      await saveRows(
+        query,
+        'tasks',
+        made.map((each) => ({ ...taskRow(each), seen_at: START })),
+      );
+    },
+    batch: (count) => [
+      answered('read-tasks', { tasks: some(count, (each) => task(each, { source: issueKey(each) })) }, { seconds: 60 }),
+    ],
+  },
+  {
+    name: 'a list that lacks the tasks of creates',
+    before: (count) => [issues(count)],
+    seed: (query) => outcomesUnknown(query, 0),
+    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: 60 })],
+  },
+  {
+    name: 'a list that comes too early for creates',
+    before: (count) => [issues(count)],
+    seed: (query) => outcomesUnknown(query, START + 60_001),
+    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: 60 })],
+  },
+  {
+    name: 'pages of which elements cannot be read',
+    batch: (count) =>
+      some(count, (each) => ({
+        ...saidOf(issue(each), 'poll'),
+        costly: [{ content: String(each), body: Buffer.from('[]'), reason: 'over_budget: much' }],
+      })),
+  },
+  {
     name: 'a look at open items by other rules',
     before: (count) => [[taskList(count)], requests(count), issues(count)],
     batch: () => [],
@@ -328,6 +378,21 @@ const SWEEP = {
   ...{ id: 1, started_at: START, tasks_at: null, tasks: 0, list_began_at: null },
   ...{ records: 0, records_at: null, finished_at: null },
 };
+
+async function outcomesUnknown(query: Scope, not_before: number): Promise<void> {
+  const unknown = { state: 'unknown', sent: '{}', not_before } as const;
+  await query.updateTable('outbox').set(unknown).where('kind', '=', 'task').execute();
+}
+
+async function recordsNameTask(query: Scope): Promise<void> {
+  const known = JSON.stringify({ title: 'A change', taskIds: ['t1'] });
+  await query.updateTable('entities').set({ known }).where('kind', '=', 'pull_request').execute();
+}
+
+function taskRow(made: ReturnType<typeof task>) {
+  const { taskId, key, source, status } = made;
+  return { task_id: taskId, key, source, status, fields: JSON.stringify(made) };
+}
 
 function recordOfNobody(number: number) {
   return { ...blankEntity(`pull_request:github/1/${number}`, 'pull_request'), known: '{}', known_at: START };

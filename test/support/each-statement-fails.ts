@@ -25,11 +25,11 @@ export async function wrongWhereStatementsFail(
   let place = await openPlace(getReady);
   for (let number = 1; ; number++) {
     const { statement, isTold, changed, left } = await place.workWithout(number);
+    const say = (what: string) => void wrong.push(`${statement ?? 'nothing fails'}: ${what}`);
+    for (const error of left) say(`left to nobody: ${String(error)}`);
     if (statement === undefined) break;
-    const say = (what: string) => void wrong.push(`${statement}: ${what}`);
     if (isTold === (promised.isQuiet ?? false)) say(isTold ? 'it does not come to its end' : 'nobody is told');
     if (!promised.inParts) for (const table of changed) say(`${table} is changed`);
-    for (const error of left) say(`left to nobody: ${String(error)}`);
     if (promised.isRepeatable && changed.length === 0) continue;
     await place.close();
     place = await openPlace(getReady);

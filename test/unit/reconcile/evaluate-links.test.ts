@@ -16,7 +16,7 @@ const NAMING = pull({ url: URL, title: 'BUG-1: a change' });
 const LINK = entity.link(PLAIN.key, 't1');
 const READ = entity.readLinks('t1');
 const RECORD = entity.pullRequest('github', '5001', '1');
-const TASK = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api' };
+const TASK = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api', updatedAt: '' };
 const NOW = 5_000;
 
 interface Before {

@@ -38,7 +38,7 @@ async function wanted({ row, change, task }: Before) {
     });
     await updateChange(query, NAME, change);
   }
-  const made = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api' };
+  const made = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api', updatedAt: '' };
   if (task) await saveTask(query, { ...made, ...task }, 1);
   return store;
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { systemRandom } from '../../../src/lib/random.ts';
+import type { RunMemory } from '../../../src/lib/scheduler.ts';
 import { entity } from '../../../src/model/change.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { expectSources, forgetTasks, saveTask } from '../../../src/store/cached-tasks.ts';
@@ -12,7 +13,7 @@ import { decideFresh, releaseHeld } from '../../../src/store/held-changes.ts';
 import { countAttempt, quarantineParts, retryQuarantined, settleDeliveries } from '../../../src/store/inbox.ts';
 import { INSTALLATION_ID, readId } from '../../../src/store/installation-facts.ts';
 import { saveItemNames } from '../../../src/store/item-names.ts';
-import { saveStanding } from '../../../src/store/items.ts';
+import { saveItem, saveStanding } from '../../../src/store/items.ts';
 import { jobRuns } from '../../../src/store/job-runs.ts';
 import { keepRows, rowsWritten, saveRows } from '../../../src/store/kept-rows.ts';
 import { addLedgerRow, endLedgerRow, forgetLedgerRows, redateLedgerRow } from '../../../src/store/ledger.ts';
@@ -20,8 +21,9 @@ import { wishFirstReads, wishReads, wishTaskList } from '../../../src/store/list
 import { saveMentions } from '../../../src/store/mentions.ts';
 import { forgetMeta, switchTriage, switchTriageOn, writeMeta } from '../../../src/store/meta.ts';
 import { expectNotices } from '../../../src/store/notices.ts';
-import { addDifference, dropDifference, hurry, updateChange } from '../../../src/store/outbox-rows.ts';
+import { addDifference, dropDifference, hurry, saveChange, updateChange } from '../../../src/store/outbox-rows.ts';
 import { clearConnectionFailure, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
+import { addRequest, deleteRequests } from '../../../src/store/requests.ts';
 import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
 import {
   dropOrphanFetches,
@@ -72,6 +74,20 @@ const SWEEP: Sweep = {
   ...{ id: 2, started_at: START, tasks_at: START, tasks: 1, list_began_at: START },
   ...{ records: 1, records_at: START, finished_at: null },
 };
+const SAVED = {
+  ...CHANGE,
+  ...({ waiting: '[]', effect: null, guard: null, not_before: 0, state: 'pending', attempts: 0 } as const),
+  ...{ sent: null, sent_at: null, next_since: null, error: null },
+};
+const ITEM = {
+  ...({ key: 'k', kind: 'work_item', connector: 'jira', connection: 'tracker', provider_time: 1, hash: '' } as const),
+  ...({ finished: 0, gone: 0, seen_at: 1, fields: '{"item":{}}' } as const),
+} as const;
+const REQUEST = {
+  ...({ entity: LINK, kind: 'link', item_key: PULL.key, task_id: 't1', action: 'add-link', lane: 'link' } as const),
+  ...({ since: 1, due: 1, asked_at: 1, slot_at: 1, sent_at: 1, completed_at: 1, status: 201 } as const),
+  ...({ error: null, outcome: 'answered', attempt: 1, deliveries: '[]', answer: null } as const),
+};
 const many = (count: number) => Array.from({ length: count }, (_, at) => `name ${at}`);
 const findings = (names: readonly string[]) => names.map((name) => ({ what: 'task-changed' as const, entity: name }));
 
@@ -91,6 +107,7 @@ async function fill(query: Scope): Promise<void> {
   await recordPollFailure(query, UNIT.connection, '*', 'no', 1);
   await saveName(query, UNIT.connection, NAME);
   await addLedgerRow(query, LEDGER);
+  await addRequest(query, REQUEST);
   await saveRows(query, 'workspace_sweeps', [{ ...SWEEP, id: 1, finished_at: 1 }, SWEEP]);
   await addFindings(query, findings(['one']), 1);
   await noteListed(query, ['one']);
@@ -134,6 +151,9 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['the tasks of an item are saved', (query) => saveStanding(query, BUG.key, ['t1'])],
   ['a change is added', (query) => addDifference(query, CHANGE)],
   ['a change is dropped', (query) => dropDifference(query, LINK)],
+  ['a change is saved', (query) => saveChange(query, SAVED)],
+  ['an item is saved', (query) => saveItem(query, ITEM, 1)],
+  ['requests are deleted', (query) => deleteRequests(query, NOW, 9)],
   ['a change is updated', (query) => updateChange(query, LINK, { attempts: 1 })],
   ['changes are hurried', (query) => hurry(query, [LINK])],
   ['fresh changes are decided on', (query) => decideFresh(query, 'creation', 1, 'no')],
@@ -228,14 +248,19 @@ test.each<[what: string, write: (store: Parameters<typeof releaseHeld>[0]) => Pr
   expect(wrong).toEqual([]);
 });
 
-test.each<[what: string, write: (runs: ReturnType<typeof jobRuns>) => Promise<void>]>([
+const jobs = [
   ['noted', (runs) => runs.note('sweep', 2)],
   ['replaced', (runs) => runs.replace(new Map([['sweep', 2]]))],
-])('whatever statement fails, nothing is left half done where runs of jobs are %s', async (_what, write) => {
-  const wrong = await wrongWhereStatementsFail(async (store) => {
-    const runs = jobRuns(store);
-    await runs.note('sweep', 1);
-    return () => write(runs);
-  });
-  expect(wrong).toEqual([]);
-});
+] satisfies [what: string, write: (runs: RunMemory) => Promise<void>][];
+
+test.each(jobs)(
+  'whatever statement fails, nothing is left half done where runs of jobs are %s',
+  async (_what, write) => {
+    const wrong = await wrongWhereStatementsFail(async (store) => {
+      const runs = jobRuns(store);
+      await runs.note('sweep', 1);
+      return () => write(runs);
+    });
+    expect(wrong).toEqual([]);
+  },
+);
