@@ -10,6 +10,8 @@ export interface Promised {
   readonly isQuiet?: boolean;
   /** It may be done again over the same rows once it has failed, which takes less time than to get ready anew. */
   readonly isRepeatable?: boolean;
+  /** With which it fails; absent: with one that no code foresees. */
+  readonly error?: Error;
 }
 
 /**
@@ -22,17 +24,18 @@ export async function wrongWhereStatementsFail(
   promised: Promised = {},
 ): Promise<readonly string[]> {
   const wrong: string[] = [];
-  let place = await openPlace(getReady);
+  const { error } = promised;
+  let place = await openPlace(getReady, error);
   for (let number = 1; ; number++) {
     const { statement, isTold, changed, left } = await place.workWithout(number);
     const say = (what: string) => void wrong.push(`${statement ?? 'nothing fails'}: ${what}`);
-    for (const error of left) say(`left to nobody: ${String(error)}`);
+    for (const each of left) say(`left to nobody: ${String(each)}`);
     if (statement === undefined) break;
     if (isTold === (promised.isQuiet ?? false)) say(isTold ? 'it does not come to its end' : 'nobody is told');
     if (!promised.inParts) for (const table of changed) say(`${table} is changed`);
     if (promised.isRepeatable && changed.length === 0) continue;
     await place.close();
-    place = await openPlace(getReady);
+    place = await openPlace(getReady, error);
   }
   await place.close();
   return wrong;
@@ -59,15 +62,17 @@ class Failing {
   text: string | undefined;
   asked = 0;
   readonly #number: number;
+  readonly #error: Error;
 
-  constructor(number: number) {
+  constructor(number: number, error = new Error('the statement fails')) {
     this.#number = number;
+    this.#error = error;
   }
 
   ask(text: string): void {
     if (!/^(?:with|select|insert|update|delete)\b/i.test(text)) return;
     if (++this.asked === this.#number) this.text = text;
-    if (text === this.text) throw new Error('the statement fails');
+    if (text === this.text) throw this.#error;
   }
 
   get short(): string | undefined {
@@ -75,7 +80,7 @@ class Failing {
   }
 }
 
-async function openPlace(getReady: GetReady): Promise<Place> {
+async function openPlace(getReady: GetReady, error: Error | undefined): Promise<Place> {
   /** Undefined: none fails now. */
   let failing: Failing | undefined;
   const installation = await openTestInstallation({ file: ':memory:', onStatement: (text) => failing?.ask(text) });
@@ -87,7 +92,7 @@ async function openPlace(getReady: GetReady): Promise<Place> {
       process.on('unhandledRejection', leave);
       try {
         const before = await allRows(installation);
-        const own = new Failing(number);
+        const own = new Failing(number, error);
         failing = own;
         const isTold = await work().then(
           () => false,

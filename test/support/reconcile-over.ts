@@ -3,6 +3,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Source } from '../../src/reconcile/context.ts';
+import type { Rules } from '../../src/reconcile/item-rules.ts';
 import { createReconcile } from '../../src/reconcile/reconcile.ts';
 import type { Store } from '../../src/store/database.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
@@ -12,6 +13,7 @@ interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'aside'>
   readonly version?: string;
   readonly clock?: TravellingClock;
   readonly isCrowded?: () => boolean;
+  readonly rules?: Rules;
 }
 
 /** Reconcile of the connection `main` at GitHub. */
@@ -21,6 +23,7 @@ export function reconcileOver(store: Store, parts: Parts) {
     version = '1.0.0',
     clock = createTravellingClock({ start }),
     isCrowded = () => false,
+    rules,
     ...source
   } = parts;
   const main: Source = {
@@ -36,5 +39,6 @@ export function reconcileOver(store: Store, parts: Parts) {
     ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
     usedShare: () => 0,
     isCrowded,
+    rules,
   });
 }

@@ -11,6 +11,8 @@ const IN_ORDER =
   'statements of one connection run in the order in which they begin, and nothing later in the transaction reads this';
 const IN_MEMORY = 'it changes rows that are kept in memory, at once: nothing is awaited in it';
 const ONE_INSTANT = 'only at one instant out of a continuum it decides otherwise';
+const UNIQUE = 'it sorts names of which no two are equal';
+const LETS_OTHERS_IN = 'it only lets other work have its turn in between';
 const ONE_STATEMENT = 'it is one statement, which is a transaction by itself, and may be done twice';
 
 const AWAIT = 'an await is lost';
@@ -20,7 +22,7 @@ const SPLIT = 'a transaction is split';
 const KEPT: readonly Unobservable[] = [
   {
     ...{ file: 'src/intake/retention.ts', kind: AWAIT, text: 'await letOthersIn();' },
-    why: 'it only lets other work have its turn in between',
+    why: LETS_OTHERS_IN,
   },
   {
     ...{ file: 'src/outbox/settle.ts', kind: AWAIT, text: 'await updateChange(query, prepared.entity, isRefusedPlace' },
@@ -149,6 +151,49 @@ const KEPT: readonly Unobservable[] = [
   {
     ...{ file: 'src/store/workspace-sweeps.ts', kind: AWAIT, text: 'await save(query, begun);' },
     why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/reconcile/answers/record-answers.ts', kind: BOUND, text: 'left < right' },
+    why: UNIQUE,
+  },
+  {
+    ...{ file: 'src/reconcile/answers/record-answers.ts', kind: 'a condition is inverted', text: 'left < right' },
+    why: 'it sorts names so that equal records have equal texts, which each order does that is always the same',
+  },
+  {
+    ...{ file: 'src/store/wanted-fetches.ts', kind: BOUND, text: 'a < b' },
+    why: UNIQUE,
+  },
+  {
+    ...{ file: 'src/reconcile/batch.ts', kind: BOUND, text: 'work.workItems.length > 0' },
+    why: 'it reads a fact and holds the creations of no item',
+  },
+  {
+    ...{ file: 'src/reconcile/batch-looks.ts', kind: BOUND, text: 'unknownKeys.length + unknownIds.length > 0' },
+    why: 'it remembers items that name nothing unknown, which are none of those that name what may be new',
+  },
+  {
+    ...{ file: 'src/reconcile/reconcile.ts', kind: BOUND, text: 'others.length > 0' },
+    why: 'to take over no deliveries does nothing',
+  },
+  {
+    ...{ file: 'src/store/stored-rows.ts', kind: BOUND, text: 'missing.length > 0' },
+    why: 'to read the rows of no values asks no statement',
+  },
+  { ...{ file: 'src/reconcile/reconcile.ts', kind: AWAIT, text: 'await letOthersIn();' }, why: LETS_OTHERS_IN },
+  { ...{ file: 'src/reconcile/look-at-open.ts', kind: AWAIT, text: 'await letOthersIn();' }, why: LETS_OTHERS_IN },
+  { ...{ file: 'src/store/in-pieces.ts', kind: AWAIT, text: 'await letOthersIn();' }, why: LETS_OTHERS_IN },
+  {
+    ...{ file: 'src/reconcile/look-at-open.ts', kind: 'a statement is left out', text: 'await letOthersIn();' },
+    why: LETS_OTHERS_IN,
+  },
+  {
+    ...{ file: 'src/reconcile/reconcile.ts', kind: 'a statement is left out', text: 'if (!isFirst) await letOthersIn' },
+    why: LETS_OTHERS_IN,
+  },
+  {
+    ...{ file: 'src/store/in-pieces.ts', kind: 'a statement is left out', text: 'await letOthersIn();' },
+    why: LETS_OTHERS_IN,
   },
 ];
 

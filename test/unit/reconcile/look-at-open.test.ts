@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createBell } from '../../../src/lib/bell.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
+import { DatabaseFault } from '../../../src/lib/database/database-fault.ts';
+import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import { applyBatch } from '../../../src/reconcile/batch.ts';
 import { createBatchInputs } from '../../../src/reconcile/batch-inputs.ts';
 import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
@@ -8,8 +9,9 @@ import { keyHorizon } from '../../../src/reconcile/key-horizon.ts';
 import { rulesLookedBy } from '../../../src/reconcile/look-again.ts';
 import { createLookAtOpen } from '../../../src/reconcile/look-at-open.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { remainsOf } from '../../support/all-or-nothing.ts';
+import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
 import { RULES, SOURCES, saidOf } from '../../support/batches.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { workItem } from '../../support/items.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
@@ -29,10 +31,14 @@ async function afterOtherRules(store: Store, bugs: number) {
   const stopping = new AbortController();
   const rung: number[] = [];
   const outbox = { ...createBell(), ring: () => void rung.push(rung.length) };
-  const parts = { store, clock: createTravellingClock(), logger: silentLogger, rules: PRESENT };
+  const errors: LogFields[] = [];
+  const logger = { ...silentLogger, error: (fields: LogFields) => void errors.push(fields) };
+  const parts = { store, clock: createTravellingClock(), logger, rules: PRESENT };
   const inputs = createBatchInputs({ ...parts, sources: SOURCES, usedShare: () => 0 });
   return {
     rung,
+    errors,
+    lookWithout: createLookAtOpen({ ...parts, inputs, outbox, rules: RULES }),
     lookAgain: createLookAtOpen({ ...parts, inputs, outbox }),
     /** It is told to end when it has looked at the first of them. */
     lookOnce: () =>
@@ -63,4 +69,39 @@ test('all open items are looked at by the new rules, some at a time, from where 
   rung.length = 0;
   await lookAgain(new AbortController().signal);
   expect(rung).toEqual([]);
+});
+
+test('whatever statement fails where the database cannot be written, whoever waits is told', async () => {
+  const looking = async (store: Store) => {
+    const { lookAgain } = await afterOtherRules(store, 1);
+    return () => lookAgain(new AbortController().signal);
+  };
+  const error = new DatabaseFault('full', 'a file', 'no space is left');
+  expect(await wrongWhereStatementsFail(looking, { inParts: true, error })).toEqual([]);
+});
+
+test('one that has lost the workspace does not note that it has looked at all of them', async () => {
+  const looking = async (store: Store) => {
+    const { lookAgain } = await afterOtherRules(store, 0);
+    return () => lookAgain(new AbortController().signal);
+  };
+  expect(await remainsOfLost(looking)).toEqual([]);
+});
+
+test('items that cannot be looked at are left out, and told', async () => {
+  const store = await openTestStore();
+  const { lookAgain, errors } = await afterOtherRules(store, 2);
+  await store.query.updateTable('items').set({ fields: '{}' }).execute();
+  await lookAgain(new AbortController().signal);
+  expect(errors).toEqual([{ from: 'jira:cloud-1:10001', items: 2, error: expect.any(Error) }]);
+  expect(await rulesLookedBy(store.query)).toBe(PRESENT.digest);
+  expect(await wanted(store)).toBe(0);
+});
+
+test('without rules that have a digest nothing is looked at', async () => {
+  const store = await openTestStore();
+  const { lookWithout, rung } = await afterOtherRules(store, 2);
+  await lookWithout(new AbortController().signal);
+  expect(rung).toEqual([]);
+  expect(await rulesLookedBy(store.query)).toBeUndefined();
 });

@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Aside, Source } from '../../../src/reconcile/context.ts';
+import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
+import { rulesLookedBy } from '../../../src/reconcile/look-again.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { pull } from '../../support/items.ts';
 import { reconcileOver } from '../../support/reconcile-over.ts';
@@ -97,4 +99,21 @@ test('where the database takes no writes it tries again later', async () => {
   await clock.advance(5_000);
   await rest();
   expect(await states(store)).toEqual(['applied']);
+});
+
+test('where open items cannot be looked at by new rules it tries again later', async () => {
+  const store = await openStore({ file: ':memory:' });
+  onTestFinished(() => store.close());
+  const clock = createTravellingClock();
+  const rules = { ...PLAIN_RULES, digest: 'new' };
+  const stage = reconcileOver(store, { translate, clock, rules });
+  onTestFinished(() => stage.stop());
+  await withoutTable(store.database, 'items', async () => {
+    stage.start();
+    await rest();
+    expect(clock.pending).toBe(1);
+  });
+  await clock.advance(5_000);
+  await rest();
+  expect(await rulesLookedBy(store.query)).toBe('new');
 });

@@ -3,6 +3,7 @@ import { createSuspects, type Suspects } from '../../../src/reconcile/suspects.t
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { settleDeliveries } from '../../../src/store/inbox.ts';
+import { remainsOfLost } from '../../support/all-or-nothing.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { withoutTable } from '../../support/without-table.ts';
 
@@ -109,3 +110,18 @@ test('another version tries once again what took too much', async () => {
   await startAfter(store, '1.1.0');
   expect(await state()).toBe('quarantined');
 });
+
+test.each<[what: string, before: readonly Step[], step: Step]>([
+  ['begins to work', ['lookBack'], 'noteWork'],
+  ['ends', ['lookBack', 'noteWork'], 'noteEnd'],
+  ['looks back', [], 'lookBack'],
+])('one that has lost the workspace notes nothing when it %s', async (_what, before, step) => {
+  const remains = await remainsOfLost(async (store) => {
+    const suspects = process(store);
+    for (const each of before) await suspects[each]();
+    return () => suspects[step]();
+  });
+  expect(remains).toEqual([]);
+});
+
+type Step = 'lookBack' | 'noteWork' | 'noteEnd';

@@ -228,3 +228,11 @@ test('what people edit is repaired without a report where no round found it', as
   expect(await findings(store)).toEqual([]);
   expect(await findChange(store.query, nameOf(FIRST))).toMatchObject({ lane: 'mirror', effect: null });
 });
+
+test('a comparison sees what else came with it', async () => {
+  const store = await round({ list_began_at: ASKED, tasks_at: ASKED });
+  const seen = answered('saw-record', recordOf(FIRST), { seconds: 19 });
+  const compared = answered('compare-records', null, { seconds: 20 });
+  await store.commit((query) => takeBatch(query, [seen, compared], 1));
+  expect(await findEntity(store.query, nameOf(FIRST))).toBeUndefined();
+});

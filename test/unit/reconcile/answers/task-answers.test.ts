@@ -232,3 +232,11 @@ test.each<[what: string, expected: object | undefined, notBefore: number, tasks:
   if (isAsked) expect(list).toMatchObject({ lane: 'triage', not_before: change?.not_before });
   else expect(list).toBeUndefined();
 });
+
+test('a list sees what else came with it', async () => {
+  const store = await openTestStore();
+  const seenBefore = answered('saw-tasks', { tasks: [MADE, { ...MADE, taskId: 't1', key: 'BUG-1' }] }, { seconds: 1 });
+  const batch = [seenBefore, answered('read-tasks', { tasks: [MADE] }, { seconds: 2 })];
+  await store.commit((query) => takeBatch(query, batch, 1));
+  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
+});
