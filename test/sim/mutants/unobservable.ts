@@ -12,7 +12,6 @@ const IN_ORDER =
 const IN_MEMORY = 'it changes rows that are kept in memory, at once: nothing is awaited in it';
 const ONE_INSTANT = 'only at one instant out of a continuum it decides otherwise';
 const UNIQUE = 'it sorts names of which no two are equal';
-const LETS_OTHERS_IN = 'it only lets other work have its turn in between';
 const ONE_STATEMENT = 'it is one statement, which is a transaction by itself, and may be done twice';
 
 const AWAIT = 'an await is lost';
@@ -22,7 +21,7 @@ const SPLIT = 'a transaction is split';
 const KEPT: readonly Unobservable[] = [
   {
     ...{ file: 'src/intake/retention.ts', kind: AWAIT, text: 'await letOthersIn();' },
-    why: LETS_OTHERS_IN,
+    why: 'it only lets other work have its turn in between',
   },
   {
     ...{ file: 'src/outbox/settle.ts', kind: AWAIT, text: 'await updateChange(query, prepared.entity, isRefusedPlace' },
@@ -178,22 +177,15 @@ const KEPT: readonly Unobservable[] = [
   },
   {
     ...{ file: 'src/store/stored-rows.ts', kind: BOUND, text: 'missing.length > 0' },
-    why: 'to read the rows of no values asks no statement',
-  },
-  { ...{ file: 'src/reconcile/reconcile.ts', kind: AWAIT, text: 'await letOthersIn();' }, why: LETS_OTHERS_IN },
-  { ...{ file: 'src/reconcile/look-at-open.ts', kind: AWAIT, text: 'await letOthersIn();' }, why: LETS_OTHERS_IN },
-  { ...{ file: 'src/store/in-pieces.ts', kind: AWAIT, text: 'await letOthersIn();' }, why: LETS_OTHERS_IN },
-  {
-    ...{ file: 'src/reconcile/look-at-open.ts', kind: 'a statement is left out', text: 'await letOthersIn();' },
-    why: LETS_OTHERS_IN,
+    why: 'it reads nothing, or once more what was read',
   },
   {
-    ...{ file: 'src/reconcile/reconcile.ts', kind: 'a statement is left out', text: 'if (!isFirst) await letOthersIn' },
-    why: LETS_OTHERS_IN,
+    ...{ file: 'src/store/bodies.ts', kind: BOUND, text: 'body.length <= LARGE' },
+    why: 'a body of just this size is packed by another thread, into the same bytes',
   },
   {
-    ...{ file: 'src/store/in-pieces.ts', kind: 'a statement is left out', text: 'await letOthersIn();' },
-    why: LETS_OTHERS_IN,
+    ...{ file: 'src/store/bodies.ts', kind: BOUND, text: 'body.length < 4' },
+    why: 'a block of four bytes is damaged all the same: nothing can be unpacked of it',
   },
 ];
 

@@ -15,6 +15,7 @@ import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts'
 import { openTestStore } from '../../support/intake.ts';
 import { workItem } from '../../support/items.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 
 /** By those of before nothing becomes a task. */
 const PRESENT = { ...RULES, digest: 'present' };
@@ -104,4 +105,13 @@ test('without rules that have a digest nothing is looked at', async () => {
   await lookWithout(new AbortController().signal);
   expect(rung).toEqual([]);
   expect(await rulesLookedBy(store.query)).toBeUndefined();
+});
+
+test('after each look everybody else gets many turns', async () => {
+  const turns = await turnsBetweenCommits(async (store) => {
+    const { lookAgain } = await afterOtherRules(store, 25);
+    return () => lookAgain(new AbortController().signal);
+  });
+  // A look is two commits, of which the first says what is looked at.
+  expect(Math.min(...turns.filter((_, at) => at % 2 === 1))).toBeGreaterThanOrEqual(10);
 });

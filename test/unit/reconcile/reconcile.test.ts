@@ -8,6 +8,7 @@ import { reconcileOver } from '../../support/reconcile-over.ts';
 import { nextTurnOfLoop } from '../../support/statements.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 import { withoutTable } from '../../support/without-table.ts';
 
 /** Larger ones are read aside, which takes as long as it takes. */
@@ -116,4 +117,17 @@ test('where open items cannot be looked at by new rules it tries again later', a
   await clock.advance(5_000);
   await rest();
   expect(await rulesLookedBy(store.query)).toBe('new');
+});
+
+test('between two batches everybody else gets many turns', async () => {
+  const turns = await turnsBetweenCommits(async (store) => {
+    const deliveries = Array.from({ length: 201 }, (_, at) => ({
+      ...({ connection: 'main', key: String(at), source: 'webhook', event: 'e', body: Buffer.from('{}') } as const),
+    }));
+    await appendDeliveries(store.query, deliveries, 1);
+    const ignored = { outcome: 'ignored', reason: 'no' } as const;
+    const stage = reconcileOver(store, { translate: () => ignored });
+    return () => stage.drain();
+  });
+  expect(Math.min(...turns.slice(-2))).toBeGreaterThanOrEqual(10);
 });

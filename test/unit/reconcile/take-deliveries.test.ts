@@ -14,6 +14,7 @@ import { RULES, SOURCES } from '../../support/batches.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 
 /** Lists of tasks, of which each is one delivery. @returns what takes all of them over */
 async function withLists(store: Store, lists: readonly number[]): Promise<() => Promise<void>> {
@@ -89,4 +90,10 @@ test('whatever statement fails where the database cannot be written, whoever wai
     return () => takeOver.suspect(delivery as PendingDelivery);
   };
   expect(await wrongWhereStatementsFail(suspected, { inParts: true, error })).toEqual([]);
+});
+
+test('between two portions everybody else gets many turns', async () => {
+  const turns = await turnsBetweenCommits((store) => withLists(store, [60, 60, 60]));
+  expect(turns).toHaveLength(2);
+  expect(Math.min(...turns)).toBeGreaterThanOrEqual(10);
 });

@@ -26,6 +26,6 @@ test.each<[what: string, body: Buffer, length: number]>([
   expect(() => unpackBody({ body, unpacked_length })).toThrow('the stored body is damaged');
 });
 
-test('a block of nothing is one of four bytes', () => {
+test('a block that holds nothing is unpacked too', () => {
   expect(unpackBody({ body: compressSync(Buffer.alloc(0)), unpacked_length: 0 })).toEqual(Buffer.alloc(0));
 });
