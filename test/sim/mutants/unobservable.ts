@@ -187,6 +187,10 @@ const KEPT: readonly Unobservable[] = [
     ...{ file: 'src/store/bodies.ts', kind: BOUND, text: 'body.length < 4' },
     why: 'a block of four bytes is damaged all the same: nothing can be unpacked of it',
   },
+  {
+    ...{ file: 'src/store/item-names.ts', kind: BOUND, text: 'left.itemKey > right.itemKey' },
+    why: 'of two names of one item the other comes first, and whoever asked looks them up by their names',
+  },
 ];
 
 /** Why nobody can see it; undefined: somebody can. */
