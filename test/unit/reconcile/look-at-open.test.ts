@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createBell } from '../../../src/lib/bell.ts';
 import { DatabaseFault } from '../../../src/lib/database/database-fault.ts';
 import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
@@ -14,6 +15,7 @@ import { RULES, SOURCES, saidOf } from '../../support/batches.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { workItem } from '../../support/items.ts';
+import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 
@@ -22,7 +24,7 @@ const PRESENT = { ...RULES, digest: 'present' };
 const MOMENT = { now: 1_000, usedShare: 0 };
 
 /** Bugs that were taken over by other rules, and what looks at them by the present ones. */
-async function afterOtherRules(store: Store, bugs: number) {
+async function afterOtherRules(store: Store, bugs: number, onError = (): void => undefined) {
   const items = Array.from({ length: bugs }, (_, at) =>
     workItem({ key: `jira:cloud-1:${10_001 + at}`, identifier: `ENG-${at}`, type: 'Bug' }),
   );
@@ -33,7 +35,13 @@ async function afterOtherRules(store: Store, bugs: number) {
   const rung: number[] = [];
   const outbox = { ...createBell(), ring: () => void rung.push(rung.length) };
   const errors: LogFields[] = [];
-  const logger = { ...silentLogger, error: (fields: LogFields) => void errors.push(fields) };
+  const logger = {
+    ...silentLogger,
+    error(fields: LogFields) {
+      errors.push(fields);
+      onError();
+    },
+  };
   const parts = { store, clock: createTravellingClock(), logger, rules: PRESENT };
   const inputs = createBatchInputs({ ...parts, sources: SOURCES, usedShare: () => 0 });
   return {
@@ -114,4 +122,20 @@ test('after each look everybody else gets many turns', async () => {
   });
   // A look is two commits, of which the first says what is looked at.
   expect(Math.min(...turns.filter((_, at) => at % 2 === 1))).toBeGreaterThanOrEqual(10);
+});
+
+test('one that has lost the workspace since does not note which items could not be looked at', async () => {
+  let isLost = false;
+  const installation = await openTestInstallation({ file: ':memory:' });
+  onTestFinished(() => installation.close());
+  const store = await installation.store('test', async () => {
+    if (isLost) throw new SyncError('lease_lost', 'it was taken over');
+  });
+  const { lookAgain } = await afterOtherRules(store, 1, () => {
+    isLost = true;
+  });
+  await store.query.updateTable('items').set({ fields: '{}' }).execute();
+  const before = await store.query.selectFrom('meta').selectAll().execute();
+  await expect(lookAgain(new AbortController().signal)).rejects.toMatchObject({ code: 'lease_lost' });
+  expect(await store.query.selectFrom('meta').selectAll().execute()).toEqual(before);
 });

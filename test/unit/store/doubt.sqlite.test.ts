@@ -64,10 +64,10 @@ test('where it cannot be doubted it is not opened, and stays a copy', async () =
       ...{ file, random: systemRandom() },
       onStatement(text) {
         if (text.toLowerCase() === 'pragma user_version') isOpen = true;
-        if (isOpen && text.startsWith(failing)) throw new Error('the statement fails');
+        if (isOpen && text.startsWith(failing)) throw new Error(`${failing} fails`);
       },
     });
-    await expect(opened, failing).rejects.toThrow('the statement fails');
+    await expect(opened).rejects.toThrow(`${failing} fails`);
   }
   expect(await knownIn(await open(file), 'two')).toEqual(DOUBTED);
 });

@@ -32,10 +32,12 @@ test('the runs of the jobs of the installation are remembered beside its other f
   await memory.note('retention', 2);
   await memory.note('retention', 3);
   await memory.note('backup', 4);
-  expect([...(await memory.read())].toSorted()).toEqual([
-    ['backup', 4],
-    ['retention', 3],
-  ]);
+  expect(await memory.read()).toEqual(
+    new Map([
+      ['backup', 4],
+      ['retention', 3],
+    ]),
+  );
   await memory.replace(new Map([['retention', 5]]));
   expect(await memory.read()).toEqual(new Map([['retention', 5]]));
   await memory.replace(new Map());

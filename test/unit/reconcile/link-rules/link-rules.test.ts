@@ -103,8 +103,11 @@ describe('what a text names', () => {
     ['description', 'Task: bug-12\n\nMore text', []],
     ['description', 'A sentence\nTask: bug-12', []],
     ['description', 'Other: bug-12', []],
+    ['description', 'Text\n\nTask: bug-12\n goes on', ['trailer trailer BUG-12']],
+    ['description', 'Text\n\n no trailer\nTask: bug-12', []],
     ['description', 'Task: https://work.example.com/tasks/tsk_aB1', ['trailer task-url id:tsk_aB1']],
     // Items of trackers.
+    ['description', 'https://github.com/issues/12', ['description item-url url:github.com/issues/12']],
     [
       'description',
       'Fixes #12',
