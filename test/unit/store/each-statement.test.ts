@@ -11,10 +11,11 @@ import { doubtEverything } from '../../../src/store/doubt.ts';
 import { blankEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
 import { decideFresh, releaseHeld } from '../../../src/store/held-changes.ts';
 import { countAttempt, quarantineParts, retryQuarantined, settleDeliveries } from '../../../src/store/inbox.ts';
+import type { Installation } from '../../../src/store/installation.ts';
 import { INSTALLATION_ID, readId } from '../../../src/store/installation-facts.ts';
 import { saveItemNames } from '../../../src/store/item-names.ts';
 import { saveItem, saveStanding } from '../../../src/store/items.ts';
-import { jobRuns } from '../../../src/store/job-runs.ts';
+import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
 import { keepRows, rowsWritten, saveRows } from '../../../src/store/kept-rows.ts';
 import { addLedgerRow, endLedgerRow, forgetLedgerRows, redateLedgerRow } from '../../../src/store/ledger.ts';
 import { wishFirstReads, wishReads, wishTaskList } from '../../../src/store/list-reads.ts';
@@ -264,3 +265,13 @@ test.each(jobs)(
     expect(wrong).toEqual([]);
   },
 );
+
+test.each(jobs)('the same where runs of jobs of the installation are %s', async (_what, write) => {
+  const wrong = await wrongWhereStatementsFail(async ({ query: { whole: query }, commit }) => {
+    const whole = { query, commit: (work: (all: Sql) => Promise<void>) => commit((scope) => work(scope.whole)) };
+    const runs = installationRuns(whole as unknown as Installation);
+    await runs.note('sweep', 1);
+    return () => write(runs);
+  });
+  expect(wrong).toEqual([]);
+});

@@ -145,6 +145,7 @@ describe('what a text names', () => {
     ['description', '<!-- Fixes BUG-12 -->BUG-13', ['description task-key BUG-13']],
     ['description', '<!-- BUG-12', []],
     ['description', '<pre>BUG-12 <code>BUG-13</code></pre> BUG-14', ['description task-key BUG-14']],
+    ['description', 'BUG-11 <code>BUG-12</code>', ['description task-key BUG-11']],
     ['description', '<blockquote><blockquote>BUG-12</blockquote>BUG-13</blockquote>', []],
   ])('%s %j', (place, text, names) => {
     expect(found(place, text)).toEqual(names);
@@ -357,4 +358,11 @@ describe('any text', () => {
     expect(cpuTimeOf(() => (found = rules.mentionsOf(item, READER).length))).toBeLessThan(3_000);
     expect(found).toBeLessThanOrEqual(100);
   });
+});
+
+it('of the words before one name the first eight are remembered', () => {
+  const words = ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'];
+  const text = [...words, 'close'].map((word) => `${word} BUG-1;`).join(' ');
+  const [mention] = rules.mentionsOf(inPlace('title', text), READER);
+  expect(mention?.words.map(({ word }) => word)).toEqual(words.slice(0, 8));
 });
