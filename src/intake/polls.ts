@@ -4,7 +4,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { ALL_UNITS, clearConnectionFailure, recordPollFailure } from '../store/poll-states.ts';
+import { ALL_UNITS, clearConnectionFailure, hasConnectionFailure, recordPollFailure } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 import { type WalkDeps, walkUnit } from './walk-unit.ts';
@@ -156,7 +156,8 @@ async function unitsOf(
   try {
     await active.names?.refresh(active.connection, signal);
     const units = await active.connection.units(signal);
-    await deps.store.commit((transaction) => clearConnectionFailure(transaction, active.name));
+    if (await hasConnectionFailure(deps.store.query, active.name))
+      await deps.store.commit((transaction) => clearConnectionFailure(transaction, active.name));
     return only === undefined || only.has(ALL_UNITS) ? units : units.filter((unit) => only.has(unit));
   } catch (thrown) {
     return await failed(deps, active, ALL_UNITS, thrown, signal);

@@ -82,14 +82,16 @@ export async function recordPollFailure(
     .execute();
 }
 
-/** Takes back a failure of the whole connection; says nothing where there is none, so that a good cycle costs no write. */
-export async function clearConnectionFailure(query: Scope, connection: string): Promise<void> {
-  const found = await query
+/** Whether the whole connection failed last; asked before it is taken back, so that a good cycle costs no commit. */
+export async function hasConnectionFailure(query: Scope, connection: string): Promise<boolean> {
+  const ofConnection = query
     .selectFrom('polls')
     .select('unit')
     .where('connection', '=', connection)
-    .where('unit', '=', ALL_UNITS)
-    .executeTakeFirst();
-  if (!found) return;
+    .where('unit', '=', ALL_UNITS);
+  return (await ofConnection.executeTakeFirst()) !== undefined;
+}
+
+export async function clearConnectionFailure(query: Scope, connection: string): Promise<void> {
   await query.deleteFrom('polls').where('connection', '=', connection).where('unit', '=', ALL_UNITS).execute();
 }

@@ -1,11 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { entity } from '../../src/model/change.ts';
-import type { PullRequest, WorkItem } from '../../src/model/item.ts';
-import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
-import { saveRows } from '../../src/store/kept-rows.ts';
-import type { Scope } from '../../src/store/workspace-scope.ts';
-import { answered, START, said, saidOf, TRACKER, takeBatch } from '../support/batches.ts';
-import { pull, workItem } from '../support/items.ts';
+import { BATCH_SHAPES, type BatchShape, makeReady, takeShape } from '../support/batch-shapes.ts';
 import { createQueryPlans } from '../support/query-plans.ts';
 import { openStore } from '../support/store.ts';
 
@@ -18,290 +12,21 @@ const SLACK = 12;
 /** Of what is read or written at most so many rows are named in one statement. */
 const ROWS_OF_STATEMENT = 256;
 
-interface Shape {
-  readonly name: string;
-  /** What was taken over before. */
-  readonly before?: (count: number) => readonly (readonly Translated[])[];
-  readonly seed?: (query: Scope, count: number) => Promise<void>;
-  readonly batch: (count: number) => readonly Translated[];
-  readonly again?: (count: number) => readonly string[];
-}
-
-function some<Each>(count: number, make: (number: number) => Each): Each[] {
-  return Array.from({ length: count }, (_, index) => make(index + 1));
-}
-
-const pullKey = (number: number) => `github:github.com:5001:pull:${number}`;
-
-function request(number: number, fields: Partial<PullRequest> = {}): PullRequest {
-  const url = `https://github.com/acme/api/pull/${number}`;
-  return pull({ key: pullKey(number), identifier: String(number), url, title: `BUG-${number}: a change`, ...fields });
-}
-
-const issueKey = (number: number) => `jira:cloud-1:issue:${number}`;
-
-function issue(number: number, fields: Partial<WorkItem> = {}): WorkItem {
-  const url = `https://acme.example.com/browse/ENG-${number}`;
-  return workItem({ key: issueKey(number), identifier: `ENG-${number}`, url, type: 'Bug', ...fields });
-}
-
-const task = (number: number, fields: object = {}) => ({
-  ...{ taskId: `t${number}`, key: `BUG-${number}`, title: `Task ${number}`, status: 'open', source: 'api' },
-  ...{ createdAt: '2026-01-01T00:00:00Z', updatedAt: '2026-01-01T00:00:00Z', ...fields },
-});
-
-const record = (number: number, fields: object = {}) => ({
-  ...{ provider: 'github', repoId: '5001', identifier: String(number), title: `BUG-${number}: a change` },
-  ...{ url: `https://github.com/acme/api/pull/${number}`, headBranch: 'feature', baseBranch: 'main', state: 'open' },
-  ...{ taskIds: [], ...fields },
-});
-
-const link = (number: number, fields: object = {}) => ({
-  ...{ taskId: `t${number}`, workItemId: `w${number}`, url: `https://github.com/acme/api/pull/${number}` },
-  ...{ externalId: `github.com/5001#${number}`, ...fields },
-});
-
-const taskList = (count: number, fields?: object) =>
-  answered('read-tasks', { tasks: some(count, (each) => task(each, fields)) });
-
-const requests = (count: number, fields?: Partial<PullRequest>, by?: 'backfill' | 'poll') =>
-  some(count, (each) => saidOf(request(each, fields), by));
-
-const linked = (count: number) =>
-  some(count, (each) => answered('add-link', link(each), { entity: entity.link(pullKey(each), `t${each}`) }));
-
-const issues = (count: number, fields?: Partial<WorkItem>) => some(count, (each) => saidOf(issue(each, fields)));
-
-const SHAPES: readonly Shape[] = [
-  { name: 'new pull requests that name tasks', before: (count) => [[taskList(count)]], batch: requests },
-  { name: 'pull requests of a page of a backfill', batch: (count) => requests(count, {}, 'backfill') },
-  {
-    name: 'pull requests that name what may be a task',
-    batch: (count) => some(count, (each) => saidOf(request(each, { title: `BUG-${each} and IDEA-${each}` }))),
-  },
-  {
-    name: 'pull requests that name a task of their own each more',
-    before: (count) => [[taskList(2 * count)], requests(count)],
-    batch: (count) =>
-      some(count, (each) => saidOf(request(each, { updatedAt: 2_000, title: `BUG-${each}, BUG-${count + each}` }))),
-  },
-  {
-    name: 'pull requests that name items with tasks',
-    before: (count) => [
-      [answered('read-tasks', { tasks: some(count, (each) => task(each, { source: issueKey(each) })) })],
-      issues(count),
-    ],
-    batch: (count) => some(count, (each) => saidOf(request(each, { title: `Fixes ENG-${each}` }))),
-  },
-  {
-    name: 'pull requests that name documents',
-    before: (count) => [[taskList(count)]],
-    batch: (count) =>
-      some(count, (each) => saidOf(request(each, { description: `https://app.example.com/workspace/docs/d${each}` }))),
-  },
-  { name: 'work items that become tasks', batch: issues },
-  {
-    name: 'work items that change',
-    before: (count) => [issues(count), some(count, (each) => saidOf(request(each, { title: `ENG-${each}` })))],
-    batch: (count) =>
-      some(count, (each) => saidOf(issue(each, { updatedAt: 2_000, identifier: `ENG-${1_000 + each}` }))),
-  },
-  {
-    name: 'work items whose tasks come',
-    before: (count) => [issues(count), some(count, (each) => saidOf(request(each, { title: `ENG-${each}` })))],
-    batch: (count) => some(count, (each) => answered('saw-task', task(each, { source: issueKey(each) }))),
-  },
-  {
-    name: 'pull requests that are gone',
-    before: (count) => [[taskList(count)], requests(count)],
-    batch: (count) => requests(count, { updatedAt: 2_000, gone: true }),
-  },
-  {
-    name: 'links to take away',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
-  },
-  {
-    name: 'links to take away of which nobody knows who made them',
-    before: (count) => [
-      [taskList(count)],
-      requests(count),
-      some(count, (each) => answered('saw-record', record(each, { taskIds: [`t${each}`] }), { seconds: 1 })),
-    ],
-    batch: (count) => requests(count, { updatedAt: 2_000, title: 'A change' }),
-  },
-  {
-    name: 'comments of our own',
-    seed: (query, count) => saveRows(query, 'notices', some(count, noticeOf)),
-    batch: (count) => some(count, (each) => commented(each, `Linked to BUG-${each}.`)),
-  },
-  {
-    name: 'comments of others, for which the item is fetched',
-    seed: (query, count) => saveRows(query, 'notices', some(count, noticeOf)),
-    batch: (count) => some(count, (each) => commented(each, 'Thanks!')),
-  },
-  {
-    name: 'what contradicts what is held, so that it is fetched',
-    before: (count) => [requests(count)],
-    batch: (count) => requests(count, { title: 'Another title' }, 'poll'),
-  },
-  {
-    name: 'a page of records that nobody knew',
-    before: (count) => [requests(count)],
-    batch: (count) => [
-      answered('read-pull-requests', { pullRequests: some(count, (each) => record(each, { title: 'Theirs' })) }),
-    ],
-  },
-  {
-    name: 'a page of records that tell of links',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => [
-      answered('read-records', { pullRequests: some(count, (each) => record(each)) }, { seconds: 60 }),
-    ],
-  },
-  {
-    name: 'a page of records during a sweep',
-    before: (count) => [[taskList(count)], requests(count), some(count, (each) => recorded(each))],
-    seed: (query) => saveRows(query, 'workspace_sweeps', [SWEEP]),
-    batch: (count) => [
-      answered(
-        'read-pull-requests',
-        { pullRequests: some(count, (each) => record(each, { title: 'Theirs', taskIds: [`t${each}`] })) },
-        { seconds: 1e6 },
-      ),
-    ],
-  },
-  {
-    name: 'records as we wrote them',
-    before: (count) => [requests(count)],
-    batch: (count) => some(count, (each) => recorded(each)),
-  },
-  {
-    name: 'records that somebody edited',
-    before: (count) => [requests(count), some(count, (each) => recorded(each))],
-    batch: (count) =>
-      some(count, (each) => answered('saw-record-edit', record(each, { title: 'Theirs' }), { seconds: 1e6 })),
-  },
-  {
-    name: 'answers to links',
-    before: (count) => [[taskList(count)], requests(count)],
-    batch: linked,
-  },
-  {
-    name: 'lists of links of tasks',
-    before: (count) => [[taskList(count)], requests(count)],
-    batch: (count) =>
-      some(count, (each) =>
-        answered('read-links', { workItems: [link(each)] }, { entity: entity.readLinks(`t${each}`), seconds: 60 }),
-      ),
-  },
-  {
-    name: 'a list of links that people made',
-    before: (count) => [[taskList(count)], issues(count)],
-    batch: (count) => [
-      answered(
-        'read-links',
-        { workItems: some(count, (each) => link(each, { url: issue(each).url, externalId: null })) },
-        { entity: entity.readLinks('t1'), seconds: 60 },
-      ),
-    ],
-  },
-  {
-    name: 'links that people made',
-    before: (count) => [[taskList(count)], issues(count)],
-    batch: (count) =>
-      some(count, (each) => answered('saw-link', link(each, { url: issue(each).url, externalId: null }))),
-  },
-  {
-    name: 'links that people took away',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => some(count, (each) => answered('saw-link-removed', link(each), { seconds: 60 })),
-  },
-  {
-    name: 'documents as they stand',
-    before: (count) => [
-      [taskList(count)],
-      some(count, (each) => saidOf(request(each, { description: `https://app.example.com/workspace/docs/d${each}` }))),
-    ],
-    batch: (count) => [
-      answered('saw-documents', { documents: some(count, (each) => ({ documentId: `d${each}` })) }, { seconds: 60 }),
-    ],
-  },
-  { name: 'a first list of tasks', before: (count) => [requests(count)], batch: (count) => [taskList(count)] },
-  {
-    name: 'a list of tasks that were all finished',
-    before: (count) => [[taskList(count)], requests(count), linked(count)],
-    batch: (count) => [taskList(count, { status: 'completed', updatedAt: '2026-01-02T00:00:00Z' })],
-  },
-  {
-    name: 'a list that lacks all tasks',
-    before: (count) => [[taskList(count)]],
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: 60 })],
-  },
-  {
-    name: 'a list that settles creates of unknown fate',
-    before: (count) => [issues(count)],
-    seed: (query) =>
-      query
-        .updateTable('outbox')
-        .set({ state: 'unknown', sent: '{}' })
-        .execute()
-        .then(() => undefined),
-    batch: (count) => [
-      answered('read-tasks', {
-        tasks: some(count, (each) => task(each, { source: each % 2 ? issueKey(each) : 'api' })),
-      }),
-    ],
-  },
-  {
-    name: 'a look at open items by other rules',
-    before: (count) => [[taskList(count)], requests(count), issues(count)],
-    batch: () => [],
-    again: (count) => [...some(count, pullKey), ...some(count, issueKey)],
-  },
-];
-
-const SWEEP = {
-  ...{ id: 1, started_at: START, tasks_at: null, tasks: 0, list_began_at: null },
-  ...{ records: 0, records_at: null, finished_at: null },
-};
-
-function recorded(number: number): Translated {
-  const name = entity.pullRequest('github', '5001', String(number));
-  return answered('record-pull-request', record(number), { entity: name });
-}
-
-function noticeOf(number: number) {
-  const standing = JSON.stringify({ author: 'us', text: `Linked to BUG-${number}.` });
-  return {
-    ...({ item_key: issueKey(number), kind: 'comment', connection: 'tracker', wanted: null, done: null } as const),
-    ...({ state: 'done', not_before: 0, attempts: 0, error: null, standing } as const),
-  };
-}
-
-function commented(number: number, text: string): Translated {
-  const references = [TRACKER.reference(issue(number))];
-  return said(TRACKER, { outcome: 'references', references, comment: { author: 'us', text } });
-}
-
 /** The statements of the batch, and those of them that read too much. */
-async function statementsOf(shape: Shape, count: number) {
+async function statementsOf(shape: BatchShape, count: number) {
   const statements: string[] = [];
   const plans = createQueryPlans();
   const store = await openStore({ file: ':memory:', onStatement: (statement) => statements.push(statement) });
   onTestFinished(() => store.close());
-  await store.commit(async (query) => {
-    for (const batch of shape.before?.(count) ?? []) await takeBatch(query, batch, 1);
-    await shape.seed?.(query, count);
-  });
+  await store.commit((query) => makeReady(query, shape, count));
   statements.length = 0;
-  await store.commit((query) => takeBatch(query, shape.batch(count), 120, shape.again?.(count)));
+  await store.commit((query) => takeShape(query, shape, count));
   for (const statement of statements) plans.saw(statement);
   return { statements, costly: await plans.costly() };
 }
 
 describe('the number of statements of a batch', () => {
-  it.each(SHAPES)('of $name does not grow with it', async (shape) => {
+  it.each(BATCH_SHAPES)('of $name does not grow with it', async (shape) => {
     const { statements: few } = await statementsOf(shape, 10);
     const { statements: more } = await statementsOf(shape, 50);
     const { statements: many, costly } = await statementsOf(shape, 100);
@@ -310,7 +35,7 @@ describe('the number of statements of a batch', () => {
   });
 
   it('is that of its chunks where a list is long', async () => {
-    const shape = SHAPES.find(({ name }) => name === 'a first list of tasks') as Shape;
+    const shape = BATCH_SHAPES.find(({ name }) => name === 'a first list of tasks') as BatchShape;
     const chunks = 4;
     const { statements: one } = await statementsOf(shape, ROWS_OF_STATEMENT);
     const { statements: four } = await statementsOf(shape, chunks * ROWS_OF_STATEMENT);

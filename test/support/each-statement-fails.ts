@@ -8,6 +8,10 @@ export interface Promised {
   readonly inParts?: boolean;
   /** It tells nobody, and comes to its end. */
   readonly isQuiet?: boolean;
+  /** It may be done again over the same rows once it has failed, which takes less time than to get ready anew. */
+  readonly isRepeatable?: boolean;
+  /** With which it fails; absent: with one that no code foresees. */
+  readonly error?: Error;
 }
 
 /**
@@ -20,59 +24,95 @@ export async function wrongWhereStatementsFail(
   promised: Promised = {},
 ): Promise<readonly string[]> {
   const wrong: string[] = [];
+  const { error } = promised;
+  let place = await openPlace(getReady, error);
   for (let number = 1; ; number++) {
-    const failed = await workOf(getReady, number);
-    if (failed.statement === undefined) break;
-    const { statement, isTold, changed, left } = failed;
-    const say = (what: string) => void wrong.push(`${statement}: ${what}`);
+    const { statement, isTold, changed, left } = await place.workWithout(number);
+    const say = (what: string) => void wrong.push(`${statement ?? 'nothing fails'}: ${what}`);
+    for (const each of left) say(`left to nobody: ${String(each)}`);
+    if (statement === undefined) break;
     if (isTold === (promised.isQuiet ?? false)) say(isTold ? 'it does not come to its end' : 'nobody is told');
     if (!promised.inParts) for (const table of changed) say(`${table} is changed`);
-    for (const error of left) say(`left to nobody: ${String(error)}`);
+    if (promised.isRepeatable && changed.length === 0) continue;
+    await place.close();
+    place = await openPlace(getReady, error);
   }
+  await place.close();
   return wrong;
 }
 
 interface FailedWork {
   /** Which one failed, in short; undefined: there are not so many. */
-  readonly statement?: string;
+  readonly statement: string | undefined;
   /** Whoever waits for the work. */
   readonly isTold: boolean;
   readonly changed: readonly string[];
   readonly left: readonly unknown[];
 }
 
-/** Does the work once; the statement of this number fails. */
-async function workOf(getReady: GetReady, number: number): Promise<FailedWork> {
-  let isReady = false;
-  let asked = 0;
-  let statement: string | undefined;
-  const installation = await openTestInstallation({
-    file: ':memory:',
-    onStatement(text) {
-      if (!isReady || !/^(?:with|select|insert|update|delete)\b/i.test(text) || ++asked !== number) return;
-      statement = `${number}. ${text.replaceAll(/\s+/g, ' ').slice(0, 60)}`;
-      throw new Error('the statement fails');
-    },
-  });
-  const left: unknown[] = [];
-  const leave = (error: unknown) => void left.push(error);
-  process.on('unhandledRejection', leave);
-  try {
-    const work = await getReady(await installation.store('test'));
-    const before = await allRows(installation);
-    isReady = true;
-    const isTold = await work().then(
-      () => false,
-      () => true,
-    );
-    await rest();
-    isReady = false;
-    if (number === 1 && statement === undefined) throw new Error('the work asks no statement');
-    return { statement, isTold, changed: changedIn({ before, after: await allRows(installation) }), left };
-  } finally {
-    process.off('unhandledRejection', leave);
-    await installation.close();
+interface Place {
+  /** Does the work once; the statement of this number fails. */
+  workWithout(number: number): Promise<FailedWork>;
+  close(): Promise<void>;
+}
+
+/** A statement fails as often as it is asked: also where a look ahead asked it first. */
+class Failing {
+  /** Which one, in full; undefined: there are not so many. */
+  text: string | undefined;
+  asked = 0;
+  readonly #number: number;
+  readonly #error: Error;
+
+  constructor(number: number, error = new Error('the statement fails')) {
+    this.#number = number;
+    this.#error = error;
   }
+
+  ask(text: string): void {
+    if (!/^(?:with|select|insert|update|delete)\b/i.test(text)) return;
+    if (++this.asked === this.#number) this.text = text;
+    if (text === this.text) throw this.#error;
+  }
+
+  get short(): string | undefined {
+    return this.text && `${this.#number}. ${this.text.replaceAll(/\s+/g, ' ').slice(0, 60)}`;
+  }
+}
+
+async function openPlace(getReady: GetReady, error: Error | undefined): Promise<Place> {
+  /** Undefined: none fails now. */
+  let failing: Failing | undefined;
+  const installation = await openTestInstallation({ file: ':memory:', onStatement: (text) => failing?.ask(text) });
+  const work = await getReady(await installation.store('test'));
+  return {
+    async workWithout(number) {
+      const left: unknown[] = [];
+      const leave = (error: unknown) => void left.push(error);
+      process.on('unhandledRejection', leave);
+      try {
+        const before = await allRows(installation);
+        const own = new Failing(number, error);
+        failing = own;
+        const isTold = await work().then(
+          () => false,
+          () => true,
+        );
+        await rest();
+        failing = undefined;
+        if (own.asked === 0) throw new Error('the work asks no statement');
+        return {
+          statement: own.short,
+          isTold,
+          changed: changedIn({ before, after: await allRows(installation) }),
+          left,
+        };
+      } finally {
+        process.off('unhandledRejection', leave);
+      }
+    },
+    close: () => installation.close(),
+  };
 }
 
 /** What nobody awaits comes to its end too. */

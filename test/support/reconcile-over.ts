@@ -3,17 +3,29 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Source } from '../../src/reconcile/context.ts';
+import type { Rules } from '../../src/reconcile/item-rules.ts';
 import { createReconcile } from '../../src/reconcile/reconcile.ts';
 import type { Store } from '../../src/store/database.ts';
-import { createTravellingClock } from './travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
 interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'aside'>> {
   readonly start?: number;
   readonly version?: string;
+  readonly clock?: TravellingClock;
+  readonly isCrowded?: () => boolean;
+  readonly rules?: Rules;
 }
 
 /** Reconcile of the connection `main` at GitHub. */
-export function reconcileOver(store: Store, { start, version = '1.0.0', ...source }: Parts) {
+export function reconcileOver(store: Store, parts: Parts) {
+  const {
+    start,
+    version = '1.0.0',
+    clock = createTravellingClock({ start }),
+    isCrowded = () => false,
+    rules,
+    ...source
+  } = parts;
   const main: Source = {
     ...source,
     connection: 'main',
@@ -22,10 +34,11 @@ export function reconcileOver(store: Store, { start, version = '1.0.0', ...sourc
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),
   };
   return createReconcile({
-    ...{ store, version, clock: createTravellingClock({ start }), random: systemRandom() },
+    ...{ store, version, clock, random: systemRandom() },
     ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', main]]) },
     ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
     usedShare: () => 0,
-    isCrowded: () => false,
+    isCrowded,
+    rules,
   });
 }

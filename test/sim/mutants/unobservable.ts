@@ -11,6 +11,7 @@ const IN_ORDER =
   'statements of one connection run in the order in which they begin, and nothing later in the transaction reads this';
 const IN_MEMORY = 'it changes rows that are kept in memory, at once: nothing is awaited in it';
 const ONE_INSTANT = 'only at one instant out of a continuum it decides otherwise';
+const UNIQUE = 'it sorts names of which no two are equal';
 const ONE_STATEMENT = 'it is one statement, which is a transaction by itself, and may be done twice';
 
 const OTHERS_TURN = 'it only lets other work have its turn in between';
@@ -194,6 +195,78 @@ const KEPT: readonly Unobservable[] = [
   {
     ...{ file: 'src/store/workspace-sweeps.ts', kind: AWAIT, text: 'await save(query, begun);' },
     why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/reconcile/answers/record-answers.ts', kind: BOUND, text: 'left < right' },
+    why: UNIQUE,
+  },
+  {
+    ...{ file: 'src/reconcile/answers/record-answers.ts', kind: 'a condition is inverted', text: 'left < right' },
+    why: 'it sorts names so that equal records have equal texts, which each order does that is always the same',
+  },
+  {
+    ...{ file: 'src/store/wanted-fetches.ts', kind: BOUND, text: 'a < b' },
+    why: UNIQUE,
+  },
+  {
+    ...{ file: 'src/reconcile/batch.ts', kind: BOUND, text: 'work.workItems.length > 0' },
+    why: 'it reads a fact and holds the creations of no item',
+  },
+  {
+    ...{ file: 'src/reconcile/batch-looks.ts', kind: BOUND, text: 'unknownKeys.length + unknownIds.length > 0' },
+    why: 'it remembers items that name nothing unknown, which are none of those that name what may be new',
+  },
+  {
+    ...{ file: 'src/reconcile/reconcile.ts', kind: BOUND, text: 'others.length > 0' },
+    why: 'to take over no deliveries does nothing',
+  },
+  {
+    ...{ file: 'src/store/stored-rows.ts', kind: BOUND, text: 'missing.length > 0' },
+    why: 'it reads nothing, or once more what was read',
+  },
+  {
+    ...{ file: 'src/store/bodies.ts', kind: BOUND, text: 'body.length <= LARGE' },
+    why: 'a body of just this size is packed by another thread, into the same bytes',
+  },
+  {
+    ...{ file: 'src/store/bodies.ts', kind: BOUND, text: 'body.length < 4' },
+    why: 'a block of four bytes is damaged all the same: nothing can be unpacked of it',
+  },
+  {
+    ...{ file: 'src/store/item-names.ts', kind: BOUND, text: 'left.itemKey > right.itemKey' },
+    why: 'of two names of one item the other comes first, and whoever asked looks them up by their names',
+  },
+  {
+    ...{
+      file: 'src/reconcile/suspects.ts',
+      kind: SPLIT,
+      text: 'store.commit((transaction) => writeMeta(transaction, TR',
+    },
+    why: 'it is one statement, and the transaction just before it shows who has lost the workspace',
+  },
+  {
+    ...{
+      file: 'src/store/row-statements.ts',
+      kind: 'a statement is left out',
+      text: 'statements.set(name, statement)',
+    },
+    why: 'a statement is built anew each time, which only takes longer',
+  },
+  {
+    ...{ file: 'src/store/rows-seen.ts', kind: BOUND, text: 'more.length > 0' },
+    why: 'rows are named otherwise wherever they are named, so that some are read once more',
+  },
+  {
+    ...{ file: 'src/reconcile/take-deliveries.ts', kind: BOUND, text: 'end < 0' },
+    why: 'no portion ends before its first delivery',
+  },
+  {
+    ...{ file: 'src/store/held-changes.ts', kind: BOUND, text: 'hold > 0' },
+    why: 'it holds the first none of them',
+  },
+  {
+    ...{ file: 'src/store/deletions.ts', kind: BOUND, text: 'ids.length > 0' },
+    why: 'it deletes the rows of no ids',
   },
 ];
 

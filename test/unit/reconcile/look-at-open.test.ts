@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createBell } from '../../../src/lib/bell.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
+import { DatabaseFault } from '../../../src/lib/database/database-fault.ts';
+import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import { applyBatch } from '../../../src/reconcile/batch.ts';
 import { createBatchInputs } from '../../../src/reconcile/batch-inputs.ts';
 import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
@@ -8,18 +10,21 @@ import { keyHorizon } from '../../../src/reconcile/key-horizon.ts';
 import { rulesLookedBy } from '../../../src/reconcile/look-again.ts';
 import { createLookAtOpen } from '../../../src/reconcile/look-at-open.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { remainsOf } from '../../support/all-or-nothing.ts';
+import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
 import { RULES, SOURCES, saidOf } from '../../support/batches.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { workItem } from '../../support/items.ts';
+import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 
 /** By those of before nothing becomes a task. */
 const PRESENT = { ...RULES, digest: 'present' };
 const MOMENT = { now: 1_000, usedShare: 0 };
 
 /** Bugs that were taken over by other rules, and what looks at them by the present ones. */
-async function afterOtherRules(store: Store, bugs: number) {
+async function afterOtherRules(store: Store, bugs: number, onError = (): void => undefined) {
   const items = Array.from({ length: bugs }, (_, at) =>
     workItem({ key: `jira:cloud-1:${10_001 + at}`, identifier: `ENG-${at}`, type: 'Bug' }),
   );
@@ -29,10 +34,20 @@ async function afterOtherRules(store: Store, bugs: number) {
   const stopping = new AbortController();
   const rung: number[] = [];
   const outbox = { ...createBell(), ring: () => void rung.push(rung.length) };
-  const parts = { store, clock: createTravellingClock(), logger: silentLogger, rules: PRESENT };
+  const errors: LogFields[] = [];
+  const logger = {
+    ...silentLogger,
+    error(fields: LogFields) {
+      errors.push(fields);
+      onError();
+    },
+  };
+  const parts = { store, clock: createTravellingClock(), logger, rules: PRESENT };
   const inputs = createBatchInputs({ ...parts, sources: SOURCES, usedShare: () => 0 });
   return {
     rung,
+    errors,
+    lookWithout: createLookAtOpen({ ...parts, inputs, outbox, rules: RULES }),
     lookAgain: createLookAtOpen({ ...parts, inputs, outbox }),
     /** It is told to end when it has looked at the first of them. */
     lookOnce: () =>
@@ -63,4 +78,64 @@ test('all open items are looked at by the new rules, some at a time, from where 
   rung.length = 0;
   await lookAgain(new AbortController().signal);
   expect(rung).toEqual([]);
+});
+
+test('whatever statement fails where the database cannot be written, whoever waits is told', async () => {
+  const looking = async (store: Store) => {
+    const { lookAgain } = await afterOtherRules(store, 1);
+    return () => lookAgain(new AbortController().signal);
+  };
+  const error = new DatabaseFault('full', 'a file', 'no space is left');
+  expect(await wrongWhereStatementsFail(looking, { inParts: true, error })).toEqual([]);
+});
+
+test('one that has lost the workspace does not note that it has looked at all of them', async () => {
+  const looking = async (store: Store) => {
+    const { lookAgain } = await afterOtherRules(store, 0);
+    return () => lookAgain(new AbortController().signal);
+  };
+  expect(await remainsOfLost(looking)).toEqual([]);
+});
+
+test('items that cannot be looked at are left out, and told', async () => {
+  const store = await openTestStore();
+  const { lookAgain, errors } = await afterOtherRules(store, 2);
+  await store.query.updateTable('items').set({ fields: '{}' }).execute();
+  await lookAgain(new AbortController().signal);
+  expect(errors).toEqual([{ from: 'jira:cloud-1:10001', items: 2, error: expect.any(Error) }]);
+  expect(await rulesLookedBy(store.query)).toBe(PRESENT.digest);
+  expect(await wanted(store)).toBe(0);
+});
+
+test('without rules that have a digest nothing is looked at', async () => {
+  const store = await openTestStore();
+  const { lookWithout, rung } = await afterOtherRules(store, 2);
+  await lookWithout(new AbortController().signal);
+  expect(rung).toEqual([]);
+  expect(await rulesLookedBy(store.query)).toBeUndefined();
+});
+
+test('after each look everybody else gets many turns', async () => {
+  const turns = await turnsBetweenCommits(async (store) => {
+    const { lookAgain } = await afterOtherRules(store, 25);
+    return () => lookAgain(new AbortController().signal);
+  });
+  // A look is two commits, of which the first says what is looked at.
+  expect(Math.min(...turns.filter((_, at) => at % 2 === 1))).toBeGreaterThanOrEqual(10);
+});
+
+test('one that has lost the workspace since does not note which items could not be looked at', async () => {
+  let isLost = false;
+  const installation = await openTestInstallation({ file: ':memory:' });
+  onTestFinished(() => installation.close());
+  const store = await installation.store('test', async () => {
+    if (isLost) throw new SyncError('lease_lost', 'it was taken over');
+  });
+  const { lookAgain } = await afterOtherRules(store, 1, () => {
+    isLost = true;
+  });
+  await store.query.updateTable('items').set({ fields: '{}' }).execute();
+  const before = await store.query.selectFrom('meta').selectAll().execute();
+  await expect(lookAgain(new AbortController().signal)).rejects.toMatchObject({ code: 'lease_lost' });
+  expect(await store.query.selectFrom('meta').selectAll().execute()).toEqual(before);
 });

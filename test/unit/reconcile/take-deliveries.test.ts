@@ -7,12 +7,14 @@ import { createBatchInputs } from '../../../src/reconcile/batch-inputs.ts';
 import type { Suspects } from '../../../src/reconcile/suspects.ts';
 import { createTakeOver } from '../../../src/reconcile/take-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { pendingDeliveries } from '../../../src/store/inbox.ts';
+import { type PendingDelivery, pendingDeliveries } from '../../../src/store/inbox.ts';
 import { appendAnswer } from '../../../src/store/workspace-answers.ts';
-import { remainsOf } from '../../support/all-or-nothing.ts';
+import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
 import { RULES, SOURCES } from '../../support/batches.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 
 /** Lists of tasks, of which each is one delivery. @returns what takes all of them over */
 async function withLists(store: Store, lists: readonly number[]): Promise<() => Promise<void>> {
@@ -66,4 +68,32 @@ test('a suspect that the database did not let in is no delivery over which the p
     await takeOver.suspect(delivery).catch(() => undefined);
   const rows = await plain.query.selectFrom('inbox').select(['state', 'attempts']).execute();
   expect(rows).toEqual([{ state: 'applied', attempts: 1 }]);
+});
+
+test('one that has lost the workspace puts nothing into quarantine, and counts no attempt', async () => {
+  const suspected = (attempts: number) => async (store: Store) => {
+    const { takeOver, pending } = await waiting(store, [1]);
+    await store.query.updateTable('inbox').set({ attempts }).execute();
+    const [delivery] = await pending();
+    return () => takeOver.suspect(delivery as PendingDelivery);
+  };
+  for (const attempts of [0, 5]) expect(await remainsOfLost(suspected(attempts))).toEqual([]);
+});
+
+test('whatever statement fails where the database cannot be written, whoever waits is told', async () => {
+  const error = new DatabaseFault('full', 'a file', 'no space is left');
+  const taking = (store: Store) => withLists(store, [2]);
+  expect(await wrongWhereStatementsFail(taking, { inParts: true, error })).toEqual([]);
+  const suspected = async (store: Store) => {
+    const { takeOver, pending } = await waiting(store, [1]);
+    const [delivery] = await pending();
+    return () => takeOver.suspect(delivery as PendingDelivery);
+  };
+  expect(await wrongWhereStatementsFail(suspected, { inParts: true, error })).toEqual([]);
+});
+
+test('between two portions everybody else gets many turns', async () => {
+  const turns = await turnsBetweenCommits((store) => withLists(store, [60, 60, 60]));
+  expect(turns).toHaveLength(2);
+  expect(Math.min(...turns)).toBeGreaterThanOrEqual(10);
 });

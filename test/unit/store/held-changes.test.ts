@@ -47,3 +47,12 @@ test.each([
   expect(await releaseHeld(store, { classes: [which] })).toBe(count);
   expect(await stillHeld(store)).toEqual(left);
 });
+
+test.each<[entities: readonly string[], message: string]>([
+  [['link:made', 'link:no'], 'no change of link:no is held'],
+  [['link:no', 'link:made', 'link:waits'], 'no change of link:no is held, and 1 more of those named'],
+])('where of %j one is not held, none is released', async (entities, message) => {
+  const store = await withHeld();
+  await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found', message });
+  expect(await stillHeld(store)).toEqual(['link:made', 'link:refused', 'link:removed']);
+});

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { COSTLY, retryQuarantined } from '../../../src/store/inbox.ts';
+import { COSTLY, costlyParts, countQuarantined, quarantineParts, retryQuarantined } from '../../../src/store/inbox.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 /** Deliveries that are applied, in quarantine, and in quarantine for their cost. */
@@ -46,4 +46,48 @@ describe('deliveries in quarantine that are tried again', () => {
     expect(await retryQuarantined(store, which)).toBe(expected.length);
     expect(await pending(store)).toEqual(expected);
   });
+});
+
+it('deliveries in quarantine are counted: all, or of any number that are named', async () => {
+  const store = await openTestStore();
+  const ids = await fill(store);
+  expect(await countQuarantined(store.query)).toBe(3);
+  const far = Array.from({ length: 1_000 }, (_, at) => 100 + at);
+  expect(await countQuarantined(store.query, [...ids.slice(0, 2), ...far, ...ids.slice(2)])).toBe(3);
+  expect(await countQuarantined(store.query, [])).toBe(0);
+});
+
+const PART = { content: 'abc', body: Buffer.from('[1]'), reason: `${COSTLY}much` };
+
+it('an element of a page that took too much is in quarantine once, and for the last reason', async () => {
+  const { query } = await openTestStore();
+  const page = { connection: 'github', source: 'poll', event: 'list', receivedAt: 1 } as const;
+  await quarantineParts(query, [], 2);
+  await quarantineParts(query, [{ page, parts: [PART] }], 2);
+  await quarantineParts(
+    query,
+    [
+      {
+        page,
+        parts: [
+          { ...PART, reason: `${COSTLY}more` },
+          { ...PART, content: 'd' },
+        ],
+      },
+    ],
+    3,
+  );
+  const rows = await query
+    .selectFrom('inbox')
+    .select(['delivery_key', 'state', 'reason', 'settled_at'])
+    .orderBy('id')
+    .execute();
+  expect(rows).toEqual([
+    { delivery_key: 'part:abc', state: 'quarantined', reason: `${COSTLY}more`, settled_at: 3 },
+    { delivery_key: 'part:d', state: 'quarantined', reason: `${COSTLY}much`, settled_at: 3 },
+  ]);
+  expect(await costlyParts(query, 'github', ['abc', 'x'])).toEqual(new Set(['abc']));
+  expect(await costlyParts(query, 'gitlab', ['abc'])).toEqual(new Set());
+  await query.updateTable('inbox').set({ state: 'pending' }).where('delivery_key', '=', 'part:abc').execute();
+  expect(await costlyParts(query, 'github', ['abc', 'd'])).toEqual(new Set(['d']));
 });

@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest';
-import { jobRuns } from '../../../src/store/job-runs.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { readId } from '../../../src/store/installation-facts.ts';
+import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
 import { openTestStore } from '../../support/intake.ts';
+import { openTestInstallation } from '../../support/store.ts';
 
 test('the runs of jobs are remembered', async () => {
   const store = await openTestStore();
@@ -19,4 +22,25 @@ test('the runs of jobs are remembered', async () => {
   expect(await memory.read()).toEqual(new Map([['retention', 4]]));
   await memory.replace(new Map());
   expect(await memory.read()).toEqual(new Map());
+});
+
+test('the runs of the jobs of the installation are remembered beside its other facts', async () => {
+  const installation = await openTestInstallation({ file: ':memory:' });
+  onTestFinished(() => installation.close());
+  const memory = installationRuns(installation);
+  expect(await memory.read()).toEqual(new Map());
+  await memory.note('retention', 2);
+  await memory.note('retention', 3);
+  await memory.note('backup', 4);
+  expect(await memory.read()).toEqual(
+    new Map([
+      ['backup', 4],
+      ['retention', 3],
+    ]),
+  );
+  await memory.replace(new Map([['retention', 5]]));
+  expect(await memory.read()).toEqual(new Map([['retention', 5]]));
+  await memory.replace(new Map());
+  expect(await memory.read()).toEqual(new Map());
+  expect(await readId(installation.query, systemRandom(), 'here')).toBe(installation.id);
 });

@@ -154,3 +154,24 @@ describe('rows that are kept in memory', () => {
     });
   });
 });
+
+it.each([
+  ['of the first table', 'entities'],
+  ['of the other', 'outbox'],
+] as const)(
+  'a join does not pass by rows %s that are written and have not reached the database',
+  async (_what, table) => {
+    const { query, commit } = await openTestStore();
+    await commit(async (transaction) => {
+      const rows = keepRows(transaction);
+      const join = () =>
+        rows.selectJoined(['entities', 'entity'], ['outbox', 'entity']).select('outbox.state').execute();
+      if (table === 'entities') await saveEntity(rows, blankEntity('link:a', 'link'));
+      else await removeRows(rows, 'outbox', [{ entity: 'link:a' }]);
+      expect(join).toThrow('that have not reached the database');
+      await rowsWritten(rows);
+      expect(await join()).toEqual([]);
+    });
+    expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
+  },
+);

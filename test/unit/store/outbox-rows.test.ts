@@ -340,3 +340,16 @@ test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
   });
   expect(wrong).toEqual([]);
 });
+
+test.each<[what: string, lane: string, change: Partial<Difference>]>([
+  ['nobody waits', 'backfill', {}],
+  ['a delivery waits', 'mirror', { waiting: [{ id: 1, at: 10 }] }],
+  ['a read is asked for by somebody', 'mirror', { kind: 'read' }],
+  ['a read is asked for by another backfill', 'backfill', { kind: 'read', lane: 'backfill' }],
+])('a change of a backfill for which %s is in the lane %s', async (_what, lane, change) => {
+  const { query } = await openTestStore();
+  await addDifference(query, difference({ ...change, lane: 'backfill', waiting: [], since: 1, due: 2 }));
+  await addDifference(query, difference(change));
+  const lifted = lane === 'mirror' ? { since: NOW - 5_000, due: NOW - 3_000 } : { since: 1, due: 2 };
+  expect(await findChange(query, 'pull_request:a')).toMatchObject({ lane, ...lifted });
+});

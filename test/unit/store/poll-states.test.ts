@@ -38,3 +38,13 @@ test('a failure of a whole connection goes away alone', async () => {
     'gitlab unit',
   ]);
 });
+
+test('a walk goes on where it stood, and is over where nothing is left of it', async () => {
+  const { query } = await openTestStore();
+  const walk = { page: 'p2', startedAt: '2026-01-01T00:00:00Z', readAt: '2026-01-01T00:00:01Z' };
+  const state = { watermark: 'w1', walk, etag: '"e"', digest: 'd' };
+  await savePollState(query, 'github', 'unit', state);
+  expect(await loadPollState(query, 'github', 'unit')).toEqual(state);
+  await savePollState(query, 'github', 'unit', { watermark: 'w2' });
+  expect(await loadPollState(query, 'github', 'unit')).toEqual({ watermark: 'w2' });
+});

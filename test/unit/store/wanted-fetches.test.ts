@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { ItemReference } from '../../../src/model/item.ts';
 import {
+  dropOrphanFetches,
   dueFetches,
+  nextFetchTime,
   postponeFetch,
   requestFetch,
   settleFetch,
@@ -33,5 +35,47 @@ describe('a fetch that has ended', () => {
     await ask(query, NOW + 5);
     await settleFetch(query, begun);
     expect(await rows(query)).toEqual([{ asks: 2, attempts: 0, error: null, since: NOW }]);
+  });
+});
+
+describe('asking for an object', () => {
+  it('is one row however often, and whatever the order of its parts; the earliest time stays', async () => {
+    const { query } = await openTestStore();
+    const askFor = (locator: Record<string, string>, now: number, isCovered = false) =>
+      requestFetch(query, {
+        ...{ connection: 'jira', deliveryId: 7, now, isCovered },
+        reference: { ...reference, locator },
+      });
+    await askFor({ a: '1', b: '2' }, NOW);
+    await askFor({ b: '2', a: '1' }, NOW - 5);
+    expect(await rows(query)).toEqual([{ asks: 2, attempts: 0, error: null, since: NOW - 5 }]);
+    await askFor({ a: '1', b: '2' }, NOW - 9, true);
+    expect(await rows(query)).toEqual([{ asks: 2, attempts: 0, error: null, since: NOW - 5 }]);
+    await askFor({ a: '1', b: '3' }, NOW, true);
+    expect(await rows(query)).toHaveLength(2);
+  });
+
+  it.each<[notBefore: number, isDue: boolean]>([
+    [NOW - 1, true],
+    [NOW, true],
+    [NOW + 1, false],
+    [NOW + 60_000, false],
+    [NOW + 60_001, true],
+  ])('that is put off until %j is due: %j', async (notBefore, isDue) => {
+    const { query } = await openTestStore();
+    await ask(query);
+    await postponeFetch(query, (await wanted(query)).key, 'no', notBefore);
+    expect((await wanted(query)) !== undefined).toBe(isDue);
+    expect(await nextFetchTime(query, NOW)).toBe(notBefore > NOW ? notBefore : undefined);
+  });
+
+  it('of connections that are not configured any more ends', async () => {
+    const { query } = await openTestStore();
+    await ask(query);
+    await requestFetch(query, { connection: 'gone', reference: { ...reference, key: 'x' }, deliveryId: 1, now: NOW });
+    expect(await dropOrphanFetches(query, ['jira', 'other'])).toEqual(['gone']);
+    expect(await rows(query)).toHaveLength(1);
+    expect(await dropOrphanFetches(query, ['jira'])).toEqual([]);
+    expect(await rows(query)).toHaveLength(1);
   });
 });

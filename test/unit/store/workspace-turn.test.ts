@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { readTurn, START, turnsOf, writeTurn } from '../../../src/store/workspace-turn.ts';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { saveItem } from '../../../src/store/items.ts';
+import { nextInTurn, readTurn, START, type Step, turnsOf, writeTurn } from '../../../src/store/workspace-turn.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 it('the position of the turn through links and documents outlives the process', async () => {
@@ -10,4 +12,82 @@ it('the position of the turn through links and documents outlives the process', 
   expect(await readTurn(query)).toEqual(turn);
   const of = await turnsOf(query.whole, [query.workspace]);
   expect([of(query.workspace), of(query.workspace + 1)]).toEqual([turn, undefined]);
+});
+
+type Row = readonly [task: string, item: string | null, kind?: 'link' | 'pull_request'];
+
+/** Links of a work item, and of pull requests. */
+async function withLinks(rows: readonly Row[]) {
+  const { query, commit } = await openTestStore();
+  const item = {
+    connector: 'jira',
+    connection: 'jira',
+    provider_time: 1,
+    hash: '',
+    finished: 0,
+    gone: 0,
+    seen_at: 1,
+  } as const;
+  for (const [key, kind] of [['item', 'work_item'] as const, ['pull', 'pull_request'] as const])
+    await saveItem(query, { ...item, key, kind, fields: '{"item":{}}' }, 1);
+  await commit(async (transaction) => {
+    for (const [at, [task_id, item_key, kind = 'link']] of rows.entries())
+      await saveEntity(transaction, blankEntity(`link:${at}`, kind, { task_id, item_key }));
+  });
+  return query;
+}
+
+const link = (name: string) => ({ kind: 'link', name }) as const;
+const document = (name: string) => ({ kind: 'document', name }) as const;
+
+it.each<[what: string, step: Step, rows: readonly Row[], after?: string]>([
+  [
+    'the first task that a work item is linked to',
+    { found: link('t2') },
+    [
+      ['t1', 'pull'],
+      ['t2', 'item'],
+      ['t3', 'item'],
+    ],
+  ],
+  [
+    'the next one',
+    { found: link('t3') },
+    [
+      ['t2', 'item'],
+      ['t3', 'item'],
+    ],
+    't2',
+  ],
+  [
+    'no task of which nothing is a link',
+    { after: document('') },
+    [
+      ['t2', 'item', 'pull_request'],
+      ['t3', null],
+    ],
+  ],
+  ['documents after the last one', { after: document('') }, [['t2', 'item']], 't2'],
+])('of links the turn reads %s', async (_what, step, rows, after = '') => {
+  expect(await nextInTurn(await withLinks(rows), link(after))).toEqual(step);
+});
+
+it('some links are looked at in one step', async () => {
+  const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
+  const query = await withLinks([...rows, ['t2000', 'item']]);
+  expect(await nextInTurn(query, START)).toEqual({ after: link('t1499') });
+  expect(await nextInTurn(query, link('t1000'))).toEqual({ found: link('t2000') });
+});
+
+it.each<[what: string, step: Step, known: object | null, task: string | null, after?: string]>([
+  ['one that stands where we attached it', { found: document('document:a') }, { taskId: 't1' }, 't1'],
+  ['none after the last one', {}, { taskId: 't1' }, 't1', 'document:a'],
+  ['none that stands elsewhere', {}, { taskId: 't2' }, 't1'],
+  ['none that nobody attached', {}, { taskId: null }, null],
+  ['none of which nothing is known', {}, null, 't1'],
+])('of documents the turn reads %s', async (_what, step, known, task_id, after = '') => {
+  const { query } = await openTestStore();
+  const row = blankEntity('document:a', 'document', { task_id });
+  await saveEntity(query, { ...row, known: known && JSON.stringify(known) });
+  expect(await nextInTurn(query, document(after))).toEqual(step);
 });

@@ -1,13 +1,21 @@
 import { expect, test } from 'vitest';
 import { systemRandom } from '../../../../src/lib/random.ts';
 import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../../src/model/change.ts';
+import type { Item } from '../../../../src/model/item.ts';
 import type { Prepared } from '../../../../src/outbox/prepare.ts';
 import { recover } from '../../../../src/outbox/settle.ts';
+import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
+import { allTaskKeys, saveTask, tasksByKeys } from '../../../../src/store/cached-tasks.ts';
+import { doubtTasks, holdCreates, tasksAreUnsure } from '../../../../src/store/creates.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { TASKS_READ } from '../../../../src/store/list-reads.ts';
+import { readMeta, WORKSPACE_ID } from '../../../../src/store/meta.ts';
+import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { beginSweep, openSweep, recordsSwept } from '../../../../src/store/workspace-sweeps.ts';
 import { answered, START, saidOf, takeBatch } from '../../../support/batches.ts';
 import { openTestStore } from '../../../support/intake.ts';
-import { workItem } from '../../../support/items.ts';
+import { pull, workItem } from '../../../support/items.ts';
 
 const BUG = workItem({ type: 'Bug', updatedAt: START });
 const NAME = entity.task(BUG.key);
@@ -68,4 +76,167 @@ test('a list that was read too early settles no creation any sooner, although th
   await store.commit((scope) => takeBatch(scope, [answered('read-tasks', { tasks: [] }, { seconds: 1 })], 1));
   const [row] = await query.selectFrom('outbox').select(['state', 'not_before']).where('entity', '=', NAME).execute();
   expect(row).toEqual({ state: 'unknown', not_before: START + ON_ITS_WAY + SETTLE_AFTER });
+});
+
+/** When the answers were asked for, and when they are processed. */
+const ASKED = START + 20_000;
+const NOW = START + 30_000;
+
+const MADE = { ...TASK, source: 'api', createdAt: '', updatedAt: '2026-03-01T00:00:00Z' };
+const NAMING = pull({ title: 'BUG-9: a change', url: 'https://github.com/acme/api/pull/1' });
+
+async function tell({ commit }: Store, action: 'saw-tasks' | 'read-tasks', tasks: readonly object[]) {
+  const answer = { action, entity: '', sentAt: ASKED, body: { tasks } };
+  return commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
+}
+
+/** Tasks that were seen before the answers were asked for. */
+async function seen(tasks: readonly object[], at = ASKED): Promise<Store> {
+  const store = await openTestStore();
+  for (const task of tasks) await saveTask(store.query, { ...MADE, ...task }, at);
+  return store;
+}
+
+const keptTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
+
+test.each<[what: string, kept: object, isTold: boolean, held: object | undefined, told: object]>([
+  ['is new', {}, true, undefined, {}],
+  ['is as it was', {}, false, {}, {}],
+  ['has another title', { title: 'Other' }, false, {}, { title: 'Other' }],
+  ['has another status', { status: 'done' }, true, {}, { status: 'done' }],
+  ['has another id', { taskId: 't10' }, true, {}, { taskId: 't10' }],
+  ['is told late', { status: 'open' }, false, {}, { status: 'done', updatedAt: '2026-02-01T00:00:00Z' }],
+  ['tells no time', { status: 'done' }, true, {}, { status: 'done', updatedAt: undefined }],
+])(
+  'a task that %s is kept so, and looked at by those who name it where that tells',
+  async (_what, kept, isTold, held, told) => {
+    const store = await seen(held ? [held] : []);
+    await store.commit((query) => takeBatch(query, [saidOf(NAMING)], 1));
+    await store.query.deleteFrom('entities').where('kind', '=', 'link').execute();
+    const { again } = await tell(store, 'saw-tasks', [{ ...MADE, ...told }]);
+    expect(await keptTask(store)).toMatchObject({ ...MADE, ...kept, updatedAt: expect.any(String) });
+    expect(again).toEqual(isTold ? [NAMING.key] : []);
+  },
+);
+
+test.each<[what: string, item: Item, task?: object]>([
+  ['names its key', NAMING],
+  [
+    'names its id',
+    { ...NAMING, title: 'See https://app.example.com/workspace/tasks/9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d' },
+  ],
+  ['is its source', BUG, { source: BUG.key }],
+])('an item that %s is looked at when a task comes', async (_what, item, task = {}) => {
+  const store = await openTestStore();
+  await store.commit((query) => takeBatch(query, [saidOf(item)], 1));
+  const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
+  const { again } = await tell(store, 'saw-tasks', [{ ...MADE, taskId: id, ...task }]);
+  expect(again).toEqual([item.key]);
+});
+
+test('an item that is linked to a task is looked at when that becomes another', async () => {
+  const store = await seen([{}]);
+  const link = blankEntity(entity.link(NAMING.key, 't9'), 'link', { item_key: NAMING.key, task_id: 't9' });
+  await saveEntity(store.query, link);
+  expect((await tell(store, 'saw-tasks', [{ ...MADE, status: 'done' }])).again).toEqual([NAMING.key]);
+});
+
+test.each<[what: string, seenAt: number, keys: readonly string[]]>([
+  ['when the list was asked for', ASKED, []],
+  ['since then', ASKED + 1, ['BUG-9']],
+])('a task that the list lacks, and that was last seen %s', async (_what, seenAt, keys) => {
+  const store = await seen([{}], seenAt);
+  await tell(store, 'read-tasks', []);
+  expect([...(await allTaskKeys(store.query)).values()]).toEqual(keys);
+});
+
+test('a list tells that all tasks were read, of which workspace, and that no creation need wait for it', async () => {
+  const store = await openTestStore();
+  await doubtTasks(store.query, ASKED);
+  await tell(store, 'read-tasks', [{ ...MADE, workspaceId: 'w1' }]);
+  expect(await readMeta(store.query, TASKS_READ)).toBe(String(NOW));
+  expect(await readMeta(store.query, WORKSPACE_ID)).toBe('w1');
+  expect(await tasksAreUnsure(store.query)).toBe(false);
+});
+
+test('a creation that waits for the list waits no longer', async () => {
+  const store = await wanted();
+  await holdCreates(store.query, [BUG.key], START);
+  await tell(store, 'read-tasks', []);
+  expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
+});
+
+test('a round of the sweep reports tasks that people changed, and those that are not there any more', async () => {
+  const held = ['title', 'status', 'same', 'late', 'gone', 'other'].map((key) => ({ taskId: key, key }));
+  const store = await seen(held);
+  await beginSweep(store.query, ASKED);
+  const told = ['title', 'status', 'same', 'late', 'other', 'new'].map((key) => ({ ...MADE, taskId: key, key }));
+  const change: Readonly<Record<string, object>> = {
+    title: { title: 'Other' },
+    status: { status: 'done' },
+    late: { title: 'Other', updatedAt: '2026-02-01T00:00:00Z' },
+    other: { taskId: 'another' },
+  };
+  const { swept } = await tell(
+    store,
+    'read-tasks',
+    told.map((task) => ({ ...task, ...change[task.key] })),
+  );
+  const found = await store.query.selectFrom('workspace_findings').select(['what', 'entity']).execute();
+  expect(found.map(({ what, entity: name }) => `${what} ${name}`).toSorted()).toEqual([
+    'task-changed status',
+    'task-changed title',
+    'task-missing gone',
+    'task-missing other',
+  ]);
+  expect(swept).toBeUndefined();
+  expect(await openSweep(store.query)).toMatchObject({ tasks: 6, tasks_at: NOW });
+});
+
+test('a list that was asked for before the round began is no list of it', async () => {
+  const store = await seen([{}]);
+  await beginSweep(store.query, ASKED + 1);
+  await tell(store, 'read-tasks', []);
+  expect(await openSweep(store.query)).toMatchObject({ tasks_at: null });
+});
+
+test('the list of tasks ends a round that has listed the records', async () => {
+  const store = await seen([{}]);
+  const { sweep } = await beginSweep(store.query, ASKED);
+  await recordsSwept(store.query, sweep, ASKED + 5);
+  expect((await tell(store, 'read-tasks', [MADE])).swept).toMatchObject({ finished_at: NOW, tasks: 1 });
+});
+
+const UNKNOWN = { state: 'unknown', sent: '{}', attempts: 2 } as const;
+
+test.each<[what: string, expected: object | undefined, notBefore: number, tasks: readonly object[]]>([
+  ['has, is settled', undefined, ASKED + 5, [{ ...MADE, source: BUG.key }]],
+  ['lacks, is sent again', { state: 'pending', not_before: 0, sent: null, attempts: 2 }, ASKED, []],
+  ['lacks and was asked for too early, waits for another', { state: 'unknown', not_before: ASKED + 1 }, ASKED + 1, []],
+  [
+    'lacks, whose clock was set back, waits no longer than it must',
+    { state: 'unknown', not_before: NOW + ON_ITS_WAY + SETTLE_AFTER },
+    NOW + ON_ITS_WAY + SETTLE_AFTER + 1,
+    [],
+  ],
+])('a creation of unknown outcome whose task the list %s', async (_what, expected, notBefore, tasks) => {
+  const store = await wanted();
+  await updateChange(store.query, NAME, { ...UNKNOWN, not_before: notBefore });
+  await store.query.deleteFrom('outbox').where('kind', '=', 'read').execute();
+  await tell(store, 'read-tasks', tasks);
+  const change = await findChange(store.query, NAME);
+  if (expected) expect(change).toMatchObject(expected);
+  else expect(change).toBeUndefined();
+  const isAsked = change?.state === 'unknown';
+  const list = await findChange(store.query, entity.readTasks);
+  if (isAsked) expect(list).toMatchObject({ lane: 'triage', not_before: change?.not_before });
+  else expect(list).toBeUndefined();
+});
+
+test('a list sees what else came with it', async () => {
+  const store = await openTestStore();
+  const seenBefore = answered('saw-tasks', { tasks: [MADE, { ...MADE, taskId: 't1', key: 'BUG-1' }] }, { seconds: 1 });
+  const batch = [seenBefore, answered('read-tasks', { tasks: [MADE] }, { seconds: 2 })];
+  await store.commit((query) => takeBatch(query, batch, 1));
+  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
 });

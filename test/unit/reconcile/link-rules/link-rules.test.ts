@@ -103,8 +103,11 @@ describe('what a text names', () => {
     ['description', 'Task: bug-12\n\nMore text', []],
     ['description', 'A sentence\nTask: bug-12', []],
     ['description', 'Other: bug-12', []],
+    ['description', 'Text\n\nTask: bug-12\n goes on', ['trailer trailer BUG-12']],
+    ['description', 'Text\n\n no trailer\nTask: bug-12', []],
     ['description', 'Task: https://work.example.com/tasks/tsk_aB1', ['trailer task-url id:tsk_aB1']],
     // Items of trackers.
+    ['description', 'https://github.com/issues/12', ['description item-url url:github.com/issues/12']],
     [
       'description',
       'Fixes #12',
@@ -142,6 +145,7 @@ describe('what a text names', () => {
     ['description', '<!-- Fixes BUG-12 -->BUG-13', ['description task-key BUG-13']],
     ['description', '<!-- BUG-12', []],
     ['description', '<pre>BUG-12 <code>BUG-13</code></pre> BUG-14', ['description task-key BUG-14']],
+    ['description', 'BUG-11 <code>BUG-12</code>', ['description task-key BUG-11']],
     ['description', '<blockquote><blockquote>BUG-12</blockquote>BUG-13</blockquote>', []],
   ])('%s %j', (place, text, names) => {
     expect(found(place, text)).toEqual(names);
@@ -354,4 +358,11 @@ describe('any text', () => {
     expect(cpuTimeOf(() => (found = rules.mentionsOf(item, READER).length))).toBeLessThan(3_000);
     expect(found).toBeLessThanOrEqual(100);
   });
+});
+
+it('of the words before one name the first eight are remembered', () => {
+  const words = ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'];
+  const text = [...words, 'close'].map((word) => `${word} BUG-1;`).join(' ');
+  const [mention] = rules.mentionsOf(inPlace('title', text), READER);
+  expect(mention?.words.map(({ word }) => word)).toEqual(words.slice(0, 8));
 });

@@ -1,0 +1,37 @@
+import type { Item } from '../../src/model/item.ts';
+import type { Cause } from '../../src/reconcile/changes.ts';
+import type { Source } from '../../src/reconcile/context.ts';
+import { type Evaluated, evaluate } from '../../src/reconcile/evaluate.ts';
+import type { Rules } from '../../src/reconcile/item-rules.ts';
+import type { Store } from '../../src/store/database.ts';
+import { RULES, SOURCES, TRACKER } from './batches.ts';
+
+interface Look {
+  readonly now?: number;
+  readonly cause?: Partial<Cause>;
+  readonly rules?: Rules;
+  readonly source?: Partial<Source>;
+}
+
+/** Evaluates an item outside of a batch, as one that some delivery has just changed. */
+export function look(
+  { commit }: Store,
+  item: Item,
+  { now = 5_000, cause, rules = RULES, source }: Look = {},
+): Promise<Evaluated> {
+  const code = SOURCES.get('code');
+  if (!code) throw new Error('there is no such source');
+  const own = { ...(item.kind === 'pull_request' ? code : TRACKER), ...source };
+  const moment = { now, usedShare: 0 };
+  return commit((query) =>
+    evaluate({
+      query,
+      item,
+      source: own,
+      cause: { since: now, waiting: [], ...cause },
+      moment,
+      rules,
+      sources: SOURCES,
+    }),
+  );
+}

@@ -1,0 +1,164 @@
+import { expect, test } from 'vitest';
+import { entity } from '../../../../src/model/change.ts';
+import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
+import { PULL_REQUESTS_READ } from '../../../../src/store/list-reads.ts';
+import { readMeta } from '../../../../src/store/meta.ts';
+import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { addRequest } from '../../../../src/store/requests.ts';
+import type { Answer } from '../../../../src/store/workspace-answers.ts';
+import { openTestStore } from '../../../support/intake.ts';
+import { PULL_IDENTITY } from '../../../support/items.ts';
+
+/** When the answers were asked for, and when they are processed. */
+const ASKED = 20_000;
+const NOW = 30_000;
+
+const ITEM = PULL_IDENTITY.key;
+const NAME = entity.pullRequest('github', '5001', '1');
+const RECORD = { provider: 'github', repoId: '5001', identifier: '1', title: 'Ours', url: 'https://example.com/1' };
+const THEIRS = { ...RECORD, title: 'Theirs' };
+const SPRING = '2026-03-01T00:00:00Z';
+const SUMMER = '2026-06-01T00:00:00Z';
+
+interface Before {
+  readonly known?: object | null;
+  readonly knownAt?: number;
+  /** What is sent of a change of the record; absent: there is none. */
+  readonly sent?: string | null;
+  readonly ofItem?: boolean;
+}
+
+async function recorded({ known = null, knownAt = ASKED - 1, sent, ofItem = true }: Before): Promise<Store> {
+  const store = await openTestStore();
+  const row = { item_key: ofItem ? ITEM : null, known: known && JSON.stringify(known), known_at: knownAt };
+  await saveEntity(store.query, blankEntity(NAME, 'pull_request', row));
+  if (sent !== undefined) {
+    const times = { since: 1, due: 1, weight: 1, waiting: [] };
+    await addDifference(store.query, { entity: NAME, kind: 'pull_request', lane: 'mirror', ...times });
+    await updateChange(store.query, NAME, { sent });
+  }
+  return store;
+}
+
+async function tell({ commit }: Store, action: Answer['action'], body: unknown) {
+  return commit((query) =>
+    applyAnswer(query, { action, entity: NAME, sentAt: ASKED, body }, { now: NOW, usedShare: 0 }),
+  );
+}
+
+const known = async ({ query }: Store) => json((await findEntity(query, NAME))?.known ?? null);
+
+/** As the server spells it, once it has told it. */
+async function spelled(record: object): Promise<object> {
+  const store = await recorded({ known: record });
+  await tell(store, 'saw-record', record);
+  return (await known(store)) ?? {};
+}
+
+interface Sees {
+  readonly title: string | undefined;
+  readonly knownAt?: number;
+  readonly isAgain?: boolean;
+  readonly isEdited?: boolean;
+}
+
+const NOTHING = { title: 'Ours', knownAt: ASKED - 1 };
+const EDIT = { title: 'Theirs', knownAt: NOW, isAgain: true, isEdited: true };
+
+test.each<[what: string, sees: Sees, before: Before, record?: object]>([
+  ['that nobody knew becomes known', { title: 'Theirs', isAgain: true }, {}],
+  ['that nobody knew, of no item, becomes known', { title: 'Theirs' }, { ofItem: false }],
+  ['that is another one was edited', EDIT, { known: RECORD }],
+  ['of no item that is another one was edited', { title: 'Theirs', knownAt: NOW }, { known: RECORD, ofItem: false }],
+  ['as it was known is no edit', NOTHING, { known: RECORD }, RECORD],
+  ['that became known when it was asked for was edited since', EDIT, { known: RECORD, knownAt: ASKED }],
+  ['that became known after it was asked for is outdated', { title: 'Ours' }, { known: RECORD, knownAt: ASKED + 1 }],
+  ['whose request is under way is left to its answer', NOTHING, { known: RECORD, sent: '{}' }],
+  ['whose change waits was edited all the same', EDIT, { known: RECORD, sent: null }],
+])('a record %s', async (_what, { title, knownAt, isAgain, isEdited }, before, record = THEIRS) => {
+  const store = await recorded(before);
+  const { again, edited } = await tell(store, 'saw-record-edit', record);
+  expect(await known(store)).toMatchObject({ title });
+  if (knownAt !== undefined) expect((await findEntity(store.query, NAME))?.known_at).toBe(knownAt);
+  expect([again, edited]).toEqual([isAgain ? [ITEM] : [], isEdited ? [ITEM] : []]);
+});
+
+test('a record that the workspace changed before what is known changes nothing', async () => {
+  const before = await spelled({ ...RECORD, updatedAt: SUMMER });
+  const told = async (updatedAt?: string) => {
+    const store = await recorded({ known: before });
+    await tell(store, 'saw-record-edit', { ...THEIRS, updatedAt });
+    return (await known(store))?.['title'];
+  };
+  expect(await told(SPRING)).toBe('Ours');
+  expect(await told(SUMMER)).toBe('Theirs');
+  expect(await told()).toBe('Theirs');
+});
+
+test('what is ours stays as we wrote it, however the server spells it: only another spelling is an edit', async () => {
+  const store = await recorded({ known: RECORD });
+  const theirs = { ...RECORD, title: 'OURS', updatedAt: SPRING };
+  expect((await tell(store, 'record-pull-request', theirs)).again).toEqual([]);
+  expect(await known(store)).toMatchObject({ title: 'Ours', changedAt: SPRING });
+  const swapped = Object.fromEntries(Object.entries({ ...theirs, updatedAt: SUMMER }).toReversed());
+  expect(await tell(store, 'saw-record-edit', swapped)).toMatchObject({ again: [], edited: [] });
+  expect(await known(store)).toMatchObject({ title: 'Ours', changedAt: SUMMER });
+  expect((await tell(store, 'saw-record-edit', THEIRS)).edited).toEqual([ITEM]);
+});
+
+test('our own record becomes known where nothing of it was, also where it is of no item yet', async () => {
+  const store = await recorded({});
+  expect((await tell(store, 'record-pull-request', RECORD)).again).toEqual([ITEM]);
+  expect(await known(store)).toMatchObject({ title: 'Ours' });
+  const other = await openTestStore();
+  expect((await tell(other, 'record-pull-request', RECORD)).again).toEqual([]);
+  expect(await findEntity(other.query, NAME)).toMatchObject({ kind: 'pull_request', item_key: null, known_at: NOW });
+});
+
+test('an answer from before our last write tells nothing of what is written and was not answered yet', async () => {
+  const store = await recorded({ known: RECORD, knownAt: ASKED + 1 });
+  await tell(store, 'saw-record', RECORD);
+  expect(await known(store)).toEqual(RECORD);
+});
+
+const REQUEST = {
+  ...({ kind: 'link', lane: 'link', since: 1, due: 1, asked_at: 1, slot_at: 1, sent_at: 1, status: 204 } as const),
+  ...({ error: null, outcome: 'answered', attempt: 1, deliveries: '[]', answer: null } as const),
+};
+
+type Removal = readonly [completedAt: number, action?: 'remove-link' | 'add-link'];
+
+test.each<[what: string, tasks: string[], removal: Removal, row?: Partial<EntityRow>]>([
+  ['whose link we took away meanwhile is not', [], [ASKED]],
+  ['whose link we took away before is', ['t1'], [ASKED - 1]],
+  ['of which something else was asked is', ['t1'], [ASKED, 'add-link']],
+  ['that has a link again is', ['t1'], [ASKED], { desired: '{}' }],
+])('a task of a record %s known to be linked', async (_what, tasks, [completed_at, action = 'remove-link'], row) => {
+  const store = await recorded({ known: RECORD });
+  const { query } = store;
+  const link = entity.link(ITEM, 't1');
+  if (row) await saveEntity(query, blankEntity(link, 'link', { item_key: ITEM, task_id: 't1', ...row }));
+  const about = { entity: link, item_key: ITEM, task_id: 't1', action } as const;
+  await addRequest(query, { ...REQUEST, ...about, completed_at });
+  await tell(store, 'saw-record', { ...RECORD, taskIds: ['t1'] });
+  expect(await known(store)).toMatchObject({ taskIds: tasks });
+});
+
+test('a record that names no tasks keeps those that it was known to have', async () => {
+  const store = await recorded({ known: { ...RECORD, taskIds: ['t1'] } });
+  await tell(store, 'saw-record-edit', THEIRS);
+  expect(await known(store)).toMatchObject({ title: 'Theirs', taskIds: ['t1'] });
+});
+
+test('all records were read when the last page has come', async () => {
+  const store = await recorded({ known: RECORD });
+  await tell(store, 'read-pull-requests', { pullRequests: [RECORD], nextCursor: 'more' });
+  expect(await readMeta(store.query, PULL_REQUESTS_READ)).toBeUndefined();
+  expect(await tell(store, 'read-pull-requests', { pullRequests: [THEIRS], nextCursor: null })).toMatchObject({
+    again: [ITEM],
+    isSweep: false,
+  });
+  expect(await readMeta(store.query, PULL_REQUESTS_READ)).toBe(String(NOW));
+});

@@ -1,0 +1,181 @@
+import { expect, test } from 'vitest';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import {
+  absentRecords,
+  addFindings,
+  beginList,
+  beginSweep,
+  countListed,
+  noteListed,
+  openSweep,
+  readSweeps,
+  recordsSwept,
+  type Sweep,
+  sweepsOf,
+  tasksSwept,
+} from '../../../src/store/workspace-sweeps.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const rounds = async ({ selectFrom }: Scope) =>
+  (await selectFrom('workspace_sweeps').select('id').orderBy('id').execute()).map(({ id }) => id);
+
+const findingsOf = async ({ selectFrom }: Scope) =>
+  (await selectFrom('workspace_findings').select('entity').orderBy('entity').execute()).map(({ entity }) => entity);
+
+const find = (query: Scope, entity: string, now = 5) => addFindings(query, [{ what: 'task-changed', entity }], now);
+
+async function open(query: Scope): Promise<Sweep> {
+  const sweep = await openSweep(query);
+  if (!sweep) throw new Error('no round runs');
+  return sweep;
+}
+
+/** Lists both, and so comes to its end. */
+async function finish(query: Scope, now: number): Promise<void> {
+  await tasksSwept(query, await open(query), 1, now);
+  await recordsSwept(query, await open(query), now);
+}
+
+test.each<[now: number, isNew: boolean]>([
+  [99, true],
+  [100, false],
+  [101, false],
+])('where one began at 100, and runs, another begins at %j: %j', async (now, isNew) => {
+  const { query } = await openTestStore();
+  await beginSweep(query, 100);
+  await noteListed(query, ['a']);
+  const begun = await beginSweep(query, now);
+  expect(begun.isNew).toBe(isNew);
+  expect(begun.sweep).toMatchObject({ started_at: isNew ? now : 100 });
+  expect(await rounds(query)).toEqual([begun.sweep.id]);
+  expect(await countListed(query)).toBe(isNew ? 0 : 1);
+});
+
+test('a round ends when tasks and records were listed, in whatever order, and forgets those before it', async () => {
+  const { query } = await openTestStore();
+  await beginSweep(query, 100);
+  await find(query, 'of the first');
+  await finish(query, 110);
+  await beginSweep(query, 200);
+  await find(query, 'of the second');
+  await noteListed(query, ['a', 'b', 'a']);
+  await noteListed(query, []);
+  expect(await recordsSwept(query, await open(query), 210)).toBeUndefined();
+  expect(await countListed(query)).toBe(0);
+  expect(await rounds(query)).toEqual([1, 2]);
+  const ended = await tasksSwept(query, await open(query), 7, 220);
+  expect(ended).toMatchObject({ id: 2, tasks: 7, tasks_at: 220, records: 2, records_at: 210, finished_at: 220 });
+  expect(await openSweep(query)).toBeUndefined();
+  expect(await rounds(query)).toEqual([2]);
+  expect(await findingsOf(query)).toEqual(['of the second']);
+});
+
+test('what is found is told with the round that began last, also when that is over, and never without one', async () => {
+  const { query } = await openTestStore();
+  await find(query, 'early');
+  expect(await findingsOf(query)).toEqual([]);
+  await beginSweep(query, 100);
+  await finish(query, 110);
+  await beginSweep(query, 200);
+  await addFindings(query, [], 205);
+  await find(query, 'in the second');
+  const { running, last } = await readSweeps(query);
+  expect(running?.found['task-changed']).toBe(1);
+  expect(last?.found['task-changed']).toBe(0);
+  await finish(query, 210);
+  await find(query, 'after the second');
+  expect((await readSweeps(query)).last?.found['task-changed']).toBe(2);
+});
+
+test('a list that begins again counts nothing of the one before', async () => {
+  const { query } = await openTestStore();
+  await beginSweep(query, 100);
+  await noteListed(query, ['a']);
+  expect(await beginList(query, await open(query), 150)).toMatchObject({ list_began_at: 150 });
+  expect(await open(query)).toMatchObject({ list_began_at: 150 });
+  expect(await countListed(query)).toBe(0);
+});
+
+const recordName = (number: number) => `pull_request:github/1/${String(number).padStart(3, '0')}`;
+
+async function saveRecord(query: Scope, number: number, known_at: number | null = 1): Promise<void> {
+  await saveEntity(query, { ...blankEntity(recordName(number), 'pull_request'), known: '{}', known_at });
+}
+
+test('a record is absent that was known before the list began, and that the list lacks', async () => {
+  const { query } = await openTestStore();
+  const times = [149, 150, null, 1];
+  for (const [at, time] of times.entries()) await saveRecord(query, at, time);
+  await noteListed(query, [recordName(3)]);
+  await saveEntity(query, blankEntity(recordName(4), 'pull_request'));
+  await saveEntity(query, { ...blankEntity('link:a>b', 'link'), known: '{}' });
+  await saveEntity(query, { ...blankEntity('task:a', 'task'), known: '{}' });
+  const { absent, next } = await absentRecords(query, { listBegan: 150, after: '' });
+  expect(absent.map(({ entity }) => entity).toSorted()).toEqual([recordName(0), recordName(2)]);
+  expect(next).toBeUndefined();
+});
+
+test('records are compared a hundred at a time, from where the comparison stands', async () => {
+  const { query, commit } = await openTestStore();
+  await commit(async (transaction) => {
+    for (let number = 1; number <= 100; number++) await saveRecord(transaction, number);
+  });
+  const first = await absentRecords(query, { listBegan: 5, after: '' });
+  expect([first.absent.length, first.next]).toEqual([100, recordName(100)]);
+  expect(await absentRecords(query, { listBegan: 5, after: recordName(100) })).toEqual({ absent: [] });
+  expect((await absentRecords(query, { listBegan: 5, after: recordName(1) })).absent).toHaveLength(99);
+});
+
+test('a report tells of the latest findings, and what became of records that differ', async () => {
+  const { query } = await openTestStore();
+  await beginSweep(query, 100);
+  const records = ['waiting', 'held', 'repaired', 'sending'].map(
+    (entity) => ({ what: 'record-changed', entity }) as const,
+  );
+  await addFindings(query, records, 110);
+  const more = Array.from({ length: 20 }, (_, at) => ({ what: 'link-added', entity: `link ${at}` }) as const);
+  await addFindings(query, more, 120);
+  await addFindings(query, [{ what: 'record-missing', entity: 'missing' }], 130);
+  for (const entity of ['waiting', 'held', 'sending', 'link 1'])
+    await addDifference(query, {
+      entity,
+      kind: 'pull_request',
+      lane: 'mirror',
+      since: 1,
+      due: 1,
+      weight: 1,
+      waiting: [],
+    });
+  for (const state of ['held', 'sending'] as const) await updateChange(query, state, { state });
+  const { running, last } = await readSweeps(query);
+  expect(last).toBeNull();
+  expect(running).toMatchObject({
+    ...{ startedAt: 100, finishedAt: null, tasks: 0, records: 0 },
+    found: { 'record-changed': 4, 'record-missing': 1, 'link-added': 20, 'link-removed': 0 },
+    repairs: { done: 2, waiting: 2, held: 1 },
+  });
+  expect(running?.latest).toHaveLength(20);
+  expect(running?.latest[0]).toEqual({ what: 'record-missing', entity: 'missing', at: 130 });
+  expect(running?.latest.slice(1).every(({ what }) => what === 'link-added')).toBe(true);
+});
+
+test('a round that found nothing, and a workspace without one, have nothing to tell', async () => {
+  const { query } = await openTestStore();
+  expect(await readSweeps(query)).toEqual({ running: null, last: null });
+  await beginSweep(query, 100);
+  await finish(query, 110);
+  const { running, last } = await readSweeps(query);
+  expect(running).toBeNull();
+  expect(last).toMatchObject({ finishedAt: 110, repairs: { done: 0, waiting: 0, held: 0 }, latest: [] });
+});
+
+test('each workspace has rounds of its own', async () => {
+  const { query } = await openTestStore();
+  await beginSweep(query, 100);
+  const other = query.workspace + 1;
+  const reports = await sweepsOf(query.whole, [query.workspace, other]);
+  expect(reports(query.workspace).running?.startedAt).toBe(100);
+  expect(reports(other)).toEqual({ running: null, last: null });
+});
