@@ -78,8 +78,9 @@ export function impatience(events: readonly Event[], server: string): string[] {
   for (const event of events) {
     if (event.what === 'configured') {
       concurrency = Math.max(concurrency, event.concurrency);
-      // It is opened again, after an orderly end.
+      // It is opened again, after an orderly end: who is killed before it asks anything leaves nothing in doubt.
       for (const asker of askers.values()) asker.carefulUntil = 0;
+      users.clear();
     }
     if (event.what === 'killed') isAfterKill ||= users.has(event.process);
     if (event.what === 'stopped') isAfterKill = false;
