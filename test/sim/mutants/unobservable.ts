@@ -265,6 +265,10 @@ const KEPT: readonly Unobservable[] = [
     why: 'it holds the first none of them',
   },
   {
+    ...{ file: 'src/intake/pauses.ts', kind: BOUND, text: 'ms > 0' },
+    why: 'it pauses for no time',
+  },
+  {
     ...{ file: 'src/store/deletions.ts', kind: BOUND, text: 'ids.length > 0' },
     why: 'it deletes the rows of no ids',
   },

@@ -64,6 +64,15 @@ test('when names have been asked for, or are said to be settled, what they lead 
   expect(names.find(({ id }) => id === '7')?.called).toBe('acme/renamed');
 });
 
+test('whoever asks for names waits until they are stored, however long that takes', async () => {
+  const store = await openTestStore();
+  const slow: Store = { ...store, commit: (work) => new Promise(setImmediate).then(() => store.commit(work)) };
+  const deps = { store: slow, clock: createTravellingClock(), logger: silentLogger, meter: silentMeter };
+  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  await book.refresh({ identify: async (name: string) => ({ id: name, name }) }, signal);
+  expect(await idsOf(store)).toEqual(ENTRIES);
+});
+
 test('a vendor that cannot be asked changes no name', async () => {
   const store = await openTestStore();
   const { book } = await reboundBook(store);

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Choice } from '../../../src/outbox/choice.ts';
+import { slotFor } from '../../../src/outbox/take-change.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { linkOf, outboxBench } from '../../support/outbox-bench.ts';
@@ -21,4 +23,19 @@ test('a slot for which there is nothing to send, or whose request could not be s
   expect(throttle.used().used).toBe(0);
   await withoutTable(store.database, 'outbox', () => expect(slot().then(take)).rejects.toThrow());
   expect(throttle.used().used).toBe(0);
+});
+
+test('a backfill that has its slot waits no longer for what is due later', async () => {
+  const { clock, throttle, store } = await outboxBench(await openTestStore(), 0);
+  const later = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
+  const choice = { nextLive: async () => later } as unknown as Choice;
+  // What the throttle itself waits for stays the same from its first slot on.
+  (await throttle.acquire({ lane: 'link', due: 1 })).release();
+  const before = clock.pending;
+  const never = new Promise<void>(() => undefined);
+  const { signal } = new AbortController();
+  const due = { ...later, lane: 'backfill' } as const;
+  const slot = await slotFor({ store, throttle, clock, choice }, due, never, signal);
+  slot?.release();
+  expect(clock.pending).toBe(before);
 });

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { readLedger } from '../../../src/store/ledger.ts';
+import { addLedgerRow, endLedgerRow, readLedger } from '../../../src/store/ledger.ts';
 import { openBook, redated } from '../../../src/throttle/book.ts';
 import { UNKNOWN_GRACE, windowOf } from '../../../src/throttle/windows.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
@@ -178,4 +178,20 @@ test('after a reboot, what passed until the last beat has passed, and no more', 
   await clock.advance(1_000);
   // The second boot told only of its start.
   expect((await openBook(query, clock, windows)).all.completed).toEqual([1_000 - 20_000]);
+});
+
+test('the end of a request without an answer lies ahead, and is no time that its boot has seen', async () => {
+  const { query } = await open();
+  const clock = createTravellingClock();
+  const rows = [
+    { id: 1, completed: 40_000, status: undefined },
+    { id: 2, completed: 12_000, status: 200 },
+  ];
+  for (const { id, completed, status } of rows) {
+    await addLedgerRow(query, { id, boot: 'before', lane: 'mirror', caller: null, started: 10_000 });
+    await endLedgerRow(query, id, completed, status);
+  }
+  await clock.advance(1_000);
+  const { all } = await openBook(query, clock, [windowOf(5, 60_000)]);
+  expect(all.completed).toEqual([1_000, 1_000 + UNKNOWN_GRACE]);
 });
