@@ -4,12 +4,23 @@ import type { Look } from './history.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** What its own database says wrongly, once all is settled; it is read as tables, past the program. */
-export async function complaintsAbout({ query }: Store, look: Look, now: number | undefined): Promise<string[]> {
+/**
+ * What its own database says wrongly, once all is settled; it is read as tables, past the program.
+ *
+ * @param now the wall clock, where it was never set
+ * @param lost deliveries that may be there as nobody can read them: an older backup was put back
+ */
+export async function complaintsAbout(
+  { query }: Store,
+  look: Look,
+  now: number | undefined,
+  lost: ReadonlySet<string>,
+): Promise<string[]> {
   const rows = async (text: string) =>
     (await sql<Row>`${sql.raw(text.replaceAll(':w', String(query.workspace)))}`.execute(query.whole)).rows;
   return [
     ...(await countsWrong(rows)),
+    ...(await quarantined(rows, lost)),
     ...(await leftovers(rows)),
     ...(await beliefsWrong(rows, look)),
     ...(await itemsWrong(rows, look)),
@@ -38,10 +49,15 @@ async function countsWrong(rows: Rows): Promise<string[]> {
   return found;
 }
 
+async function quarantined(rows: Rows, lost: ReadonlySet<string>): Promise<string[]> {
+  const text = `select delivery_key as key, connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined'`;
+  const found = (await rows(text)).filter(({ key }) => !lost.has(String(key)));
+  return found.map(({ name }) => `store: a delivery is quarantined: ${String(name)}`);
+}
+
 /** Nothing is left over of work that is done. */
 async function leftovers(rows: Rows): Promise<string[]> {
   const left: Readonly<Record<string, string>> = {
-    'a delivery is quarantined': `select connection || ' ' || event || ' ' || coalesce(reason, '') as name from inbox where workspace = :w and state = 'quarantined'`,
     'a fetch is left': 'select reference as name from fetches where workspace = :w',
     'a poll is in error': 'select error as name from polls where workspace = :w and error is not null',
     'a request has no end': `select started || ' ' || lane as name from ledger where workspace = :w and completed is null`,

@@ -101,6 +101,8 @@ export function askedLimited(events: readonly Event[], workspace: string): strin
   const found: string[] = [];
   const nameOf = ({ from, url }: Of<'sent'>) => `${from} ${new URL(url).host}`;
   for (const event of events) {
+    // Whoever opens the workspace anew asks once, and is told again.
+    if (event.what === 'owner' || event.what === 'configured') until.clear();
     if (event.what === 'answered' && event.status === 429) answers.set(event.id, event.body);
     if (event.what === 'heard' && event.status === 429) {
       const request = sent.get(event.id);

@@ -49,14 +49,20 @@ function repeated(events: readonly Event[]): string[] {
   /** The last content that was written, and known to be written. */
   const known = new Map<string, { readonly body: string; readonly at: number }>();
   const found: string[] = [];
+  const replicaOf = new Map<string, number>();
+  let owner: number | undefined;
   const hear = ({ id, at, status }: Of<'heard'>) => {
     const request = arrived.get(id);
     if (!request || status < 200 || status >= 300) return;
+    // Who has lost the workspace by then stores nothing of it.
+    if (owner !== undefined && replicaOf.get(request.from) !== owner) return;
     const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
     if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && end.at - at < soon)) return;
     known.set(recordOf(request), { body: request.body, at });
   };
   for (const event of events) {
+    if (event.what === 'owner') owner = event.replica;
+    if (event.what === 'started') replicaOf.set(event.process, event.replica);
     if (event.what === 'heard') hear(event);
     if (event.what !== 'arrived' || !isRecord(event)) continue;
     arrived.set(event.id, event);

@@ -44,11 +44,13 @@ function lostDeliveries(events: readonly Event[]): string[] {
   const ended = new Map(all(events, 'inbox').map(({ connection, key, state }) => [`${connection} ${key}`, state]));
   const restores = all(events, 'restored');
   const acknowledged = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
-  return acknowledged.flatMap(({ at, connection, key }) => {
+  return acknowledged.flatMap(({ at, connection, key, isBroken }) => {
     if (restores.some((restore) => at >= restore.backupAt && at <= restore.at)) return [];
     const state = ended.get(`${connection} ${key}`);
     // What worksync wrote itself is no news.
     const isKnown = state === 'ignored' && isEcho(key);
+    // What it should have been is a delivery of its own, which may have come after the backup.
+    if (isBroken && state === 'quarantined') return [];
     return state === 'applied' || state === 'superseded' || isKnown
       ? []
       : [`lost: delivery ${key} of ${connection} was acknowledged at ${at} and is ${state ?? 'nowhere'}`];

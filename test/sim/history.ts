@@ -91,6 +91,8 @@ interface Hook {
   readonly connection: string;
   readonly key: string;
   readonly status: number;
+  /** Nobody can read it. */
+  readonly isBroken?: boolean;
 }
 
 interface InboxRow {

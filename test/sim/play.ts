@@ -110,7 +110,7 @@ function createStage(site: Site): Stage {
     const [first] = delays;
     if (repaired !== undefined && first !== undefined) {
       const broken = () => providers.garbled(hook());
-      clock.after(first, () => void sendHook(connection, delivery, broken, true));
+      clock.after(first, () => void sendHook(connection, delivery, broken, true, true));
       clock.after(first + repaired, () => void untilTaken(() => sendHook(connection, delivery, hook, false)));
     } else for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
   }
@@ -121,7 +121,13 @@ function createStage(site: Site): Stage {
     if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(send));
   }
 
-  async function sendHook(connection: string, delivery: string, hook: () => Hook, again: boolean): Promise<number> {
+  async function sendHook(
+    connection: string,
+    delivery: string,
+    hook: () => Hook,
+    again: boolean,
+    isBroken = false,
+  ): Promise<number> {
     const { headers, body } = hook();
     const replica = replicas[deliveries++ % replicas.length] as Replica;
     const url = `${replica.origin}/webhooks/test/${connection}`;
@@ -129,9 +135,9 @@ function createStage(site: Site): Stage {
     const status = answer?.status ?? 0;
     // Who sends no id is known by its bytes.
     const key = Object.values(headers).includes(delivery) ? delivery : hash('sha256', body, 'hex');
-    recorder.record({ what: 'hook', connection, key, status });
+    recorder.record({ what: 'hook', connection, key, status, ...(isBroken && { isBroken }) });
     if (again && (status === 0 || status >= 500))
-      clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false));
+      clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false, isBroken));
     return status;
   }
 
@@ -370,7 +376,15 @@ async function tellEnd(site: Site, isCalm: boolean): Promise<void> {
   await tellInbox(site);
   for (const text of site.providers.unanswered()) tell(`a provider was asked ${text}`);
   const store = isCalm ? site.partition()?.store : undefined;
-  if (store) for (const text of await complaintsAbout(store, await lookAtAll(site), site.timeOf(0))) tell(text);
+  if (!store) return;
+  const lost = lostByRestore(site.recorder.events);
+  for (const text of await complaintsAbout(store, await lookAtAll(site), site.timeOf(0), lost)) tell(text);
+}
+
+/** Broken deliveries that were repaired after the backup that was put back. */
+function lostByRestore(events: History['events']): ReadonlySet<string> {
+  if (!events.some(({ what }) => what === 'restored')) return new Set();
+  return new Set(events.flatMap((event) => (event.what === 'hook' && event.isBroken ? [event.key] : [])));
 }
 
 async function tellInbox(site: Site): Promise<void> {
