@@ -111,25 +111,14 @@ function createStage(site: Site): Stage {
     if (repaired !== undefined && first !== undefined) {
       const broken = () => providers.garbled(hook());
       clock.after(first, () => void sendHook(connection, delivery, broken, true, true));
-      clock.after(first + repaired, () => void untilTaken(delivery, () => sendHook(connection, delivery, hook, false)));
+      clock.after(first + repaired, () => void untilTaken(() => sendHook(connection, delivery, hook, false)));
     } else for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
   }
 
-  /** Somebody presses the button for as long as nobody takes it, but not while it waits: what it says is not known then. */
-  async function untilTaken(delivery: string, send: () => Promise<number>): Promise<void> {
-    const status = (await isWaiting(delivery)) ? 0 : await send();
-    if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(delivery, send));
-  }
-
-  async function isWaiting(delivery: string): Promise<boolean> {
-    const working = site.partition();
-    if (!working) return true;
-    const row = await working.store.query
-      .selectFrom('inbox')
-      .select('state')
-      .where('delivery_key', '=', delivery)
-      .executeTakeFirst();
-    return row?.state === 'pending';
+  /** Somebody presses the button for as long as nobody takes it. */
+  async function untilTaken(send: () => Promise<number>): Promise<void> {
+    const status = await send();
+    if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(send));
   }
 
   async function sendHook(
