@@ -27,7 +27,7 @@ import { createIntakeElsewhere } from './intake-elsewhere.ts';
 import { integrityJob } from './integrity-job.ts';
 import { takeOverOldFiles } from './old-files.ts';
 import { type OpenStore, openStore } from './open-store.ts';
-import type { Opened } from './open-workspaces.ts';
+import type { Opened } from './owned-workspaces.ts';
 import { openPartition } from './partition.ts';
 import type { PartitionBells, PartitionOptions } from './partition-parts.ts';
 import type { Parts } from './parts.ts';

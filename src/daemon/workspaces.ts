@@ -7,7 +7,7 @@ import { piecesOf } from '../lib/pieces.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { OpenWorkspaces } from '../operator/open-workspace.ts';
 import type { Embedded } from './embedded.ts';
-import { createOpenWorkspaces, type OpenWorkspacesDeps } from './open-workspaces.ts';
+import { createOwnedWorkspaces, type OwnedWorkspacesDeps } from './owned-workspaces.ts';
 import type { Partition } from './partition.ts';
 
 /**
@@ -53,7 +53,7 @@ const OPENED_AGAIN_WITHIN = 60_000;
 /** The first time after so long at most, milliseconds. */
 const OPENED_AGAIN_FIRST = 1_000;
 
-interface WorkspacesDeps extends OpenWorkspacesDeps {
+interface WorkspacesDeps extends OwnedWorkspacesDeps {
   readonly clock: Pick<Clock, 'after'>;
   readonly random: Random;
   /** Before a configuration is applied, whether its workspaces open here or elsewhere. */
@@ -62,7 +62,7 @@ interface WorkspacesDeps extends OpenWorkspacesDeps {
 
 export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   const { holder } = deps;
-  const all = createOpenWorkspaces(deps);
+  const all = createOwnedWorkspaces(deps);
   const { owned, broken, rejected } = all;
   let last: Wanted | undefined;
   let queue: Promise<unknown> = Promise.resolve();

@@ -92,6 +92,7 @@ export async function hasConnectionFailure(query: Scope, connection: string): Pr
   return (await ofConnection.executeTakeFirst()) !== undefined;
 }
 
+/** Takes back a failure of the whole connection; those of its units stay. */
 export async function clearConnectionFailure(query: Scope, connection: string): Promise<void> {
   await query.deleteFrom('polls').where('connection', '=', connection).where('unit', '=', ALL_UNITS).execute();
 }

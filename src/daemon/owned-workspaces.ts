@@ -14,7 +14,7 @@ export interface Opened {
   readonly service?: Embedded;
 }
 
-export interface OpenWorkspacesDeps {
+export interface OwnedWorkspacesDeps {
   /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
   open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
   /** Opens only workspaces that it owns, and closes those that it no longer owns. */
@@ -29,7 +29,7 @@ export interface Owned extends Opened {
 }
 
 /** The workspaces that this process holds, what became of the others, and how one opens, changes and closes. */
-export interface OpenWorkspaces {
+export interface OwnedWorkspaces {
   readonly owned: ReadonlyMap<string, Owned>;
   readonly broken: Map<string, SyncError>;
   readonly rejected: Map<string, SyncError>;
@@ -50,7 +50,7 @@ export interface OpenWorkspaces {
   onOpen(call: (partition: Partition) => void): void;
 }
 
-export function createOpenWorkspaces({ open, holder, logger }: OpenWorkspacesDeps): OpenWorkspaces {
+export function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): OwnedWorkspaces {
   const owned = new Map<string, Owned>();
   const broken = new Map<string, SyncError>();
   const rejected = new Map<string, SyncError>();
