@@ -55,6 +55,11 @@ export async function forgetEntity(query: Scope, entity: string): Promise<void> 
   await removeRows(query, 'entities', [{ entity }]);
 }
 
+/** What is known from a time ahead counts as known just now: otherwise nothing that is read before that time says more. */
+export async function redateKnown(query: Scope, now: number): Promise<void> {
+  await query.updateTable('entities').set({ known_at: now }).where('known_at', '>', now).execute();
+}
+
 /** A row about which nothing is known yet. */
 export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partial<EntityRow> = {}): EntityRow {
   return {

@@ -1,4 +1,5 @@
 import { type Compilable, sql } from 'kysely';
+import { redateKnown } from './entities.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 import { type StandingStatement, standing } from './standing-statement.ts';
 import type { Queue } from './tables.ts';
@@ -169,7 +170,7 @@ const LONGEST_PAUSE = 1_000_000;
 
 /**
  * What came in the future, or waits further ahead than anything is made to wait, is from a clock that has since been set
- * back: it counts as come just now. @returns how many there were
+ * back: it counts as come just now, and so does what is known. @returns how many changes there were
  */
 export async function redateFuture(query: Scope, now: number): Promise<number> {
   const waiting = query
@@ -186,6 +187,7 @@ export async function redateFuture(query: Scope, now: number): Promise<number> {
     .set({ not_before: 0 })
     .where('not_before', '>', now + LONGEST_PAUSE)
     .executeTakeFirst();
+  await redateKnown(query, now);
   return Number(came.numUpdatedRows + paused.numUpdatedRows);
 }
 

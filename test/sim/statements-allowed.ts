@@ -71,6 +71,10 @@ const MANY: readonly Allowed[] = [
     why: 'all that waits further ahead than anything does, after the clock was set back',
   },
   {
+    text: 'update "entities" set "known_at" = ? where "entities"."workspace" = ? and "known_at" > ?',
+    why: 'all that is known from the future, after the clock was set back',
+  },
+  {
     text: 'delete from "installation" where "name" like ?',
     why: 'all that is known of the last runs of jobs is written anew',
   },

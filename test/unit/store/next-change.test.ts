@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
 import {
   type Eligible,
   firstDues,
@@ -217,6 +218,17 @@ describe('a wall clock that was set back', () => {
     expect((await nextChange(query, EVERY))?.entity).toBe('a');
     await updateChange(query, 'a', { state: 'sending' });
     expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'd', at: NOW + 1_000 });
+  });
+
+  it('lets what is read from now on say more than what was known before', async () => {
+    const { query } = await openTestStore();
+    const times = { past: NOW - 1, present: NOW, future: NOW + 86_400_000, never: null };
+    for (const [name, known_at] of Object.entries(times))
+      await saveEntity(query, blankEntity(name, 'pull_request', { known_at }));
+    await redateFuture(query, NOW);
+    const rows = await findEntities(query, Object.keys(times));
+    const redated = Object.fromEntries(rows.map((row) => [row.entity, row.known_at]));
+    expect(redated).toEqual({ ...times, future: NOW });
   });
 });
 
