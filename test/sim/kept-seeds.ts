@@ -159,4 +159,16 @@ export const KEPT: readonly Kept[] = [
       ],
     },
   },
+  {
+    why: 'after the clock was set back what people changed by hand was not put right until the old time had come again',
+    plan: {
+      ...{ ...ALONE, seed: 5_116, length: 1_200_000 },
+      happenings: [
+        { at: 60_000, do: 'pull', forge: 'github', number: 1, change: {}, hooks: { delays: [500], again: true } },
+        { at: 300_000, do: 'jump', replica: 0, by: -7_000_000 },
+        { at: 310_000, do: 'jump', replica: 0, by: -7_000_000 },
+        { at: 400_000, do: 'edit-record', pick: 0 },
+      ],
+    },
+  },
 ];
