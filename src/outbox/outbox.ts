@@ -10,7 +10,7 @@ import { nextTurn } from '../lib/turn.ts';
 import { doubtTasks } from '../store/creates.ts';
 import type { Store } from '../store/database.ts';
 import { wishFirstReads, wishTaskList } from '../store/list-reads.ts';
-import { redateFuture } from '../store/next-change.ts';
+import { redateFuture } from '../store/redate-future.ts';
 import { createAttempt } from './attempt.ts';
 import { createBreaker } from './breaker.ts';
 import { createChoice } from './choice.ts';

@@ -47,6 +47,12 @@ export async function trustTasks(query: Scope, sentAt: number): Promise<void> {
   if (since !== undefined && sentAt >= Number(since)) await forgetMeta(query, UNSURE_SINCE);
 }
 
+/** A list that is requested from now on is new enough. */
+export async function redateDoubt(query: Scope, now: number): Promise<void> {
+  const since = await readMeta(query, UNSURE_SINCE);
+  if (Number(since ?? 0) > now) await writeMeta(query, UNSURE_SINCE, String(now));
+}
+
 /** A list has come: tasks that waited since before it was requested wait no longer. */
 export async function releaseCreates(query: Scope, sentAt: number): Promise<void> {
   await waitingCreates(query)

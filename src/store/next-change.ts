@@ -1,5 +1,4 @@
 import { type Compilable, sql } from 'kysely';
-import { redateKnown } from './entities.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 import { type StandingStatement, standing } from './standing-statement.ts';
 import type { Queue } from './tables.ts';
@@ -170,9 +169,9 @@ const LONGEST_PAUSE = 1_000_000;
 
 /**
  * What came in the future, or waits further ahead than anything is made to wait, is from a clock that has since been set
- * back: it counts as come just now, and so does what is known. @returns how many changes there were
+ * back: it counts as come just now. @returns how many there were
  */
-export async function redateFuture(query: Scope, now: number): Promise<number> {
+export async function redateChanges(query: Scope, now: number): Promise<number> {
   const waiting = query
     .updateTable('outbox')
     .where('state', '=', 'pending')
@@ -187,7 +186,6 @@ export async function redateFuture(query: Scope, now: number): Promise<number> {
     .set({ not_before: 0 })
     .where('not_before', '>', now + LONGEST_PAUSE)
     .executeTakeFirst();
-  await redateKnown(query, now);
   return Number(came.numUpdatedRows + paused.numUpdatedRows);
 }
 
