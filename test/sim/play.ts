@@ -111,14 +111,26 @@ function createStage(site: Site): Stage {
     if (repaired !== undefined && first !== undefined) {
       const broken = () => providers.garbled(hook());
       clock.after(first, () => void sendHook(connection, delivery, broken, true, true));
-      clock.after(first + repaired, () => void untilTaken(() => sendHook(connection, delivery, hook, false)));
+      clock.after(first + repaired, () => void untilTaken(delivery, () => sendHook(connection, delivery, hook, false)));
     } else for (const delay of delays) clock.after(delay, () => void sendHook(connection, delivery, hook, again));
   }
 
-  /** Somebody presses the button for as long as nobody takes it. */
-  async function untilTaken(send: () => Promise<number>): Promise<void> {
-    const status = await send();
-    if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(send));
+  /** Somebody presses the button for as long as nobody takes it, but not before it is known that nobody can read it. */
+  async function untilTaken(delivery: string, send: () => Promise<number>): Promise<void> {
+    // Who looks where the database does not answer looks again.
+    const isKnown = await isSettled(delivery).catch(() => false);
+    const status = isKnown ? await send() : 0;
+    if (status < 200 || status >= 300) clock.after(MINUTE, () => void untilTaken(delivery, send));
+  }
+
+  async function isSettled(delivery: string): Promise<boolean> {
+    const rows = site
+      .partition()
+      ?.store.query.selectFrom('inbox')
+      .select('state')
+      .where('delivery_key', '=', delivery)
+      .execute();
+    return ((await rows) ?? [{ state: 'pending' }]).every(({ state }) => state !== 'pending');
   }
 
   async function sendHook(
