@@ -1,4 +1,5 @@
 import type { Item, PullRequest } from '../../src/model/item.ts';
+import type { saveItem } from '../../src/store/items.ts';
 
 type WorkItem = Extract<Item, { kind: 'work_item' }>;
 
@@ -34,5 +35,15 @@ export function workItem(fields: Partial<WorkItem> = {}): WorkItem {
     title: 'An issue',
     state: 'open',
     ...fields,
+  };
+}
+
+type StoredItem = Parameters<typeof saveItem>[1];
+
+/** A work item as its row in the store; what a test names replaces or adds. */
+export function itemRow(key: string, columns: Partial<StoredItem> = {}): StoredItem {
+  return {
+    ...{ key, kind: 'work_item', connector: 'jira', connection: 'jira', provider_time: 1, hash: '' },
+    ...{ finished: 0, gone: 0, seen_at: 1, fields: '{"item":{}}', ...columns },
   };
 }

@@ -13,6 +13,7 @@ import { readTurn } from '../../../src/store/workspace-turn.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
+import { itemRow } from '../../support/items.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 
 const MINUTE = 60_000;
@@ -28,19 +29,7 @@ async function linkedTasks(count: number, store?: Store): Promise<Store> {
     const taskId = `t${String(number).padStart(3, '0')}`;
     const row = blankEntity(entity.link(key, taskId), 'link', { item_key: key, task_id: taskId, known_at: 1 });
     await saveEntity(store.query, { ...row, known: '{}' });
-    const item = {
-      key,
-      kind: 'work_item',
-      connector: 'jira',
-      connection: 'jira',
-      provider_time: 1,
-      hash: '',
-      finished: 0,
-      gone: 0,
-      fields: '{}',
-      seen_at: 1,
-    } as const;
-    await saveItem(store.query, item, 1);
+    await saveItem(store.query, itemRow(key), 1);
   }
   return store;
 }

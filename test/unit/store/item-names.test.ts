@@ -2,11 +2,9 @@ import { expect, test } from 'vitest';
 import { itemsNamed, saveItemNames } from '../../../src/store/item-names.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { openTestStore } from '../../support/intake.ts';
+import { itemRow } from '../../support/items.ts';
 
-const item = (key: string) => ({
-  ...({ key, kind: 'work_item', connector: 'jira', connection: `of ${key}`, provider_time: 1, hash: '' } as const),
-  ...({ finished: 0, gone: 0, seen_at: 1, fields: '{"item":{}}' } as const),
-});
+const item = (key: string) => itemRow(key, { connection: `of ${key}` });
 
 test('names are replaced, and whether they became others is told', async () => {
   const { query } = await openTestStore();

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest';
 import { itemsAfter, openItemsAfter, readStanding, saveItem, saveStanding } from '../../../src/store/items.ts';
 import { openTestStore } from '../../support/intake.ts';
+import { itemRow } from '../../support/items.ts';
 
-const item = (key: string, finished: 0 | 1, gone: 0 | 1) => ({
-  ...({ key, kind: 'work_item', connector: 'jira', connection: 'jira', provider_time: 1, hash: '' } as const),
-  ...{ finished, gone, seen_at: 1, fields: '{"item":{}}' },
-});
+const item = (key: string, finished: 0 | 1, gone: 0 | 1) => itemRow(key, { finished, gone });
 
 async function withItems() {
   const { query } = await openTestStore();

@@ -46,7 +46,7 @@ import {
 import { START as FIRST, writeTurn } from '../../../src/store/workspace-turn.ts';
 import { answered, START, saidOf, takeBatch } from '../../support/batches.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
-import { pull, workItem } from '../../support/items.ts';
+import { itemRow, pull, workItem } from '../../support/items.ts';
 
 /** Whoever writes is told of each statement that fails, and nothing is half written. */
 
@@ -80,10 +80,7 @@ const SAVED = {
   ...({ waiting: '[]', effect: null, guard: null, not_before: 0, state: 'pending', attempts: 0 } as const),
   ...{ sent: null, sent_at: null, next_since: null, error: null },
 };
-const ITEM = {
-  ...({ key: 'k', kind: 'work_item', connector: 'jira', connection: 'tracker', provider_time: 1, hash: '' } as const),
-  ...({ finished: 0, gone: 0, seen_at: 1, fields: '{"item":{}}' } as const),
-} as const;
+const ITEM = itemRow('k', { connection: 'tracker' });
 const REQUEST = {
   ...({ entity: LINK, kind: 'link', item_key: PULL.key, task_id: 't1', action: 'add-link', lane: 'link' } as const),
   ...({ since: 1, due: 1, asked_at: 1, slot_at: 1, sent_at: 1, completed_at: 1, status: 201 } as const),

@@ -7,6 +7,7 @@ import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
 import { openTestStore } from '../../support/intake.ts';
+import { itemRow } from '../../support/items.ts';
 
 /** Two workspaces of one database that follow the same repository: what they know has the same names. */
 async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {
@@ -43,10 +44,8 @@ describe('what a workspace reads over two tables is its own', () => {
   it('the items of a name', async () => {
     const [own, other] = await twoWorkspaces();
     const key = 'jira:cloud:1';
-    const row = { key, kind: 'work_item', connector: 'jira', provider_time: 1, hash: '' } as const;
-    const rest = { finished: 0, gone: 0, fields: '{}', seen_at: 1 } as const;
-    await saveItem(own, { ...row, connection: 'ours', ...rest }, 1);
-    await saveItem(other, { ...row, connection: 'theirs', ...rest }, 1);
+    await saveItem(own, itemRow(key, { connection: 'ours' }), 1);
+    await saveItem(other, itemRow(key, { connection: 'theirs' }), 1);
     await saveItemNames(own, key, ['BUG-1']);
     expect((await itemsNamed(own, ['BUG-1'])).map(({ connection }) => connection)).toEqual(['ours']);
     expect(await itemsNamed(other, ['BUG-1'])).toEqual([]);

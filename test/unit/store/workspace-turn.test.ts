@@ -3,6 +3,7 @@ import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { nextInTurn, readTurn, START, type Step, turnsOf, writeTurn } from '../../../src/store/workspace-turn.ts';
 import { openTestStore } from '../../support/intake.ts';
+import { itemRow } from '../../support/items.ts';
 
 it('the position of the turn through links and documents outlives the process', async () => {
   const { query } = await openTestStore();
@@ -19,17 +20,8 @@ type Row = readonly [task: string, item: string | null, kind?: 'link' | 'pull_re
 /** Links of a work item, and of pull requests. */
 async function withLinks(rows: readonly Row[]) {
   const { query, commit } = await openTestStore();
-  const item = {
-    connector: 'jira',
-    connection: 'jira',
-    provider_time: 1,
-    hash: '',
-    finished: 0,
-    gone: 0,
-    seen_at: 1,
-  } as const;
   for (const [key, kind] of [['item', 'work_item'] as const, ['pull', 'pull_request'] as const])
-    await saveItem(query, { ...item, key, kind, fields: '{"item":{}}' }, 1);
+    await saveItem(query, itemRow(key, { kind }), 1);
   await commit(async (transaction) => {
     for (const [at, [task_id, item_key, kind = 'link']] of rows.entries())
       await saveEntity(transaction, blankEntity(`link:${at}`, kind, { task_id, item_key }));
