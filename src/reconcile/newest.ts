@@ -47,7 +47,8 @@ type Fields = Readonly<Record<string, unknown>>;
  * A time from the future would block all later states until then: it is read as the time of receipt. Our own clock may have been
  * set back: so what the provider dates behind the stored state never becomes older than that. It ties with it, and is fetched.
  *
- * While our clock is behind, receipts say nothing of the order: what the provider dates before the stored state ties with it too.
+ * While our clock is behind, receipts say nothing of the order, and what was stored by then is dated by them: what the provider
+ * does not date behind the stored state ties with it too, also once our clock is right again.
  *
  * @param held the stored state
  */
@@ -57,8 +58,8 @@ export function clampTime<Any extends Item>(
   held: Pick<Item, 'updatedAt' | 'toldAt'> = { updatedAt: receivedAt },
 ): Any {
   const toldAt = item.updatedAt;
+  if (held.toldAt !== undefined && toldAt <= held.toldAt) return { ...item, updatedAt: held.updatedAt, toldAt };
   if (toldAt <= receivedAt + BELIEVED_AHEAD) return item;
-  if (held.toldAt !== undefined && toldAt < held.toldAt) return { ...item, updatedAt: held.updatedAt, toldAt };
   return { ...item, updatedAt: Math.max(receivedAt, Math.min(held.updatedAt, toldAt)), toldAt };
 }
 

@@ -22,9 +22,9 @@ function recordDifferences({ records, pulls }: Look): string[] {
     ...[...held.keys()]
       .filter((name) => !wanted.has(name))
       .map((name) => `record ${name}: there is no such pull request`),
-    ...pulls.flatMap(({ record }) => {
+    ...pulls.flatMap(({ record, isUnheard }) => {
       const found = held.get(nameOf(record));
-      if (!found) return [`record ${nameOf(record)}: missing`];
+      if (!found) return isUnheard ? [] : [`record ${nameOf(record)}: missing`];
       return Object.entries(record)
         .filter(([field, value]) => JSON.stringify(found[field]) !== JSON.stringify(value))
         .map(
@@ -35,14 +35,17 @@ function recordDifferences({ records, pulls }: Look): string[] {
   ];
 }
 
-function linkDifferences({ pulls, tasks, links, issues }: Look, events: readonly Event[]): string[] {
+function linkDifferences({ records, pulls, tasks, links, issues }: Look, events: readonly Event[]): string[] {
   const touched = new Set(events.flatMap((event) => (isTouch(event) ? [`${event.task} ${event.url}`] : [])));
   // Links of ours that a restored backup does not know are as if people had made them.
   const isRestored = events.some(({ what }) => what === 'restored');
+  const removed = removedSinceBackup(events);
   const present = new Set(links.map(({ taskId, url }) => `${taskId} ${url}`));
   const open = new Set(issues.filter(({ isWanted }) => isWanted).map(({ key }) => key));
   const pages = new Map(issues.map(({ key, url }) => [key, url]));
-  return pulls.flatMap(({ urls, named, item }) =>
+  const recorded = new Set(records.map(nameOf));
+  const heard = pulls.filter(({ record, isUnheard }) => !isUnheard || recorded.has(nameOf(record)));
+  return heard.flatMap(({ urls, named, item }) =>
     tasks.flatMap(({ taskId, key, source }) => {
       // The tasks of an item: the one that was made of it, and those that its text names.
       const page = pages.get(item ?? '');
@@ -55,10 +58,21 @@ function linkDifferences({ pulls, tasks, links, issues }: Look, events: readonly
       if (names.some((name) => touched.has(name))) return [];
       const isWanted = isOfItem || named.includes(key);
       const isPresent = names.some((name) => present.has(name));
-      if (isWanted === isPresent || (isRestored && !isWanted)) return [];
+      if (isWanted === isPresent || (isRestored && !isWanted) || removed.has(taskId)) return [];
       return [`link of ${key} to ${urls.at(-1)}: ${isWanted ? 'missing' : 'nobody wants it'}`];
     }),
   );
+}
+
+/** Tasks of which a link was removed that a restored backup knows: it is as if people had removed it. */
+function removedSinceBackup(events: readonly Event[]): ReadonlySet<string> {
+  const restores = events.filter((event) => event.what === 'restored');
+  const tasks = events.flatMap((event) => {
+    if (event.what !== 'arrived' || event.method !== 'DELETE') return [];
+    const isSince = restores.some(({ backupAt, at }) => event.at >= backupAt && event.at <= at);
+    return isSince ? (/\/tasks\/([^/]+)\/work-items\//.exec(event.path)?.slice(1) ?? []) : [];
+  });
+  return new Set(tasks);
 }
 
 function isTouch(event: Event): event is Extract<Event, { what: 'linked' | 'unlinked' }> {

@@ -126,6 +126,7 @@ async function itemsWrong(rows: Rows, { pulls, issues }: Look): Promise<string[]
   );
   const titles = new Set(held.map((item) => `${String(item['identifier'])} ${String(item['title'])}`));
   const wrongPulls = pulls
+    .filter(({ isUnheard }) => !isUnheard)
     .filter(({ record, title }) => !titles.has(`${String(record['identifier'])} ${title}`))
     .map(({ title }) => `store: no item is called "${title}"`);
   const byKey = new Map(held.map((item) => [item['key'], item]));

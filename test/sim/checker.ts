@@ -79,6 +79,7 @@ function repeated<Each>(rows: readonly Each[], nameOf: (row: Each) => string): s
 
 /** A request at the workspace by one of our processes, and what the server did; undefined: nothing. */
 interface Exchange {
+  readonly id: number;
   readonly at: number;
   readonly method: string;
   readonly path: string;
@@ -93,7 +94,7 @@ function exchanges(events: readonly Event[]): readonly Exchange[] {
     .filter(({ server, from }) => server === WORKSPACE && from.startsWith('process-'))
     .map(({ at, id, method, path, body }) => {
       const answer = answers.get(id);
-      return { at, method, path, body, status: answer?.status, answer: answer?.body ?? '' };
+      return { id, at, method, path, body, status: answer?.status, answer: answer?.body ?? '' };
     });
 }
 
@@ -130,13 +131,17 @@ function promises(events: readonly Event[]): string[] {
   return broken.map(({ at, name, within }) => `slow: ${name} was not seen within ${within / 1_000} s, until ${at}`);
 }
 
-/** It asks for nothing that the workspace does not know or take; what it removes may be gone. */
+/** It asks for nothing that the workspace does not know or take; what it removes may be gone, and what it has given up comes late. */
 function refused(events: readonly Event[]): string[] {
+  const isRefusal = ({ method, status = 0 }: Exchange) =>
+    method !== 'DELETE' && status >= 400 && status < 500 && ![401, 429].includes(status);
   return exchanges(events)
-    .filter(
-      ({ method, status = 0 }) => method !== 'DELETE' && status >= 400 && status < 500 && ![401, 429].includes(status),
-    )
+    .filter((exchange) => isRefusal(exchange) && !isGivenUp(exchange, events))
     .map(({ at, method, path, status }) => `refused: ${method} ${path} at ${at}, with ${status}`);
+}
+
+function isGivenUp({ id, at }: Exchange, events: readonly Event[]): boolean {
+  return all(events, 'heard').some((heard) => heard.id === id && heard.status === 0 && heard.at < at);
 }
 
 /** Where nothing is disturbed few requests are made, and none of them writes what is there. */

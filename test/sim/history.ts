@@ -125,6 +125,8 @@ export interface Look {
     /** Keys of the tasks that its texts name, and the key of the item. */
     readonly named: readonly string[];
     readonly item: string | undefined;
+    /** It was closed before worksync began, and nobody has asked for it: worksync may know of it, and need not. */
+    readonly isUnheard: boolean;
   }[];
   readonly issues: readonly {
     readonly key: string;

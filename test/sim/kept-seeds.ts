@@ -13,6 +13,23 @@ const ALONE = { replicas: 1, forges: ['github'], trackers: ['linear'], share: 1,
 
 export const KEPT: readonly Kept[] = [
   {
+    why: 'while our clock was behind, a late webhook of the same second replaced what a poll had found',
+    plan: {
+      ...{ ...ALONE, seed: 20_018, forges: ['gitlab'] },
+      happenings: [
+        { at: 425_502, do: 'jump', replica: 0, by: -4_445_673 },
+        {
+          ...{ at: 1_534_859, do: 'pull', forge: 'gitlab', number: 6, change: { state: 'closed' } },
+          hooks: { delays: [463_206], again: true },
+        },
+        {
+          ...{ at: 1_534_935, do: 'pull', forge: 'gitlab', number: 6, change: { description: 'Words.' } },
+          hooks: { delays: [], again: true },
+        },
+      ],
+    },
+  },
+  {
     why: 'after the clock was set back newer states were dropped as older than what was held',
     plan: {
       ...{ ...ALONE, seed: 37 },

@@ -33,5 +33,6 @@ async function leftToDo(site: Site): Promise<number | undefined> {
   const waiting = await query.selectFrom('outbox').select('entity').execute();
   const pending = await query.selectFrom('inbox').select('id').where('state', '=', 'pending').execute();
   const notices = await query.selectFrom('notices').select('kind').where('state', '=', 'waiting').execute();
-  return waiting.length + pending.length + notices.length + partition.outbox.inFlight;
+  const unread = await query.selectFrom('backfills').select('unit').where('finished_at', 'is', null).execute();
+  return unread.length + waiting.length + pending.length + notices.length + partition.outbox.inFlight;
 }

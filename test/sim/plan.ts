@@ -82,6 +82,10 @@ export type Happening = { readonly at: number } & (
   | { readonly do: 'others'; readonly requests: number; readonly for: number }
   | { readonly do: 'reload'; readonly visibility: number; readonly poll: number; readonly concurrency: number }
   | { readonly do: 'disk-full'; readonly replica: number; readonly for: number }
+  /** Somebody asks for what a forge had before worksync began, which is so many pull requests. */
+  | { readonly do: 'backfill'; readonly forge: Forge; readonly pulls: number }
+  /** It is paused, and goes on later. */
+  | { readonly do: 'pause-backfill'; readonly forge: Forge; readonly for: number }
   | { readonly do: 'backup' }
   | { readonly do: 'restore'; readonly back: number }
 );
@@ -118,6 +122,7 @@ export function drawPlan(seed: number): Plan {
   if (replicas > 1) happenings.push(...lateLeases(chanceOf(seed, 'leases'), happenings, length));
   happenings.push(...atStatements(chanceOf(seed, 'statements'), replicas, length));
   happenings.push(...restartsAmid(chanceOf(seed, 'restarts'), replicas, happenings));
+  happenings.push(...backfills(chanceOf(seed, 'backfills'), forges, length));
   const sent = garbled(chanceOf(seed, 'garbled'), happenings);
   const events = chanceOf(seed, 'events').happens(0.5);
   const writing = chanceOf(seed, 'write-back');
@@ -328,6 +333,28 @@ function restartsAmid(chance: Chance, replicas: number, work: readonly Happening
     const replica = chance.whole(0, replicas - 1);
     return { at: at + chance.whole(50, 3 * SECOND), do: 'restart', replica, back: chance.whole(0, 30 * SECOND) };
   });
+}
+
+/** In some plans: some ask twice, or think better of it for a while. */
+function backfills(chance: Chance, forges: readonly Forge[], length: number): Happening[] {
+  if (!chance.happens(0.35)) return [];
+  const forge = oneOf(chance, forges);
+  const pulls = chance.happens(0.1) ? 120 : chance.whole(1, 30);
+  const at = chance.whole(1, length);
+  const later = () => at + chance.whole(1, 10 * MINUTE);
+  return [
+    { at, do: 'backfill', forge, pulls },
+    ...times(chance, 0.4, (): Happening => ({ at: later(), do: 'backfill', forge, pulls })),
+    ...times(chance, 0.5, (): Happening => {
+      const duration = chance.whole(1, 900) * SECOND;
+      return {
+        at: chance.happens(0.5) ? at + chance.whole(0, 3_000) : later(),
+        do: 'pause-backfill',
+        forge,
+        for: duration,
+      };
+    }),
+  ];
 }
 
 /** Owners that sleep for about as long as leases last, while there is something to send; and renewals that come late. */

@@ -8,7 +8,8 @@ import type { History } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 import { ProcessEnded } from './life.ts';
 import { lookAtAll, lookAtWorkspace } from './look.ts';
-import type { Happening, Hooks, Plan } from './plan.ts';
+import { createOperator } from './operator.ts';
+import type { Forge, Happening, Hooks, Plan } from './plan.ts';
 import { openSite, type Replica, type Site } from './site.ts';
 import type { Templates } from './templates.ts';
 
@@ -48,9 +49,9 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
     }
     await site.pass(Math.max(0, plan.length - clock.elapsed()));
     await heal(site, stage);
-    if ((await settle(site)) && isCalm) {
+    if ((await settle(site, stage)) && isCalm) {
       await calmDay(site, plan, stage.act);
-      await settle(site);
+      await settle(site, stage);
     }
     await tellEnd(site, isCalm);
     return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
@@ -66,6 +67,8 @@ interface Stage {
   act(happening: Happening): Promise<void>;
   /** Whoever was to come back later comes back now. */
   comeBack(): Promise<void>;
+  /** What waits for a person goes on. */
+  release(): Promise<void>;
 }
 
 function createStage(site: Site): Stage {
@@ -75,6 +78,8 @@ function createStage(site: Site): Stage {
   /** What is to be undone: by replica, those who are away. */
   const away = new Map<Replica, () => Promise<void>>();
   const full = new Set<Replica>();
+  /** Of which somebody has paused a backfill. */
+  const paused = new Set<Forge>();
 
   const later = (replica: Replica, ms: number, call: () => Promise<void>) => {
     away.set(replica, call);
@@ -101,6 +106,7 @@ function createStage(site: Site): Stage {
     return replica && !replica.isBusy && !away.has(replica) && replica.running?.life.isAlive() ? replica : undefined;
   };
 
+  const operator = createOperator(site);
   const echoes = chanceOf(site.seed, 'echoes');
   providers.onWritten((connection, delivery, hook) =>
     sendHooks(connection, { delays: [echoes.whole(50, 5_000)], again: true }, delivery, hook),
@@ -324,6 +330,12 @@ function createStage(site: Site): Stage {
         clock.after(happening.for, () => void site.fillDisk(replica, false));
         return;
       }
+      case 'backfill':
+        return void operator.backfill(happening.forge);
+      case 'pause-backfill':
+        paused.add(happening.forge);
+        clock.after(happening.for, () => void operator.resume(happening.forge));
+        return void operator.pause(happening.forge);
       case 'backup':
         if (free(0)) await site.backUp();
         return;
@@ -332,7 +344,7 @@ function createStage(site: Site): Stage {
         if (!replica) return;
         await inTurn(replica, async () => {
           await site.stop(replica);
-          await site.restore();
+          if (await site.restore()) providers.past.forgotten();
         });
         return later(replica, happening.back, () => site.start(replica));
       }
@@ -341,6 +353,10 @@ function createStage(site: Site): Stage {
 
   return {
     act,
+    async release() {
+      await site.releaseHeld();
+      for (const forge of paused) await operator.resume(forge);
+    },
     async comeBack() {
       site.statements.clear();
       for (const replica of replicas) {
@@ -366,13 +382,13 @@ async function heal(site: Site, stage: Stage): Promise<void> {
 }
 
 /** @returns whether all became as it should be */
-async function settle(site: Site): Promise<boolean> {
+async function settle(site: Site, stage: Stage): Promise<boolean> {
   const end = site.clock.elapsed() + PATIENCE;
   await site.pass(AFTERMATH);
   site.setQuiet(true);
   for (;;) {
     await site.pass(LOOK_EVERY);
-    await site.releaseHeld();
+    await stage.release();
     const look = await lookAtAll(site);
     const isSettled = look.left === 0 && differences(look, site.recorder.events).length === 0;
     if (!isSettled && site.clock.elapsed() < end) continue;

@@ -18,8 +18,10 @@ import type { TravellingClock } from '../support/travelling-clock.ts';
 import type { Look } from './history.ts';
 import { createJiraWrites, WORKSYNC } from './jira-writes.ts';
 import type { Network } from './network.ts';
+import { createPast, type Past } from './past.ts';
 import type { Forge, Happening, Plan, PullChange, TrackerName } from './plan.ts';
 import { type Written, write } from './prose.ts';
+import { BLANK } from './pull-fields.ts';
 import { createRenamed, signed } from './renamed.ts';
 
 const SECRET = 'a webhook secret for tests only';
@@ -40,11 +42,6 @@ const PAGES: Readonly<Record<Forge, string>> = {
   bitbucket: 'https://bitbucket.org/acme/app/pull-requests/',
 };
 
-const BLANK: Fields = {
-  ...{ title: '', description: '', state: 'open', draft: false, head: 'abc' },
-  ...{ reviewers: [], labels: [], assignees: [] },
-};
-
 /** All vendors, each with its own clock that never jumps, and what became of everything there. */
 export interface Providers {
   /** The connections of a configuration. */
@@ -56,6 +53,7 @@ export interface Providers {
   /** A webhook of GitHub of which nothing can be read, though it is GitHub's. */
   garbled(hook: Hook): Hook;
   held(): Pick<Look, 'pulls' | 'issues'>;
+  readonly past: Pick<Past, 'asked' | 'forgotten'>;
   unanswered(): readonly string[];
   /** Of what worksync, or a person beside it, writes there: calls with the webhook that tells of it. */
   onWritten(call: (connection: string, delivery: string, hook: () => Hook) => void): void;
@@ -64,7 +62,7 @@ export interface Providers {
 }
 
 export function openProviders(
-  { forges, trackers, writeBack }: Pick<Plan, 'forges' | 'trackers' | 'writeBack'>,
+  { forges, trackers, writeBack, happenings }: Pick<Plan, 'forges' | 'trackers' | 'writeBack' | 'happenings'>,
   clock: TravellingClock,
   network: Network,
 ): Providers {
@@ -72,6 +70,11 @@ export function openProviders(
   const desks = new Map(trackers.map((name) => [name, createProvider(TRACKERS[name](), { clock })]));
   const all = new Map<string, ProviderState<Vendor | Tracker>>([...vendors, ...desks]);
   const renamed = createRenamed();
+  const past = createPast(clock.now());
+  for (const each of happenings) {
+    const vendor = each.do === 'backfill' ? vendors.get(each.forge) : undefined;
+    if (each.do === 'backfill' && vendor) past.begin(each.forge, vendor, each.pulls);
+  }
   let tell: Parameters<Providers['onWritten']>[0] = () => undefined;
   const jira = desks.get('jira');
   const jiraWrites =
@@ -169,6 +172,7 @@ export function openProviders(
         : changeIssue(happening, delivery),
     rename: renamed.rename,
     garbled: ({ headers, body }) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
+    past,
     held: () => ({
       pulls: [...vendors].flatMap(([name, { vendor, pulls }]) =>
         [...pulls.values()].map((pull) => {
@@ -176,7 +180,8 @@ export function openProviders(
           const urls = name === 'github' ? renamed.urls(url) : [url];
           const { keys = [], item } = written.get(`${name}/${pull.number}`) ?? {};
           const named = [...keys, /BUG-\d+/.exec(pull.fields.title)?.[0] ?? ''];
-          return { record: vendor.record(pull), urls, title: pull.fields.title, named, item };
+          const isUnheard = past.isUnheard(name, pull.number);
+          return { record: vendor.record(pull), urls, title: pull.fields.title, named, item, isUnheard };
         }),
       ),
       issues: [...desks].flatMap(([name, { vendor, issues }]) =>

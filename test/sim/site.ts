@@ -11,6 +11,7 @@ import type { Partition } from '../../src/daemon/partition.ts';
 import type { HttpClient } from '../../src/http/http-client.ts';
 import type { Listen } from '../../src/http/server.ts';
 import { soleHolder } from '../../src/lease/holder.ts';
+import type { Clock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
@@ -132,7 +133,8 @@ export interface Site {
   backUp(): Promise<void>;
   restore(): Promise<boolean>;
   fillDisk(replica: Replica, isFull: boolean): Promise<void>;
-  /** The partition that works, wherever it is. */
+  /** The partition that works, wherever it is, by the clock of its process. */
+  atWork(): { readonly partition: Partition; readonly clock: Clock } | undefined;
   partition(): Partition | undefined;
   releaseHeld(): Promise<void>;
   /** Whether nothing disturbs the processes now, nor has of late. */
@@ -336,10 +338,14 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     if (!databaseServer) await running?.composition.installation.close();
   }
 
-  const partition = () =>
+  const atWork: Site['atWork'] = () =>
     replicas
-      .flatMap(({ running }) => (running?.life.isAlive() ? running.composition.workspaces.partitions() : []))
-      .find(({ name }) => name === 'test');
+      .flatMap(({ running }) => (running?.life.isAlive() ? [running] : []))
+      .flatMap(({ life: { clock }, composition }) =>
+        composition.workspaces.partitions().map((partition) => ({ partition, clock })),
+      )
+      .find(({ partition: { name } }) => name === 'test');
+  const partition = () => atWork()?.partition;
 
   const site: Site = {
     ...{
@@ -355,7 +361,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       statements,
       othersKey,
     },
-    ...{ start, configure, partition, during },
+    ...{ start, configure, atWork, partition, during },
     settings: () => present,
     timeOf: (number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),
     async ownerOf() {

@@ -15,6 +15,14 @@ const ALONE: readonly Allowed[] = [
     why: 'it removes a process that has expired only as it was read: one that was renewed since stays',
   },
   {
+    text: 'insert into "audit" ("at", "workspace", "actor", "action", "subject", "count", "outcome", "details") values (…) returning "id"',
+    why: 'what somebody asks for is on record before it is done, whatever becomes of it',
+  },
+  {
+    text: 'update "audit" set "outcome" = ?, "count" = ?, "details" = ? where "id" = ?',
+    why: 'what became of it belongs to no workspace',
+  },
+  {
     text: 'insert into "inbox" ("workspace", "connection", "delivery_key", "source", "event", "received_at", "state", "unpacked_length", "body") values (…) on conflict ("workspace", "connection", "delivery_key") do nothing returning "id", "workspace", "connection", "delivery_key"',
     why: 'deliveries are taken whoever owns the workspace',
   },

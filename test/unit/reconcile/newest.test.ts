@@ -257,12 +257,25 @@ describe('a time from the future', () => {
     expect(clampTime(bare(updatedAt, A), RECEIVED, { updatedAt: heldAt }).updatedAt).toBe(expected);
   });
 
-  it('ties with what is held where both are, and the provider says that it is older: a fetch decides', () => {
-    const newer = clampTime(bare(RECEIVED + 950_000, B), RECEIVED);
-    const late = clampTime(bare(RECEIVED + 900_000, A), RECEIVED + 1_000, newer);
-    expect(take(newer, late).outcome).toBe('doubtful');
-    const fetched = clampTime(bare(RECEIVED + 950_000, B), RECEIVED + 2_000, late);
-    expect(take(newer, late, { fetched }).item).toMatchObject(B);
+  it.each([
+    ['older', RECEIVED + 900_000, RECEIVED + 1_000],
+    ['of the same second', RECEIVED + 950_000, RECEIVED + 1_000],
+    ['older, and our clock is right by now', RECEIVED + 900_000, RECEIVED + 960_000],
+    ['of the same second, and our clock is right by now', RECEIVED + 950_000, RECEIVED + 960_000],
+  ])('ties with what is held from the future where the provider says that it is %s: a fetch decides', (_, at, late) => {
+    const held = clampTime(bare(RECEIVED + 950_000, B), RECEIVED);
+    const other = clampTime(bare(at, A), late, held);
+    expect(take(held, other).outcome).toBe('doubtful');
+    const fetched = clampTime(bare(RECEIVED + 950_000, B), late + 1_000, other);
+    expect(take(held, other, { fetched }).item).toMatchObject(B);
+  });
+
+  it('counts no more once our clock is right and the provider dates something later', () => {
+    const held = clampTime(bare(RECEIVED + 950_000, A), RECEIVED);
+    const later = clampTime(bare(RECEIVED + 951_000, B), RECEIVED + 960_000, held);
+    const { item, outcome } = take(held, later);
+    expect([outcome, item]).toEqual(['applied', { ...later, gone: false }]);
+    expect(item).not.toHaveProperty('toldAt');
   });
 
   it('is remembered as it was told, until an honest one is newer', () => {
