@@ -3,7 +3,7 @@ import { type Backfills, createBackfills } from '../intake/backfill-stage.ts';
 import { createCollector } from '../intake/collector.ts';
 import { createFetches, type Fetches } from '../intake/fetches.ts';
 import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
-import { createPauses } from '../intake/pauses.ts';
+import { createPauses, type Pauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
 import { type Receiver, webhookUrlOf } from '../intake/webhook-routes.ts';
@@ -23,6 +23,8 @@ export interface PartitionIntake {
   readonly fetches: Fetches;
   readonly backfills: Backfills;
   readonly hooks: HookWatch;
+  /** Shared by all that ask a provider. */
+  readonly pauses: Pauses;
   readonly jobs: readonly Job[];
   /** Deliveries come in faster than they can be stored one by one. */
   isCrowded(): boolean;
@@ -50,7 +52,7 @@ export async function openIntake(
   const { webhook } = config.workspace;
   const ofWorkspace = webhook && workspaceReceiver(webhook, { ...received, onEvent: () => shared.written.tell() });
   return {
-    ...{ books, connections, polls, fetches, hooks },
+    ...{ books, connections, polls, fetches, hooks, pauses },
     backfills: createBackfills(deps),
     jobs: [...polls.jobs, ...sweepJobs({ ...deps, fetches: fetches.bell }), ...hooks.jobs],
     isCrowded: () => collector.isCrowded(),

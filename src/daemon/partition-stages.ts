@@ -101,11 +101,11 @@ async function rememberConnections({ connections }: WorkspaceConfig, rules: Rule
 function writeBackDeps(
   { config, bells }: PartitionOptions,
   { store, clock, random, logger }: PartitionParts,
-  { connections }: PartitionIntake,
+  { connections, pauses }: PartitionIntake,
 ): Parameters<typeof createWriteBack>[0] {
   const closesItems = config.connections.some(({ writeBack: { close } }) => close);
   return {
-    ...{ store, clock, random, logger, outbox: bells.outbox },
+    ...{ store, clock, random, logger, pauses, outbox: bells.outbox },
     connections: writableOf(config.connections, connections),
     workspaceId: workspaceIdOf(config, store),
     readTasksEvery: config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY,

@@ -13,7 +13,10 @@ export interface NameBook extends Names {
   bindings(): readonly Binding[];
   /** Changes with each rebind: what was read before it must not be stored. */
   version(): number;
-  /** Asks the vendor what names lead to, if it has not done so recently. Never throws: polls report what is wrong. */
+  /**
+   * Asks the vendor what names lead to, if it has not done so recently. Throws only `rate_limited`, since then nothing else is
+   * to be asked either; what else is wrong, polls report.
+   */
   refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
   /** There is a reason to ask again soon: a name that is not found, a delivery from elsewhere. */
   doubt(): void;
@@ -115,7 +118,9 @@ export async function openNameBook(
           if (after) keep(entry, after, clock.now());
           doubted.delete(entry);
         } catch (thrown) {
-          logger.debug({ name: entry, error: asSyncError(thrown) }, 'a name could not be resolved');
+          const error = asSyncError(thrown);
+          logger.debug({ name: entry, error }, 'a name could not be resolved');
+          if (error.code === 'rate_limited') throw error;
           return;
         }
       }

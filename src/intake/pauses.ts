@@ -6,13 +6,13 @@ const UNNAMED = 60_000;
 /** However long a provider asks to wait, it is asked again after this, milliseconds. */
 const LONGEST = 3_600_000;
 
-/** What a connection's limit is used for, the most urgent first: each leaves something to those before it. */
+/** What a connection's limit is used for, the most urgent first: each leaves something to those before it. What is written goes as a fetch. */
 const USES = ['fetch', 'poll', 'background'] as const;
 export type Use = (typeof USES)[number];
 
 /**
- * Connections whose provider must not be asked for a while; polls, fetches, backfills and sweeps share this. Forgotten at a
- * restart.
+ * Connections whose provider must not be asked for a while; all that ask a provider share this: polls, fetches, backfills, sweeps,
+ * and what is written to it. Forgotten at a restart.
  */
 export interface Pauses {
   /** Milliseconds left; 0 where the connection is free for this use. */

@@ -213,7 +213,8 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
 async function checkNames({ name, names, connection }: OpenWorkspace['connections'][number]): Promise<Finding[]> {
   if (!names) return [];
   names.doubt();
-  await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK));
+  // A limit is told by what the connection says of itself.
+  await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK)).catch(() => undefined);
   const rebound = names.bindings().filter(({ elsewhere }) => elsewhere !== undefined);
   return rebound.map(({ entry, id, elsewhere }) => ({
     level: 'error',

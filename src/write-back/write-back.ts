@@ -1,5 +1,6 @@
 import type { Connection } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { Pauses } from '../intake/pauses.ts';
 import { type Bell, createBell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -25,6 +26,7 @@ export interface WriteBackDeps {
   readonly store: Store;
   /** Those for which it is switched on. */
   readonly connections: readonly WritableConnection[];
+  readonly pauses: Pauses;
   /** Undefined until the workspace has told it. */
   readonly workspaceId: () => Promise<string | undefined>;
   /**
@@ -57,7 +59,7 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  * closed is left closed, and a status replaces the one of its name: so a write with unknown outcome is simply written again.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
-  const { store, clock, logger } = deps;
+  const { store, clock, logger, pauses } = deps;
   const bell = createBell();
   const names = deps.connections.map(({ name }) => name);
   const refusals = new Set<string>();
@@ -83,17 +85,25 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   /** @returns when to look again without a ring, milliseconds; Infinity: only a ring wakes it */
   async function look(signal: AbortSignal): Promise<number> {
-    const due = await dueNotices(store.query, names, clock.now());
+    const due = await dueNotices(store.query, free(), clock.now());
     const workspace = due.length === 0 ? undefined : await deps.workspaceId();
     // The marker of a comment has the id in it; a commit status has none.
     const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspace !== undefined;
     for (const notice of due.filter(isReady)) {
       if (signal.aborted) return 0;
-      await write(notice, workspace ?? '', signal);
+      // Another one may have been refused by a limit just now.
+      if (left(notice.connection) === 0) await write(notice, workspace ?? '', signal);
     }
-    if (!due.every(isReady)) return ID_PAUSE;
-    const next = await nextNotice(store.query, names);
-    return next === undefined ? Number.POSITIVE_INFINITY : Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()));
+    return due.every(isReady) ? untilNext() : ID_PAUSE;
+  }
+
+  const left = (connection: string) => pauses.left(connection, 'fetch');
+  const free = () => names.filter((name) => left(name) === 0);
+
+  async function untilNext(): Promise<number> {
+    const next = await nextNotice(store.query, free());
+    const waits = next === undefined ? [] : [Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()))];
+    return Math.min(...waits, ...names.map(left).filter((ms) => ms > 0));
   }
 
   async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
@@ -110,8 +120,11 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {
     const { item_key: item, kind, connection } = notice;
-    const attempts = notice.attempts + 1;
-    const pause = Math.max(error.retryAfter ?? 0, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
+    // A limit is the connection's matter: the notice keeps its place.
+    const isLimited = pauses.note(connection, error, 'fetch') > 0;
+    const attempts = notice.attempts + (isLimited ? 0 : 1);
+    const own = Math.max(error.retryAfter ?? 0, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
+    const pause = isLimited ? 0 : own;
     const state = error.verdict === 'never' ? 'refused' : 'waiting';
     const text = `${error.code}: ${error.message}`.slice(0, 500);
     const told = `${connection} ${kind} ${error.code}`;

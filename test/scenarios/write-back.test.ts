@@ -145,6 +145,20 @@ describe('a comment', () => {
     expect(commentOn(2)).toHaveLength(1);
   });
 
+  it('waits as long as the vendor wants to be left alone, whatever it was asked for', async () => {
+    await open({ comment: true });
+    tracker.failures.push(new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }));
+    const from = world.clock.elapsed();
+    for (const number of [1, 2, 3]) await say(number);
+    await world.until(async () => world.clock.elapsed() - from > 590_000);
+    expect([tracker.failures, tracker.writes]).toEqual([[], []]);
+    await noticed();
+    expect(tracker.writes.toSorted()).toEqual([1, 2, 3].map((number) => `comment ${issue(number).key}`));
+    const { query } = world.partition().store;
+    const rows = await query.selectFrom('notices').select(['attempts', 'error']).execute();
+    expect(rows).toEqual(Array.from({ length: 3 }, () => ({ attempts: 0, error: null })));
+  });
+
   describe('that comes back as a webhook', () => {
     const comment = async (told: object = {}) => {
       const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);

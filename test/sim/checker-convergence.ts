@@ -1,5 +1,6 @@
 import { commentDifferences } from './checker-written.ts';
 import type { Event, Look } from './history.ts';
+import { linkedSinceBackup } from './since-backup.ts';
 
 /** In what the workspace is not as the providers are, and as people left it; empty when all is well. */
 export function differences(look: Look, events: readonly Event[]): string[] {
@@ -39,7 +40,7 @@ function linkDifferences({ records, pulls, tasks, links, issues }: Look, events:
   const touched = new Set(events.flatMap((event) => (isTouch(event) ? [`${event.task} ${event.url}`] : [])));
   // Links of ours that a restored backup does not know are as if people had made them.
   const isRestored = events.some(({ what }) => what === 'restored');
-  const removed = removedSinceBackup(events);
+  const touchedTasks = linkedSinceBackup(events);
   const present = new Set(links.map(({ taskId, url }) => `${taskId} ${url}`));
   const open = new Set(issues.filter(({ isWanted }) => isWanted).map(({ key }) => key));
   const pages = new Map(issues.map(({ key, url }) => [key, url]));
@@ -58,21 +59,10 @@ function linkDifferences({ records, pulls, tasks, links, issues }: Look, events:
       if (names.some((name) => touched.has(name))) return [];
       const isWanted = isOfItem || named.includes(key);
       const isPresent = names.some((name) => present.has(name));
-      if (isWanted === isPresent || (isRestored && !isWanted) || removed.has(taskId)) return [];
+      if (isWanted === isPresent || (isRestored && !isWanted) || touchedTasks.has(taskId)) return [];
       return [`link of ${key} to ${urls.at(-1)}: ${isWanted ? 'missing' : 'nobody wants it'}`];
     }),
   );
-}
-
-/** Tasks of which a link was removed that a restored backup knows: it is as if people had removed it. */
-function removedSinceBackup(events: readonly Event[]): ReadonlySet<string> {
-  const restores = events.filter((event) => event.what === 'restored');
-  const tasks = events.flatMap((event) => {
-    if (event.what !== 'arrived' || event.method !== 'DELETE') return [];
-    const isSince = restores.some(({ backupAt, at }) => event.at >= backupAt && event.at <= at);
-    return isSince ? (/\/tasks\/([^/]+)\/work-items\//.exec(event.path)?.slice(1) ?? []) : [];
-  });
-  return new Set(tasks);
 }
 
 function isTouch(event: Event): event is Extract<Event, { what: 'linked' | 'unlinked' }> {

@@ -70,6 +70,7 @@ async function leftovers(rows: Rows): Promise<string[]> {
       'select item_key as name from item_names where workspace = :w and not exists (select 1 from items where items.workspace = :w and key = item_key)',
     'what is wanted is neither there nor on its way': `select entity as name from entities where workspace = :w and kind = 'pull_request' and desired is not null and known is null and hand is null and not exists (select 1 from outbox where outbox.workspace = :w and outbox.entity = entities.entity)`,
     'what nobody wants is there, and nobody removes it': `select entity as name from entities where workspace = :w and kind = 'link' and desired is null and known is not null and hand is null and not exists (select 1 from outbox where outbox.workspace = :w and outbox.entity = entities.entity)`,
+    'a link, a task or a mark is left that nobody wants, and that is not there': `select entity as name from entities where workspace = :w and kind <> 'pull_request' and desired is null and known is null and hand is null`,
     'a delivery lost its body': `select delivery_key as name from inbox where workspace = :w and state = 'pending' and body is null`,
   };
   const found: string[] = [];

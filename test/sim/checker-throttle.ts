@@ -1,3 +1,4 @@
+import { isStoreDisturbed } from './disturbed-store.ts';
 import type { Event } from './history.ts';
 
 type Of<What extends Event['what']> = Extract<Event, { what: What }>;
@@ -34,6 +35,7 @@ export function impatience(events: readonly Event[], server: string): string[] {
   const users = new Set<string>();
   let concurrency = 0;
   let isAfterKill = false;
+  let isRunning = false;
   /** Others may go on where one of several was killed. */
   const isAlone = events.every((event) => event.what !== 'started' || event.replica === 0);
   const complain = (about: Of<'sent'>, text: string) =>
@@ -75,13 +77,21 @@ export function impatience(events: readonly Event[], server: string): string[] {
     }
   }
 
+  const isDisturbed = isStoreDisturbed(events);
   for (const event of events) {
+    // Of a refusal that could not be stored nothing is known once the workspace is opened anew.
+    if (isDisturbed && (event.what === 'owner' || event.what === 'configured'))
+      for (const asker of askers.values())
+        Object.assign(asker, { pausedUntil: 0, haltedUntil: 0, probesSince: undefined, isShared: false });
     if (event.what === 'configured') {
       concurrency = Math.max(concurrency, event.concurrency);
       // It is opened again, after an orderly end: who is killed before it asks anything leaves nothing in doubt.
       for (const asker of askers.values()) asker.carefulUntil = 0;
       users.clear();
+      if (isRunning) isAfterKill = false;
     }
+    if (event.what === 'started') isRunning = true;
+    if (event.what === 'killed' || event.what === 'stopped') isRunning = false;
     if (event.what === 'killed') isAfterKill ||= users.has(event.process);
     if (event.what === 'stopped') isAfterKill = false;
     if (event.what === 'started' && isAlone && isAfterKill)

@@ -1,3 +1,4 @@
+import { isStoreDisturbed } from './disturbed-store.ts';
 import type { Event } from './history.ts';
 
 type Of<What extends Event['what']> = Extract<Event, { what: What }>;
@@ -23,7 +24,7 @@ function isOfPeople(happening: unknown): boolean {
   return (happening as Happened).do === 'edit-record';
 }
 
-/** Of a process; undefined: the workspace changes hands, and with it whichever process owned it, or the disk is full until then. */
+/** Of a process; undefined: of whichever process works on the workspace, which changes hands, is opened anew, or stores nothing until then. */
 interface End {
   readonly at: number;
   readonly until?: number;
@@ -31,19 +32,16 @@ interface End {
 }
 
 function endOf(event: Event): readonly End[] {
-  if (event.what === 'owner') return [{ at: event.at }];
+  if (event.what === 'owner' || event.what === 'configured') return [{ at: event.at }];
   if (event.what !== 'happened') return event.what === 'killed' || event.what === 'stopped' ? [event] : [];
   const happening = event.happening as Happened;
-  return happening.do === 'disk-full' ? [{ at: event.at, until: event.at + (happening.for ?? 0) }] : [];
-}
-
-function isOfDatabase(happening: unknown): boolean {
-  return ['fail-statements', 'store-away', 'store-slow'].includes((happening as Happened).do);
+  const storesNothing = ['disk-full', 'store-away', 'store-slow'].includes(happening.do);
+  return storesNothing ? [{ at: event.at, until: event.at + (happening.for ?? 0) }] : [];
 }
 
 function repeated(events: readonly Event[]): string[] {
   const ends = events.flatMap(endOf);
-  const soon = events.some((event) => event.what === 'happened' && isOfDatabase(event.happening)) ? DISTURBED : SECOND;
+  const soon = isStoreDisturbed(events) ? DISTURBED : SECOND;
   const arrived = new Map<number, Of<'arrived'>>();
   const sent = new Map(events.flatMap((event) => (event.what === 'sent' ? [[event.id, event.at]] : [])));
   /** The last content that was written, and known to be written. */

@@ -1,5 +1,6 @@
 import type { Event, Look } from './history.ts';
 import { WORKSYNC } from './jira-writes.ts';
+import { linkedSinceBackup } from './since-backup.ts';
 
 /** What worksync writes to a tracker, beside people who write there too. */
 type Issue = Look['issues'][number];
@@ -33,8 +34,8 @@ function overwritten(issues: readonly Issue[], url: string, text: string): strin
 const TRANSITION = /^\/rest\/api\/3\/issue\/(\d+)\/transitions$/;
 
 /**
- * Whoever reopens what worksync closed finds it open until tasks are finished once more. A closing of which worksync
- * never heard may be repeated.
+ * Whoever reopens what worksync closed finds it open until all its tasks are finished once more: since then one was finished, or
+ * one had joined. A closing of which worksync never heard may be repeated.
  */
 function closedAgain(events: readonly Event[]): string[] {
   const heard = new Set(events.flatMap((event) => (event.what === 'heard' && event.status !== 0 ? [event.id] : [])));
@@ -50,11 +51,23 @@ function closedAgain(events: readonly Event[]): string[] {
     all.slice(1).flatMap((closing, index) => {
       const before = all[index] as (typeof all)[number];
       const within = (at: number) => at >= before.at && at <= closing.at;
-      const isNews = events.some(({ what, at }) => what === 'finished' && within(at));
+      const joins = joiningOf(closing.issue, events);
+      const isNews = events.some((event) => (event.what === 'finished' || joins(event)) && within(event.at));
       if (!before.isHeard || isNews || unsure.some(within)) return [];
       return [`overwritten: issue ${closing.issue} was closed at ${before.at}, and once more at ${closing.at}`];
     }),
   );
+}
+
+/** Whether a task gets a link to it. */
+function joiningOf(issue: string, events: readonly Event[]): (event: Event) => boolean {
+  const looks = events.filter((event) => event.what === 'looked');
+  const url = looks.at(-1)?.issues.find(({ key }) => key.endsWith(`:${issue}`))?.url;
+  return (event) =>
+    event.what === 'arrived' &&
+    event.method === 'POST' &&
+    event.path.endsWith('/work-items') &&
+    (JSON.parse(event.body) as { readonly url: string }).url === url;
 }
 
 /** In what the comments do not say what the links are; empty when all is well. */
@@ -62,9 +75,11 @@ export function commentDifferences({ issues, tasks, links }: Look, events: reado
   const touched = new Set(
     events.flatMap((event) => (event.what === 'linked' || event.what === 'unlinked' ? [event.url] : [])),
   );
+  const sinceBackup = linkedSinceBackup(events);
   return issues.flatMap(({ key, url, comments }) => {
     if (!comments || touched.has(url)) return [];
     const keys = tasks.filter(({ taskId }) => links.some((link) => link.taskId === taskId && link.url.startsWith(url)));
+    if (keys.some(({ taskId }) => sinceBackup.has(taskId))) return [];
     const wanted = textOf(keys.map((task) => task.key).sort());
     const said = comments.find(({ author }) => author === WORKSYNC)?.text.split('\n')[0];
     // Of what never had a task nothing is said.

@@ -269,7 +269,8 @@ function createStage(site: Site): Stage {
         return site.statements.fail(happening.share, clock.elapsed() + happening.for);
       case 'restart': {
         const replica = free(happening.replica);
-        if (!replica) return;
+        // Who sleeps hears no signal.
+        if (!replica?.running?.life.isAwake()) return;
         await inTurn(replica, () => site.stop(replica));
         return later(replica, happening.back, () => site.start(replica));
       }

@@ -1,7 +1,8 @@
 import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
+import { type Keys, namesRows } from './keys.ts';
 import type { Life } from './life.ts';
-import { type StatementWatch, writes } from './statements.ts';
+import { isChange, type StatementWatch, writes } from './statements.ts';
 import { mayBeAlone, mayChangeMany } from './statements-allowed.ts';
 
 /** What becomes of statements, and what is wrong with them as they are. */
@@ -20,6 +21,7 @@ export interface StatementTroubles {
 }
 
 interface Surroundings {
+  readonly keys: Keys;
   readonly chance: Chance;
   readonly now: () => number;
   readonly tell: (fault: string) => void;
@@ -27,15 +29,21 @@ interface Surroundings {
   readonly isAtWork: (life: Life) => boolean;
 }
 
-export function createStatementTroubles({ chance, now, tell, isAtWork }: Surroundings): StatementTroubles {
+export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: Surroundings): StatementTroubles {
   const failed = new Set<string>();
   const killedAt = new Set<string>();
   const told = new Set<string>();
+  const narrow = new Map<string, boolean>();
   const ended = new WeakSet<Life>();
   let count = 0;
   let failing = { share: 0, until: 0 };
   let killing: { readonly life: Life; readonly ended: () => void } | undefined;
 
+  const isNarrow = (text: string) => {
+    const is = narrow.get(text) ?? (namesRows(text, keys) || mayChangeMany(text));
+    narrow.set(text, is);
+    return is;
+  };
   const once = (text: string) => {
     if (told.has(text)) return;
     told.add(text);
@@ -65,6 +73,7 @@ export function createStatementTroubles({ chance, now, tell, isAtWork }: Surroun
         if (text.startsWith('pragma')) return;
         count++;
         if (ended.has(life) && life.isAlive()) once(`stop: ${life.name} was stopped, and runs: ${text}`);
+        if (isChange(text) && !isNarrow(text)) once(`rows: ${life.name} changes whatever rows there are by: ${text}`);
         const isWrite = writes(text);
         if (within) within.name ||= isWrite ? text : '';
         else if (isWrite && !mayBeAlone(text)) once(`transaction: ${life.name} runs alone: ${text}`);

@@ -64,8 +64,24 @@ const ALONE: readonly Allowed[] = [
   },
 ];
 
-/** They change more rows than they name. */
+/** They change more rows than they name by their keys. */
 const MANY: readonly Allowed[] = [
+  {
+    text: 'delete from "backfills" where "backfills"."workspace" = ? and "connection" = ?',
+    why: 'another backfill of a connection begins, or it is told which units it has',
+  },
+  {
+    text: 'update "backfills" set "not_before" = ? where "backfills"."workspace" = ? and "connection" = ? and "finished_at" is null',
+    why: 'a backfill is paused or goes on, with all of its units',
+  },
+  {
+    text: 'delete from "meta" where "meta"."workspace" = ? and "name" like ? and "name" not in (…)',
+    why: 'what is remembered of connections that are not configured any more',
+  },
+  {
+    text: 'delete from "scope_names" where "scope_names"."workspace" = ? and "connection" = ? and "entry" not in (…)',
+    why: 'names that are not configured any more',
+  },
   {
     text: 'update "notices" set "state" = ?, "attempts" = ?, "not_before" = ? where "notices"."workspace" = ? and "state" = ?',
     why: 'a process that starts tries all again that a vendor had refused',

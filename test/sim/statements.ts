@@ -83,7 +83,7 @@ function readingOf(sql: string): Reading {
   return reading;
 }
 
-function isChange(text: string): boolean {
+export function isChange(text: string): boolean {
   return /^(?:update|delete)/i.test(text);
 }
 

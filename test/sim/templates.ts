@@ -6,18 +6,23 @@ import { createWorkspaceService } from '../../src/workspace-service/service.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { chanceOf, randomOf } from './chances.ts';
 import { makeFolder } from './folder.ts';
+import { type Keys, readKeys } from './keys.ts';
 
 /** Empty databases with all tables: to make them takes longer than many a run. */
 export interface Templates {
   installation(folder: string): void;
   service(file: string): void;
+  /** Of the tables of an installation. */
+  readonly keys: Keys;
   remove(): void;
 }
 
 export async function createTemplates(): Promise<Templates> {
   const folder = makeFolder();
   const random = randomOf(chanceOf(0, 'templates'));
-  await (await openInstallation(folder, { random })).close();
+  const installation = await openInstallation(folder, { random });
+  const keys = await readKeys(installation.query);
+  await installation.close();
   const file = join(folder, 'service.db');
   const clock = createTravellingClock();
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
@@ -29,6 +34,7 @@ export async function createTemplates(): Promise<Templates> {
     service(place) {
       for (const end of ['', '.key']) copyFileSync(file + end, place + end);
     },
+    keys,
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -81,6 +81,23 @@ test('a vendor that cannot be asked changes no name', async () => {
   expect(book.idOf('acme/app')).toBe('7');
 });
 
+test('a vendor that wants to be left alone is asked for no other name, and the poll that wanted them is told', async () => {
+  const asked: string[] = [];
+  const deps = {
+    store: await openTestStore(),
+    clock: createTravellingClock(),
+    logger: silentLogger,
+    meter: silentMeter,
+  };
+  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  const identify = async (name: string) => {
+    asked.push(name);
+    throw new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 60_000 });
+  };
+  await expect(book.refresh({ identify }, signal)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 60_000 });
+  expect(asked).toHaveLength(1);
+});
+
 test('how many names lead elsewhere is told whenever that changes', async () => {
   const { book, vendor, gauges } = await reboundBook(await openTestStore());
   expect([gauges[0], gauges.at(-1)]).toEqual([0, 1]);

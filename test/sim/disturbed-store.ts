@@ -1,0 +1,10 @@
+import type { Event } from './history.ts';
+
+/** Whether the database did not take everything at some time: what it did not take may be known to one process alone, and be lost with it. */
+export function isStoreDisturbed(events: readonly Event[]): boolean {
+  return events.some((event) => event.what === 'happened' && isOfDatabase(event.happening));
+}
+
+function isOfDatabase(happening: unknown): boolean {
+  return ['fail-statements', 'store-away', 'store-slow'].includes((happening as { readonly do: string }).do);
+}
