@@ -27,7 +27,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   convert: [...PURE, 'http', 'store', 'workspace', 'connectors/connector.ts', 'connectors/registry.ts'],
   outbox: [...PURE, 'store', 'workspace'],
   client: [...PURE, 'http', 'throttle/windows.ts', 'workspace'],
-  'write-back': [...PURE, 'store', 'connectors/connector.ts'],
+  'write-back': [...PURE, 'store', 'connectors/connector.ts', 'intake/pauses.ts'],
   learn: [...PURE, 'http', 'store', 'workspace'],
   gateway: [...PURE, 'http', 'store', 'workspace', 'learn', 'replicas'],
   operator: [
