@@ -486,9 +486,10 @@ export const FAULTS: readonly Resistance[] = [
     holds: 'neither memory nor open files grow; the database keeps what retention says',
     proofs: [
       ['test/soak/main.ts'],
+      ['test/soak.md'],
       ['test/project/soak.test.ts', 'finds a leak in a noisy course, and none in one that only swings'],
     ],
-    left: 'the million is played by `npm run soak` alone, which somebody has to start: the tests play its judgement only',
+    left: 'the tests play the judgement of a soak only; a million is played by `npm run soak`, which somebody starts: [`soak.md`](soak.md) is what the last one found',
   },
 ];
 

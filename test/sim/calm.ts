@@ -1,7 +1,7 @@
 import { allRecords } from '../support/all-records.ts';
 import { WORKSPACE } from './hosts.ts';
 import { lookAtWorkspace } from './look.ts';
-import type { Happening, Hooks, Plan, PullChange } from './plan.ts';
+import type { Forge, Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
 
 const SECOND = 1_000;
@@ -18,6 +18,11 @@ const NEVER: Hooks = { delays: [], again: false };
 /** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
 const STEPS = 24;
 
+/** Stores deliveries, any number at once. */
+const STORES = 'insert into "inbox"';
+const MOST_OF_CROWD = 4;
+
+type Pull = Extract<Happening, { do: 'pull' }>;
 type Act = (happening: Happening) => Promise<void>;
 
 /**
@@ -106,6 +111,12 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     site.weather.clear();
     await seen('what was changed while a write was on its way', 2 * MINUTE);
   });
+  if (replicas.length === 1)
+    await phase('a crowd of webhooks comes', 4, 8, async () => {
+      await crowd(site, forge as Forge);
+      await seen('a crowd of webhooks', MINUTE);
+      await site.pass(2 * MINUTE);
+    });
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
   if (replicas.length === 1) await aloneAgain(site, plan, { phase, seen, change });
   else await together(site, { promised, seen, change });
@@ -134,6 +145,33 @@ async function nothingHappens(
 
 /** Of `BUG-12`: 12. */
 const numberOf = (key: string) => Number(key.split('-')[1] ?? 0);
+
+/** What arrives at once is stored at once. */
+async function crowd(
+  { network, providers, replicas, statements, recorder, during }: Site,
+  forge: Forge,
+): Promise<void> {
+  const [{ origin }] = replicas as [Site['replicas'][number]];
+  const url = `${origin}/webhooks/test/${forge}`;
+  const change = (place: number): Happening => ({
+    ...{ at: 0, do: 'pull', forge, number: NUMBER, hooks: NEVER },
+    change: { labels: place % 2 === 0 ? ['api'] : ['bug'] },
+  });
+  const hooks = Array.from({ length: 20 }, (_, place) => providers.change(change(place) as Pull, `crowd-${place}`));
+  const before = statements.count(STORES);
+  const answers = Promise.all(
+    hooks.flatMap((hook) => (hook ? network.direct.request({ method: 'POST', url, target: 'hook', ...hook() }) : [])),
+  );
+  await during(answers);
+  const [refused] = (await answers).filter(({ status }) => status !== 202);
+  if (refused) recorder.record({ what: 'unexpected', text: `a webhook of a crowd was answered ${refused.status}` });
+  const stored = statements.count(STORES) - before;
+  if (stored > MOST_OF_CROWD)
+    recorder.record({
+      what: 'unexpected',
+      text: `waste: ${hooks.length} webhooks at once were stored by ${stored} statements`,
+    });
+}
 
 /** They are refused at once, each as it deserves. */
 async function strangers({ network, recorder, replicas, pass, clock }: Site, forge: string): Promise<void> {

@@ -14,8 +14,8 @@ export interface StatementTroubles {
   killNext(life: Life, ended: () => void): void;
   /** It says that it has stopped: it runs no statement any more. */
   stopped(life: Life): void;
-  /** How many have begun so far. */
-  count(): number;
+  /** How many have begun so far, of those that begin with these words. */
+  count(words?: string): number;
   /** Nothing more becomes of them. */
   clear(): void;
 }
@@ -35,7 +35,7 @@ export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: S
   const told = new Set<string>();
   const narrow = new Map<string, boolean>();
   const ended = new WeakSet<Life>();
-  let count = 0;
+  const counts = new Map<string, number>();
   let failing = { share: 0, until: 0 };
   let killing: { readonly life: Life; readonly ended: () => void } | undefined;
 
@@ -71,7 +71,7 @@ export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: S
       begins(text, within) {
         // So this house itself looks after the file.
         if (text.startsWith('pragma')) return;
-        count++;
+        counts.set(text, (counts.get(text) ?? 0) + 1);
         if (ended.has(life) && life.isAlive()) once(`stop: ${life.name} was stopped, and runs: ${text}`);
         if (isChange(text) && !isNarrow(text)) once(`rows: ${life.name} changes whatever rows there are by: ${text}`);
         const isWrite = writes(text);
@@ -93,7 +93,7 @@ export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: S
     fail(share, until) {
       failing = { share, until };
     },
-    count: () => count,
+    count: (words = '') => [...counts].reduce((sum, [text, count]) => sum + (text.startsWith(words) ? count : 0), 0),
     stopped: (life) => void ended.add(life),
     killNext(life, ended) {
       killing = { life, ended };

@@ -18,8 +18,8 @@ export const LEFT_OUT: readonly { readonly files: RegExp; readonly why: string }
   },
   { files: /-spans\.ts$/, why: 'traces are made' },
   {
-    files: /grants|oauth|hook-watch|redeliver|notices?|document|backfill|workspace-events|awaited-commits/,
-    why: 'it is about what no run configured when this was drawn: write-back, backfills, documents, OAuth, redelivery, webhooks of the workspace, commits',
+    files: /grants|oauth|hook-watch|redeliver|document|awaited-commits/,
+    why: 'it is about what no run configures: documents, OAuth, redelivery, commits',
   },
 ];
 
