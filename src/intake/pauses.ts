@@ -6,7 +6,10 @@ const UNNAMED = 60_000;
 /** However long a provider asks to wait, it is asked again after this, milliseconds. */
 const LONGEST = 3_600_000;
 
-/** What a connection's limit is used for, the most urgent first: each leaves something to those before it. What is written goes as a fetch. */
+/**
+ * What a connection's limit is used for, the most urgent first: each leaves something to those before it. What is written to the
+ * provider goes as a fetch.
+ */
 const USES = ['fetch', 'poll', 'background'] as const;
 export type Use = (typeof USES)[number];
 

@@ -81,8 +81,8 @@ export function settlement(kind: EntityKind): Settlement {
 export const SETTLE_AFTER = 60_000;
 
 /**
- * Of a workspace that another process worked on until it died: how long what that one was sending may still be on its way,
- * milliseconds. Requests live for 30 s.
+ * How long a request whose answer nobody saw may still be on its way, also one of a process that died, milliseconds. Requests live
+ * for 30 s.
  */
 export const ON_ITS_WAY = 40_000;
 

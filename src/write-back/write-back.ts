@@ -7,6 +7,7 @@ import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
+import { ON_ITS_WAY } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import { readStatus } from '../model/commit-status.ts';
 import type { Item, ItemReference } from '../model/item.ts';
@@ -62,6 +63,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, logger, pauses } = deps;
   const bell = createBell();
   const names = deps.connections.map(({ name }) => name);
+  const left = (connection: string) => pauses.left(connection, 'fetch');
+  const free = () => names.filter((name) => left(name) === 0);
   const refusals = new Set<string>();
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
@@ -97,9 +100,6 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     return due.every(isReady) ? untilNext() : ID_PAUSE;
   }
 
-  const left = (connection: string) => pauses.left(connection, 'fetch');
-  const free = () => names.filter((name) => left(name) === 0);
-
   async function untilNext(): Promise<number> {
     const next = await nextNotice(store.query, free());
     const waits = next === undefined ? [] : [Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()))];
@@ -123,8 +123,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     // A limit is the connection's matter: the notice keeps its place.
     const isLimited = pauses.note(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
-    const own = Math.max(error.retryAfter ?? 0, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
-    const pause = isLimited ? 0 : own;
+    const pause = isLimited ? 0 : pauseAfter(error, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
     const state = error.verdict === 'never' ? 'refused' : 'waiting';
     const text = `${error.code}: ${error.message}`.slice(0, 500);
     const told = `${connection} ${kind} ${error.code}`;
@@ -159,6 +158,11 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       running = undefined;
     },
   };
+}
+
+/** A comment that may still be on its way would be there twice if it were looked for at once, not found, and written again. */
+function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number {
+  return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? ON_ITS_WAY : 0);
 }
 
 /** One comment, one closing, or one commit status. @returns what stands there now, where it is a comment */

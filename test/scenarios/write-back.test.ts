@@ -145,6 +145,17 @@ describe('a comment', () => {
     expect(commentOn(2)).toHaveLength(1);
   });
 
+  it('that may still be on its way is looked for again only when it must have arrived', async () => {
+    await open({ comment: true });
+    tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));
+    const from = world.clock.elapsed();
+    await say(1);
+    await world.until(async () => world.clock.elapsed() - from > 39_000);
+    expect(tracker.writes).toEqual([]);
+    await noticed();
+    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+  });
+
   it('waits as long as the vendor wants to be left alone, whatever it was asked for', async () => {
     await open({ comment: true });
     tracker.failures.push(new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }));
