@@ -63,8 +63,14 @@ const LAWS_OF_STORES = [
   ...['scope-names', 'statements-by-batch', 'triage', 'workspace-sweep'],
 ].map((name) => `test/laws/${name}.test.ts`);
 
-/** Daemons, laws and kills over PostgreSQL, and what must not be found in its rows. */
-const WHOLE_ON_POSTGRES = ['test/scenarios/**/*.test.ts', ...LAWS_OF_STORES, ...KILLS, 'test/deep/canaries.test.ts'];
+/** A piece of work for each of its statements, which over PostgreSQL takes five times as long: there it is in `npm run test:deep`. */
+const EACH_STATEMENT = 'test/unit/**/*.each-statement.test.ts';
+
+/** Daemons, laws, kills and failing statements over PostgreSQL, and what must not be found in its rows. */
+const WHOLE_ON_POSTGRES = [
+  ...['test/scenarios/**/*.test.ts', ...LAWS_OF_STORES, ...KILLS],
+  ...[EACH_STATEMENT, 'test/deep/canaries.test.ts'],
+];
 
 /** Days pass in them, of which each second is a statement to PostgreSQL: six times as long as over a file. */
 const DAYS = ['at-rest', 'backfill', 'day', 'quota', 'sweep', 'trouble', 'workspace-sweep', 'write-back'].map(
@@ -122,7 +128,7 @@ export default defineConfig({
       // Without a process for each file: they share no state, and loading modules is half of their time.
       project('fast', PURE, { exclude: [PROCESSES], isolate: false }),
       project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE] }),
-      project('postgres', ON_POSTGRES, { exclude: ABOUT_FILES, isolate: false, ...OVER_POSTGRES }),
+      project('postgres', ON_POSTGRES, { exclude: [...ABOUT_FILES, EACH_STATEMENT], isolate: false, ...OVER_POSTGRES }),
       project('postgres-whole', WHOLE_ON_POSTGRES, {
         exclude: [...ABOUT_FILES, ...WITHOUT_STORE, ...DAYS],
         ...OVER_POSTGRES,
