@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors/codes.ts';
 import type { SyncError } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import { effectOf, entity as entityName, type RequestOutcome, SETTLE_AFTER, settlement } from '../model/change.ts';
@@ -188,8 +189,12 @@ async function fail(query: Scope, prepared: Prepared, error: SyncError, context:
     : tryAgain(query, prepared, text, isUnknownFate(error), {
         ...context,
         isRefusedPlace: isPlaceRefused(prepared, error),
+        wasSent: !NOT_SENT.has(error.code),
       });
 }
+
+/** Nothing of the request left this machine: so it is not the change that is at fault. */
+const NOT_SENT: ReadonlySet<ErrorCode> = new Set(['unreachable', 'address_blocked']);
 
 function textOf({ code, message }: SyncError): string {
   return `${code}: ${message}`.slice(0, 500);
@@ -245,12 +250,12 @@ async function tryAgain(
   prepared: Prepared,
   error: string,
   isUnknown: boolean,
-  context: FailureContext & { readonly isRefusedPlace: boolean },
+  context: FailureContext & { readonly isRefusedPlace: boolean; readonly wasSent: boolean },
 ): Promise<Failure> {
-  const { outage, atFault, now, isRefusedPlace } = context;
+  const { outage, atFault, now, isRefusedPlace, wasSent } = context;
   const open = prepared.open || isUnknown;
-  const attempts = prepared.attempts + (outage && !atFault ? 0 : 1);
-  if (attempts >= MOST_ATTEMPTS && atFault && prepared.kind !== 'read') {
+  const attempts = attemptsAfter(prepared, wasSent, outage && !atFault);
+  if (attempts >= MOST_ATTEMPTS && wasSent && atFault && prepared.kind !== 'read') {
     await updateChange(query, prepared.entity, { ...back(prepared, open), state: 'held', attempts, error });
     return 'held';
   }
@@ -258,6 +263,12 @@ async function tryAgain(
   const waits = { ...back(prepared, open), attempts, not_before: notBefore, error };
   await updateChange(query, prepared.entity, isRefusedPlace ? { ...waits, sent: null } : waits);
   return 'again';
+}
+
+/** What was not sent counts for the pauses, and never brings a change nearer to being held. */
+function attemptsAfter({ attempts }: Prepared, wasSent: boolean, isBlameless: boolean): number {
+  if (isBlameless) return attempts;
+  return wasSent ? attempts + 1 : Math.max(attempts, Math.min(attempts + 1, SOON_ATTEMPTS));
 }
 
 /** Soon at first; then as seldom as in an outage, which it may be. In a known one the pump itself makes the pauses. */

@@ -45,7 +45,8 @@ function linkDifferences({ records, pulls, tasks, links, issues }: Look, events:
   const open = new Set(issues.filter(({ isWanted }) => isWanted).map(({ key }) => key));
   const pages = new Map(issues.map(({ key, url }) => [key, url]));
   const recorded = new Set(records.map(nameOf));
-  const heard = pulls.filter(({ record, isUnheard }) => !isUnheard || recorded.has(nameOf(record)));
+  // An older backup does not know of a backfill: what that had come to by then is all that is there.
+  const heard = pulls.filter(({ record, isUnheard }) => !isUnheard || (!isRestored && recorded.has(nameOf(record))));
   return heard.flatMap(({ urls, named, item }) =>
     tasks.flatMap(({ taskId, key, source }) => {
       // The tasks of an item: the one that was made of it, and those that its text names.

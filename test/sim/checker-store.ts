@@ -55,7 +55,7 @@ async function quarantined(rows: Rows, lost: ReadonlySet<string>): Promise<strin
   return found.map(({ name }) => `store: a delivery is quarantined: ${String(name)}`);
 }
 
-/** Nothing is left over of work that is done. */
+/** Nothing is left over of work that is done; the links of an item that is gone stay, wanted or not. */
 async function leftovers(rows: Rows): Promise<string[]> {
   const left: Readonly<Record<string, string>> = {
     'a fetch is left': 'select reference as name from fetches where workspace = :w',
@@ -69,7 +69,7 @@ async function leftovers(rows: Rows): Promise<string[]> {
     'somebody has a name, and is nobody':
       'select item_key as name from item_names where workspace = :w and not exists (select 1 from items where items.workspace = :w and key = item_key)',
     'what is wanted is neither there nor on its way': `select entity as name from entities where workspace = :w and kind = 'pull_request' and desired is not null and known is null and hand is null and not exists (select 1 from outbox where outbox.workspace = :w and outbox.entity = entities.entity)`,
-    'what nobody wants is there, and nobody removes it': `select entity as name from entities where workspace = :w and kind = 'link' and desired is null and known is not null and hand is null and not exists (select 1 from outbox where outbox.workspace = :w and outbox.entity = entities.entity)`,
+    'what nobody wants is there, and nobody removes it': `select entity as name from entities where workspace = :w and kind = 'link' and desired is null and known is not null and hand is null and not exists (select 1 from outbox where outbox.workspace = :w and outbox.entity = entities.entity) and not exists (select 1 from items where items.workspace = :w and items.key = entities.item_key and items.gone)`,
     'a link, a task or a mark is left that nobody wants, and that is not there': `select entity as name from entities where workspace = :w and kind <> 'pull_request' and desired is null and known is null and hand is null`,
     'a delivery lost its body': `select delivery_key as name from inbox where workspace = :w and state = 'pending' and body is null`,
   };

@@ -162,6 +162,7 @@ describe('a read that was answered', () => {
 const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
   new SyncError(code, 'why', { status, errorCode });
 const LOST = failed('outcome_unknown');
+const UNREACHABLE = failed('unreachable');
 const LIMITED = failed('rate_limited', 429, 'rate_limited');
 const REFUSED = failed('refused', 422, 'validation_failed');
 const ABSENT = failed('not_found', 404, 'not_found');
@@ -220,6 +221,16 @@ describe('a write that failed', () => {
     ],
     ['fifth, perhaps not its own fault', link, LOST, { attempts: 4 }, 'again', { ...waiting, attempts: 5 }],
     ['one in an outage', link, LOST, { attempts: 2, ...OUTAGE }, 'again', { attempts: 2, not_before: NOW }],
+    ['fifth that was not sent', link, UNREACHABLE, { attempts: 4, ...AT_FAULT }, 'again', { ...waiting, attempts: 4 }],
+    ['third that was not sent', link, UNREACHABLE, { attempts: 2 }, 'again', { attempts: 3, not_before: NOW + 30_000 }],
+    [
+      'fourth that was not sent',
+      link,
+      UNREACHABLE,
+      { attempts: 3 },
+      'again',
+      { attempts: 3, not_before: NOW + 30_000 },
+    ],
     [
       'fifth, its own fault also in an outage',
       link,
