@@ -86,6 +86,22 @@ export const SETTLE_AFTER = 60_000;
  */
 export const ON_ITS_WAY = 40_000;
 
+/** The last request of ours about an entity that was answered. Epoch milliseconds. */
+export interface Written {
+  readonly action: Action;
+  readonly sentAt: number;
+  readonly answeredAt: number;
+  /** Of the answer. */
+  readonly id: string;
+  /** Nobody saw an answer to an earlier attempt. */
+  readonly isRepeat?: boolean;
+}
+
+/** From when on it can be undone: an earlier attempt that arrived after the undoing would do it anew. */
+export function undoableFrom({ isRepeat, answeredAt }: Written): number {
+  return isRepeat ? answeredAt + ON_ITS_WAY : 0;
+}
+
 /** Entity names. The prefix is the kind; the rest is the natural key. */
 export const entity = {
   pullRequest: (provider: string, repoId: string, identifier: string) =>

@@ -1,7 +1,15 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import type { SyncError } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
-import { effectOf, entity as entityName, type RequestOutcome, SETTLE_AFTER, settlement } from '../model/change.ts';
+import {
+  effectOf,
+  entity as entityName,
+  type RequestOutcome,
+  SETTLE_AFTER,
+  settlement,
+  undoableFrom,
+  type Written,
+} from '../model/change.ts';
 import { patience } from '../model/lane.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
 import { wishTaskList } from '../store/list-reads.ts';
@@ -101,14 +109,24 @@ async function settleWrite(
 ): Promise<void> {
   const held = await findEntity(query, row.entity);
   if (held === undefined) return removeChange(query, row.entity);
-  const { action, sentAt, known } = prepared;
-  const written = JSON.stringify({ action, sentAt, answeredAt: context.now, id });
-  await saveEntity(query, { ...held, known, known_at: context.now, written, ...lostId(prepared) });
+  const { action, sentAt, known, open: isRepeat } = prepared;
+  const written: Written = { action, sentAt, answeredAt: context.now, id, ...(isRepeat && { isRepeat }) };
+  const now = { known, known_at: context.now, written: JSON.stringify(written) };
+  await saveEntity(query, { ...held, ...now, ...lostId(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
   const due = since + patience(row.lane, context.usedShare, context.visibility).quiet;
   const effect = effectOf(row.kind, json(held.desired), json(prepared.known));
-  await updateChange(query, row.entity, { ...REST, state: 'pending', since, due, waiting, effect });
+  const notBefore = effect === 'removal' ? undoableFrom(written) : 0;
+  await updateChange(query, row.entity, {
+    ...REST,
+    state: 'pending',
+    since,
+    due,
+    waiting,
+    effect,
+    not_before: notBefore,
+  });
 }
 
 const REST = {

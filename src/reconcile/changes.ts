@@ -35,6 +35,8 @@ interface Outcome {
   /** What would be sent is something else than before. */
   readonly renewed: boolean;
   readonly effect: Effect | null;
+  /** Earlier it would do no good; epoch milliseconds. */
+  readonly notBefore?: number;
 }
 
 interface Target {

@@ -1,4 +1,4 @@
-import { entity } from '../model/change.ts';
+import { entity, undoableFrom, type Written } from '../model/change.ts';
 import type { Item } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
 import { existingTasks, taskOfSource } from '../store/cached-tasks.ts';
@@ -90,7 +90,9 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
   if (externalId !== undefined && row.remote_id !== null) {
     const renewed = row.desired !== null;
     const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-    return setDifference(work, target, { differs: true, renewed, effect: 'removal' });
+    const written = json<Written>(row.written);
+    const notBefore = written ? undoableFrom(written) : 0;
+    return setDifference(work, target, { differs: true, renewed, effect: 'removal', notBefore });
   }
   // Who made it, and under which id, only the task's links can tell; the answer brings us back here.
   const target = { name: entity.readLinks(row.task_id as string), kind: 'read', lane: 'link' } as const;

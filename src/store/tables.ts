@@ -120,7 +120,7 @@ export interface Tables {
     remote_id: string | null;
     /** `manual`: made by a person; `removed`: taken away by a person. Neither is touched. */
     hand: 'manual' | 'removed' | null;
-    /** The last request of ours that was answered, as JSON: `{action, sentAt, answeredAt, id}`. */
+    /** The last request of ours that was answered, as JSON: `Written`. */
     written: Generated<string | null>;
   };
 

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { ErrorCode } from '../../../src/errors/codes.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { entity as entityName, SETTLE_AFTER } from '../../../src/model/change.ts';
+import { entity as entityName, ON_ITS_WAY, SETTLE_AFTER } from '../../../src/model/change.ts';
 import { type Prepared, prepareNext } from '../../../src/outbox/prepare.ts';
 import { type FailureContext, isTheirWord, recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
 import type { Store } from '../../../src/store/database.ts';
@@ -100,6 +100,21 @@ describe('a write that was answered', () => {
     await settle(query, prepared, {}, { ...CONTEXT, usedShare, visibility });
     expect(await findChange(query, RECORD)).toMatchObject({ state: 'pending', since: NOW, due });
   });
+
+  it.each([
+    ['link', link, { desired: null }, NOW + ON_ITS_WAY],
+    ['record', record, { desired: '{"a":2}' }, 0],
+  ])(
+    'of a %s that was sent before is undone once the first request must have arrived',
+    async (_what, sent, now, from) => {
+      const { query, prepared } = await inFlight(sent);
+      await wishMeanwhile(query, { ...sent, ...now }, 1_500);
+      await settle(query, { ...prepared, open: true }, {}, CONTEXT);
+      expect(await findChange(query, sent.entity)).toMatchObject({ state: 'pending', not_before: from });
+      const { written } = (await findEntity(query, sent.entity)) ?? {};
+      expect(JSON.parse(written ?? '')).toMatchObject({ answeredAt: NOW, isRepeat: true });
+    },
+  );
 
   it('is known from then on; an id that a removal made worthless is forgotten', async () => {
     const kept = await inFlight({ ...link, remote_id: 'w1' });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entity } from '../../../src/model/change.ts';
+import { entity, ON_ITS_WAY, type Written } from '../../../src/model/change.ts';
 import type { Item } from '../../../src/model/item.ts';
 import { externalIdOf } from '../../../src/model/link.ts';
 import { saveTask } from '../../../src/store/cached-tasks.ts';
@@ -45,6 +45,8 @@ async function linked({ row, change, recorded }: Before): Promise<Store> {
 const WANTED = { desired: JSON.stringify({ url: URL }) };
 const OURS = JSON.stringify({ url: URL, externalId: externalIdOf(PLAIN.key) });
 const STANDS = { ...WANTED, known: OURS, remote_id: 'w1' };
+const ONCE = JSON.stringify({ action: 'add-link', sentAt: NOW - 1, answeredAt: NOW, id: 'a1' } satisfies Written);
+const TWICE = JSON.stringify({ ...JSON.parse(ONCE), isRepeat: true } satisfies Written);
 const WAITS = { state: 'pending', sent: null } as const;
 const FLIES = { state: 'sending', sent: '{}' } as const;
 const LOST = { state: 'unknown', sent: '{}' } as const;
@@ -91,6 +93,14 @@ test.each<[what: string, after: After, change: object | undefined, read: boolean
   ],
   ['that may have been added is so too', 'kept', { ...LOST, effect: 'removal' }, false, { row: WANTED, change: LOST }],
   ['of ours is taken away', 'kept', { state: 'pending', effect: 'removal', lane: 'link' }, false, { row: STANDS }],
+  ['of ours, asked for once, goes at once', 'kept', { not_before: 0 }, false, { row: { ...STANDS, written: ONCE } }],
+  [
+    'of ours, asked for twice, goes once both requests have arrived',
+    'kept',
+    { state: 'pending', effect: 'removal', not_before: NOW + ON_ITS_WAY },
+    false,
+    { row: { ...STANDS, written: TWICE } },
+  ],
   ['that a person made stays', 'kept', undefined, false, { row: { ...STANDS, hand: 'manual' } }],
   [
     'that a person made is not changed any more',
