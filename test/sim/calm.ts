@@ -219,6 +219,16 @@ async function aloneAgain(
     await change(PROMPT, { labels: ['api'] });
     await seen(`a webhook after ${end}`, 2 * MINUTE);
   }
+  for (const step of [1 + ((5 * seed + 1) % STEPS), 1 + ((11 * seed + 7) % STEPS)])
+    await phase(`it stops at step ${step}`, 6, 40, async () => {
+      const ending = whenReached(replica, step);
+      void site.partition()?.polls.pollNow();
+      await change(PROMPT, { names: step % 2, labels: [`stop ${step}`] });
+      for (let second = 0; second < 60 && !ending.begun; second++) await site.pass(SECOND);
+      await site.stop(replica, ending.begun);
+      await site.during(site.start(replica));
+      await seen(`a change at whose step ${step} the process stopped`, 4 * MINUTE);
+    });
   for (const step of [1 + (seed % STEPS), 1 + ((7 * seed + 3) % STEPS)])
     await phase(`it dies at step ${step}`, 6, 40, async () => {
       let hasEnded = false;
@@ -239,6 +249,16 @@ async function aloneAgain(
   site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);
   await change(NEVER, { labels: ['limited'] });
   await seen('a change without a webhook at a provider that limits', (2 * poll + 5) * MINUTE);
+}
+
+/** Its end begins in the middle of whatever it does at that step. */
+function whenReached({ running }: Site['replicas'][number], step: number): { begun: Promise<void> | undefined } {
+  const ending: { begun: Promise<void> | undefined } = { begun: undefined };
+  running?.life.tellAfter(step, () => {
+    ending.begun = running.composition.close();
+    ending.begun.catch(() => undefined);
+  });
+  return ending;
 }
 
 async function together(site: Site, { promised, seen, change }: Omit<Ways, 'phase'>): Promise<void> {

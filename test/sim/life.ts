@@ -30,12 +30,15 @@ export interface Life extends Wakefulness {
   check(): void;
   /** It ends at the step so many steps from now; `ended` is told then. */
   killAfter(steps: number, ended: () => void): void;
+  /** It lives on, and `reached` is told at the step so many steps from now. */
+  tellAfter(steps: number, reached: () => void): void;
 }
 
 export function createLife(name: string, replica: number, world: TravellingClock, machine: Machine): Life {
   const life = createWakefulness();
   let stepsLeft = Number.POSITIVE_INFINITY;
   let ended: () => void = () => undefined;
+  let waiting: { stepsLeft: number; readonly reached: () => void } | undefined;
   const timers = new Set<object>();
   let requests = 0;
 
@@ -71,6 +74,11 @@ export function createLife(name: string, replica: number, world: TravellingClock
     steps: {
       reached() {
         check();
+        if (waiting && --waiting.stepsLeft <= 0) {
+          const { reached } = waiting;
+          waiting = undefined;
+          reached();
+        }
         if (--stepsLeft > 0) return;
         life.kill();
         ended();
@@ -80,6 +88,9 @@ export function createLife(name: string, replica: number, world: TravellingClock
     killAfter(steps, call) {
       stepsLeft = steps;
       ended = call;
+    },
+    tellAfter(steps, reached) {
+      waiting = { stepsLeft: steps, reached };
     },
   };
 }

@@ -117,8 +117,8 @@ export interface Site {
   /** Another user of the workspace. */
   readonly othersKey: string;
   start(replica: Replica): Promise<void>;
-  /** In order. */
-  stop(replica: Replica): Promise<void>;
+  /** In order. @param ending where its end has begun already */
+  stop(replica: Replica, ending?: Promise<void>): Promise<void>;
   /** The process has ended; what is left of it is cleared away. */
   bury(replica: Replica): Promise<void>;
   configure(settings: Settings): void;
@@ -383,11 +383,11 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
         owners.length === 1 + SPARE.length && new Set(owners.map(({ address }) => address)).size === replicas.length
       );
     },
-    async stop(replica) {
+    async stop(replica, ending) {
       const { running } = replica;
       if (!running) return;
       const { life } = running;
-      await during(running.composition.close()).catch((error: unknown) => {
+      await during(ending ?? running.composition.close()).catch((error: unknown) => {
         // Whoever cannot give back its leases says so, and ends all the same.
         if (!(error instanceof DatabaseFault && error.kind === 'away')) throw error;
       });

@@ -21,6 +21,9 @@ export interface StatementWatch {
   done(within: Open): void;
 }
 
+/** A statement of a transaction lasts at least so many turns of the queue of microtasks. */
+const TURNS = 50;
+
 /** A database that tells of all its statements. */
 export function watchedDatabase(database: Database<Schema>, watch: StatementWatch): Database<Schema> {
   const committing =
@@ -49,6 +52,8 @@ function watchedQuery(query: Kysely<Schema>, watch: StatementWatch, within: Open
       if (within) within.underWay++;
       try {
         const result = (await executor.executeQuery(statement)) as QueryResult<Row>;
+        // Over a network it lasts: whoever does not wait for it is told by then that the transaction is done.
+        if (within) for (let turn = 0; turn < TURNS; turn++) await undefined;
         if (isChange(text))
           watch.changed(text, Math.max(result.rows.length, Number(result.numAffectedRows ?? 0)), named);
         return result;
