@@ -1,4 +1,5 @@
 import { differences } from './checker-convergence.ts';
+import { restless } from './checker-outage.ts';
 import { askedLimited, impatience } from './checker-throttle.ts';
 import { rewrites } from './checker-waste.ts';
 import { writtenWrongly } from './checker-written.ts';
@@ -24,6 +25,7 @@ export function violations(events: readonly Event[]): string[] {
     ...calm(events),
     ...refused(events),
     ...rewrites(events),
+    ...restless(events, WORKSPACE),
   ];
 }
 
