@@ -10,8 +10,9 @@ const MINUTE = 60 * SECOND;
 /** No plan names a task of a larger number. */
 const MOST_NAMED = 8;
 
-/** A pull request that nobody else touches. */
+/** A pull request that nobody else touches, and two more. */
 const NUMBER = 99;
+const OTHERS = [97, 98];
 const PROMPT: Hooks = { delays: [100], again: true };
 const NEVER: Hooks = { delays: [], again: false };
 
@@ -54,8 +55,8 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     }
     recorder.record({ what: 'promised', name, within: limit, took: is ? clock.elapsed() - from : null });
   };
-  const change = (hooks: Hooks, wish: PullChange) =>
-    act({ at: 0, do: 'pull', forge, number: NUMBER, change: wish, hooks } as Happening);
+  const change = (hooks: Hooks, wish: PullChange, number = NUMBER) =>
+    act({ at: 0, do: 'pull', forge, number, change: wish, hooks } as Happening);
   const title = () => site.providers.held().pulls.find(({ record }) => record['identifier'] === String(NUMBER))?.title;
   const isShown = async () => {
     const wanted = title();
@@ -200,7 +201,7 @@ interface Ways {
   phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;
   promised(name: string, within: number, isTrue: () => Promise<boolean>): Promise<void>;
   seen(name: string, within: number): Promise<void>;
-  change(hooks: Hooks, wish: PullChange): Promise<void>;
+  change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
 }
 
 async function aloneAgain(
@@ -242,6 +243,12 @@ async function aloneAgain(
       await site.during(site.start(replica));
       await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
     });
+  await phase('nothing gets through for ten minutes', 60, 40, async () => {
+    site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 10 * MINUTE);
+    for (const number of [NUMBER, ...OTHERS]) await change(PROMPT, { labels: ['api', 'bug'] }, number);
+    await site.pass(10 * MINUTE);
+    await seen('what changed while nothing got through', 2 * MINUTE);
+  });
   const { poll } = site.settings();
   await change(NEVER, { labels: [] });
   await seen('a change without a webhook', (poll + 3) * MINUTE);
