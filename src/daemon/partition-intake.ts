@@ -38,12 +38,12 @@ export async function openIntake(
 ): Promise<PartitionIntake> {
   const { store, clock, random, logger, meter, tracer } = shared;
   const books = await openNameBooks(config.connections, parts, { store, logger, meter });
-  const given = { logger, books, grants, converter };
+  const pauses = createPauses(clock);
+  const given = { logger, books, grants, converter, pauses };
   const connections = activeConnections(config.connections, parts, given, (connection) =>
     publicUrl === undefined ? undefined : webhookUrlOf(publicUrl, config.name, connection),
   );
   const collector = createCollector({ store, clock, bell: bells.inbox, groupCommit });
-  const pauses = createPauses(clock);
   const deps = { store, clock, random, logger, meter, tracer, connections, pauses, inbox: bells.inbox };
   const polls = createPolls(deps);
   const fetches = createFetches(deps);

@@ -7,6 +7,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Grants } from '../intake/grants.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
+import { leavingAlone, type Pauses } from '../intake/pauses.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Aside, Source, Sources } from '../reconcile/context.ts';
@@ -47,13 +48,14 @@ interface ConnectionNeeds {
   readonly books: NameBooks;
   readonly grants: Grants;
   readonly converter: Converter;
+  readonly pauses: Pauses;
 }
 
 /** The configured connections, ready for intake. */
 export function activeConnections(
   configs: readonly ConnectionConfig[],
   { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
-  { logger, books, grants, converter }: ConnectionNeeds,
+  { logger, books, grants, converter, pauses }: ConnectionNeeds,
   webhookUrl: (connection: string) => string | undefined,
 ): ActiveConnection[] {
   return configs.map((config) => {
@@ -62,8 +64,9 @@ export function activeConnections(
     const options = namedOptions(config, books);
     const names = books.get(name);
     const grant = connector.oauth?.(options);
+    const client = leavingAlone(readingAside(http, converter), name, pauses);
     const own = connector.connect(options, {
-      ...{ http: readingAside(http, converter), clock, logger: logger.child({ connection: name }) },
+      ...{ http: client, clock, logger: logger.child({ connection: name }) },
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
     });
     const connection = names === undefined ? own : byId(own, names);

@@ -1,5 +1,7 @@
-import type { SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../errors/sync-error.ts';
+import type { HttpClient } from '../http/http-client.ts';
 import type { Clock } from '../lib/clock.ts';
+import { duration } from '../lib/quantities.ts';
 
 /** The pause when a provider limits us and names no time, milliseconds. */
 const UNNAMED = 60_000;
@@ -20,6 +22,8 @@ export type Use = (typeof USES)[number];
 export interface Pauses {
   /** Milliseconds left; 0 where the connection is free for this use. */
   left(connection: string, use: Use): number;
+  /** Milliseconds for which the provider itself wants to be left alone, whatever it is asked for. */
+  toldLeft(connection: string): number;
   /** Pauses for `ms`, for this use and what is less urgent; a longer pause that runs already stays. */
   pause(connection: string, ms: number, from?: Use): void;
   /**
@@ -33,19 +37,20 @@ export interface Pauses {
 
 export function createPauses(clock: Clock): Pauses {
   const until = new Map<string, number>();
-  const left = (connection: string, use: Use) =>
-    Math.max(0, (until.get(`${use} ${connection}`) ?? 0) - clock.monotonic());
+  const leftOf = (key: string) => Math.max(0, (until.get(key) ?? 0) - clock.monotonic());
+  const extend = (key: string, ms: number) => void until.set(key, clock.monotonic() + Math.max(leftOf(key), ms));
   const pause = (connection: string, ms: number, from: Use = 'fetch') => {
-    const end = clock.monotonic() + ms;
-    for (const use of USES.slice(USES.indexOf(from)))
-      until.set(`${use} ${connection}`, Math.max(until.get(`${use} ${connection}`) ?? 0, end));
+    for (const use of USES.slice(USES.indexOf(from))) extend(`${use} ${connection}`, ms);
   };
   return {
-    left,
+    left: (connection, use) => leftOf(`${use} ${connection}`),
+    toldLeft: (connection) => leftOf(`told ${connection}`),
     pause,
     note(connection, error, use) {
       const ms = limitPause(error);
-      if (ms > 0) pause(connection, ms, error.status === undefined ? use : 'fetch');
+      const isTold = error.status !== undefined;
+      if (ms > 0) pause(connection, ms, isTold ? 'fetch' : use);
+      if (ms > 0 && isTold) extend(`told ${connection}`, ms);
       return ms;
     },
   };
@@ -55,4 +60,23 @@ export function createPauses(clock: Clock): Pauses {
 function limitPause(error: SyncError): number {
   if (error.code !== 'rate_limited') return 0;
   return Math.min(LONGEST, Math.max(1_000, error.retryAfter ?? UNNAMED));
+}
+
+/**
+ * The client of one connection: it sends nothing while the provider wants to be left alone, and throws `rate_limited`. Who asks
+ * looks at the pauses before it begins; where it takes several requests, another one may be refused between them.
+ */
+export function leavingAlone(http: HttpClient, connection: string, pauses: Pick<Pauses, 'toldLeft'>): HttpClient {
+  return {
+    async request(request) {
+      const retryAfter = pauses.toldLeft(connection);
+      if (retryAfter > 0)
+        throw new SyncError('rate_limited', `the provider wants to be left alone for ${duration(retryAfter)}`, {
+          retryAfter,
+          hint: 'worksync continues by itself when this time is over. If this happens often, poll less often, or give worksync a credential of its own.',
+        });
+      return http.request(request);
+    },
+    close: () => http.close(),
+  };
 }

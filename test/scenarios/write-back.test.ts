@@ -12,11 +12,14 @@ afterEach(() => world.close());
 async function open(
   writeBack: object | undefined,
   rules: object = { triage: [{ create: 'bug' }] },
-  options: Pick<WorldOptions, 'faults' | 'quota'> = {},
+  options: Pick<WorldOptions, 'faults' | 'quota' | 'http'> & {
+    readonly connect?: Tracker['connector']['connect'];
+  } = {},
 ): Promise<void> {
   tracker = createTracker();
+  const { connect = tracker.connector.connect } = options;
   world = await createWorld({
-    connectors: [tracker.connector],
+    connectors: [{ ...tracker.connector, connect }],
     ...options,
     config: {
       rules,
@@ -168,6 +171,51 @@ describe('a comment', () => {
     const { query } = world.partition().store;
     const rows = await query.selectFrom('notices').select(['attempts', 'error']).execute();
     expect(rows).toEqual(Array.from({ length: 3 }, () => ({ attempts: 0, error: null })));
+  });
+
+  it('sends no further request of its own once the vendor wants to be left alone', async () => {
+    const asked: string[] = [];
+    let answerLook = () => {};
+    await open({ comment: true }, undefined, {
+      http: (own) => ({
+        ...own,
+        async request(request) {
+          if (request.target !== 'tracker') return own.request(request);
+          asked.push(new URL(request.url).pathname);
+          if (asked.length === 1) await new Promise<void>((resolve) => (answerLook = resolve));
+          return { status: 200, headers: {}, body: Buffer.alloc(0) };
+        },
+      }),
+      connect(connectorOptions, deps) {
+        const ask = (path: string) =>
+          deps.http.request({ method: 'GET', url: `https://tracker.example${path}`, target: 'tracker' });
+        return {
+          ...tracker.connector.connect(connectorOptions, deps),
+          async fetch() {
+            await ask('/item');
+            if (asked.length === 2)
+              throw new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 });
+            throw new SyncError('not_found', 'HTTP 404', { status: 404 });
+          },
+          async comment() {
+            await ask('/comments');
+            await ask('/post');
+            return undefined;
+          },
+        };
+      },
+    });
+    await say(1);
+    await world.until(() => asked.length === 1);
+    const from = world.clock.elapsed();
+    const theirs = { ...issue(2), comment: { id: '2', author: 'mona', text: 'Look!' } };
+    expect(await tell(world.daemon().address, theirs, { secret: WEBHOOK_SECRET })).toBe(202);
+    await world.until(() => asked.length === 2);
+    answerLook();
+    await world.until(() => world.clock.elapsed() - from > 590_000);
+    expect(asked).toEqual(['/comments', '/item']);
+    await world.until(() => asked.includes('/post'));
+    expect(asked.slice(2).filter((path) => path !== '/item')).toEqual(['/comments', '/post']);
   });
 
   describe('that comes back as a webhook', () => {

@@ -188,4 +188,51 @@ export const KEPT: readonly Kept[] = [
       ],
     },
   },
+  {
+    why: 'a comment was looked for, and then posted though the vendor had told a poll meanwhile how long to leave it alone',
+    plan: {
+      ...{ seed: 42_400, replicas: 1, forges: ['bitbucket', 'gitlab'], trackers: ['generic', 'jira'], share: 'auto' },
+      ...{ events: false, writeBack: true, length: 2_520_000 },
+      happenings: [
+        {
+          at: 547_926,
+          do: 'pull',
+          forge: 'gitlab',
+          number: 3,
+          change: {
+            labels: ['api', 'bug'],
+            reviewers: ['ben'],
+            description: 'Other words.',
+            prose: { kind: 12, task: 5, other: 5, item: 3 },
+          },
+          hooks: { delays: [969, 287_735], again: false },
+        },
+        {
+          at: 550_098,
+          do: 'weather',
+          server: 'jira.test',
+          trouble: 'limited',
+          share: 0.5608884731307626,
+          for: 1_140_000,
+        },
+        { at: 558_176, do: 'pull', forge: 'gitlab', number: 3, change: {}, hooks: { delays: [281_493], again: true } },
+        {
+          at: 1_043_957,
+          do: 'weather',
+          server: 'workspace.test',
+          trouble: 'lost-before',
+          share: 0.18857651203870773,
+          for: 171_000,
+        },
+        {
+          at: 1_242_237,
+          do: 'issue',
+          tracker: 'jira',
+          number: 3,
+          change: 'open',
+          hooks: { delays: [607, 105_349], again: true },
+        },
+      ],
+    },
+  },
 ];

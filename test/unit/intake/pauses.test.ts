@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
-import { createPauses } from '../../../src/intake/pauses.ts';
+import type { HttpClient } from '../../../src/http/http-client.ts';
+import { createPauses, leavingAlone } from '../../../src/intake/pauses.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 test.each<[string, SyncError, number]>([
@@ -37,4 +38,29 @@ test("a provider's limit is everybody's; one kept for others leaves them free", 
   expect(left()).toEqual([0, 2_000, 3_000]);
   pauses.note('notes', new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }), 'background');
   expect(left()).toEqual([9_000, 9_000, 9_000]);
+});
+
+test('a client sends nothing while the provider wants to be left alone, which no other pause asks for', async () => {
+  const clock = createTravellingClock();
+  const pauses = createPauses(clock);
+  const sent: string[] = [];
+  const http: HttpClient = {
+    async request({ url }) {
+      sent.push(url);
+      return { status: 200, headers: {}, body: Buffer.alloc(0) };
+    },
+    close: async () => undefined,
+  };
+  const ask = (url: string, connection = 'notes') =>
+    leavingAlone(http, connection, pauses).request({ method: 'GET', url, target: connection });
+  pauses.pause('notes', 60_000);
+  pauses.note('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 60_000 }), 'fetch');
+  await ask('while nobody was told');
+  pauses.note('notes', new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }), 'background');
+  await clock.advance(2_000);
+  await expect(ask('too soon')).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 7_000, status: undefined });
+  await ask('elsewhere', 'other');
+  await clock.advance(7_000);
+  await ask('in time');
+  expect(sent).toEqual(['while nobody was told', 'elsewhere', 'in time']);
 });
