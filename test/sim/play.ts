@@ -73,6 +73,7 @@ interface Stage {
 
 function createStage(site: Site): Stage {
   const { clock, recorder, weather, network, providers, people, replicas } = site;
+  let sendings = 0;
   let deliveries = 0;
   let tasks = 0;
   /** What is to be undone: by replica, those who are away. */
@@ -147,7 +148,7 @@ function createStage(site: Site): Stage {
     isBroken = false,
   ): Promise<number> {
     const { headers, body } = hook();
-    const replica = replicas[deliveries++ % replicas.length] as Replica;
+    const replica = replicas[sendings++ % replicas.length] as Replica;
     const url = `${replica.origin}/webhooks/test/${connection}`;
     const answer = await network.send(connection, { method: 'POST', url, headers, body, target: 'hook' });
     const status = answer?.status ?? 0;
@@ -226,7 +227,7 @@ function createStage(site: Site): Stage {
     switch (happening.do) {
       case 'pull':
       case 'issue': {
-        const delivery = `delivery-${recorder.events.length}`;
+        const delivery = `delivery-${++deliveries}`;
         const hook = providers.change(happening, delivery);
         const connection = happening.do === 'pull' ? happening.forge : happening.tracker;
         if (hook) sendHooks(connection, happening.hooks, delivery, hook);
