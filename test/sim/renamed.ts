@@ -24,7 +24,6 @@ export function createRenamed(): Renamed {
     urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST, name)),
     hook: ({ headers, body }, secret) => signed(headers, inPresentWords(body), secret),
     answer(request, answer) {
-      if (present() === FIRST) return answer(request);
       const { origin, pathname } = new URL(request.url);
       const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
       if (asked !== undefined && asked !== present()) {
@@ -32,6 +31,7 @@ export function createRenamed(): Renamed {
         const body = JSON.stringify({ message: 'Moved Permanently', url: location });
         return { status: 301, headers: { location, 'content-type': 'application/json' }, body };
       }
+      if (present() === FIRST) return answer(request);
       const url = request.url.replace(`/repos/${present()}`, `/repos/${FIRST}`);
       const { 'if-none-match': known, ...headers } = request.headers ?? {};
       const given = answer({ ...request, url, headers });
