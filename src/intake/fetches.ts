@@ -13,6 +13,7 @@ import { findItem, readFields } from '../store/items.ts';
 import {
   dropOrphanFetches,
   dueFetches,
+  FIRST_PAUSE,
   nextFetchTime,
   postponeFetch,
   settleFetch,
@@ -207,7 +208,7 @@ async function keep(deps: FetchDeps, wanted: WantedFetch, got: Fetched & { reado
 async function postpone(deps: FetchDeps, wanted: WantedFetch, error: SyncError) {
   const { store, clock, random, logger, pauses } = deps;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
-  const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, undefined, longest);
+  const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, FIRST_PAUSE, longest);
   try {
     await store.commit(async (transaction) => {
       if (error.code === 'not_found' && (await isHeldAsGone(transaction, wanted)))

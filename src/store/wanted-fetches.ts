@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { ItemReference } from '../model/item.ts';
 import { rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './workspace-scope.ts';
@@ -52,9 +53,14 @@ function keyOf({ kind, key, locator }: ItemReference): string {
   return JSON.stringify({ kind, key, locator: sorted });
 }
 
+/** The back-off after a first failure is twice this at most, milliseconds, and doubles with each failure that follows. */
+export const FIRST_PAUSE = 1_000;
+/** After so many failures a back-off is as long as any may be. */
+const MOST_DOUBLED = 20;
+
 /**
- * The fetches of a connection that may be tried, oldest ask first. A time further ahead than `furthest` can only come
- * from a clock that has since been set back, and counts as reached.
+ * The fetches of a connection that may be tried, oldest ask first. A time further ahead than a back-off after so many failures
+ * puts it, `furthest` at most, can only come from a clock that has since been set back, and counts as reached.
  */
 export async function dueFetches(
   query: Scope,
@@ -63,11 +69,13 @@ export async function dueFetches(
   furthest: number,
   most: number,
 ): Promise<WantedFetch[]> {
+  const doubled = sql`${sql.lit(FIRST_PAUSE)} * (1 << cast(attempts as integer))`;
+  const isTooFar = sql<boolean>`not_before - case when attempts < ${sql.lit(MOST_DOUBLED)} then ${doubled} else ${sql.lit(furthest)} end > ${now}`;
   const rows = await query
     .selectFrom('fetches')
     .select(['reference', 'connection', 'delivery_id', 'attempts', 'asks'])
     .where('connection', '=', connection)
-    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest)]))
+    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest), isTooFar]))
     .orderBy('since')
     .limit(most)
     .execute();

@@ -235,4 +235,22 @@ export const KEPT: readonly Kept[] = [
       ],
     },
   },
+  {
+    why: 'after the clock was set back by less than an hour a fetch waited until the old time had come again',
+    plan: {
+      ...{ ...ALONE, seed: 41_335, replicas: 3, forges: ['gitlab'], trackers: [], events: true, length: 4_860_000 },
+      happenings: [
+        { at: 3_425_725, do: 'weather', server: 'gitlab.test', trouble: 'revoked', share: 1, for: 1_080_000 },
+        {
+          ...{ at: 3_862_424, do: 'pull', forge: 'gitlab', number: 3, change: { state: 'open', draft: true } },
+          hooks: { delays: [221], again: false },
+        },
+        {
+          ...{ at: 3_862_445, do: 'pull', forge: 'gitlab', number: 3, change: { names: 0, reviewers: [] } },
+          hooks: { delays: [1_217], again: true },
+        },
+        { at: 4_056_822, do: 'jump-store', by: -3_384_946 },
+      ],
+    },
+  },
 ];

@@ -55,18 +55,32 @@ describe('asking for an object', () => {
     expect(await rows(query)).toHaveLength(2);
   });
 
-  it.each<[notBefore: number, isDue: boolean]>([
-    [NOW - 1, true],
-    [NOW, true],
-    [NOW + 1, false],
-    [NOW + 60_000, false],
-    [NOW + 60_001, true],
-  ])('that is put off until %j is due: %j', async (notBefore, isDue) => {
+  it.each<[failures: number, notBefore: number, isDue: boolean]>([
+    [1, NOW - 1, true],
+    [1, NOW, true],
+    [1, NOW + 1, false],
+    [1, NOW + 2_000, false],
+    // Only a clock that was set back since puts it off for longer than so many failures do.
+    [1, NOW + 2_001, true],
+    [5, NOW + 32_000, false],
+    [5, NOW + 32_001, true],
+    [6, NOW + 60_000, false],
+    [6, NOW + 60_001, true],
+    [40, NOW + 60_000, false],
+    [40, NOW + 60_001, true],
+  ])('that failed %j times and is put off until %j is due: %j', async (failures, notBefore, isDue) => {
     const { query } = await openTestStore();
     await ask(query);
-    await postponeFetch(query, (await wanted(query)).key, 'no', notBefore);
+    const { key } = await wanted(query);
+    for (let time = 0; time < failures; time++) await postponeFetch(query, key, 'no', notBefore);
     expect((await wanted(query)) !== undefined).toBe(isDue);
     expect(await nextFetchTime(query, NOW)).toBe(notBefore > NOW ? notBefore : undefined);
+  });
+
+  it('that was asked for before the clock was set back does not wait until that time has come again', async () => {
+    const { query } = await openTestStore();
+    await ask(query, NOW + 50_000);
+    expect(await wanted(query)).toMatchObject({ attempts: 0 });
   });
 
   it('of connections that are not configured any more ends', async () => {
