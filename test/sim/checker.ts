@@ -41,12 +41,17 @@ function unexpected(events: readonly Event[]): string[] {
   return all(events, 'unexpected').map(({ text }) => `unexpected: ${text}`);
 }
 
-/** Each delivery that was acknowledged is in the inbox, and ended well; unless a backup from before it was restored. */
+/**
+ * Each delivery that was acknowledged is in the inbox, and ended well; unless a backup from before it was restored. It was there
+ * when it was answered: its sender hears of that later, perhaps when the backup is back already.
+ */
 function lostDeliveries(events: readonly Event[]): string[] {
   const ended = new Map(all(events, 'inbox').map(({ connection, key, state }) => [`${connection} ${key}`, state]));
   const restores = all(events, 'restored');
+  const answered = new Map(all(events, 'answered').map(({ id, at }) => [id, at]));
   const acknowledged = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
-  return acknowledged.flatMap(({ at, connection, key, isBroken }) => {
+  return acknowledged.flatMap(({ at: heardAt, id, connection, key, isBroken }) => {
+    const at = answered.get(id ?? 0) ?? heardAt;
     if (restores.some((restore) => at >= restore.backupAt && at <= restore.at)) return [];
     const state = ended.get(`${connection} ${key}`);
     // What worksync wrote itself is no news.

@@ -88,6 +88,8 @@ interface Configured {
 /** A provider's webhook, and what its sender heard: 0 is nothing. */
 interface Hook {
   readonly what: 'hook';
+  /** Of the exchange that was answered; absent where nothing was heard. */
+  readonly id?: number | undefined;
   readonly connection: string;
   readonly key: string;
   readonly status: number;

@@ -23,8 +23,8 @@ export interface Network {
   close(origin: string, handle?: Handle): void;
   /** What a process sends through. */
   clientOf(life: Life): HttpClient;
-  /** A sender that is no process of ours. Undefined: it heard nothing. */
-  send(from: string, request: HttpRequest): Promise<PlainAnswer | undefined>;
+  /** A sender that is no process of ours. Undefined: it heard nothing. `id` names the exchange in what was seen. */
+  send(from: string, request: HttpRequest): Promise<(PlainAnswer & { readonly id: number }) | undefined>;
   /** At once, past all weather: for looking, and for what people do. */
   readonly direct: HttpClient;
 }
@@ -193,7 +193,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
       new Promise((resolve) => {
         const id = ++messages;
         clock.after(SENDERS_PATIENCE, () => resolve(undefined));
-        travel(request, from, id, (answer) => resolve(answer));
+        travel(request, from, id, (answer) => resolve(answer && { ...answer, id }));
       }),
     direct: {
       async request(request) {

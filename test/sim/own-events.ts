@@ -23,7 +23,7 @@ export function createEventSender(surroundings: {
       const url = request.url.replace(DOOR, all[sent++ % all.length] as string);
       const answer = await network.send('workspace', { ...request, url });
       const key = request.headers?.[WEBHOOK_HEADERS.eventId] ?? '';
-      recorder.record({ what: 'hook', connection: WORKSPACE, key, status: answer?.status ?? 0 });
+      recorder.record({ what: 'hook', id: answer?.id, connection: WORKSPACE, key, status: answer?.status ?? 0 });
       if (!answer) throw new SyncError('outcome_unknown', `${url} answered nothing`);
       return { ...answer, body: Buffer.from(answer.body) };
     },

@@ -154,7 +154,7 @@ function createStage(site: Site): Stage {
     const status = answer?.status ?? 0;
     // Who sends no id is known by its bytes.
     const key = Object.values(headers).includes(delivery) ? delivery : hash('sha256', body, 'hex');
-    recorder.record({ what: 'hook', connection, key, status, ...(isBroken && { isBroken }) });
+    recorder.record({ what: 'hook', id: answer?.id, connection, key, status, ...(isBroken && { isBroken }) });
     if (again && (status === 0 || status >= 500))
       clock.after(MINUTE, () => void sendHook(connection, delivery, hook, false, isBroken));
     return status;
