@@ -1,10 +1,11 @@
-import { json } from './entities.ts';
+import { type EntityRow, json } from './entities.ts';
+import { findItems, readFields } from './items.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * No list contains the links of work items and attached documents: worksync reads them one after the other, a task or a document
- * at a time. Its position outlives the process.
+ * No list contains the links of work items, links with an address from before a rename, and attached documents: worksync reads
+ * them one after the other, a task or a document at a time. Its position outlives the process.
  */
 export interface Turn {
   /** When it began, and when it came to its end; null while it goes on. Epoch milliseconds. */
@@ -66,11 +67,11 @@ export async function nextInTurn(query: Scope, after: Place): Promise<Step> {
   return after.kind === 'link' ? nextLinks(query, after.name) : nextDocument(query, after.name);
 }
 
-/** Only tasks that work items are linked to: links of pull requests stand in the list of records. */
+/** Only tasks with links of work items, or with links that their records tell nothing of: the others stand in the list of records. */
 async function nextLinks(query: Scope, after: string): Promise<Step> {
   const rows = await query
     .selectFrom('entities')
-    .select(['task_id', 'item_key'])
+    .select(['task_id', 'item_key', 'known', 'desired'])
     .where('task_id', '>', after)
     .where('kind', '=', 'link')
     .orderBy('task_id')
@@ -84,11 +85,29 @@ async function nextLinks(query: Scope, after: string): Promise<Step> {
     .where('kind', '=', 'work_item')
     .execute();
   const isItem = new Set(items.map(({ key }) => key));
-  const found = rows.find(({ item_key }) => item_key !== null && isItem.has(item_key))?.task_id;
+  const isOfItem = ({ item_key }: LinkRow) => isItem.has(item_key ?? '');
+  const ofPulls = rows.filter((row) => !isOfItem(row));
+  const untold = new Set(await withOtherAddress(query, ofPulls));
+  const found = rows.find((row) => isOfItem(row) || untold.has(row))?.task_id;
   if (found) return { found: { kind: 'link', name: found } };
   const last = rows.at(-1)?.task_id;
   // A task with more links than that is gone past: nobody makes so many by hand.
   return { after: last && rows.length === LOOKED_AT ? { kind: 'link', name: last } : { kind: 'document', name: '' } };
+}
+
+type LinkRow = Pick<EntityRow, 'item_key' | 'known' | 'desired'>;
+
+/** A record names the tasks that are linked to its own address: not by a link from before the repository was renamed. */
+async function withOtherAddress(query: Scope, rows: readonly LinkRow[]): Promise<readonly LinkRow[]> {
+  const standing = rows.filter(({ known }) => known !== null);
+  // What a person made, and nobody else wants, says nothing of where its item is now.
+  const keys = standing.flatMap(({ item_key, desired }) => (desired === null && item_key !== null ? [item_key] : []));
+  const items = keys.length === 0 ? [] : await findItems(query, keys);
+  const urls = new Map(items.map((row) => [row.key as string, readFields(row).item.url]));
+  return standing.filter(({ item_key, known, desired }) => {
+    const [from, to] = [json(known)?.['url'], json(desired)?.['url'] ?? urls.get(item_key ?? '')];
+    return from !== undefined && to !== undefined && from !== to;
+  });
 }
 
 /** Only those that were attached here. */

@@ -253,4 +253,19 @@ export const KEPT: readonly Kept[] = [
       ],
     },
   },
+  {
+    why: 'after a repository was renamed nobody saw that a person took a link away that was made before',
+    plan: {
+      ...{ ...ALONE, seed: 43_465, trackers: [], events: false, length: 1_440_000 },
+      happenings: [
+        { at: 621_425, do: 'task' },
+        {
+          ...{ at: 724_713, do: 'pull', forge: 'github', number: 8, change: { names: 1, state: 'open' } },
+          hooks: { delays: [103], again: true },
+        },
+        { at: 1_287_656, do: 'unlink', pick: 0 },
+        { at: 1_338_497, do: 'rename', name: 'acme/web' },
+      ],
+    },
+  },
 ];

@@ -64,6 +64,27 @@ it.each<[what: string, step: Step, rows: readonly Row[], after?: string]>([
   expect(await nextInTurn(await withLinks(rows), link(after))).toEqual(step);
 });
 
+const OLD = 'https://github.com/acme/api/pull/1';
+const NEW = 'https://github.com/acme/web/pull/1';
+
+it.each<
+  [what: string, isRead: boolean, row: { known: string | null; desired: string | null; hand?: 'manual' | 'removed' }]
+>([
+  ['has the address of its record', false, { known: OLD, desired: OLD }],
+  ['has the address from before a rename', true, { known: OLD, desired: NEW }],
+  ['is not known to stand there', false, { known: null, desired: NEW }],
+  ['a person took away', false, { known: null, desired: NEW, hand: 'removed' }],
+  ['a person made, with the address of its record', false, { known: NEW, desired: null, hand: 'manual' }],
+  ['a person made before a rename', true, { known: OLD, desired: null, hand: 'manual' }],
+])('a link of a pull request that %s is read in turn: %j', async (_what, isRead, { known, desired, hand = null }) => {
+  const { query } = await openTestStore();
+  await saveItem(query, itemRow('pull', { kind: 'pull_request', fields: JSON.stringify({ item: { url: NEW } }) }), 1);
+  const row = blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull' });
+  const textOf = (url: string | null) => url && JSON.stringify({ url });
+  await saveEntity(query, { ...row, known: textOf(known), desired: textOf(desired), hand });
+  expect(await nextInTurn(query, START)).toEqual(isRead ? { found: link('t1') } : { after: document('') });
+});
+
 it('some links are looked at in one step', async () => {
   const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
   const query = await withLinks([...rows, ['t2000', 'item']]);
