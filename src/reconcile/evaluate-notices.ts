@@ -28,7 +28,7 @@ export async function evaluateNotices({ query, item, source, moment: { now } }: 
     query,
     links.map(({ task_id }) => task_id as string),
   );
-  const about = { itemKey: item.key, connection: source.connection };
+  const about = { itemKey: item.key, connection: source.connection, now };
   // Each writing costs its readers a mail and the vendor two requests: it waits until all links have come.
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);
   const keys = shownKeys(tasks);

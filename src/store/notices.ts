@@ -1,4 +1,4 @@
-import { entity } from '../model/change.ts';
+import { entity, ON_ITS_WAY } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import type { ItemKey } from '../model/item.ts';
 import { json } from './entities.ts';
@@ -14,8 +14,14 @@ import type { Scope } from './workspace-scope.ts';
  *   waiting → done      it was written, and nothing else is wanted since
  *   waiting → refused   the vendor refused it for good; tried again at the next start, and when another text is wanted
  *   done, refused → waiting  something else is wanted
+ *
+ * From before a write is sent until its outcome is known, `done` is `UNSURE`: whoever finds that at its start knows that the write may
+ * still be on its way.
  */
 export type NoticeRow = KeptRow<'notices'>;
+
+/** In `done`: a write was begun, and nobody knows whether the vendor carried it out. */
+const UNSURE = '';
 
 interface Wish {
   readonly itemKey: ItemKey;
@@ -27,17 +33,21 @@ interface Wish {
   readonly isDone?: boolean;
   /** Epoch milliseconds; absent: at once. */
   readonly notBefore?: number;
+  readonly now: number;
 }
 
 /** Says what is wanted. Unchanged means no write. */
 export async function wantNotice(query: Scope, wish: Wish): Promise<void> {
-  const { itemKey, kind, connection, wanted, isDone, notBefore = 0 } = wish;
+  const { itemKey, kind, connection, wanted, isDone, notBefore = 0, now } = wish;
   const row = await findNotice(query, itemKey, kind);
   if (!row && wanted === null) return;
   const done = isDone ? wanted : (row?.done ?? null);
   const state = wanted === done ? 'done' : 'waiting';
   if (row?.wanted === wanted && row.done === done) return;
-  const set = { connection, wanted, done, state, not_before: notBefore, attempts: 0, error: null } as const;
+  // Another text must not be sent before the one that may be on its way has arrived.
+  const arrived = row?.done === UNSURE ? Math.min(row.not_before, now + ON_ITS_WAY) : 0;
+  const not_before = Math.max(notBefore, arrived);
+  const set = { connection, wanted, done, state, not_before, attempts: 0, error: null } as const;
   await saveRows(query, 'notices', [{ item_key: itemKey, kind, ...set, standing: row?.standing ?? null }]);
 }
 
@@ -49,7 +59,7 @@ export async function forgetNotice(query: Scope, itemKey: ItemKey, kind: NoticeR
 /** Until all links are known nothing new is wanted. What was tried may have been carried out, and goes on. */
 export async function deferNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
   const row = await findNotice(query, itemKey, kind);
-  if (!row || row.attempts > 0 || row.wanted === row.done) return;
+  if (!row || row.attempts > 0 || row.done === UNSURE || row.wanted === row.done) return;
   if (row.done === null) await removeRows(query, 'notices', [row]);
   else await saveRows(query, 'notices', [{ ...row, wanted: row.done, state: 'done', not_before: 0 }]);
 }
@@ -106,22 +116,27 @@ function waiting(query: Scope, connections: readonly string[], isReading: boolea
   );
 }
 
-/** It was written as it was wanted then. A comment that was put off meanwhile stands all the same. */
-export async function settleNotice(
-  query: Scope,
-  notice: NoticeRow,
-  sent: string | null,
-  comment?: StandingComment,
-): Promise<void> {
+/**
+ * Before it is sent: a process that dies meanwhile leaves word of it.
+ *
+ * @returns false where something else is wanted by now
+ */
+export async function beginNotice(query: Scope, notice: NoticeRow): Promise<boolean> {
   const row = await findNotice(query, notice.item_key, notice.kind);
+  const isStillWanted =
+    row?.state === 'waiting' && row.wanted === notice.wanted && row.not_before === notice.not_before;
+  if (isStillWanted) await updateNotice(query, notice, { done: UNSURE });
+  return isStillWanted;
+}
+
+/** It was written as it was wanted then. */
+export async function settleNotice(query: Scope, notice: NoticeRow, comment?: StandingComment): Promise<void> {
+  const row = await findNotice(query, notice.item_key, notice.kind);
+  if (!row) return;
+  const sent = notice.wanted;
   const standing = comment && JSON.stringify(comment);
   const settled = { done: sent, attempts: 0, not_before: 0, error: null, ...(standing && { standing }) };
-  if (row) await updateNotice(query, row, { ...settled, state: row.wanted === sent ? 'done' : 'waiting' });
-  else if (notice.kind === 'comment')
-    await query
-      .insertInto('notices')
-      .values({ ...notice, ...settled, state: 'done' })
-      .execute();
+  await updateNotice(query, row, { ...settled, state: row.wanted === sent ? 'done' : 'waiting' });
 }
 
 /** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
@@ -154,8 +169,13 @@ export async function refusalOfNotices(
   return row?.error ?? undefined;
 }
 
-/** At the start: rights may have been given since. */
-export async function retryRefused(query: Scope): Promise<void> {
+/**
+ * At the start. Rights may have been given since, so what was refused is tried again. What another process was writing when it ended, or
+ * lost the workspace, waits until it must have arrived.
+ */
+export async function takeUpNotices(query: Scope, now: number): Promise<void> {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
+  const arrived = { not_before: now + ON_ITS_WAY };
+  await query.updateTable('notices').set(arrived).where('state', '=', 'waiting').where('done', '=', UNSURE).execute();
 }

@@ -131,7 +131,7 @@ export interface Tables {
     connection: string;
     /** The text, `closed`, or the line of a commit status; null where nothing is wanted. */
     wanted: string | null;
-    /** What was written last. */
+    /** What was written last; null: nothing ever was; `UNSURE`: nobody knows. */
     done: string | null;
     state: 'waiting' | 'done' | 'refused';
     not_before: number;

@@ -1,4 +1,5 @@
 import type { Connection } from '../connectors/connector.ts';
+import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Pauses } from '../intake/pauses.ts';
 import { type Bell, createBell } from '../lib/bell.ts';
@@ -14,7 +15,15 @@ import type { Item, ItemReference } from '../model/item.ts';
 import type { Store } from '../store/database.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { wishTaskList } from '../store/list-reads.ts';
-import { dueNotices, type NoticeRow, nextNotice, retryRefused, settleNotice, updateNotice } from '../store/notices.ts';
+import {
+  beginNotice,
+  dueNotices,
+  type NoticeRow,
+  nextNotice,
+  settleNotice,
+  takeUpNotices,
+  updateNotice,
+} from '../store/notices.ts';
 
 /** A connection to which something may be written. */
 export interface WritableConnection {
@@ -52,12 +61,19 @@ const FIRST_PAUSE = 5_000;
 /** The workspace's id comes with the first list of tasks. */
 const ID_PAUSE = 30_000;
 
+/** The vendor did not carry out what failed so. */
+const UNDONE: ReadonlySet<ErrorCode> = new Set([
+  ...(['unreachable', 'address_blocked', 'rate_limited', 'unauthorized', 'consent_needed'] as const),
+  ...(['forbidden', 'not_found', 'conflict', 'refused'] as const),
+]);
+
 /** The comment of an item that is linked to no task any more. */
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
 /**
  * The stage that writes notices of reconcile to vendors. A comment carries a marker and is updated in place, what is
- * closed is left closed, and a status replaces the one of its name: so a write with unknown outcome is simply written again.
+ * closed is left closed, and a status replaces the one of its name: so a write with unknown outcome is simply written again, once it
+ * must have arrived.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, logger, pauses } = deps;
@@ -70,9 +86,16 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
-    await quietly(() => store.commit(retryRefused));
+    let isTakenUp = false;
+    const takeUp = async () => {
+      await store.commit((transaction) => takeUpNotices(transaction, clock.now()));
+      isTakenUp = true;
+    };
     while (!signal.aborted) {
-      const pause = await quietly(() => look(signal));
+      const pause = await quietly(async () => {
+        if (!isTakenUp) await takeUp();
+        return look(signal);
+      });
       await waitFor(clock, pause ?? FIRST_PAUSE, bell, signal);
     }
   }
@@ -107,10 +130,12 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   }
 
   async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
-    const { item_key: item, kind, connection, wanted } = notice;
+    const { item_key: item, kind, connection } = notice;
     try {
-      const standing = await send(deps, notice, workspace, signal);
-      await store.commit((transaction) => settleNotice(transaction, notice, wanted, standing));
+      const send = await prepare(deps, notice, workspace);
+      if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
+      const standing = await send?.(signal);
+      await store.commit((transaction) => settleNotice(transaction, notice, standing));
       logger.info({ item, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
@@ -131,7 +156,9 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const level = state === 'refused' && kind === 'status' && refusals.has(told) ? 'debug' : 'warn';
     refusals.add(told);
     logger[level]({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
-    const row = { state, attempts, error: text, not_before: clock.now() + pause } as const;
+    const isUndone = UNDONE.has(error.code);
+    const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
+    const row = { ...retry, ...(isUndone && { done: notice.done }) };
     // By a commit: one that has lost the workspace leaves no failure to its owner.
     await store.commit((transaction) => updateNotice(transaction, notice, row));
   }
@@ -165,35 +192,42 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
   return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? ON_ITS_WAY : 0);
 }
 
-/** One comment, one closing, or one commit status. @returns what stands there now, where it is a comment */
-async function send(
+/**
+ * One comment, one closing, or one commit status.
+ *
+ * @returns what sends it, with what stands there then, where it is a comment; undefined where nothing is to be sent
+ */
+async function prepare(
   deps: Pick<WriteBackDeps, 'store' | 'connections'>,
   notice: NoticeRow,
   workspace: string,
-  signal: AbortSignal,
-): Promise<StandingComment | undefined> {
+): Promise<((signal: AbortSignal) => Promise<StandingComment | undefined>) | undefined> {
   const { item_key: key, kind, wanted, done, attempts } = notice;
   // Nothing was ever written, and nothing is desired. A failed write may have been carried out.
   if (wanted === null && done === null && attempts === 0) return undefined;
   const row = await findItem(deps.store.query, key);
   const target = deps.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
-  const reference = target.reference(readFields(row).item);
+  const { item } = readFields(row);
+  const reference = target.reference(item);
+  const { connection } = target;
   if (kind === 'status') {
-    const { item } = readFields(row);
     const status = readStatus(wanted);
     // Only the head of an open pull request counts: people have gone on.
     if (!status || item.kind !== 'pull_request' || item.state !== 'open' || item.headSha !== status.sha)
       return undefined;
-    await target.connection.status?.write(reference, { ...status, url: item.url }, signal);
-    return undefined;
+    return async (signal) => {
+      await connection.status?.write(reference, { ...status, url: item.url }, signal);
+      return undefined;
+    };
   }
-  if (kind === 'close') {
-    await target.connection.close?.(reference, signal);
-    return undefined;
-  }
+  if (kind === 'close')
+    return async (signal) => {
+      await connection.close?.(reference, signal);
+      return undefined;
+    };
   const comment = { marker: `<!-- worksync:${workspace}:tasks -->`, text: wanted ?? NOTHING_LINKED };
-  return target.connection.comment?.(reference, comment, signal);
+  return async (signal) => connection.comment?.(reference, comment, signal);
 }
 
 /** Until the time has passed, or the bell is rung. */

@@ -159,6 +159,34 @@ describe('a comment', () => {
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
   });
 
+  it.each([
+    ['ended', () => world.restart()],
+    ['was killed', () => world.kill()()],
+  ])('is looked for no earlier by the next process, where the one that sent it %s meanwhile', async (_, next) => {
+    await open({ comment: true });
+    tracker.unanswered = 1;
+    await say(1);
+    await world.until(() => tracker.unanswered === 0);
+    await next();
+    const from = world.clock.elapsed();
+    await noticed();
+    expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
+    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
+  });
+
+  it('is looked for no earlier for another text, and taken back where nothing is linked any more', async () => {
+    await open({ comment: true }, {});
+    await world.people.createBug({ body: { title: 'One' } }, {});
+    tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));
+    await say(1, { title: 'BUG-1' });
+    await world.until(() => tracker.failures.length === 0);
+    const from = world.clock.elapsed();
+    await say(1, { title: 'No more' });
+    await noticed();
+    expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
+    expect(commentOn(1).map(([, text]) => text)).toEqual(['Not linked to a task any more.']);
+  });
+
   it('waits as long as the vendor wants to be left alone, whatever it was asked for', async () => {
     await open({ comment: true });
     tracker.failures.push(new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 600_000 }));

@@ -268,4 +268,38 @@ export const KEPT: readonly Kept[] = [
       ],
     },
   },
+  {
+    why: 'a comment was still on its way when its process lost the workspace, and the next one, which found none, wrote another',
+    plan: {
+      ...{ seed: 44_073, replicas: 3, forges: ['gitlab', 'github'], trackers: ['generic', 'jira'] },
+      ...{ share: 'auto', events: false, writeBack: true, length: 5_400_000 },
+      happenings: [
+        {
+          at: 81_511,
+          do: 'issue',
+          tracker: 'jira',
+          number: 1,
+          change: 'open',
+          hooks: { delays: [201_033], again: false },
+        },
+        {
+          at: 107_738,
+          do: 'pull',
+          forge: 'gitlab',
+          number: 1,
+          change: { state: 'open', prose: { kind: 9, task: 4, other: 5, item: 2 } },
+          hooks: { delays: [1_652], again: true },
+        },
+        {
+          at: 108_331,
+          do: 'pull',
+          forge: 'gitlab',
+          number: 1,
+          change: { names: 0, state: 'merged', draft: true, labels: [], description: 'Words.' },
+          hooks: { delays: [1_123], again: true },
+        },
+        { at: 110_780, do: 'sleep-owner', back: 8_818 },
+      ],
+    },
+  },
 ];

@@ -87,6 +87,10 @@ const MANY: readonly Allowed[] = [
     why: 'a process that starts tries all again that a vendor had refused',
   },
   {
+    text: 'update "notices" set "not_before" = ? where "notices"."workspace" = ? and "state" = ? and "done" = ?',
+    why: 'what a process was writing to vendors when it ended waits until it must have arrived',
+  },
+  {
     text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "due" > ? and "since" > ?',
     why: 'all that waits and came in the future, after the clock was set back',
   },

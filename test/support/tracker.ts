@@ -26,6 +26,8 @@ export interface Tracker {
   readonly fetches: string[];
   /** Thrown by the next writes, one each. */
   readonly failures: SyncError[];
+  /** So many writes from now on get no answer, and are not carried out. */
+  unanswered: number;
 }
 
 const SECRET = 'x-tracker-secret';
@@ -45,9 +47,13 @@ export function createTracker(id = 'tracker'): Tracker {
   const writes: string[] = [];
   const fetches: string[] = [];
   const failures: SyncError[] = [];
-  const write = (what: string) => {
+  const write = async (what: string, signal: AbortSignal) => {
     const failure = failures.shift();
     if (failure) throw failure;
+    if (tracker.unanswered > 0) {
+      tracker.unanswered--;
+      await new Promise((_, reject) => signal.addEventListener('abort', reject));
+    }
     writes.push(what);
   };
   const connection: Connection = {
@@ -58,20 +64,20 @@ export function createTracker(id = 'tracker'): Tracker {
       throw new SyncError('not_found', 'this tracker is told, and never asked');
     },
     check: async () => [],
-    async comment({ key }, { marker, text }) {
-      write(`comment ${key}`);
+    async comment({ key }, { marker, text }, signal) {
+      await write(`comment ${key}`, signal);
       comments.set(key, (comments.get(key) ?? new Map<string, string>()).set(marker, text));
       return { id: '1', author: 'worksync', text: plainComment(`${text} ${marker}`) };
     },
     status: {
       right: 'the right to write statuses',
-      async write({ key }, status) {
-        write(`status ${key}`);
+      async write({ key }, status, signal) {
+        await write(`status ${key}`, signal);
         statuses.push(status);
       },
     },
-    async close({ key }) {
-      write(`close ${key}`);
+    async close({ key }, signal) {
+      await write(`close ${key}`, signal);
       if (!closed.includes(key)) closed.push(key);
     },
   };
@@ -97,7 +103,8 @@ export function createTracker(id = 'tracker'): Tracker {
     reference,
     connect: () => connection,
   };
-  return { connector, comments, closed, statuses, writes, fetches, failures };
+  const tracker: Tracker = { connector, comments, closed, statuses, writes, fetches, failures, unanswered: 0 };
+  return tracker;
 }
 
 function reference({ kind, key }: Item): ItemReference {
