@@ -44,6 +44,7 @@ function repeated(events: readonly Event[]): string[] {
   const soon = isStoreDisturbed(events) ? DISTURBED : SECOND;
   const arrived = new Map<number, Of<'arrived'>>();
   const sent = new Map(events.flatMap((event) => (event.what === 'sent' ? [[event.id, event.at]] : [])));
+  const heard = new Map(events.flatMap((event) => (event.what === 'heard' ? [[event.id, event.status]] : [])));
   /** The last content that was written, and known to be written. */
   const known = new Map<string, { readonly body: string; readonly at: number }>();
   const found: string[] = [];
@@ -56,15 +57,22 @@ function repeated(events: readonly Event[]): string[] {
     if (owner !== undefined && replicaOf.get(request.from) !== owner) return;
     const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
     if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && end.at - at < soon)) return;
-    known.set(recordOf(request), { body: request.body, at });
+    known.set(recordOf(request.body), { body: request.body, at });
+  };
+  /** Where nobody can tell whether another content was written, what stands there is not known any more. */
+  const leave = ({ id, body }: Of<'sent'>) => {
+    const status = heard.get(id) ?? 0;
+    const isUnsure = status === 0 || status >= 500;
+    if (isUnsure && known.get(recordOf(body))?.body !== body) known.delete(recordOf(body));
   };
   for (const event of events) {
     if (event.what === 'owner') owner = event.replica;
     if (event.what === 'started') replicaOf.set(event.process, event.replica);
     if (event.what === 'heard') hear(event);
-    if (event.what !== 'arrived' || !isRecord(event)) continue;
+    if (event.what === 'sent' && isRecord(event, event.url)) leave(event);
+    if (event.what !== 'arrived' || !isRecord(event, event.path)) continue;
     arrived.set(event.id, event);
-    const name = recordOf(event);
+    const name = recordOf(event.body);
     const before = known.get(name);
     known.delete(name);
     // One that is late may have been sent before.
@@ -74,11 +82,11 @@ function repeated(events: readonly Event[]): string[] {
   return found;
 }
 
-function isRecord({ from, method, path }: Of<'arrived'>): boolean {
+function isRecord({ from, method }: Of<'sent' | 'arrived'>, path: string): boolean {
   return from.startsWith('process-') && method === 'POST' && path.endsWith('/pull-requests');
 }
 
-function recordOf({ body }: Of<'arrived'>): string {
+function recordOf(body: string): string {
   const { provider, repoId, identifier } = JSON.parse(body) as Readonly<Record<string, unknown>>;
   return [provider, repoId, identifier].join(' ');
 }

@@ -32,6 +32,7 @@ interface Sent {
   readonly replica: number;
   readonly method: string;
   readonly url: string;
+  readonly body: string;
 }
 
 /** It reaches the server, which may be much later, or never. */

@@ -167,7 +167,8 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
       if (request.signal?.aborted) return end(() => reject(new SyncError('aborted', 'aborted before it was sent')));
       request.signal?.addEventListener('abort', abort, { once: true });
       const { name: from, replica } = life;
-      recorder.record({ what: 'sent', id, from, replica, method: request.method, url: request.url });
+      const { method, url } = request;
+      recorder.record({ what: 'sent', id, from, replica, method, url, body: String(request.body ?? '') });
       life.asks(1);
       travel(request, from, id, (answer, unsent) => {
         if (answer) end(() => resolve({ ...answer, body: Buffer.from(answer.body) }), answer.status);
