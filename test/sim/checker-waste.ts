@@ -5,7 +5,7 @@ type Of<What extends Event['what']> = Extract<Event, { what: What }>;
 
 /** A process that ends so soon after an answer may not have stored it, nor one that loses the workspace. */
 const SECOND = 1_000;
-/** The same where the database did not take what was to be stored. */
+/** The same where the database did not take what was to be stored: from when it was tried last. */
 const DISTURBED = 10 * SECOND;
 
 /** A record that was written, as whoever wrote it knows, is not written again with the same content: unless people changed it. */
@@ -45,6 +45,7 @@ function repeated(events: readonly Event[]): string[] {
   const arrived = new Map<number, Of<'arrived'>>();
   const sent = new Map(events.flatMap((event) => (event.what === 'sent' ? [[event.id, event.at]] : [])));
   const heard = new Map(events.flatMap((event) => (event.what === 'heard' ? [[event.id, event.status]] : [])));
+  const unstored = events.filter((event) => event.what === 'unstored');
   /** The last content that was written, and known to be written. */
   const known = new Map<string, { readonly body: string; readonly at: number }>();
   const found: string[] = [];
@@ -56,8 +57,19 @@ function repeated(events: readonly Event[]): string[] {
     // Who has lost the workspace by then stores nothing of it.
     if (owner !== undefined && replicaOf.get(request.from) !== owner) return;
     const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
-    if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && end.at - at < soon)) return;
+    const tried = lastTried(request.from, at);
+    if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && end.at - tried < soon)) return;
     known.set(recordOf(request.body), { body: request.body, at });
+  };
+  /** When it was tried last to store what that process heard at a time: the same transaction fails again and again, from then on. */
+  const lastTried = (process: string, at: number) => {
+    const tried = new Map<string, number>();
+    for (const failed of unstored) {
+      const before = tried.get(failed.transaction) ?? at;
+      const isNext = failed.process === process && failed.at >= before && failed.at - before < soon;
+      if (isNext) tried.set(failed.transaction, failed.at);
+    }
+    return Math.max(at, ...tried.values());
   };
   /** Where nobody can tell whether another content was written, what stands there is not known any more. */
   const leave = ({ id, body }: Of<'sent'>) => {

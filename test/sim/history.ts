@@ -13,6 +13,8 @@ export type Event = { readonly at: number } & (
   | { readonly what: 'happened'; readonly happening: unknown }
   | { readonly what: 'started' | 'killed' | 'stopped'; readonly process: string; readonly replica: number }
   | { readonly what: 'owner'; readonly replica: number; readonly epoch: number }
+  /** The database did not take a transaction of it, which is named by the first statement in it that writes. */
+  | { readonly what: 'unstored'; readonly process: string; readonly transaction: string }
   | { readonly what: 'restored'; readonly backupAt: number }
   | { readonly what: 'unlinked'; readonly task: string; readonly url: string }
   | { readonly what: 'linked'; readonly task: string; readonly url: string }

@@ -194,6 +194,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       chance: chance('statements of processes'),
       now: clock.elapsed,
       tell: (fault) => tellFault(fault),
+      onFailed: (life, { name }) => recorder.record({ what: 'unstored', process: life.name, transaction: name }),
     },
     isAtWork: (life) => replicas.some(({ running, isBusy }) => running?.life === life && !isBusy),
   });

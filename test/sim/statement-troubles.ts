@@ -2,7 +2,7 @@ import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import { type Keys, namesRows } from './keys.ts';
 import type { Life } from './life.ts';
-import { isChange, type StatementWatch, writes } from './statements.ts';
+import { isChange, type Open, type StatementWatch, writes } from './statements.ts';
 import { mayBeAlone, mayChangeMany } from './statements-allowed.ts';
 
 /** What becomes of statements, and what is wrong with them as they are. */
@@ -25,11 +25,20 @@ interface Surroundings {
   readonly chance: Chance;
   readonly now: () => number;
   readonly tell: (fault: string) => void;
+  /** A statement within that transaction was made to fail. */
+  readonly onFailed: (life: Life, transaction: Open) => void;
   /** Whether it works: nothing fails while it starts or ends. */
   readonly isAtWork: (life: Life) => boolean;
 }
 
-export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: Surroundings): StatementTroubles {
+export function createStatementTroubles({
+  keys,
+  chance,
+  now,
+  tell,
+  onFailed,
+  isAtWork,
+}: Surroundings): StatementTroubles {
   const failed = new Set<string>();
   const killedAt = new Set<string>();
   const told = new Set<string>();
@@ -60,9 +69,10 @@ export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: S
     life.check();
   }
 
-  function fail(name: string): void {
+  function fail(life: Life, within: Open | undefined, name: string): void {
     if (now() >= failing.until || failed.has(name) || !chance.happens(failing.share)) return;
     failed.add(name);
+    if (within) onFailed(life, within);
     throw new DatabaseFault('full', 'the database', `no space is left for: ${name}`);
   }
 
@@ -81,7 +91,7 @@ export function createStatementTroubles({ keys, chance, now, tell, isAtWork }: S
         const name = `${within ? `${within.name}: ` : ''}${text}`;
         if (!isAtWork(life)) return;
         die(life, name);
-        fail(name);
+        fail(life, within, name);
       },
       changed(text, rows, named) {
         if (rows > named && !mayChangeMany(text)) once(`transaction: ${life.name} changes ${rows} rows by: ${text}`);
