@@ -56,8 +56,10 @@ export function restless(events: readonly Event[], server: string): string[] {
   return found;
 }
 
-/** What a request is about: of links, their task. */
-function subjectOf({ method, url }: Of<'sent'>): string {
+/** What a request is about: of links, their task; of a record, what it is of. */
+function subjectOf({ method, url, body }: Of<'sent'>): string {
   const { pathname } = new URL(url);
-  return /\/tasks\/[^/]+/.exec(pathname)?.[0] ?? `${method} ${pathname}`;
+  const [task] = /\/tasks\/[^/]+/.exec(pathname) ?? [];
+  const [number] = /"identifier":"[^"]+"/.exec(body) ?? [];
+  return task ?? `${method} ${pathname} ${number ?? ''}`;
 }
