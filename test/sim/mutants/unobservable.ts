@@ -272,6 +272,38 @@ const KEPT: readonly Unobservable[] = [
     ...{ file: 'src/store/deletions.ts', kind: BOUND, text: 'ids.length > 0' },
     why: 'it deletes the rows of no ids',
   },
+  {
+    ...{
+      file: 'src/reconcile/evaluate-links.ts',
+      kind: AWAIT,
+      text: 'await addChange(work, target, { renewed: row.desired',
+    },
+    why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/reconcile/take-deliveries.ts', kind: BOUND, text: 'first > 0' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/reconcile/reconcile.ts', kind: AWAIT, text: 'await giveWay(' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/intake/sweeps.ts', kind: LEFT_OUT, text: 'await expectFetches(' },
+    why: 'it reads at once what is read one by one otherwise',
+  },
+  {
+    ...{ file: 'src/lease/lapse-watch.ts', kind: BOUND, text: 'began - (seen.get(incarnation)' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/intake/group-commit.ts', kind: BOUND, text: 'clock.monotonic() - crowdedAt < CROWD' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/reconcile/link-rules/scan.ts', kind: BOUND, text: 'end > 0' },
+    why: 'no address consists of nothing but signs that end sentences',
+  },
 ];
 
 /** Why nobody can see it; undefined: somebody can. */
