@@ -139,16 +139,24 @@ export async function settleNotice(query: Scope, notice: NoticeRow, comment?: St
   await updateNotice(query, row, { ...settled, state: row.wanted === sent ? 'done' : 'waiting' });
 }
 
+/** It was not written, or nobody knows. What was refused is what was sent: where another text is wanted by now, that is tried. */
+export async function postponeNotice(
+  query: Scope,
+  notice: NoticeRow,
+  failed: Pick<NoticeRow, 'state' | 'attempts' | 'not_before' | 'error'> & Partial<Pick<NoticeRow, 'done'>>,
+): Promise<void> {
+  const row = await findNotice(query, notice.item_key, notice.kind);
+  if (!row) return;
+  const isOther = failed.state === 'refused' && row.wanted !== notice.wanted;
+  await updateNotice(query, row, isOther ? { ...failed, state: 'waiting', attempts: 0 } : failed);
+}
+
 /** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
 export async function standingComment(query: Scope, itemKey: ItemKey): Promise<StandingComment | undefined> {
   return json<StandingComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
 }
 
-export async function updateNotice(
-  query: Scope,
-  { item_key, kind }: NoticeRow,
-  set: Partial<NoticeRow>,
-): Promise<void> {
+async function updateNotice(query: Scope, { item_key, kind }: NoticeRow, set: Partial<NoticeRow>): Promise<void> {
   await query.updateTable('notices').set(set).where('item_key', '=', item_key).where('kind', '=', kind).execute();
 }
 

@@ -20,9 +20,9 @@ import {
   dueNotices,
   type NoticeRow,
   nextNotice,
+  postponeNotice,
   settleNotice,
   takeUpNotices,
-  updateNotice,
 } from '../store/notices.ts';
 
 /** A connection to which something may be written. */
@@ -160,7 +160,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isUndone && { done: notice.done }) };
     // By a commit: one that has lost the workspace leaves no failure to its owner.
-    await store.commit((transaction) => updateNotice(transaction, notice, row));
+    await store.commit((transaction) => postponeNotice(transaction, notice, row));
   }
 
   async function readTasks(): Promise<void> {

@@ -148,6 +148,22 @@ describe('a comment', () => {
     expect(commentOn(2)).toHaveLength(1);
   });
 
+  it('that is refused while another text is wanted already is tried with that one', async () => {
+    await open({ comment: true }, {});
+    for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
+    const refusal = Promise.withResolvers<SyncError>();
+    tracker.failures.push(refusal.promise);
+    await say(1, { title: 'BUG-1' });
+    await world.until(() => tracker.failures.length === 0);
+    await say(1, { title: 'BUG-2' });
+    const { query } = world.partition().store;
+    const wanted = async () => (await query.selectFrom('notices').select('wanted').execute())[0]?.wanted;
+    await world.until(async () => (await wanted()) === 'Linked to BUG-2.');
+    refusal.resolve(new SyncError('refused', 'HTTP 422', { status: 422 }));
+    await noticed();
+    expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-2.']);
+  });
+
   it('that may still be on its way is looked for again only when it must have arrived', async () => {
     await open({ comment: true });
     tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));

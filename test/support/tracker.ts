@@ -24,8 +24,8 @@ export interface Tracker {
   readonly writes: string[];
   /** Items that were asked for, each time. */
   readonly fetches: string[];
-  /** Thrown by the next writes, one each. */
-  readonly failures: SyncError[];
+  /** Thrown by the next writes, one each: what is a promise, once that is fulfilled. */
+  readonly failures: (SyncError | Promise<SyncError>)[];
   /** So many writes from now on get no answer, and are not carried out. */
   unanswered: number;
 }
@@ -46,9 +46,9 @@ export function createTracker(id = 'tracker'): Tracker {
   const statuses: LinkedStatus[] = [];
   const writes: string[] = [];
   const fetches: string[] = [];
-  const failures: SyncError[] = [];
+  const failures: Tracker['failures'] = [];
   const write = async (what: string, signal: AbortSignal) => {
-    const failure = failures.shift();
+    const failure = await failures.shift();
     if (failure) throw failure;
     if (tracker.unanswered > 0) {
       tracker.unanswered--;
