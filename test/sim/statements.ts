@@ -53,7 +53,7 @@ function watchedQuery(query: Kysely<Schema>, watch: StatementWatch, within: Open
       try {
         const result = (await executor.executeQuery(statement)) as QueryResult<Row>;
         // Over a network it lasts: whoever does not wait for it is told by then that the transaction is done.
-        if (within) for (let turn = 0; turn < TURNS; turn++) await undefined;
+        if (within) for (let turn = 0; turn < TURNS; turn++) await Promise.resolve();
         if (isChange(text))
           watch.changed(text, Math.max(result.rows.length, Number(result.numAffectedRows ?? 0)), named);
         return result;
