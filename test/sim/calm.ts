@@ -252,6 +252,12 @@ async function aloneAgain(
   const { poll } = site.settings();
   await change(NEVER, { labels: [] });
   await seen('a change without a webhook', (poll + 3) * MINUTE);
+  await phase('a poll fails', 6, 40, async () => {
+    site.weather.turn(`${forge}.test`, 'failed-before', 1, site.clock.elapsed() + 20 * SECOND);
+    await change(NEVER, { labels: ['polled'] });
+    void site.partition()?.polls.pollNow();
+    await seen('a change that a failed poll has missed', 3 * MINUTE);
+  });
   // Whoever is limited waits as long as it is told to, and then goes on.
   site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);
   await change(NEVER, { labels: ['limited'] });
