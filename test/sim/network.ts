@@ -6,6 +6,7 @@ import type { TravellingClock } from '../support/travelling-clock.ts';
 import type { Recorder } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 import type { Life } from './life.ts';
+import { withShortPages } from './short-pages.ts';
 import type { Trouble, Weather } from './weather.ts';
 
 export interface PlainAnswer {
@@ -106,7 +107,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
     if (!serve) return undefined;
     const body = String(request.body ?? '');
     recorder.record({ what: 'arrived', id, from, server: host, method: request.method, path: pathname + search, body });
-    const answer = await serve(request);
+    const answer = await serve(withShortPages(request, weather.longestPage()));
     recorder.record({ what: 'answered', id, status: answer.status, body: answer.body });
     return answer;
   }

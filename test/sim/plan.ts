@@ -100,6 +100,8 @@ export interface Plan {
   readonly events?: boolean;
   /** Whether the daemon writes to Jira which tasks an issue has, and closes it. */
   readonly writeBack?: boolean;
+  /** The longest page that servers give until everything is healed; absent: as long as they are asked for. */
+  readonly pages?: number;
   /** Milliseconds until everything is healed. */
   readonly length: number;
   readonly happenings: readonly Happening[];
@@ -128,7 +130,12 @@ export function drawPlan(seed: number): Plan {
   const writing = chanceOf(seed, 'write-back');
   const writeBack = trackers.includes('jira') && writing.happens(0.7);
   if (writeBack) happenings.push(...underIssues(writing, length));
-  return { seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(sent) };
+  const paging = chanceOf(seed, 'pages');
+  const pages = paging.happens(0.4) ? paging.whole(2, 12) : undefined;
+  return {
+    ...{ seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(sent) },
+    ...(pages !== undefined && { pages }),
+  };
 }
 
 /** Those in which the most different things happen, these first. */

@@ -151,7 +151,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   const clock = createTravellingClock({ settle: rest });
   const recorder = createRecorder(clock.elapsed);
   const chance = (purpose: string) => chanceOf(plan.seed, purpose);
-  const weather = createWeather(clock.elapsed, chance('weather'));
+  const weather = createWeather(clock.elapsed, chance('weather'), plan.pages);
   const network = createNetwork({ clock, weather, recorder, chance: chance('network') });
   const listen =
     (origin: string): Listen =>

@@ -27,6 +27,8 @@ export interface Weather {
   /** From now until then, for this share of the requests to this server. */
   turn(server: string, trouble: Trouble, share: number, until: number): void;
   of(server: string): Trouble | undefined;
+  /** No server gives longer pages. */
+  longestPage(): number;
   clear(): void;
 }
 
@@ -37,8 +39,9 @@ interface Front {
   readonly until: number;
 }
 
-export function createWeather(now: () => number, chance: Chance): Weather {
+export function createWeather(now: () => number, chance: Chance, longest = Number.POSITIVE_INFINITY): Weather {
   let fronts: Front[] = [];
+  let longestPage = longest;
   return {
     turn: (server, trouble, share, until) => void fronts.push({ server, trouble, share, until }),
     of(server) {
@@ -46,8 +49,10 @@ export function createWeather(now: () => number, chance: Chance): Weather {
       for (const front of fronts) if (front.server === server && chance.happens(front.share)) return front.trouble;
       return undefined;
     },
+    longestPage: () => longestPage,
     clear() {
       fronts = [];
+      longestPage = Number.POSITIVE_INFINITY;
     },
   };
 }

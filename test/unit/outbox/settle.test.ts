@@ -1,63 +1,38 @@
 import { describe, expect, it, test } from 'vitest';
-import type { ErrorCode } from '../../../src/errors/codes.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
 import { entity as entityName, ON_ITS_WAY, SETTLE_AFTER } from '../../../src/model/change.ts';
-import { type Prepared, prepareNext } from '../../../src/outbox/prepare.ts';
 import { type FailureContext, isTheirWord, recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
-import type { Store } from '../../../src/store/database.ts';
-import { blankEntity, type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
-import { addDifference, findChange, type OutboxRow, removeChange } from '../../../src/store/outbox-rows.ts';
+import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
+import { addDifference, findChange, type OutboxRow } from '../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { differs, waits } from '../../support/changes.ts';
-import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
+import {
+  ABSENT,
+  ABSENT_ROUTE,
+  attachment,
+  CONTEXT,
+  failed,
+  ITEM,
+  inFlight,
+  LIMITED,
+  LINK,
+  LOST,
+  link,
+  NEVER_SENT,
+  NOW,
+  newTask,
+  RECORD,
+  REFUSED,
+  readInFlight,
+  record,
+  removal,
+  SENT_AT,
+  TASK,
+  take,
+  UNREACHABLE,
+  wishMeanwhile,
+} from '../../support/in-flight.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
-
-const SENT_AT = 1_000;
-const NOW = 2_000;
-/** Of the longest pause that is possible. */
-const random = { ...systemRandom(), float: () => 1 };
-const CONTEXT = { now: NOW, random, usedShare: 0 };
-const ITEM = 'jira:cloud:issue:1';
-const LINK = `link:${ITEM}>t1`;
-const RECORD = 'pull_request:github/7/1';
-const TASK = `task:${ITEM}`;
-const DOCUMENT = 'document:d1';
-
-const of = (entity: string, kind: EntityRow['kind'], row: Partial<EntityRow>) =>
-  blankEntity(entity, kind, { item_key: ITEM, task_id: 't1', ...row });
-const record = of(RECORD, 'pull_request', { desired: '{"a":1}' });
-const link = of(LINK, 'link', { desired: '{"url":"u"}' });
-const removal = of(LINK, 'link', { known: '{"url":"u"}', remote_id: 'w1' });
-const newTask = of(TASK, 'task', { desired: '{"a":1}' });
-const attachment = of(DOCUMENT, 'document', { desired: '{}', known: '{"taskId":null}' });
-
-/** What goes next is in flight. */
-async function take(query: Scope): Promise<Prepared> {
-  const prepared = await prepareNext(query, { now: SENT_AT, onlyReads: false });
-  if (!prepared) throw new Error('nothing is to be sent');
-  return prepared;
-}
-
-async function inFlight(row: EntityRow, change: Partial<OutboxRow> = {}) {
-  const store = await openTestStore();
-  await differs(store.query, row, change);
-  return { store, query: store.query, prepared: await take(store.query) };
-}
-
-async function readInFlight(entity: string, change: Partial<OutboxRow> = {}) {
-  const store = await openTestStore();
-  await waits(store.query, entity, { kind: 'read', ...change });
-  return { store, query: store.query, prepared: await take(store.query) };
-}
-
-/** What somebody wishes of the entity while its request is in flight. */
-async function wishMeanwhile(query: Scope, row: EntityRow, at: number): Promise<void> {
-  await saveEntity(query, row);
-  const { entity, kind } = row;
-  const wish = { entity, kind, lane: 'link', since: at, due: at, weight: 1, waiting: [{ id: 9, at }] } as const;
-  await addDifference(query, wish);
-}
 
 describe('a write that was answered', () => {
   it.each<[what: string, sent: EntityRow, now: Partial<EntityRow>, again: Partial<OutboxRow> | undefined]>([
@@ -174,16 +149,6 @@ describe('a read that was answered', () => {
   });
 });
 
-const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
-  new SyncError(code, 'why', { status, errorCode });
-const LOST = failed('outcome_unknown');
-const UNREACHABLE = failed('unreachable');
-const LIMITED = failed('rate_limited', 429, 'rate_limited');
-const REFUSED = failed('refused', 422, 'validation_failed');
-const ABSENT = failed('not_found', 404, 'not_found');
-/** Of something in front of the workspace. */
-const ABSENT_ROUTE = failed('not_found', 404);
-const NEVER_SENT = failed('refused');
 const AT_FAULT = { atFault: true };
 const OUTAGE = { outage: true };
 
@@ -374,45 +339,4 @@ test.each([0, 40_000])('what was in flight when the process died, untouched for 
   expect(await left(entityName.readTasks)).toEqual(['pending', provable, null, false]);
   const rows = await query.selectFrom('requests').select(['outcome', 'completed_at']).execute();
   expect(rows).toEqual(Array(4).fill({ outcome: 'unknown', completed_at: NOW }));
-});
-
-describe('whichever statement fails, nothing of it is stored, and whoever settles is told:', () => {
-  type Work = (query: Scope, prepared: Prepared) => Promise<unknown>;
-  const withFailure =
-    (error: SyncError): Work =>
-    (query, prepared) =>
-      settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
-  const answered: Work = (query, prepared) => settle(query, prepared, { nextCursor: 'two' }, CONTEXT);
-  const nothing = async () => undefined;
-  const gone = (entity: string) => (query: Scope) => forgetEntity(query, entity);
-  const wished = (row: EntityRow) => (query: Scope) => wishMeanwhile(query, row, 1_500);
-  const page = { ...blankEntity(entityName.readPullRequests, 'read') };
-  const list = { ...blankEntity(entityName.readTasks, 'read') };
-
-  it.each<[what: string, row: EntityRow, meanwhile: (query: Scope) => Promise<unknown>, work: Work]>([
-    ['an answer', record, nothing, answered],
-    ['an answer to what has changed', record, wished({ ...record, desired: '{"a":2}' }), answered],
-    ['an answer to what has gone', link, gone(LINK), answered],
-    ['an answer to nothing', link, (query) => removeChange(query, LINK), answered],
-    ['an answer with a further page', page, nothing, answered],
-    ['an answer with a list', list, nothing, answered],
-    ['an answer with a list that was wished again', list, wished(list), answered],
-    ['no answer', link, nothing, withFailure(LOST)],
-    ['no answer about a task', newTask, nothing, withFailure(LOST)],
-    ['a refusal', link, nothing, withFailure(REFUSED)],
-    ['what is gone already', removal, nothing, withFailure(ABSENT)],
-    ['having to wait', link, nothing, withFailure(LIMITED)],
-    ['one failure too many', { ...link, entity: `${LINK}0` }, nothing, withFailure(ABSENT_ROUTE)],
-    ['a start', newTask, wished({ ...newTask }), (query) => recover(query, CONTEXT)],
-    ['a start with a link in flight', link, nothing, (query) => recover(query, CONTEXT, 1)],
-  ])('%s', async (_what, row, meanwhile, work) => {
-    const getReady = async (store: Store) => {
-      if (row.kind === 'read') await waits(store.query, row.entity, { kind: 'read' });
-      else await differs(store.query, row, { attempts: row.entity === `${LINK}0` ? 4 : 0 });
-      const prepared = await take(store.query);
-      await meanwhile(store.query);
-      return () => store.commit((query) => work(query, prepared));
-    };
-    expect(await wrongWhereStatementsFail(getReady)).toEqual([]);
-  });
 });
