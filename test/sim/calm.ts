@@ -1,6 +1,7 @@
 import { allRecords } from '../support/all-records.ts';
 import { WORKSPACE } from './hosts.ts';
-import { lookAtWorkspace } from './look.ts';
+import { leftToDo, lookAtWorkspace } from './look.ts';
+import { createOperator } from './operator.ts';
 import type { Forge, Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
 
@@ -15,6 +16,9 @@ const NUMBER = 99;
 const OTHERS = [97, 98];
 const PROMPT: Hooks = { delays: [100], again: true };
 const NEVER: Hooks = { delays: [], again: false };
+
+/** More than a minute's quota takes. */
+const OLD_ONES = 60;
 
 /** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
 const STEPS = 24;
@@ -262,6 +266,14 @@ async function aloneAgain(
   site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);
   await change(NEVER, { labels: ['limited'] });
   await seen('a change without a webhook at a provider that limits', (2 * poll + 5) * MINUTE);
+  await phase('a pull request changes amid a backfill', 3 * OLD_ONES, 60, async () => {
+    site.providers.addOld(forge as Forge, OLD_ONES);
+    await site.during(createOperator(site).backfill(forge as Forge));
+    await site.pass(MINUTE);
+    await change(PROMPT, { labels: ['amid'] });
+    await seen('a webhook amid a backfill', 2 * MINUTE);
+    for (let minute = 0; minute < 60 && (await leftToDo(site)) !== 0; minute++) await site.pass(MINUTE);
+  });
 }
 
 /** Its end begins in the middle of whatever it does at that step. */

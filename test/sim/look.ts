@@ -26,7 +26,8 @@ export async function lookAtAll(site: Site): Promise<Look> {
   };
 }
 
-async function leftToDo(site: Site): Promise<number | undefined> {
+/** What waits, is on its way, or is still to be read; undefined where no process works on the workspace. */
+export async function leftToDo(site: Site): Promise<number | undefined> {
   const partition = site.partition();
   if (!partition) return undefined;
   const { query } = partition.store;

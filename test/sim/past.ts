@@ -4,8 +4,8 @@ import { BLANK } from './pull-fields.ts';
 
 /** Pull requests of before worksync began. What is open is found by a sweep, and the rest only when somebody asks for it. */
 export interface Past {
-  /** There are so many at this vendor. */
-  begin(forge: Forge, vendor: ProviderState<Vendor>, count: number): void;
+  /** There are so many at this vendor, by their numbers from this one on. */
+  begin(forge: Forge, vendor: ProviderState<Vendor>, count: number, first?: number): void;
   /** Somebody has asked for them, and was told that they come. */
   asked(forge: Forge): void;
   /** An older backup was put back, which may not know of that. */
@@ -23,13 +23,13 @@ export function createPast(began: number): Past {
   const closed = new Map<Forge, Set<number>>();
   const known = new Set<Forge>();
   return {
-    begin(forge, vendor, count) {
-      const ofForge = new Set<number>();
-      for (let number = FIRST; number < FIRST + count; number++) {
+    begin(forge, vendor, count, first = FIRST) {
+      const ofForge = closed.get(forge) ?? new Set<number>();
+      for (let number = first; number < first + count; number++) {
         const state = STATES[number % STATES.length] as (typeof STATES)[number];
         const title = `${number % 5 === 0 ? `BUG-${number % 8}: ` : ''}Change of before`;
         const line = { at: 0, connection: forge, item: `app/${number}`, updated: 0, event: 'edited' };
-        vendor.happen({ ...line, fields: { ...BLANK, title, state } }, began - (number - FIRST + 2) * HOUR);
+        vendor.happen({ ...line, fields: { ...BLANK, title, state } }, began - (number - first + 2) * HOUR);
         if (state !== 'open') ofForge.add(number);
       }
       closed.set(forge, ofForge);

@@ -54,6 +54,8 @@ export interface Providers {
   garbled(hook: Hook): Hook;
   held(): Pick<Look, 'pulls' | 'issues'>;
   readonly past: Pick<Past, 'asked' | 'forgotten'>;
+  /** So many old pull requests more, of which nothing tells. */
+  addOld(forge: Forge, count: number): void;
   unanswered(): readonly string[];
   /** Of what worksync, or a person beside it, writes there: calls with the webhook that tells of it. */
   onWritten(call: (connection: string, delivery: string, hook: () => Hook) => void): void;
@@ -173,6 +175,10 @@ export function openProviders(
     rename: renamed.rename,
     garbled: ({ headers, body }) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
     past,
+    addOld(forge, count) {
+      const vendor = vendors.get(forge);
+      if (vendor) past.begin(forge, vendor, count, ADDED_FROM);
+    },
     held: () => ({
       pulls: [...vendors].flatMap(([name, { vendor, pulls }]) =>
         [...pulls.values()].map((pull) => {
@@ -222,6 +228,9 @@ function changedFields(before: Fields, { state, draft, labels, reviewers, descri
     description: description ?? before.description,
   };
 }
+
+/** No plan has so large a number. */
+const ADDED_FROM = 3_001;
 
 function askedOf({ method, url, body }: HttpRequest): Asked {
   return { method, url: new URL(url), body: String(body ?? '') };
