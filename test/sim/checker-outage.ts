@@ -9,6 +9,9 @@ const PROBE_EVERY = 30_000;
 /** One is about to leave when the last of those fails, and one looks at once. */
 const AT_ONCE = 2;
 
+/** So long a workspace may take to end and to begin anew, milliseconds: what is asked until then was asked by what ends. */
+const BEGINS_WITHIN = 10_000;
+
 /** What a process knows of the workspace. */
 interface View {
   failures: number;
@@ -22,6 +25,7 @@ export function restless(events: readonly Event[], server: string): string[] {
   const views = new Map<string, View>();
   const sent = new Map<number, Of<'sent'>>();
   const found: string[] = [];
+  let anewFrom = 0;
 
   function leaves(request: Of<'sent'>): void {
     const { id, at, from, url } = request;
@@ -38,7 +42,7 @@ export function restless(events: readonly Event[], server: string): string[] {
 
   function hears({ id, at, status }: Of<'heard'>): void {
     const request = sent.get(id);
-    if (!request) return;
+    if (!request || request.at < anewFrom) return;
     const view = views.get(request.from) ?? { failures: 0, about: new Set(), outage: undefined };
     views.set(request.from, view);
     if (status !== 0 && status < 500) return void views.delete(request.from);
@@ -49,7 +53,10 @@ export function restless(events: readonly Event[], server: string): string[] {
 
   for (const event of events) {
     // It begins anew, and knows nothing.
-    if (event.what === 'configured' || event.what === 'owner') views.clear();
+    if (event.what === 'configured' || event.what === 'owner') {
+      views.clear();
+      anewFrom = event.at + BEGINS_WITHIN;
+    }
     if (event.what === 'sent' && new URL(event.url).host === server) leaves(event);
     if (event.what === 'heard') hears(event);
   }
