@@ -95,6 +95,14 @@ function whoMade(link: ListedLink): Pick<EntityRow, 'known' | 'remote_id' | 'han
   };
 }
 
+/**
+ * Known under another id: it was removed and made again, and events may come late, so nobody knows which of the two stands there. The
+ * links of the task are read before it is removed.
+ */
+function unsure({ url }: ListedLink): Pick<EntityRow, 'known' | 'remote_id'> {
+  return { known: JSON.stringify({ url } satisfies KnownLink), remote_id: null };
+}
+
 /** All links of one task: which there are, who made them, and under which id. */
 export async function applyLinkList(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const { workItems } = linkList.parse(answer.body);
@@ -127,9 +135,13 @@ export async function applySeenLink(query: Scope, link: ListedLink, moment: Mome
   for (const row of rows) {
     const url = json<KnownLink>(row.known ?? row.desired)?.url;
     if (row.remote_id !== link.workItemId && url !== link.url) continue;
+    // One of ours that we do not know of was taken away since: the event is late. Where it is wanted, adding it tells.
+    if (row.known === null && isAutomatic(link.externalId)) continue;
     const change = await findChange(query, row.entity);
     if (change && change.state !== 'pending') continue;
-    await saveEntity(query, { ...row, ...whoMade(link), known_at: moment.now });
+    const isAnother = row.remote_id !== null && row.remote_id !== link.workItemId;
+    const told = isAnother ? unsure(link) : whoMade(link);
+    await saveEntity(query, { ...row, ...told, known_at: moment.now });
     if (row.item_key) again.push(row.item_key);
   }
   return [...again, ...(await keepForeign(query, link, moment))];

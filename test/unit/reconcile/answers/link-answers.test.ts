@@ -26,6 +26,8 @@ const STANDS = { known: JSON.stringify({ url: URL }), desired: JSON.stringify({ 
 /** We want it, and the workspace is not known to have it. */
 const WANTED = { known: null, desired: JSON.stringify({ url: URL }), remote_id: null };
 
+const REMOVED = { ...WANTED, hand: 'removed' } as const;
+
 interface Before {
   readonly row?: Partial<EntityRow>;
   /** Of the change of the link; absent: there is none. */
@@ -162,7 +164,22 @@ test.each<[what: string, isKept: boolean, action: Answer['action'], link: object
 test.each<[what: string, becomes: Partial<EntityRow>, isAgain: boolean, before: Before, seen: object]>([
   ['known by its id', { ...MADE_BY_US, known_at: NOW }, true, { row: STANDS }, link()],
   ['wanted, by its address', { ...MADE_BY_HAND, known_at: NOW }, true, { row: WANTED }, link({ externalId: null })],
-  ['to be added', { ...MADE_BY_US, known_at: NOW }, true, { row: WANTED, change: 'pending' }, link()],
+  [
+    'made by a person, and to be added',
+    { ...MADE_BY_HAND, known_at: NOW },
+    true,
+    { row: WANTED, change: 'pending' },
+    link({ externalId: null }),
+  ],
+  ['one of ours from before, and to be added', WANTED, false, { row: WANTED, change: 'pending' }, link()],
+  ['one of ours that a person took away', REMOVED, false, { row: REMOVED }, link()],
+  [
+    'known by another id, of which nobody knows whether it is newer',
+    { known: JSON.stringify({ url: URL }), remote_id: null, known_at: NOW },
+    true,
+    { row: STANDS },
+    link({ workItemId: 'w0' }),
+  ],
   ['being added', WANTED, false, { row: WANTED, change: 'sending' }, link()],
   ['another one', STANDS, false, { row: STANDS }, link({ workItemId: 'w2', url: `${URL}0` })],
 ])('a link that is seen is %s', async (_what, becomes, isAgain, before, seen) => {
