@@ -208,11 +208,16 @@ interface Ways {
   change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
 }
 
-async function aloneAgain(
-  site: Site,
-  { forges: [forge], seed }: Plan,
-  { phase, seen, change }: Omit<Ways, 'promised'>,
-): Promise<void> {
+type WaysAlone = Omit<Ways, 'promised'>;
+
+async function aloneAgain(site: Site, { forges: [forge], seed }: Plan, ways: WaysAlone): Promise<void> {
+  await startsAgain(site, ways);
+  await endsAmid(site, seed, ways);
+  await goesThroughTroubles(site, forge as Forge, ways);
+  await goesBack(site, forge as Forge, ways);
+}
+
+async function startsAgain(site: Site, { phase, seen, change }: WaysAlone): Promise<void> {
   const [replica] = site.replicas as [Site['replicas'][number]];
   for (const end of ['stop', 'bury'] as const) {
     // A poll may tell what no webhook said.
@@ -224,6 +229,11 @@ async function aloneAgain(
     await change(PROMPT, { labels: ['api'] });
     await seen(`a webhook after ${end}`, 2 * MINUTE);
   }
+}
+
+/** Wherever it is in what it does. */
+async function endsAmid(site: Site, seed: number, { phase, seen, change }: WaysAlone): Promise<void> {
+  const [replica] = site.replicas as [Site['replicas'][number]];
   for (const step of [1 + ((5 * seed + 1) % STEPS), 1 + ((11 * seed + 7) % STEPS)])
     await phase(`it stops at step ${step}`, 6, 40, async () => {
       const ending = whenReached(replica, step);
@@ -247,6 +257,9 @@ async function aloneAgain(
       await site.during(site.start(replica));
       await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
     });
+}
+
+async function goesThroughTroubles(site: Site, forge: Forge, { phase, seen, change }: WaysAlone): Promise<void> {
   await phase('nothing gets through for ten minutes', 60, 40, async () => {
     site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 10 * MINUTE);
     for (const number of [NUMBER, ...OTHERS]) await change(PROMPT, { names: number % MOST_NAMED }, number);
@@ -266,9 +279,13 @@ async function aloneAgain(
   site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);
   await change(NEVER, { labels: ['limited'] });
   await seen('a change without a webhook at a provider that limits', (2 * poll + 5) * MINUTE);
+}
+
+/** Old ones wait behind whatever happens now. */
+async function goesBack(site: Site, forge: Forge, { phase, seen, change }: WaysAlone): Promise<void> {
   await phase('a pull request changes amid a backfill', 3 * OLD_ONES, 60, async () => {
-    site.providers.addOld(forge as Forge, OLD_ONES);
-    await site.during(createOperator(site).backfill(forge as Forge));
+    site.providers.addOld(forge, OLD_ONES);
+    await site.during(createOperator(site).backfill(forge));
     await site.pass(MINUTE);
     await change(PROMPT, { labels: ['amid'] });
     await seen('a webhook amid a backfill', 2 * MINUTE);

@@ -1,12 +1,7 @@
-import { isStoreDisturbed } from './disturbed-store.ts';
+import { storedWithin } from './disturbed-store.ts';
 import type { Event } from './history.ts';
 
 type Of<What extends Event['what']> = Extract<Event, { what: What }>;
-
-/** A process that ends so soon after an answer may not have stored it, nor one that loses the workspace. */
-const SECOND = 1_000;
-/** The same where the database did not take what was to be stored: from when it was tried last. */
-const DISTURBED = 10 * SECOND;
 
 /** A record that was written, as whoever wrote it knows, is not written again with the same content: unless people changed it. */
 export function rewrites(events: readonly Event[]): string[] {
@@ -41,7 +36,8 @@ function endOf(event: Event): readonly End[] {
 
 function repeated(events: readonly Event[]): string[] {
   const ends = events.flatMap(endOf);
-  const soon = isStoreDisturbed(events) ? DISTURBED : SECOND;
+  // A process that ends so soon after an answer may not have stored it, nor one that loses the workspace.
+  const soon = storedWithin(events);
   const arrived = new Map<number, Of<'arrived'>>();
   const sent = new Map(events.flatMap((event) => (event.what === 'sent' ? [[event.id, event.at]] : [])));
   const heard = new Map(events.flatMap((event) => (event.what === 'heard' ? [[event.id, event.status]] : [])));

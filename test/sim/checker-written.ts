@@ -1,3 +1,4 @@
+import { storedWithin } from './disturbed-store.ts';
 import type { Event, Look } from './history.ts';
 import { WORKSYNC } from './jira-writes.ts';
 import { linkedSinceBackup } from './since-backup.ts';
@@ -40,6 +41,7 @@ const TRANSITION = /^\/rest\/api\/3\/issue\/(\d+)\/transitions$/;
 function closedAgain(events: readonly Event[]): string[] {
   const heard = new Set(events.flatMap((event) => (event.what === 'heard' && event.status !== 0 ? [event.id] : [])));
   const unsure = events.filter(({ what }) => what === 'killed' || what === 'restored').map(({ at }) => at);
+  const soon = storedWithin(events);
   const closings = events.flatMap((event) => {
     const isClosing = event.what === 'arrived' && event.method === 'POST' && event.server === 'jira.test';
     const issue = isClosing ? TRANSITION.exec(event.path)?.[1] : undefined;
@@ -52,7 +54,12 @@ function closedAgain(events: readonly Event[]): string[] {
       const before = all[index] as (typeof all)[number];
       const within = (at: number) => at >= before.at && at <= closing.at;
       const joins = joiningOf(closing.issue, events);
-      const isNews = events.some((event) => (event.what === 'finished' || joins(event)) && within(event.at));
+      // One that joined while the closing was on its way, and has left since, was not counted then.
+      const isNews = events.some(
+        (event) =>
+          (event.what === 'finished' && within(event.at)) ||
+          (joins(event) && event.at >= before.at - soon && event.at <= closing.at),
+      );
       if (!before.isHeard || isNews || unsure.some(within)) return [];
       return [`overwritten: issue ${closing.issue} was closed at ${before.at}, and once more at ${closing.at}`];
     }),
