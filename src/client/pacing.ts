@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError, wasSent } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import { addCompletion, forgetBefore, roomAt, UNKNOWN_GRACE, type Use, type Window } from '../throttle/windows.ts';
 
@@ -55,7 +55,7 @@ export function createPacing(clock: Clock, windows: readonly Window[]): Pacing {
         giveBack(clock.monotonic());
         return answer;
       } catch (error) {
-        giveBack(wasSent(error) ? clock.monotonic() + UNKNOWN_GRACE : undefined);
+        giveBack(wasSent(asSyncError(error)) ? clock.monotonic() + UNKNOWN_GRACE : undefined);
         throw error;
       }
     },
@@ -63,11 +63,6 @@ export function createPacing(clock: Clock, windows: readonly Window[]): Pacing {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);
     },
   };
-}
-
-/** Only of these is it certain that no byte was sent. */
-function wasSent(error: unknown): boolean {
-  return !['unreachable', 'address_blocked'].includes(asSyncError(error).code);
 }
 
 function aborted(): SyncError {

@@ -52,6 +52,11 @@ export function asSyncError(thrown: unknown): SyncError {
   return new SyncError(known ?? 'internal', textOf(thrown), details);
 }
 
+/** Whether anything of the request may have left this machine: only of these codes is it certain that nothing has. */
+export function wasSent({ code }: Pick<SyncError, 'code'>): boolean {
+  return code !== 'unreachable' && code !== 'address_blocked';
+}
+
 /** What the file system says, wherever a file is made or written. */
 const OF_FILES: Readonly<Record<string, ErrorCode>> = {
   ENOSPC: 'disk_full',

@@ -1,4 +1,4 @@
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { asSyncError, type SyncError, wasSent } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/parse-json.ts';
 import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Bell } from '../lib/bell.ts';
@@ -121,8 +121,8 @@ function mayHaveActed(status: number): boolean {
 }
 
 /** Whether the request certainly never left. */
-export function wasNotSent({ code }: SyncError): boolean {
-  return code === 'unreachable' || code === 'address_blocked' || code === 'aborted';
+export function wasNotSent(error: SyncError): boolean {
+  return !wasSent(error) || error.code === 'aborted';
 }
 
 /** Of documents only those that were attached here are followed. */

@@ -98,8 +98,8 @@ export interface Written {
 }
 
 /** From when on it can be undone: an earlier attempt that arrived after the undoing would do it anew. */
-export function undoableFrom({ isRepeat, answeredAt }: Written): number {
-  return isRepeat ? answeredAt + ON_ITS_WAY : 0;
+export function undoableFrom(written: Written | undefined): number {
+  return written?.isRepeat ? written.answeredAt + ON_ITS_WAY : 0;
 }
 
 /** Entity names. The prefix is the kind; the rest is the natural key. */

@@ -1,5 +1,4 @@
-import type { ErrorCode } from '../errors/codes.ts';
-import type { SyncError } from '../errors/sync-error.ts';
+import { type SyncError, wasSent } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import {
   effectOf,
@@ -207,12 +206,9 @@ async function fail(query: Scope, prepared: Prepared, error: SyncError, context:
     : tryAgain(query, prepared, text, isUnknownFate(error), {
         ...context,
         isRefusedPlace: isPlaceRefused(prepared, error),
-        wasSent: !NOT_SENT.has(error.code),
+        isSent: wasSent(error),
       });
 }
-
-/** Nothing of the request left this machine: so it is not the change that is at fault. */
-const NOT_SENT: ReadonlySet<ErrorCode> = new Set(['unreachable', 'address_blocked']);
 
 function textOf({ code, message }: SyncError): string {
   return `${code}: ${message}`.slice(0, 500);
@@ -268,12 +264,12 @@ async function tryAgain(
   prepared: Prepared,
   error: string,
   isUnknown: boolean,
-  context: FailureContext & { readonly isRefusedPlace: boolean; readonly wasSent: boolean },
+  context: FailureContext & { readonly isRefusedPlace: boolean; readonly isSent: boolean },
 ): Promise<Failure> {
-  const { outage, atFault, now, isRefusedPlace, wasSent } = context;
+  const { outage, atFault, now, isRefusedPlace, isSent } = context;
   const open = prepared.open || isUnknown;
-  const attempts = attemptsAfter(prepared, wasSent, outage && !atFault);
-  if (attempts >= MOST_ATTEMPTS && wasSent && atFault && prepared.kind !== 'read') {
+  const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
+  if (attempts >= MOST_ATTEMPTS && isSent && atFault && prepared.kind !== 'read') {
     await updateChange(query, prepared.entity, { ...back(prepared, open), state: 'held', attempts, error });
     return 'held';
   }
@@ -284,9 +280,9 @@ async function tryAgain(
 }
 
 /** What was not sent counts for the pauses, and never brings a change nearer to being held. */
-function attemptsAfter({ attempts }: Prepared, wasSent: boolean, isBlameless: boolean): number {
+function attemptsAfter({ attempts }: Prepared, isSent: boolean, isBlameless: boolean): number {
   if (isBlameless) return attempts;
-  return wasSent ? attempts + 1 : Math.max(attempts, Math.min(attempts + 1, SOON_ATTEMPTS));
+  return isSent ? attempts + 1 : Math.max(attempts, Math.min(attempts + 1, SOON_ATTEMPTS));
 }
 
 /** Soon at first; then as seldom as in an outage, which it may be. In a known one the pump itself makes the pauses. */

@@ -90,8 +90,7 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
   if (externalId !== undefined && row.remote_id !== null) {
     const renewed = row.desired !== null;
     const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-    const written = json<Written>(row.written);
-    const notBefore = written ? undoableFrom(written) : 0;
+    const notBefore = undoableFrom(json<Written>(row.written));
     return setDifference(work, target, { differs: true, renewed, effect: 'removal', notBefore });
   }
   // Who made it, and under which id, only the task's links can tell; the answer brings us back here.

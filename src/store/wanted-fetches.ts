@@ -55,12 +55,9 @@ function keyOf({ kind, key, locator }: ItemReference): string {
 
 /** The back-off after a first failure is twice this at most, milliseconds, and doubles with each failure that follows. */
 export const FIRST_PAUSE = 1_000;
-/** After so many failures a back-off is as long as any may be. */
-const MOST_DOUBLED = 20;
-
 /**
  * The fetches of a connection that may be tried, oldest ask first. A time further ahead than a back-off after so many failures
- * puts it, `furthest` at most, can only come from a clock that has since been set back, and counts as reached.
+ * puts it, `furthest` at most, can only come from a clock that has since been set back, and counts as reached: with 0 each of them.
  */
 export async function dueFetches(
   query: Scope,
@@ -69,13 +66,14 @@ export async function dueFetches(
   furthest: number,
   most: number,
 ): Promise<WantedFetch[]> {
+  const doublings = Math.max(-1, Math.floor(Math.log2(furthest / FIRST_PAUSE)));
   const doubled = sql`${sql.lit(FIRST_PAUSE)} * (1 << cast(attempts as integer))`;
-  const isTooFar = sql<boolean>`not_before - case when attempts < ${sql.lit(MOST_DOUBLED)} then ${doubled} else ${sql.lit(furthest)} end > ${now}`;
+  const longest = sql`case when attempts <= ${sql.lit(doublings)} then ${doubled} else ${sql.lit(furthest)} end`;
   const rows = await query
     .selectFrom('fetches')
     .select(['reference', 'connection', 'delivery_id', 'attempts', 'asks'])
     .where('connection', '=', connection)
-    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest), isTooFar]))
+    .where(({ or, eb }) => or([eb('not_before', '<=', now), sql<boolean>`not_before - ${longest} > ${now}`]))
     .orderBy('since')
     .limit(most)
     .execute();

@@ -1,6 +1,6 @@
 import type { Connection } from '../connectors/connector.ts';
 import type { ErrorCode } from '../errors/codes.ts';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { asSyncError, type SyncError, wasSent } from '../errors/sync-error.ts';
 import type { Pauses } from '../intake/pauses.ts';
 import { type Bell, createBell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
@@ -61,10 +61,15 @@ const FIRST_PAUSE = 5_000;
 /** The workspace's id comes with the first list of tasks. */
 const ID_PAUSE = 30_000;
 
-/** The vendor did not carry out what failed so. */
-const UNDONE: ReadonlySet<ErrorCode> = new Set([
-  ...(['unreachable', 'address_blocked', 'rate_limited', 'unauthorized', 'consent_needed'] as const),
-  ...(['forbidden', 'not_found', 'conflict', 'refused'] as const),
+/** The vendor has answered that it did not carry it out. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'rate_limited',
+  'unauthorized',
+  'consent_needed',
+  'forbidden',
+  'not_found',
+  'conflict',
+  'refused',
 ]);
 
 /** The comment of an item that is linked to no task any more. */
@@ -156,7 +161,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const level = state === 'refused' && kind === 'status' && refusals.has(told) ? 'debug' : 'warn';
     refusals.add(told);
     logger[level]({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
-    const isUndone = UNDONE.has(error.code);
+    const isUndone = !wasSent(error) || REFUSALS.has(error.code);
     const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isUndone && { done: notice.done }) };
     // By a commit: one that has lost the workspace leaves no failure to its owner.

@@ -77,6 +77,13 @@ describe('asking for an object', () => {
     expect(await nextFetchTime(query, NOW)).toBe(notBefore > NOW ? notBefore : undefined);
   });
 
+  it('that is put off is due where nothing may be put off', async () => {
+    const { query } = await openTestStore();
+    await ask(query);
+    await postponeFetch(query, (await wanted(query)).key, 'no', NOW + 1);
+    expect(await dueFetches(query, 'jira', NOW, 0, 10)).toHaveLength(1);
+  });
+
   it('that was asked for before the clock was set back does not wait until that time has come again', async () => {
     const { query } = await openTestStore();
     await ask(query, NOW + 50_000);
