@@ -1,4 +1,4 @@
-/** A lane is a class of urgency. Their order here is for display: `due` says which change goes first (`store/next-change.ts`). */
+/** A lane is a class of urgency. Their order here is for display: `store/next-change.ts` says which change goes first. */
 export const LANES = ['interactive', 'triage', 'link', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
@@ -39,7 +39,10 @@ function always(wait: number): Patience {
   return { quiet: wait, longest: wait };
 }
 
-/** When a change is due that differs since its first event; `reconcile/changes.ts` adds it so. Epoch milliseconds. */
+/**
+ * When a change is due, by its first and its last event, epoch milliseconds. `addChange` in `reconcile/changes.ts` asks; of one that
+ * waits already `dueOf` in `store/outbox-rows.ts` decides.
+ */
 export function dueAfter(first: number, last: number, { quiet, longest }: Patience): number {
   return Math.min(first + longest, last + quiet);
 }
