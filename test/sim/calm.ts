@@ -1,27 +1,22 @@
 import { allRecords } from '../support/all-records.ts';
+import { endsAmid, startsAgain } from './calm-ends.ts';
+import { together } from './calm-together.ts';
+import { MINUTE, NEVER, NUMBER, PROMPT, SECOND, type Ways, type WaysAlone } from './calm-ways.ts';
 import { WORKSPACE } from './hosts.ts';
 import { leftToDo, lookAtWorkspace } from './look.ts';
 import { createOperator } from './operator.ts';
 import type { Forge, Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
 
-const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-
 /** No plan names a task of a larger number. */
 const MOST_NAMED = 8;
 
-/** A pull request that nobody else touches, and two more. */
-const NUMBER = 99;
+/** Two more that nobody else touches, and two that no webhook tells of. */
 const OTHERS = [97, 98];
-const PROMPT: Hooks = { delays: [100], again: true };
-const NEVER: Hooks = { delays: [], again: false };
+const UNHEARD = [95, 96];
 
 /** More than a minute's quota takes. */
 const OLD_ONES = 60;
-
-/** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
-const STEPS = 24;
 
 /** Stores deliveries, any number at once. */
 const STORES = 'insert into "inbox"';
@@ -61,12 +56,12 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
   };
   const change = (hooks: Hooks, wish: PullChange, number = NUMBER) =>
     act({ at: 0, do: 'pull', forge, number, change: wish, hooks } as Happening);
-  const title = () => site.providers.held().pulls.find(({ record }) => record['identifier'] === String(NUMBER))?.title;
-  const isShown = async () => {
-    const wanted = title();
+  const isShown = async (number: number) => {
+    const { pulls } = site.providers.held();
+    const wanted = pulls.find(({ record }) => record['identifier'] === String(number))?.title;
     return (await allRecords(people)).some((record) => record['title'] === wanted);
   };
-  const seen = (name: string, within: number) => promised(name, within, isShown);
+  const seen = (name: string, within: number, number = NUMBER) => promised(name, within, () => isShown(number));
 
   // What was written of tasks that were not there yet is linked now, and not when a new task is made later.
   let made = '';
@@ -122,9 +117,10 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
       await seen('a crowd of webhooks', MINUTE);
       await site.pass(2 * MINUTE);
     });
+  if (replicas.length === 1 && forge === 'github') await namesOnly(site, { phase, seen, change, act });
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
-  if (replicas.length === 1) await aloneAgain(site, plan, { phase, seen, change });
-  else await together(site, { promised, seen, change });
+  if (replicas.length === 1) await aloneAgain(site, plan, { phase, promised, seen, change });
+  else await together(site, plan.seed, { promised, seen, change });
 }
 
 /** Until a write has left, and nobody knows what became of it. */
@@ -144,7 +140,7 @@ async function nothingHappens(
   const polls = Math.ceil(16 / settings().poll) + 1;
   const asked = Math.ceil(1.5 * connections * polls);
   recorder.record({ what: 'calm', name: 'nothing happens', began, writes: 0, reads: 30, asked });
-  const [ran, most] = [statements.count() - before, 300 + 60 * connections * polls];
+  const [ran, most] = [statements.count() - before, 150 + 45 * connections * polls];
   if (ran > most) recorder.record({ what: 'unexpected', text: `waste: ${ran} statements while nothing happens` });
 }
 
@@ -178,6 +174,33 @@ async function crowd(
     });
 }
 
+/** Of a pull request that worksync does not know a comment tells only which one it is: it is read then. */
+async function namesOnly(
+  site: Site,
+  { phase, seen, change, act }: Pick<Ways, 'phase' | 'seen' | 'change'> & { readonly act: Act },
+): Promise<void> {
+  const [one, other] = UNHEARD as [number, number];
+  const comment = (number: number) => act({ at: 0, do: 'comment', number, hooks: PROMPT });
+  await phase('somebody comments on what nobody told of', 4, 8, async () => {
+    await change(NEVER, {}, one);
+    await comment(one);
+    await seen('what was commented on', MINUTE, one);
+  });
+  await phase('it changes while it is read', 6, 8, async () => {
+    await change(NEVER, {}, other);
+    site.weather.turn('github.test', 'slow', 1, site.clock.elapsed() + 10 * MINUTE);
+    await comment(other);
+    await site.pass(2 * SECOND);
+    await change(NEVER, { labels: ['read'] }, other);
+    await comment(other);
+    await site.pass(2 * SECOND);
+    site.weather.clear();
+    await seen('what changed while it was read', 3 * MINUTE, other);
+    // A link may wait for the list of tasks.
+    await site.pass(3 * MINUTE);
+  });
+}
+
 /** They are refused at once, each as it deserves. */
 async function strangers({ network, recorder, replicas, pass, clock }: Site, forge: string): Promise<void> {
   const [{ origin }] = replicas as [Site['replicas'][number]];
@@ -201,70 +224,26 @@ async function strangers({ network, recorder, replicas, pass, clock }: Site, for
   }
 }
 
-interface Ways {
-  phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;
-  promised(name: string, within: number, isTrue: () => Promise<boolean>): Promise<void>;
-  seen(name: string, within: number): Promise<void>;
-  change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
-}
-
-type WaysAlone = Omit<Ways, 'promised'>;
-
-async function aloneAgain(site: Site, { forges: [forge], seed }: Plan, ways: WaysAlone): Promise<void> {
+async function aloneAgain(site: Site, plan: Plan, ways: Ways): Promise<void> {
+  const [forge] = plan.forges;
   await startsAgain(site, ways);
-  await endsAmid(site, seed, ways);
+  await endsAmid(site, plan, ways);
   await goesThroughTroubles(site, forge as Forge, ways);
   await goesBack(site, forge as Forge, ways);
 }
 
-async function startsAgain(site: Site, { phase, seen, change }: WaysAlone): Promise<void> {
-  const [replica] = site.replicas as [Site['replicas'][number]];
-  for (const end of ['stop', 'bury'] as const) {
-    // A poll may tell what no webhook said.
-    await phase(`it starts again after ${end}`, 1, 40, async () => {
-      await site[end](replica);
-      await site.during(site.start(replica));
-      await site.pass(3 * MINUTE);
-    });
-    await change(PROMPT, { labels: ['api'] });
-    await seen(`a webhook after ${end}`, 2 * MINUTE);
-  }
-}
-
-/** Wherever it is in what it does. */
-async function endsAmid(site: Site, seed: number, { phase, seen, change }: WaysAlone): Promise<void> {
-  const [replica] = site.replicas as [Site['replicas'][number]];
-  for (const step of [1 + ((5 * seed + 1) % STEPS), 1 + ((11 * seed + 7) % STEPS)])
-    await phase(`it stops at step ${step}`, 6, 40, async () => {
-      const ending = whenReached(replica, step);
-      void site.partition()?.polls.pollNow();
-      await change(PROMPT, { names: step % 2, labels: [`stop ${step}`] });
-      for (let second = 0; second < 60 && !ending.begun; second++) await site.pass(SECOND);
-      await site.stop(replica, ending.begun);
-      await site.during(site.start(replica));
-      await seen(`a change at whose step ${step} the process stopped`, 4 * MINUTE);
-    });
-  for (const step of [1 + (seed % STEPS), 1 + ((7 * seed + 3) % STEPS)])
-    await phase(`it dies at step ${step}`, 6, 40, async () => {
-      let hasEnded = false;
-      const { life } = replica.running as NonNullable<typeof replica.running>;
-      life.killAfter(step, () => {
-        hasEnded = true;
-      });
-      await change(PROMPT, { names: step % 2, labels: [`step ${step}`] });
-      for (let second = 0; second < 60 && !hasEnded; second++) await site.pass(SECOND);
-      await site.bury(replica);
-      await site.during(site.start(replica));
-      await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
-    });
-}
-
-async function goesThroughTroubles(site: Site, forge: Forge, { phase, seen, change }: WaysAlone): Promise<void> {
+async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, seen, change }: Ways): Promise<void> {
   await phase('nothing gets through for ten minutes', 60, 40, async () => {
     site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 10 * MINUTE);
     for (const number of [NUMBER, ...OTHERS]) await change(PROMPT, { names: number % MOST_NAMED }, number);
-    await site.pass(10 * MINUTE);
-    await seen('what changed while nothing got through', 2 * MINUTE);
+    await site.pass(5 * MINUTE);
+    await promised('a status that tells of it', MINUTE, async () => {
+      const [replica] = site.replicas;
+      const status = replica && (await site.status(replica));
+      return status?.verdict === 'blocked';
+    });
+    await site.pass(4 * MINUTE);
+    await seen('what changed while nothing got through', 3 * MINUTE);
   });
   const { poll } = site.settings();
   await change(NEVER, { labels: [] });
@@ -291,64 +270,4 @@ async function goesBack(site: Site, forge: Forge, { phase, seen, change }: WaysA
     await seen('a webhook amid a backfill', 2 * MINUTE);
     for (let minute = 0; minute < 60 && (await leftToDo(site)) !== 0; minute++) await site.pass(MINUTE);
   });
-}
-
-/** Its end begins in the middle of whatever it does at that step. */
-function whenReached({ running }: Site['replicas'][number], step: number): { begun: Promise<void> | undefined } {
-  const ending: { begun: Promise<void> | undefined } = { begun: undefined };
-  running?.life.tellAfter(step, () => {
-    ending.begun = running.composition.close();
-    ending.begun.catch(() => undefined);
-  });
-  return ending;
-}
-
-async function together(site: Site, { promised, seen, change }: Omit<Ways, 'phase'>): Promise<void> {
-  const { replicas } = site;
-  const shared = () => promised('an even share', 15 * SECOND, () => site.isShared());
-  const ownerOf = async () => replicas[await site.ownerOf()];
-  await shared();
-  for (const end of ['stop', 'bury', 'sleep'] as const) {
-    const owner = await ownerOf();
-    if (!owner) return;
-    const { life } = owner.running as NonNullable<typeof owner.running>;
-    const others = (await site.leases()).filter(({ address }) => address !== owner.origin);
-    if (end === 'sleep') life.sleep();
-    else await site[end](owner);
-    const limit = end === 'stop' ? 2_500 : 8 * SECOND;
-    await promised(`another owner after ${end}`, limit, async () => ![owner.number, -1].includes(await site.ownerOf()));
-    const kept = async () => {
-      const present = (await site.leases()).map((lease) => JSON.stringify(lease));
-      return others.every((lease) => present.includes(JSON.stringify(lease)));
-    };
-    await promised(`the others keep what they have after ${end}`, SECOND, kept);
-    await promised('who owns it, by all who live', 2_500, () => isKnown(site));
-    await change(PROMPT, { labels: [end] });
-    await seen(`a webhook after ${end} of the owner`, 2 * MINUTE);
-    if (end === 'sleep') life.wake();
-    else await site.during(site.start(owner));
-    await shared();
-  }
-  // For less than leases are trusted, and for longer.
-  for (const seconds of [1, 8]) await databaseAway(site, seconds);
-  await promised('an owner after the database was away', 12 * SECOND, async () => (await site.ownerOf()) !== -1);
-  await shared();
-  await change(PROMPT, { labels: ['away'] });
-  await seen('a webhook after the database was away', 2 * MINUTE);
-}
-
-async function databaseAway({ databaseServer, pass }: Site, seconds: number): Promise<void> {
-  if (!databaseServer) return;
-  databaseServer.failing = 1;
-  await pass(seconds * SECOND);
-  databaseServer.failing = 0;
-  await pass(5 * SECOND);
-}
-
-/** Whether all that are awake know who owns the workspace. */
-async function isKnown({ replicas, ownerOf }: Site): Promise<boolean> {
-  const { origin } = replicas[await ownerOf()] ?? {};
-  const living = replicas.flatMap(({ running }) => (running?.life.isAwake() ? [running.composition] : []));
-  const told = await Promise.all(living.map((composition) => composition.ownerAddress('test')));
-  return origin !== undefined && told.every((address) => address === origin);
 }

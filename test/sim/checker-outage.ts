@@ -17,10 +17,10 @@ interface View {
   failures: number;
   readonly about: Set<string>;
   /** Since when it is an outage, and how often it has asked since. */
-  outage: { readonly since: number; asked: number } | undefined;
+  outage: { readonly since: number; asked: number; readonly open: Set<number> } | undefined;
 }
 
-/** While nothing gets through, a process asks seldom: each request takes a slot of the quota that everybody shares. */
+/** While nothing gets through, a process asks seldom, and one by one: each request takes a slot of the quota that everybody shares. */
 export function restless(events: readonly Event[], server: string): string[] {
   const views = new Map<string, View>();
   const sent = new Map<number, Of<'sent'>>();
@@ -33,6 +33,9 @@ export function restless(events: readonly Event[], server: string): string[] {
     const outage = views.get(from)?.outage;
     if (!outage) return;
     outage.asked++;
+    if (outage.open.size > 0)
+      found.push(`waste: ${from} asks ${url} at ${at}, and waits for another answer in an outage`);
+    outage.open.add(id);
     const most = AT_ONCE + Math.floor((at - outage.since) / PROBE_EVERY);
     if (outage.asked > most)
       found.push(
@@ -42,13 +45,15 @@ export function restless(events: readonly Event[], server: string): string[] {
 
   function hears({ id, at, status }: Of<'heard'>): void {
     const request = sent.get(id);
-    if (!request || request.at < anewFrom) return;
+    if (!request) return;
+    views.get(request.from)?.outage?.open.delete(id);
+    if (request.at < anewFrom) return;
     const view = views.get(request.from) ?? { failures: 0, about: new Set(), outage: undefined };
     views.set(request.from, view);
     if (status !== 0 && status < 500) return void views.delete(request.from);
     view.failures++;
     view.about.add(subjectOf(request));
-    if (view.failures >= FAILURES && view.about.size > 1) view.outage ??= { since: at, asked: 0 };
+    if (view.failures >= FAILURES && view.about.size > 1) view.outage ??= { since: at, asked: 0, open: new Set() };
   }
 
   for (const event of events) {

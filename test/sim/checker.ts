@@ -12,6 +12,7 @@ export function violations(events: readonly Event[]): string[] {
   return [
     ...unexpected(events),
     ...lostDeliveries(events),
+    ...unwarned(events),
     ...doubles(events),
     ...doubleCreates(events),
     ...overQuota(events),
@@ -62,6 +63,18 @@ function lostDeliveries(events: readonly Event[]): string[] {
       ? []
       : [`lost: delivery ${key} of ${connection} was acknowledged at ${at} and is ${state ?? 'nowhere'}`];
   });
+}
+
+/** People are told of what nobody can read; unless a backup from before it was restored. */
+function unwarned(events: readonly Event[]): string[] {
+  const warned = new Set(all(events, 'warned').map(({ key }) => key));
+  const restores = all(events, 'restored');
+  const broken = all(events, 'hook').filter(({ isBroken, status }) => isBroken && status >= 200 && status < 300);
+  return broken
+    .filter(
+      ({ at, key }) => !warned.has(key) && !restores.some((restore) => at >= restore.backupAt && at <= restore.at),
+    )
+    .map(({ key, at }) => `unwarned: nobody was told of delivery ${key}, which came at ${at}`);
 }
 
 function doubles(events: readonly Event[]): string[] {

@@ -21,6 +21,8 @@ export type Event = { readonly at: number } & (
   | { readonly what: 'finished'; readonly task: string }
   | { readonly what: 'remarked'; readonly url: string; readonly text: string }
   | { readonly what: 'healed' }
+  /** Its log says that nobody can read this delivery. */
+  | { readonly what: 'warned'; readonly key: string }
   | { readonly what: 'unexpected'; readonly text: string }
   | ({ readonly what: 'inbox' } & InboxRow)
   | ({ readonly what: 'looked' } & Look)

@@ -2,8 +2,15 @@ import { asSyncError } from '../../src/errors/sync-error.ts';
 import type { LogFields, Logger } from '../../src/lib/logger.ts';
 import { type Life, ProcessEnded } from './life.ts';
 
+interface LogWatch {
+  readonly tell: (fault: string) => void;
+  readonly isQuiet: () => boolean;
+  /** Of a delivery that nobody can read people are told, by its key. */
+  readonly onWarned: (key: string) => void;
+}
+
 /** A log that nobody reads but for faults of the program itself: whatever happens around it, it must have a name for it. */
-export function watchedLog(life: Life, tell: (fault: string) => void, isQuiet: () => boolean): Logger {
+export function watchedLog(life: Life, { tell, isQuiet, onWarned }: LogWatch): Logger {
   const look = ({ error, err = error }: LogFields, message: string) => {
     if (err === undefined || !life.isAlive() || isEndOf(err)) return;
     const { code, message: text } = asSyncError(err);
@@ -11,7 +18,11 @@ export function watchedLog(life: Life, tell: (fault: string) => void, isQuiet: (
     const isFault = code === 'internal' || (code === 'lease_lost' && isQuiet());
     if (isFault) tell(`${life.name} logs "${message}": ${text}`);
   };
-  const log: Logger = { debug: look, info: look, warn: look, error: look, child: () => log };
+  const warn = (fields: LogFields, message: string) => {
+    if (message === 'delivery quarantined' && life.isAlive()) onWarned(String(fields['key']));
+    look(fields, message);
+  };
+  const log: Logger = { debug: look, info: look, warn, error: look, child: () => log };
   return log;
 }
 

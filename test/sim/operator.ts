@@ -10,6 +10,8 @@ export interface Operator {
   backfill(connection: Forge): Promise<void>;
   pause(connection: Forge): Promise<void>;
   resume(connection: Forge): Promise<void>;
+  /** Of the workspace. */
+  sweep(): Promise<void>;
 }
 
 export function createOperator({ atWork, providers }: Site): Operator {
@@ -33,5 +35,6 @@ export function createOperator({ atWork, providers }: Site): Operator {
     },
     pause: async (connection) => void (await ask('backfill-pause', { connection })),
     resume: async (connection) => void (await ask('backfill-resume', { connection })),
+    sweep: async () => void (await ask('sweep', {})),
   };
 }

@@ -50,6 +50,8 @@ export type Happening = { readonly at: number } & (
       readonly names?: number;
       readonly hooks: Hooks;
     }
+  /** Somebody comments on a pull request at GitHub. */
+  | { readonly do: 'comment'; readonly number: number; readonly hooks: Hooks }
   | { readonly do: 'task' }
   | { readonly do: 'finish' | 'remark'; readonly pick: number }
   | { readonly do: 'rename'; readonly name: string }
@@ -87,7 +89,8 @@ export type Happening = { readonly at: number } & (
   /** It is paused, and goes on later. */
   | { readonly do: 'pause-backfill'; readonly forge: Forge; readonly for: number }
   | { readonly do: 'backup' }
-  | { readonly do: 'restore'; readonly back: number }
+  /** By the command, or somebody copies the file. */
+  | { readonly do: 'restore'; readonly back: number; readonly byHand?: boolean }
 );
 
 export interface Plan {
@@ -125,7 +128,8 @@ export function drawPlan(seed: number): Plan {
   happenings.push(...atStatements(chanceOf(seed, 'statements'), replicas, length));
   happenings.push(...restartsAmid(chanceOf(seed, 'restarts'), replicas, happenings));
   happenings.push(...backfills(chanceOf(seed, 'backfills'), forges, length));
-  const sent = garbled(chanceOf(seed, 'garbled'), happenings);
+  if (forges.includes('github')) happenings.push(...comments(chanceOf(seed, 'comments'), length));
+  const sent = garbled(chanceOf(seed, 'garbled'), byHand(chanceOf(seed, 'by-hand'), happenings));
   const events = chanceOf(seed, 'events').happens(0.5);
   const writing = chanceOf(seed, 'write-back');
   const writeBack = trackers.includes('jira') && writing.happens(0.7);
@@ -224,6 +228,12 @@ function people(chance: Chance, length: number): Happening[] {
     ...times(chance, 1, () => ({ at: at(), do: 'link', pick: chance.whole(0, 99) }) as const),
     ...times(chance, 1, () => ({ at: at(), do: 'edit-record', pick: chance.whole(0, 99) }) as const),
   ];
+}
+
+function comments(chance: Chance, length: number): Happening[] {
+  return times(chance, 3, (): Happening => {
+    return { at: chance.whole(1, length), do: 'comment', number: chance.whole(1, 14), hooks: hooks(chance) };
+  });
 }
 
 /** What people do where worksync writes too. */
@@ -376,6 +386,11 @@ function lateLeases(chance: Chance, work: readonly Happening[], length: number):
     return { at: chance.whole(1, length), do: 'store-slow', by, for: chance.whole(5, 90) * SECOND };
   });
   return [...sleeps, ...slow];
+}
+
+/** Some who restore copy the file of a backup themselves. */
+function byHand(chance: Chance, happenings: readonly Happening[]): readonly Happening[] {
+  return happenings.map((each) => (each.do === 'restore' && chance.happens(0.5) ? { ...each, byHand: true } : each));
 }
 
 /** In some plans some webhooks of GitHub are broken at first. */

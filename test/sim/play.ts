@@ -3,6 +3,7 @@ import type { Hook } from '../support/provider-servers/provider.ts';
 import { calmDay } from './calm.ts';
 import { chanceOf } from './chances.ts';
 import { differences } from './checker-convergence.ts';
+import { statusWrong } from './checker-status.ts';
 import { complaintsAbout } from './checker-store.ts';
 import type { History } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
@@ -49,10 +50,12 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
     }
     await site.pass(Math.max(0, plan.length - clock.elapsed()));
     await heal(site, stage);
-    if ((await settle(site, stage)) && isCalm) {
+    let isSettled = await settle(site, stage);
+    if (isSettled && isCalm) {
       await calmDay(site, plan, stage.act);
-      await settle(site, stage);
+      isSettled = await settle(site, stage);
     }
+    if (isSettled) await tellStatus(site);
     await tellEnd(site, isCalm);
     return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
   } finally {
@@ -233,6 +236,12 @@ function createStage(site: Site): Stage {
         if (hook) sendHooks(connection, happening.hooks, delivery, hook);
         return;
       }
+      case 'comment': {
+        const delivery = `delivery-${++deliveries}`;
+        const hook = providers.comment(happening.number, delivery);
+        if (hook) sendHooks('github', happening.hooks, delivery, hook);
+        return;
+      }
       case 'task':
         await people.createBug({ body: { title: `Task ${++tasks}` } }, {});
         return;
@@ -346,7 +355,7 @@ function createStage(site: Site): Stage {
         if (!replica) return;
         await inTurn(replica, async () => {
           await site.stop(replica);
-          if (await site.restore()) providers.past.forgotten();
+          if (await site.restore(happening.byHand)) providers.past.forgotten();
         });
         return later(replica, happening.back, () => site.start(replica));
       }
@@ -409,6 +418,19 @@ async function tellEnd(site: Site, isCalm: boolean): Promise<void> {
   if (!store) return;
   const lost = lostByRestore(site.recorder.events);
   for (const text of await complaintsAbout(store, await lookAtAll(site), site.timeOf(0), lost)) tell(text);
+}
+
+async function tellStatus(site: Site): Promise<void> {
+  const { events } = site.recorder;
+  const isAlone = site.replicas.length === 1;
+  const isClockTrue = site.timeOf(0) !== undefined && !events.some(({ what }) => what === 'restored');
+  for (const replica of site.replicas) {
+    const status = await site.status(replica);
+    const name = `replica ${replica.number}`;
+    if (status)
+      for (const text of statusWrong(status, events, { name, isAlone, isClockTrue }))
+        site.recorder.record({ what: 'unexpected', text });
+  }
 }
 
 /** Broken deliveries that were repaired after the backup that was put back. */

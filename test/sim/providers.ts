@@ -48,6 +48,8 @@ export interface Providers {
   connections(poll: number): Readonly<Record<string, object>>;
   /** What its webhook is; undefined: the vendor sends none, or nothing has become otherwise. */
   change(happening: Extract<Happening, { do: 'pull' | 'issue' }>, delivery: string): (() => Hook) | undefined;
+  /** Somebody comments on a pull request at GitHub; undefined: there is none. */
+  comment(number: number, delivery: string): (() => Hook) | undefined;
   /** The repository at GitHub gets another name, or another owner too. */
   rename(name: string): void;
   /** A webhook of GitHub of which nothing can be read, though it is GitHub's. */
@@ -172,6 +174,15 @@ export function openProviders(
       happening.do === 'pull'
         ? changePull(happening.forge, happening.number, happening.change, delivery)
         : changeIssue(happening, delivery),
+    comment(number, delivery) {
+      const github = vendors.get('github');
+      const before = github?.pulls.get(number);
+      if (!github || !before) return undefined;
+      const now = clock.now();
+      const line = { at: 0, connection: 'github', item: `app/${number}`, updated: now, event: 'commented' };
+      const pull = github.happen({ ...line, fields: before.fields }, now);
+      return () => renamed.hook(github.vendor.hook(pull, 'commented', delivery), SECRET);
+    },
     rename: renamed.rename,
     garbled: ({ headers, body }) => signed(headers, body.replaceAll('"number":', '"numero":'), SECRET),
     past,

@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { stringify } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
@@ -17,6 +18,8 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
+import type { Status } from '../../src/operator/status.ts';
+import { findOwner } from '../../src/store/daemon-file.ts';
 import { releaseHeld } from '../../src/store/held-changes.ts';
 import { type Installation, installationOver, openInstallationFile } from '../../src/store/installation.ts';
 import { restoreAll } from '../../src/store/restore.ts';
@@ -132,11 +135,14 @@ export interface Site {
   /** Whether the replicas own as many workspaces each. */
   isShared(): Promise<boolean>;
   backUp(): Promise<void>;
-  restore(): Promise<boolean>;
+  /** @param byHand whether somebody copies the file, in place of the command */
+  restore(byHand?: boolean): Promise<boolean>;
   fillDisk(replica: Replica, isFull: boolean): Promise<void>;
   /** The partition that works, wherever it is, by the clock of its process. */
   atWork(): { readonly partition: Partition; readonly clock: Clock } | undefined;
   partition(): Partition | undefined;
+  /** What the process there tells of itself, asked as a command asks it; undefined: it does not answer. */
+  status(replica: Replica): Promise<Status | undefined>;
   releaseHeld(): Promise<void>;
   /** Whether nothing disturbs the processes now, nor has of late. */
   setQuiet(isQuiet: boolean): void;
@@ -295,7 +301,10 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
         ...{
           clock: life.clock,
           random,
-          logger: watchedLog(life, tellFault, () => isQuiet),
+          logger: watchedLog(life, {
+            ...{ tell: tellFault, isQuiet: () => isQuiet },
+            onWarned: (key) => recorder.record({ what: 'warned', key }),
+          }),
           connectors,
           steps: life.steps,
           shared,
@@ -420,12 +429,14 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       // The database's own way of copying itself waits for the real disk, which takes another number of turns each time.
       await sql`pragma wal_checkpoint(truncate)`.execute(running.composition.installation.query);
       copyFileSync(join(dataOf(0), 'worksync.db'), backup);
+      markAsCopy(backup);
       backupAt = clock.elapsed();
     },
-    async restore() {
+    async restore(byHand = false) {
       if (backupAt === undefined) return false;
-      const random = randomOf(chance('restore'));
-      await restoreAll({ backup, file: join(dataOf(0), 'worksync.db'), random, checkFile: async () => [] });
+      const file = join(dataOf(0), 'worksync.db');
+      if (byHand) putInPlace(backup, file);
+      else await restoreAll({ backup, file, random: randomOf(chance('restore')), checkFile: async () => [] });
       recorder.record({ what: 'restored', backupAt });
       return true;
     },
@@ -435,13 +446,26 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       const pages = isFull ? Math.ceil(size() / 4_096) : 1_073_741_823;
       await sql`${sql.raw(`pragma max_page_count = ${pages}`)}`.execute(query);
     },
+    async status({ number, origin }) {
+      const owner = findOwner(dataOf(number));
+      if (!owner) return undefined;
+      const headers = { authorization: `Bearer ${owner.token}` };
+      const answer = network.direct.request({ method: 'GET', url: `${origin}/status.json`, headers, target: 'status' });
+      await during(answer);
+      return JSON.parse((await answer).body.toString()) as Status;
+    },
     async releaseHeld() {
       const working = partition();
       if (!working) return;
       const { store } = working;
       const held = await store.query.selectFrom('outbox').select('entity').where('state', '=', 'held').execute();
       if (held.length === 0) return;
-      await releaseHeld(store, { entities: held.map(({ entity }) => entity) });
+      const [one, ...others] = held.map(({ entity }) => entity) as [string, ...string[]];
+      await releaseHeld(store, { entities: [one] });
+      const released = await store.query.selectFrom('outbox').select('entity').where('state', '!=', 'held').execute();
+      const tooMany = released.filter(({ entity }) => others.includes(entity));
+      for (const { entity } of tooMany) tellFault(`${entity} was released, and somebody released ${one}`);
+      if (others.length > 0) await releaseHeld(store, { entities: others });
       working.wakeOutbox();
     },
     setQuiet(next) {
@@ -463,4 +487,17 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     },
   };
   return site;
+}
+
+/** As the daemon's own copies are marked, so that whoever opens one knows that it is old. */
+function markAsCopy(file: string): void {
+  const raw = new BetterSqlite(file);
+  raw.pragma('user_version = 1');
+  raw.close();
+}
+
+/** Somebody copies the backup over the database while nothing has it open. */
+function putInPlace(backup: string, file: string): void {
+  for (const end of ['-wal', '-shm']) rmSync(file + end, { force: true });
+  copyFileSync(backup, file);
 }

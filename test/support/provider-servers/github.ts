@@ -28,6 +28,7 @@ export function githubVendor(secret: string): Vendor {
     options: (apiUrl) => ({ apiUrl, token: 'a-token-of-the-tests', repositories: ['acme/app'] }),
     said: ({ fields, merged }) => ({ ...mirrored(fields), ...named(fields), merged }),
     hook(pull, event, delivery) {
+      if (event === 'commented') return signed(secret, 'issue_comment', delivery, commentOn(pull));
       const isReview = event === 'submitted';
       const payload = {
         action: event,
@@ -113,6 +114,20 @@ function ofHook(pull: HeldPull, isReview: boolean): object {
   // What a review carries of its pull request leaves these out.
   const { merged: _, ...rest } = whole;
   return rest;
+}
+
+/** It shows the pull request as an issue, without branches and reviewers. */
+function commentOn(pull: HeldPull): object {
+  const { draft, merged_at, requested_reviewers, requested_teams, head, base, ...issue } = ofList(pull);
+  const user = { login: 'cho', id: 8 };
+  const times = { created_at: time(pull.updated), updated_at: time(pull.updated) };
+  return {
+    action: 'created',
+    issue: { ...issue, draft, pull_request: { html_url: issue.html_url, merged_at } },
+    comment: { id: 300 + pull.number, user, body: 'What about this?', ...times },
+    repository: REPOSITORY,
+    sender: user,
+  };
 }
 
 /** The list leaves out `merged`. */

@@ -1,0 +1,138 @@
+import { MINUTE, NEVER, PROMPT, SECOND, type WaysAlone } from './calm-ways.ts';
+import { chanceOf } from './chances.ts';
+import { createOperator } from './operator.ts';
+import type { Forge, Plan } from './plan.ts';
+import type { Replica, Site } from './site.ts';
+
+export async function startsAgain(site: Site, { phase, seen, change }: WaysAlone): Promise<void> {
+  const replica = onlyOne(site);
+  for (const end of ['stop', 'bury'] as const) {
+    // A poll may tell what no webhook said.
+    await phase(`it starts again after ${end}`, 1, 40, async () => {
+      await site[end](replica);
+      await site.during(site.start(replica));
+      await site.pass(3 * MINUTE);
+    });
+    await change(PROMPT, { labels: ['api'] });
+    await seen(`a webhook after ${end}`, 2 * MINUTE);
+  }
+}
+
+/** Wherever it is in what it does. */
+export async function endsAmid(site: Site, plan: Plan, ways: WaysAlone): Promise<void> {
+  await stopsAmidChanges(site, plan, ways);
+  await diesAmidChanges(site, plan, ways);
+  await stopsAmidOtherWork(site, plan, ways);
+}
+
+/** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
+const STEPS = 24;
+
+async function stopsAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: WaysAlone): Promise<void> {
+  for (const step of [1 + ((5 * seed + 1) % STEPS), 1 + ((11 * seed + 7) % STEPS)])
+    await phase(`it stops at step ${step}`, 6, 40, async () => {
+      await stopsAt(site, step, async () => {
+        void site.partition()?.polls.pollNow();
+        await change(PROMPT, { names: step % 2, labels: [`stop ${step}`] });
+      });
+      await seen(`a change at whose step ${step} the process stopped`, 4 * MINUTE);
+    });
+}
+
+async function diesAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: WaysAlone): Promise<void> {
+  const replica = onlyOne(site);
+  for (const step of [1 + (seed % STEPS), 1 + ((7 * seed + 3) % STEPS)])
+    await phase(`it dies at step ${step}`, 6, 40, async () => {
+      let hasEnded = false;
+      const { life } = replica.running as NonNullable<typeof replica.running>;
+      life.killAfter(step, () => {
+        hasEnded = true;
+      });
+      await change(PROMPT, { names: step % 2, labels: [`step ${step}`] });
+      for (let second = 0; second < 60 && !hasEnded; second++) await site.pass(SECOND);
+      await site.bury(replica);
+      await site.during(site.start(replica));
+      await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
+    });
+}
+
+/** What a process does beside changes, and how many steps of that are looked at. */
+interface OtherWork {
+  readonly name: string;
+  readonly steps: number;
+  begin(): Promise<unknown>;
+}
+
+async function stopsAmidOtherWork(site: Site, plan: Plan, { phase, change }: WaysAlone): Promise<void> {
+  const chance = chanceOf(plan.seed, 'stops');
+  for (const { name, steps, begin } of otherWork(site, plan, change)) {
+    const step = chance.whole(1, steps);
+    await phase(`it stops at step ${step} of ${name}`, 60, 60, async () => {
+      await stopsAt(site, step, async () => {
+        // Who waits for it hears that the process ends.
+        begin().catch(() => undefined);
+      });
+      site.weather.clear();
+      await site.pass(MINUTE);
+    });
+  }
+}
+
+function otherWork(site: Site, { forges, trackers }: Plan, change: WaysAlone['change']): readonly OtherWork[] {
+  const [forge] = forges as readonly [Forge];
+  const operator = createOperator(site);
+  const running = () => onlyOne(site).running?.composition;
+  return [
+    {
+      name: 'a poll that fails',
+      steps: 6,
+      async begin() {
+        site.weather.turn(`${forge}.test`, 'failed-before', 1, site.clock.elapsed() + MINUTE);
+        await change(NEVER, { labels: ['unheard'] });
+        await site.partition()?.polls.pollNow();
+      },
+    },
+    {
+      name: 'its sweeps',
+      steps: 24,
+      async begin() {
+        const timetable = site.partition()?.timetable;
+        const sweeps = [...forges, ...trackers].map((name) => timetable?.runNow(`sweep.${name}`));
+        await Promise.all([...sweeps, operator.sweep()]);
+      },
+    },
+    { name: 'a backfill', steps: 40, begin: () => operator.backfill(forge) },
+    {
+      name: 'a reload',
+      steps: 16,
+      async begin() {
+        site.configure(site.settings());
+        await running()?.reload.now();
+      },
+    },
+  ];
+}
+
+/** Begins the work, and stops the process at that step of it, or half a minute later; then it starts again. */
+async function stopsAt(site: Site, step: number, begin: () => Promise<void>): Promise<void> {
+  const replica = onlyOne(site);
+  const ending = whenReached(replica, step);
+  await begin();
+  for (let second = 0; second < 30 && !ending.begun; second++) await site.pass(SECOND);
+  await site.stop(replica, ending.begun);
+  await site.during(site.start(replica));
+}
+
+/** Its end begins in the middle of whatever it does at that step. */
+export function whenReached({ running }: Replica, step: number): { begun: Promise<void> | undefined } {
+  const ending: { begun: Promise<void> | undefined } = { begun: undefined };
+  running?.life.tellAfter(step, () => {
+    ending.begun = running.composition.close();
+    ending.begun.catch(() => undefined);
+  });
+  return ending;
+}
+
+function onlyOne({ replicas }: Site): Replica {
+  return replicas[0] as Replica;
+}

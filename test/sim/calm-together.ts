@@ -1,0 +1,87 @@
+import { whenReached } from './calm-ends.ts';
+import { MINUTE, PROMPT, SECOND, type Ways } from './calm-ways.ts';
+import { chanceOf } from './chances.ts';
+import type { Replica, Site } from './site.ts';
+
+export async function together(site: Site, seed: number, ways: Omit<Ways, 'phase'>): Promise<void> {
+  const { promised, seen, change } = ways;
+  const { replicas } = site;
+  const shared = () => promised('an even share', 15 * SECOND, () => site.isShared());
+  const ownerOf = async () => replicas[await site.ownerOf()];
+  await shared();
+  for (const end of ['stop', 'bury', 'sleep'] as const) {
+    const owner = await ownerOf();
+    if (!owner) return;
+    const { life } = owner.running as NonNullable<typeof owner.running>;
+    const others = (await site.leases()).filter(({ address }) => address !== owner.origin);
+    if (end === 'sleep') life.sleep();
+    else await site[end](owner);
+    const limit = end === 'stop' ? 2_500 : 8 * SECOND;
+    await promised(`another owner after ${end}`, limit, async () => ![owner.number, -1].includes(await site.ownerOf()));
+    const kept = async () => {
+      const present = (await site.leases()).map((lease) => JSON.stringify(lease));
+      return others.every((lease) => present.includes(JSON.stringify(lease)));
+    };
+    await promised(`the others keep what they have after ${end}`, SECOND, kept);
+    await promised('who owns it, by all who live', 2_500, () => isKnown(site));
+    await promised('who lives, by all who live', 2_500, () => isTold(site));
+    await change(PROMPT, { labels: [end] });
+    await seen(`a webhook after ${end} of the owner`, 2 * MINUTE);
+    if (end === 'sleep') life.wake();
+    else await site.during(site.start(owner));
+    await shared();
+  }
+  await stopsAmidRenewals(site, seed, ways);
+  // For less than leases are trusted, and for longer.
+  for (const seconds of [1, 8]) await databaseAway(site, seconds);
+  await promised('an owner after the database was away', 12 * SECOND, async () => (await site.ownerOf()) !== -1);
+  await shared();
+  await change(PROMPT, { labels: ['away'] });
+  await seen('a webhook after the database was away', 2 * MINUTE);
+}
+
+/** Renewals are all that processes do where nothing happens. */
+const STEPS_OF_RENEWALS = 6;
+
+async function stopsAmidRenewals(site: Site, seed: number, { promised }: Pick<Ways, 'promised'>): Promise<void> {
+  const chance = chanceOf(seed, 'stops');
+  for (const { number } of site.replicas) {
+    const replica = site.replicas[number] as Replica;
+    const ending = whenReached(replica, chance.whole(1, STEPS_OF_RENEWALS));
+    for (let second = 0; second < 10 && !ending.begun; second++) await site.pass(SECOND);
+    await site.stop(replica, ending.begun);
+    await promised(`all workspaces are owned after replica ${number} stopped`, 2_500, async () =>
+      (await site.leases()).every(({ address }) => address !== replica.origin),
+    );
+    await site.during(site.start(replica));
+    await promised('an even share', 15 * SECOND, () => site.isShared());
+  }
+}
+
+async function databaseAway({ databaseServer, pass }: Site, seconds: number): Promise<void> {
+  if (!databaseServer) return;
+  databaseServer.failing = 1;
+  await pass(seconds * SECOND);
+  databaseServer.failing = 0;
+  await pass(5 * SECOND);
+}
+
+/** Whether all that are awake know who owns the workspace. */
+async function isKnown({ replicas, ownerOf }: Site): Promise<boolean> {
+  const { origin } = replicas[await ownerOf()] ?? {};
+  const living = replicas.flatMap(({ running }) => (running?.life.isAwake() ? [running.composition] : []));
+  const told = await Promise.all(living.map((composition) => composition.ownerAddress('test')));
+  return origin !== undefined && told.every((address) => address === origin);
+}
+
+/** Whether each that is awake shows all of them, and no others. */
+async function isTold({ replicas, status }: Site): Promise<boolean> {
+  const living = replicas.filter(({ running }) => running?.life.isAwake());
+  const origins = living.map(({ origin }) => origin).toSorted();
+  for (const replica of living) {
+    const { shared } = (await status(replica)) ?? {};
+    const shown = shared?.replicas.map(({ address }) => address).toSorted() ?? [];
+    if (JSON.stringify(shown) !== JSON.stringify(origins)) return false;
+  }
+  return true;
+}

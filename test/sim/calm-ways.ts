@@ -1,0 +1,21 @@
+import type { Hooks, PullChange } from './plan.ts';
+
+export const SECOND = 1_000;
+export const MINUTE = 60 * SECOND;
+
+/** A pull request that nobody else touches. */
+export const NUMBER = 99;
+export const PROMPT: Hooks = { delays: [100], again: true };
+export const NEVER: Hooks = { delays: [], again: false };
+
+/** What a calm day is made of. Times are milliseconds. */
+export interface Ways {
+  /** With so many requests to the workspace at most. */
+  phase(name: string, writes: number, reads: number, work: () => Promise<void>): Promise<void>;
+  promised(name: string, within: number, isTrue: () => Promise<boolean>): Promise<void>;
+  /** The workspace shows the pull request as it is. */
+  seen(name: string, within: number, number?: number): Promise<void>;
+  change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
+}
+
+export type WaysAlone = Omit<Ways, 'promised'>;
