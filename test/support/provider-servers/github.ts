@@ -118,7 +118,8 @@ function ofHook(pull: HeldPull, isReview: boolean): object {
 
 /** It shows the pull request as an issue, without branches and reviewers. */
 function commentOn(pull: HeldPull): object {
-  const { draft, merged_at, requested_reviewers, requested_teams, head, base, ...issue } = ofList(pull);
+  const { draft, merged_at, ...whole } = ofList(pull);
+  const { requested_reviewers: _people, requested_teams: _teams, head: _head, base: _base, ...issue } = whole;
   const user = { login: 'cho', id: 8 };
   const times = { created_at: time(pull.updated), updated_at: time(pull.updated) };
   return {
