@@ -22,7 +22,7 @@ export async function startsAgain(site: Site, { phase, seen, change }: WaysAlone
 export async function endsAmid(site: Site, plan: Plan, ways: WaysAlone): Promise<void> {
   await stopsAmidChanges(site, plan, ways);
   await diesAmidChanges(site, plan, ways);
-  await stopsAmidOtherWork(site, plan, ways);
+  await endsAmidOtherWork(site, plan, ways);
 }
 
 /** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
@@ -40,18 +40,9 @@ async function stopsAmidChanges(site: Site, { seed }: Plan, { phase, seen, chang
 }
 
 async function diesAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: WaysAlone): Promise<void> {
-  const replica = onlyOne(site);
   for (const step of [1 + (seed % STEPS), 1 + ((7 * seed + 3) % STEPS)])
     await phase(`it dies at step ${step}`, 6, 40, async () => {
-      let hasEnded = false;
-      const { life } = replica.running as NonNullable<typeof replica.running>;
-      life.killAfter(step, () => {
-        hasEnded = true;
-      });
-      await change(PROMPT, { names: step % 2, labels: [`step ${step}`] });
-      for (let second = 0; second < 60 && !hasEnded; second++) await site.pass(SECOND);
-      await site.bury(replica);
-      await site.during(site.start(replica));
+      await diesAt(site, step, () => change(PROMPT, { names: step % 2, labels: [`step ${step}`] }));
       await seen(`a change at whose step ${step} the process died`, 4 * MINUTE);
     });
 }
@@ -63,12 +54,13 @@ interface OtherWork {
   begin(): Promise<unknown>;
 }
 
-async function stopsAmidOtherWork(site: Site, plan: Plan, { phase, change }: WaysAlone): Promise<void> {
+async function endsAmidOtherWork(site: Site, plan: Plan, { phase, change }: WaysAlone): Promise<void> {
   const chance = chanceOf(plan.seed, 'stops');
   for (const { name, steps, begin } of otherWork(site, plan, change)) {
     const step = chance.whole(1, steps);
-    await phase(`it stops at step ${step} of ${name}`, 60, 60, async () => {
-      await stopsAt(site, step, async () => {
+    const ends = chance.happens(0.6) ? stopsAt : diesAt;
+    await phase(`it ends at step ${step} of ${name}`, 60, 60, async () => {
+      await ends(site, step, async () => {
         // Who waits for it hears that the process ends.
         begin().catch(() => undefined);
       });
@@ -120,6 +112,19 @@ async function stopsAt(site: Site, step: number, begin: () => Promise<void>): Pr
   await begin();
   for (let second = 0; second < 30 && !ending.begun; second++) await site.pass(SECOND);
   await site.stop(replica, ending.begun);
+  await site.during(site.start(replica));
+}
+
+/** The same of one that is killed. */
+async function diesAt(site: Site, step: number, begin: () => Promise<void>): Promise<void> {
+  const replica = onlyOne(site);
+  let hasEnded = false;
+  replica.running?.life.killAfter(step, () => {
+    hasEnded = true;
+  });
+  await begin();
+  for (let second = 0; second < 30 && !hasEnded; second++) await site.pass(SECOND);
+  await site.bury(replica);
   await site.during(site.start(replica));
 }
 

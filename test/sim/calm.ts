@@ -1,7 +1,7 @@
 import { allRecords } from '../support/all-records.ts';
 import { endsAmid, startsAgain } from './calm-ends.ts';
 import { together } from './calm-together.ts';
-import { MINUTE, NEVER, NUMBER, PROMPT, SECOND, type Ways, type WaysAlone } from './calm-ways.ts';
+import { MINUTE, NEVER, NUMBER, PROMPT, SECOND, type Ways } from './calm-ways.ts';
 import { WORKSPACE } from './hosts.ts';
 import { leftToDo, lookAtWorkspace } from './look.ts';
 import { createOperator } from './operator.ts';
@@ -261,13 +261,23 @@ async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, 
 }
 
 /** Old ones wait behind whatever happens now. */
-async function goesBack(site: Site, forge: Forge, { phase, seen, change }: WaysAlone): Promise<void> {
+async function goesBack(site: Site, forge: Forge, { phase, promised, seen, change }: Ways): Promise<void> {
   await phase('a pull request changes amid a backfill', 3 * OLD_ONES, 60, async () => {
     site.providers.addOld(forge, OLD_ONES);
     await site.during(createOperator(site).backfill(forge));
     await site.pass(MINUTE);
     await change(PROMPT, { labels: ['amid'] });
     await seen('a webhook amid a backfill', 2 * MINUTE);
+    for (let time = 0; time < 3; time++) {
+      let isAnswered = false;
+      void createOperator(site)
+        .askWorkspace()
+        .then(() => {
+          isAnswered = true;
+        });
+      await promised('a command amid a backfill', MINUTE, async () => isAnswered);
+      await site.pass(2 * MINUTE);
+    }
     for (let minute = 0; minute < 60 && (await leftToDo(site)) !== 0; minute++) await site.pass(MINUTE);
   });
 }

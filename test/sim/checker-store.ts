@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Store } from '../../src/store/database.ts';
 import type { Look } from './history.ts';
+import { oldRowsWrong } from './old-rows.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -151,17 +152,11 @@ async function tooOld(rows: Rows, now: number): Promise<string[]> {
   const sweeps = await rows(
     `select count(*) as n from sweeps where workspace = :w and error is not null and failed_at < ${now - SWEPT_AGAIN}`,
   );
-  const audits = await rows(`select count(*) as n from audit where subject = '401 days ago'`);
-  const found = {
-    ...{ bodies: bodies[0]?.['n'], requests: requests[0]?.['n'], 'failures of sweeps': sweeps[0]?.['n'] },
-    'rows of the audit': audits[0]?.['n'],
-  };
-  const kept = await rows(`select count(*) as n from audit where subject = '398 days ago'`);
+  const found = { bodies: bodies[0]?.['n'], requests: requests[0]?.['n'], 'failures of sweeps': sweeps[0]?.['n'] };
+  const kept = Object.entries(found).filter(([, count]) => Number(count) > 0);
   return [
-    ...Object.entries(found).flatMap(([what, count]) =>
-      Number(count) > 0 ? [`store: ${String(count)} ${what} are kept for too long`] : [],
-    ),
-    ...(Number(kept[0]?.['n']) === 1 ? [] : ['store: rows of the audit are gone too soon']),
+    ...kept.map(([what, count]) => `store: ${String(count)} ${what} are kept for too long`),
+    ...(await oldRowsWrong(rows)),
   ];
 }
 

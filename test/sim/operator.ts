@@ -12,6 +12,8 @@ export interface Operator {
   resume(connection: Forge): Promise<void>;
   /** Of the workspace. */
   sweep(): Promise<void>;
+  /** Has the daemon ask the workspace something, as commands do. */
+  askWorkspace(): Promise<void>;
 }
 
 export function createOperator({ atWork, providers }: Site): Operator {
@@ -36,5 +38,8 @@ export function createOperator({ atWork, providers }: Site): Operator {
     pause: async (connection) => void (await ask('backfill-pause', { connection })),
     resume: async (connection) => void (await ask('backfill-resume', { connection })),
     sweep: async () => void (await ask('sweep', {})),
+    async askWorkspace() {
+      await atWork()?.partition.client.listTasks({ query: { limit: 1 } }, { lane: 'interactive' });
+    },
   };
 }

@@ -105,6 +105,8 @@ export interface Plan {
   readonly writeBack?: boolean;
   /** The longest page that servers give until everything is healed; absent: as long as they are asked for. */
   readonly pages?: number;
+  /** All that happens, and every timer, comes at a multiple of this, milliseconds: so that much happens at the same moment. */
+  readonly grain?: number;
   /** Milliseconds until everything is healed. */
   readonly length: number;
   readonly happenings: readonly Happening[];
@@ -139,7 +141,12 @@ export function drawPlan(seed: number): Plan {
   return {
     ...{ seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(sent) },
     ...(pages !== undefined && { pages }),
+    ...grainOf(chanceOf(seed, 'grain')),
   };
+}
+
+function grainOf(chance: Chance): Pick<Plan, 'grain'> {
+  return chance.happens(0.35) ? { grain: oneOf(chance, [50, 100, 250]) } : {};
 }
 
 /** Those in which the most different things happen, these first. */

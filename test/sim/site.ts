@@ -37,6 +37,7 @@ import { WORKSPACE } from './hosts.ts';
 import { createLife, type Life, type Machine } from './life.ts';
 import { watchedLog } from './log-watch.ts';
 import { createNetwork, handlerOf, type Network } from './network.ts';
+import { addOldRows, DELIVERIES } from './old-rows.ts';
 import { createEventSender, EVENTS_URL } from './own-events.ts';
 import type { Plan } from './plan.ts';
 import { openProviders, type Providers } from './providers.ts';
@@ -154,7 +155,7 @@ export interface Site {
 
 export async function openSite(plan: Plan, templates: Templates): Promise<Site> {
   const folder = makeFolder();
-  const clock = createTravellingClock({ settle: rest });
+  const clock = createTravellingClock({ settle: rest, grain: plan.grain });
   const recorder = createRecorder(clock.elapsed);
   const chance = (purpose: string) => chanceOf(plan.seed, purpose);
   const weather = createWeather(clock.elapsed, chance('weather'), plan.pages);
@@ -269,7 +270,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       // Others than before, though they change nothing: all open items are evaluated again.
       rules: { triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`] },
       connections: providers.connections(poll),
-      retention: { bodies: '30m', deliveries: '365d' },
+      retention: { bodies: '30m', deliveries: `${DELIVERIES}d` },
     };
     writeFileSync(join(configPath, 'test.yaml'), stringify(content));
     for (const name of spare ? SPARE : [])
@@ -320,7 +321,14 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     );
     replica.running = { life, composition };
     if (!databaseServer) await keepLocked(composition.installation);
+    if (!databaseServer && processes === 1) await age(composition);
     await composition.serve();
+  }
+
+  /** It is there for a year already. */
+  async function age({ workspaces }: Composition): Promise<void> {
+    const own = workspaces.partitions().find(({ name }) => name === 'test');
+    if (own) await addOldRows(own.store, clock.now());
   }
 
   /** Called with the database before anybody has asked it anything of a workspace. */

@@ -1,19 +1,13 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLogger } from '../../src/lib/logger.ts';
-import { addAudit } from '../../src/store/audit-rows.ts';
 import { openInstallation } from '../../src/store/installation.ts';
 import { createWorkspaceService } from '../../src/workspace-service/service.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { chanceOf, randomOf } from './chances.ts';
 import { makeFolder } from './folder.ts';
 import { type Keys, readKeys } from './keys.ts';
-
-const DAY = 24 * 60 * 60_000;
-
-/** What somebody did is kept for 400 days. */
-const AUDITED = [398, 401];
-const ASKED = { workspace: 'test', actor: 'ada', action: 'retry', count: 1, outcome: 'done', details: null } as const;
+import { addOldAudit } from './old-rows.ts';
 
 /** Databases with all tables, and what somebody did long ago: to make them takes longer than many a run. */
 export interface Templates {
@@ -30,9 +24,7 @@ export async function createTemplates(): Promise<Templates> {
   const clock = createTravellingClock();
   const installation = await openInstallation(folder, { random });
   const keys = await readKeys(installation.query);
-  const now = clock.now();
-  for (const days of AUDITED)
-    await addAudit(installation.query, { ...ASKED, at: now - days * DAY, subject: `${days} days ago` });
+  await addOldAudit(installation, clock.now());
   await installation.close();
   const file = join(folder, 'service.db');
   const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };

@@ -36,6 +36,8 @@ export interface TravellingClock extends Clock {
 export interface TravellingClockOptions {
   /** What the wall clock shows at first, epoch milliseconds. */
   readonly start?: number;
+  /** Timers fire only at multiples of this, milliseconds, as those of a busy machine that looks at them seldom. */
+  readonly grain?: number | undefined;
   /** Lets whatever is ready run, to its end; absent: some turns of the event loop. */
   readonly settle?: () => Promise<void>;
 }
@@ -50,13 +52,14 @@ const START = Date.UTC(2026, 0, 5, 9);
 const FAR = 30 * 86_400_000;
 
 export function createTravellingClock(options: TravellingClockOptions = {}): TravellingClock {
-  const { settle = someTurns } = options;
+  const { settle = someTurns, grain } = options;
   let elapsed = 0;
   let wallAtZero = options.start ?? START;
   let bootedAt = 0;
   let boots = 1;
   let timers: Timer[] = [];
 
+  const rounded = (due: number) => (grain === undefined ? due : Math.ceil(due / grain) * grain);
   const fire = async (timer: Timer) => {
     elapsed = Math.max(elapsed, timer.due);
     timers.shift();
@@ -71,7 +74,7 @@ export function createTravellingClock(options: TravellingClockOptions = {}): Tra
       return `boot-${boots}`;
     },
     after(ms, call): Cancel {
-      const timer = { due: elapsed + Math.max(0, ms), call };
+      const timer = { due: rounded(elapsed + Math.max(0, ms)), call };
       timers.splice(timers.findLastIndex((other) => other.due <= timer.due) + 1, 0, timer);
       return () => {
         timers = timers.filter((other) => other !== timer);
