@@ -1,9 +1,12 @@
 import { whenReached } from './calm-ends.ts';
 import { MINUTE, PROMPT, SECOND, type Ways } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
+import { leftToDo } from './look.ts';
+import { createOperator } from './operator.ts';
+import type { Forge, Plan } from './plan.ts';
 import type { Replica, Site } from './site.ts';
 
-export async function together(site: Site, seed: number, ways: Omit<Ways, 'phase'>): Promise<void> {
+export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Ways, 'phase'>): Promise<void> {
   const { promised, seen, change } = ways;
   const { replicas } = site;
   const shared = () => promised('an even share', 15 * SECOND, () => site.isShared());
@@ -13,7 +16,8 @@ export async function together(site: Site, seed: number, ways: Omit<Ways, 'phase
     const owner = await ownerOf();
     if (!owner) return;
     const { life } = owner.running as NonNullable<typeof owner.running>;
-    const others = (await site.leases()).filter(({ address }) => address !== owner.origin);
+    const [own, others] = partition(await site.leases(), ({ address }) => address === owner.origin);
+    const before = site.counts.of(TAKEOVERS);
     if (end === 'sleep') life.sleep();
     else await site[end](owner);
     const limit = end === 'stop' ? 2_500 : 8 * SECOND;
@@ -24,6 +28,12 @@ export async function together(site: Site, seed: number, ways: Omit<Ways, 'phase
     };
     await promised(`the others keep what they have after ${end}`, SECOND, kept);
     await promised('who owns it, by all who live', 2_500, () => isKnown(site));
+    const taken = end === 'stop' ? 0 : own.length;
+    await promised(
+      `${taken} takeovers counted after ${end}`,
+      2_500,
+      async () => site.counts.of(TAKEOVERS) - before === taken,
+    );
     await promised('who lives, by all who live', 2_500, () => isTold(site));
     await change(PROMPT, { labels: [end] });
     await seen(`a webhook after ${end} of the owner`, 2 * MINUTE);
@@ -33,12 +43,40 @@ export async function together(site: Site, seed: number, ways: Omit<Ways, 'phase
   }
   await stopsAmidRenewals(site, seed, ways);
   // For less than leases are trusted, and for longer.
-  for (const seconds of [1, 8]) await databaseAway(site, seconds);
+  for (const seconds of [1, 8]) await databaseAway(site, seconds, ways);
   await promised('an owner after the database was away', 12 * SECOND, async () => (await site.ownerOf()) !== -1);
   await shared();
   await change(PROMPT, { labels: ['away'] });
   await seen('a webhook after the database was away', 2 * MINUTE);
+  await clockSet(site, forges[0] as Forge, chanceOf(seed, 'clock').happens(0.5) ? 1 : -1);
 }
+
+/** More than a minute's quota takes. */
+const OLD_ONES = 60;
+/** Longer than any window of the quota. */
+const SET_BY = 20 * MINUTE;
+
+/** What was sent before counts for whoever takes over then. */
+async function clockSet(site: Site, forge: Forge, direction: 1 | -1): Promise<void> {
+  const { databaseServer, providers, replicas, pass } = site;
+  if (!databaseServer) return;
+  providers.addOld(forge, OLD_ONES);
+  await site.during(createOperator(site).backfill(forge));
+  await pass(50 * SECOND);
+  databaseServer.ahead += direction * SET_BY;
+  await pass(2 * SECOND);
+  const owner = replicas[await site.ownerOf()];
+  if (!owner) return;
+  await site.bury(owner);
+  await pass(10 * SECOND);
+  await site.during(site.start(owner));
+  for (let minute = 0; minute < 60 && (await leftToDo(site)) !== 0; minute++) await pass(MINUTE);
+}
+
+/** Seconds for which a lease is trusted that is not renewed. */
+const LEASE = 3;
+
+const TAKEOVERS = 'lease_takeovers_total';
 
 /** Renewals are all that processes do where nothing happens. */
 const STEPS_OF_RENEWALS = 6;
@@ -58,10 +96,15 @@ async function stopsAmidRenewals(site: Site, seed: number, { promised }: Pick<Wa
   }
 }
 
-async function databaseAway({ databaseServer, pass }: Site, seconds: number): Promise<void> {
+async function databaseAway(site: Site, seconds: number, { promised }: Pick<Ways, 'promised'>): Promise<void> {
+  const { databaseServer, pass } = site;
   if (!databaseServer) return;
   databaseServer.failing = 1;
-  await pass(seconds * SECOND);
+  await pass(Math.min(seconds, LEASE) * SECOND);
+  if (seconds > LEASE) {
+    await promised('nobody works while the database is away', 2_500, async () => site.partition() === undefined);
+    await pass((seconds - LEASE) * SECOND);
+  }
   databaseServer.failing = 0;
   await pass(5 * SECOND);
 }
@@ -84,4 +127,8 @@ async function isTold({ replicas, status }: Site): Promise<boolean> {
     if (JSON.stringify(shown) !== JSON.stringify(origins)) return false;
   }
   return true;
+}
+
+function partition<Each>(all: readonly Each[], is: (each: Each) => boolean): [Each[], Each[]] {
+  return [all.filter(is), all.filter((each) => !is(each))];
 }

@@ -120,7 +120,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
   if (replicas.length === 1 && forge === 'github') await namesOnly(site, { phase, seen, change, act });
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
   if (replicas.length === 1) await aloneAgain(site, plan, { phase, promised, seen, change });
-  else await together(site, plan.seed, { promised, seen, change });
+  else await together(site, plan, { promised, seen, change });
 }
 
 /** Until a write has left, and nobody knows what became of it. */

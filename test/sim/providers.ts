@@ -91,6 +91,7 @@ export function openProviders(
     network.open(`https://${name}.test`, handle);
   }
   const versions = new Map<string, number>();
+  let added = 0;
   /** What descriptions name, by pull request, and the item. */
   const written = new Map<string, Written & { readonly item: string | undefined }>();
 
@@ -188,7 +189,8 @@ export function openProviders(
     past,
     addOld(forge, count) {
       const vendor = vendors.get(forge);
-      if (vendor) past.begin(forge, vendor, count, ADDED_FROM);
+      if (vendor) past.begin(forge, vendor, count, ADDED_FROM + added);
+      added += count;
     },
     held: () => ({
       pulls: [...vendors].flatMap(([name, { vendor, pulls }]) =>

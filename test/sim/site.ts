@@ -36,6 +36,7 @@ import { createRecorder, type Recorder } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 import { createLife, type Life, type Machine } from './life.ts';
 import { watchedLog } from './log-watch.ts';
+import { type Counts, watchedMetrics } from './meter-watch.ts';
 import { createNetwork, handlerOf, type Network } from './network.ts';
 import { addOldRows, DELIVERIES } from './old-rows.ts';
 import { createEventSender, EVENTS_URL } from './own-events.ts';
@@ -52,7 +53,7 @@ const PORT = 8080;
 const QUOTA = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 
 /** One for all processes: each watches the runtime for good, and a run starts many. */
-const metrics = createMetrics({ version: 'sim' });
+const METRICS = createMetrics({ version: 'sim' });
 
 /** Workspaces of which nobody hears anything: replicas share them all the same. */
 const SPARE = ['spare-1', 'spare-2'];
@@ -118,6 +119,7 @@ export interface Site {
   readonly replicas: readonly Replica[];
   readonly databaseServer: DatabaseServer | undefined;
   readonly statements: StatementTroubles;
+  readonly counts: Counts;
   /** Another user of the workspace. */
   readonly othersKey: string;
   start(replica: Replica): Promise<void>;
@@ -158,6 +160,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   const clock = createTravellingClock({ settle: rest, grain: plan.grain });
   const recorder = createRecorder(clock.elapsed);
   const chance = (purpose: string) => chanceOf(plan.seed, purpose);
+  const { metrics, counts } = watchedMetrics(METRICS);
   const weather = createWeather(clock.elapsed, chance('weather'), plan.pages);
   const network = createNetwork({ clock, weather, recorder, chance: chance('network') });
   const listen =
@@ -385,6 +388,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       replicas,
       databaseServer,
       statements,
+      counts,
       othersKey,
     },
     ...{ start, configure, atWork, partition, during },
