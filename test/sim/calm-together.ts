@@ -1,6 +1,7 @@
 import { whenReached } from './calm-ends.ts';
-import { MINUTE, PROMPT, SECOND, type Ways } from './calm-ways.ts';
+import { MINUTE, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
+import { WORKSPACE } from './hosts.ts';
 import { leftToDo } from './look.ts';
 import { createOperator } from './operator.ts';
 import type { Forge, Plan } from './plan.ts';
@@ -44,11 +45,12 @@ export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Wa
   await stopsAmidRenewals(site, seed, ways);
   // For less than leases are trusted, and for longer.
   for (const seconds of [1, 8]) await databaseAway(site, seconds, ways);
+  await databaseHangs(site, ways);
   await promised('an owner after the database was away', 12 * SECOND, async () => (await site.ownerOf()) !== -1);
   await shared();
   await change(PROMPT, { labels: ['away'] });
   await seen('a webhook after the database was away', 2 * MINUTE);
-  await clockSet(site, forges[0] as Forge, chanceOf(seed, 'clock').happens(0.5) ? 1 : -1);
+  await clockSet(site, forges[0] as Forge, chanceOf(seed, 'clock').happens(0.5) ? 1 : -1, ways);
 }
 
 /** More than a minute's quota takes. */
@@ -57,14 +59,30 @@ const OLD_ONES = 60;
 const SET_BY = 20 * MINUTE;
 
 /** What was sent before counts for whoever takes over then. */
-async function clockSet(site: Site, forge: Forge, direction: 1 | -1): Promise<void> {
+async function clockSet(
+  site: Site,
+  forge: Forge,
+  direction: 1 | -1,
+  { promised }: Pick<Ways, 'promised'>,
+): Promise<void> {
   const { databaseServer, providers, replicas, pass } = site;
   if (!databaseServer) return;
   providers.addOld(forge, OLD_ONES);
   await site.during(createOperator(site).backfill(forge));
   await pass(50 * SECOND);
+  const eras = await site.clockEras();
   databaseServer.ahead += direction * SET_BY;
+  await promised(
+    'it is noted that the clock of the database was set',
+    2 * SECOND,
+    async () => (await site.clockEras()) > eras,
+  );
   await pass(2 * SECOND);
+  if ((await site.clockEras()) > eras + replicas.length)
+    site.recorder.record({
+      what: 'unexpected',
+      text: 'the clock of the database was set once, and is noted again and again',
+    });
   const owner = replicas[await site.ownerOf()];
   if (!owner) return;
   await site.bury(owner);
@@ -106,6 +124,22 @@ async function databaseAway(site: Site, seconds: number, { promised }: Pick<Ways
     await pass((seconds - LEASE) * SECOND);
   }
   databaseServer.failing = 0;
+  await pass(5 * SECOND);
+}
+
+/** Whoever may not own the workspace any more does not wait for an answer of it. */
+async function databaseHangs(site: Site, { promised, change }: Pick<Ways, 'promised' | 'change'>): Promise<void> {
+  const { databaseServer, pass, weather, clock, replicas } = site;
+  if (!databaseServer) return;
+  weather.turn(WORKSPACE, 'slow', 1, clock.elapsed() + MINUTE);
+  await change(PROMPT, { labels: ['hangs'] });
+  await whileOnItsWay(site);
+  databaseServer.hang(true);
+  const isCut = async () => replicas.every(({ running }) => running?.life.requests() === 0);
+  await promised('requests are cut when the database hangs', (LEASE + 1) * SECOND, isCut);
+  await pass(5 * SECOND);
+  databaseServer.hang(false);
+  weather.clear();
   await pass(5 * SECOND);
 }
 

@@ -1,4 +1,5 @@
 import type { Hooks, PullChange } from './plan.ts';
+import type { Site } from './site.ts';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -19,3 +20,10 @@ export interface Ways {
 }
 
 export type WaysAlone = Omit<Ways, 'promised'>;
+
+/** Until a write has left, and nobody knows what became of it. */
+export async function whileOnItsWay({ recorder, settings, pass }: Site): Promise<void> {
+  const before = recorder.events.length;
+  const hasLeft = () => recorder.events.slice(before).some((event) => event.what === 'sent' && event.method === 'POST');
+  for (let second = 0; second < 30 + settings().visibility && !hasLeft(); second++) await pass(SECOND);
+}

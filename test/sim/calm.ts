@@ -1,7 +1,8 @@
 import { allRecords } from '../support/all-records.ts';
 import { endsAmid, startsAgain } from './calm-ends.ts';
+import { guards } from './calm-guards.ts';
 import { together } from './calm-together.ts';
-import { MINUTE, NEVER, NUMBER, PROMPT, SECOND, type Ways } from './calm-ways.ts';
+import { MINUTE, NEVER, NUMBER, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
 import { WORKSPACE } from './hosts.ts';
 import { leftToDo, lookAtWorkspace } from './look.ts';
 import { createOperator } from './operator.ts';
@@ -123,13 +124,6 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
   else await together(site, plan, { promised, seen, change });
 }
 
-/** Until a write has left, and nobody knows what became of it. */
-async function whileOnItsWay({ recorder, settings, pass }: Site): Promise<void> {
-  const before = recorder.events.length;
-  const hasLeft = () => recorder.events.slice(before).some((event) => event.what === 'sent' && event.method === 'POST');
-  for (let second = 0; second < 30 + settings().visibility && !hasLeft(); second++) await pass(SECOND);
-}
-
 /** Neither of the workspace nor of providers is asked more than polls, sweeps and hooks need, nor of the database. */
 async function nothingHappens(
   { recorder, clock, pass, settings, statements }: Site,
@@ -228,6 +222,7 @@ async function aloneAgain(site: Site, plan: Plan, ways: Ways): Promise<void> {
   const [forge] = plan.forges;
   await startsAgain(site, ways);
   await endsAmid(site, plan, ways);
+  await guards(site, ways);
   await goesThroughTroubles(site, forge as Forge, ways);
   await goesBack(site, forge as Forge, ways);
 }

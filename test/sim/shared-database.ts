@@ -20,6 +20,8 @@ export interface DatabaseServer {
   failing: number;
   /** Lone statements begin late, and their answers come late: by so many milliseconds at most. */
   slowness: number;
+  /** It takes nothing and refuses nothing: whoever asks waits until that is over. */
+  hang(isHanging: boolean): void;
   viewOf(life: Life): SharedDatabase;
 }
 
@@ -43,7 +45,14 @@ export function createDatabaseServer(
   { clock, chance, failures, onTaken, onOwn, watchOf }: Surroundings,
 ): DatabaseServer {
   const listeners = new Map<Life, { channel: string; hear: (payload: string) => void }>();
-  const server: DatabaseServer = { installation, ahead: 0, failing: 0, slowness: 0, viewOf };
+  let isHanging = false;
+  let waiting: (() => void)[] = [];
+  const hang = (is: boolean) => {
+    isHanging = is;
+    for (const go of waiting) go();
+    waiting = [];
+  };
+  const server: DatabaseServer = { installation, ahead: 0, failing: 0, slowness: 0, hang, viewOf };
   const now = () => clock.now() + server.ahead;
 
   function notify(channel: string, payload: string): void {
@@ -57,6 +66,7 @@ export function createDatabaseServer(
   function viewOf(life: Life): SharedDatabase {
     let isClosed = false;
     const awake = async () => {
+      while (isHanging) await new Promise<void>((resolve) => void waiting.push(resolve));
       if (!life.isAwake()) await new Promise<void>((resolve) => life.whenAwake(resolve));
       if (isClosed) throw new Error('its connection is closed');
       if (server.failing > 0 && failures.happens(server.failing))

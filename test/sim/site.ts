@@ -94,6 +94,8 @@ export interface Settings {
   visibility: number;
   poll: number;
   concurrency: number;
+  /** New records and tasks at once that need nobody's approval. */
+  creations?: number | 'off';
 }
 
 /** Which replica owns which workspace, and for which time it changed hands. */
@@ -135,6 +137,8 @@ export interface Site {
   ownerOf(): Promise<number>;
   /** Which replica owns which workspace, and for which time it changed hands. */
   leases(): Promise<readonly { readonly name: string; readonly address: string; readonly epoch: number }[]>;
+  /** How often it is noted that the clock of the database was set. */
+  clockEras(): Promise<number>;
   /** Whether the replicas own as many workspaces each. */
   isShared(): Promise<boolean>;
   backUp(): Promise<void>;
@@ -262,14 +266,14 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   function configure(next: Settings): void {
     present = next;
     loaded = undefined;
-    const { visibility, poll, concurrency } = next;
+    const { visibility, poll, concurrency, creations = 'off' } = next;
     recorder.record({ what: 'configured', share: plan.share, concurrency });
     const window = { window: '15m', burstWindow: '1m', requests: QUOTA.requests, burst: QUOTA.burst };
     const pace = { share: plan.share, concurrency, ...(visibility > 0 && { visibility: `${visibility}s` }) };
     const content = {
       workspace: { url, apiKey, sweep: '30m', webhook: webhook && { key: webhook.key, secret: webhook.secret } },
       quota: { ...window, ...pace },
-      guard: { removals: 'off', creations: 'off', repairs: 'off' },
+      guard: { removals: 'off', creations, repairs: 'off' },
       // Others than before, though they change nothing: all open items are evaluated again.
       rules: { triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`] },
       connections: providers.connections(poll),
@@ -399,6 +403,13 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       return replicas.find(({ origin }) => origin === owner?.address)?.number ?? -1;
     },
     leases: async () => (databaseServer ? ownersOf(databaseServer.installation.query, {}) : []),
+    async clockEras() {
+      const noted = databaseServer?.installation.query
+        .selectFrom('installation')
+        .select('value')
+        .where('name', '=', 'clock.era');
+      return Number((await noted?.executeTakeFirst())?.value ?? 0);
+    },
     async isShared() {
       const owners = await site.leases();
       return (
