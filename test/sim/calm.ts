@@ -12,6 +12,9 @@ import type { Site } from './site.ts';
 /** No plan names a task of a larger number. */
 const MOST_NAMED = 8;
 
+/** So long names are in doubt before they are asked for again. */
+const NAMES_DOUBTED = 15 * MINUTE;
+
 /** Two more that nobody else touches, and two that no webhook tells of. */
 const OTHERS = [97, 98];
 const UNHEARD = [95, 96];
@@ -248,6 +251,16 @@ async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, 
     await change(NEVER, { labels: ['polled'] });
     void site.partition()?.polls.pollNow();
     await seen('a change that a failed poll has missed', 3 * MINUTE);
+  });
+  await phase('a provider hides what is there, and is limited later', 12, 80, async () => {
+    site.weather.turn(`${forge}.test`, 'hidden', 1, site.clock.elapsed() + 20 * SECOND);
+    void site.partition()?.polls.pollNow();
+    // Then its names are asked for anew.
+    await site.pass(NAMES_DOUBTED);
+    site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + 20 * SECOND);
+    await change(NEVER, { labels: ['hidden'] });
+    void site.partition()?.polls.pollNow();
+    await seen('a change that a limited poll has missed', 4 * MINUTE);
   });
   // Whoever is limited waits as long as it is told to, and then goes on.
   site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);

@@ -21,7 +21,8 @@ export const TROUBLES = [
   /** The answer takes long, sometimes longer than anybody waits. */
   'slow',
 ] as const;
-export type Trouble = (typeof TROUBLES)[number];
+/** The server says, besides, that it knows of nothing that it is asked for. */
+export type Trouble = (typeof TROUBLES)[number] | 'hidden';
 
 export interface Weather {
   /** From now until then, for this share of the requests to this server. */
