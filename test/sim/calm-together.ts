@@ -42,6 +42,7 @@ export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Wa
     else await site.during(site.start(owner));
     await shared();
   }
+  await rests(site);
   await stopsAmidRenewals(site, seed, ways);
   // For less than leases are trusted, and for longer.
   for (const seconds of [1, 8]) await databaseAway(site, seconds, ways);
@@ -89,6 +90,17 @@ async function clockSet(
   await pass(10 * SECOND);
   await site.during(site.start(owner));
   for (let minute = 0; minute < 60 && (await leftToDo(site)) !== 0; minute++) await pass(MINUTE);
+}
+
+/** Statements of a process in a minute: two renewals a second, and a poll. */
+const MOST_AT_REST = 400;
+
+/** Where nothing happens processes ask the database for little more than their renewals. */
+async function rests({ statements, pass, replicas, recorder }: Site): Promise<void> {
+  const before = statements.count();
+  await pass(MINUTE);
+  const [ran, most] = [statements.count() - before, MOST_AT_REST * replicas.length];
+  if (ran > most) recorder.record({ what: 'unexpected', text: `waste: ${ran} statements in a minute of rest` });
 }
 
 /** Seconds for which a lease is trusted that is not renewed. */

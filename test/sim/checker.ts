@@ -4,7 +4,7 @@ import { askedLimited, impatience } from './checker-throttle.ts';
 import { rewrites } from './checker-waste.ts';
 import { writtenWrongly } from './checker-written.ts';
 import type { Event, Look } from './history.ts';
-import { WORKSPACE } from './hosts.ts';
+import { ASKED_BY_PEOPLE, WORKSPACE } from './hosts.ts';
 import { isEcho } from './jira-writes.ts';
 
 /** What was seen that must never be; empty when all is well. It knows nothing of the program, only what can be seen of it. */
@@ -196,12 +196,20 @@ function isNewLink({ method, path, status }: Exchange): boolean {
 
 /** By arrivals at the service: refused ones too, since whoever is refused should not have asked. */
 function overQuota(events: readonly Event[]): string[] {
-  const times = exchanges(events).map(({ at }) => at);
+  const asked = exchanges(events);
+  const times = asked.map(({ at }) => at);
+  // What people ask for may use what the share leaves to others.
+  const ofItself = asked.filter(({ path }) => !path.endsWith(ASKED_BY_PEOPLE)).map(({ at }) => at);
   const shares = all(events, 'configured').map(({ share }) =>
     share === 'auto' ? { long: 0.985, burst: 0.8 } : { long: share, burst: share },
   );
   const [long, burst] = [Math.max(...shares.map((each) => each.long)), Math.max(...shares.map((each) => each.burst))];
-  return [over(times, Math.floor(40 * burst), MINUTE), over(times, Math.floor(200 * long), 15 * MINUTE)].flat();
+  return [
+    ...over(times, 40, MINUTE),
+    ...over(times, 200, 15 * MINUTE),
+    ...over(ofItself, Math.floor(40 * burst), MINUTE),
+    ...over(ofItself, Math.floor(200 * long), 15 * MINUTE),
+  ];
 }
 
 function over(times: readonly number[], most: number, window: number): string[] {
