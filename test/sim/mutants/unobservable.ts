@@ -285,6 +285,18 @@ const KEPT: readonly Unobservable[] = [
     why: OTHERS_TURN,
   },
   {
+    ...{ file: 'src/reconcile/reconcile.ts', kind: AWAIT, text: 'await letOthersIn();' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/intake/position.ts', kind: BOUND, text: 'Date.parse(b) > Date.parse(a)' },
+    why: 'of two equal times the other one is taken',
+  },
+  {
+    ...{ file: 'src/throttle/ceiling.ts', kind: BOUND, text: 'target <= share + EPSILON' },
+    why: 'only of two numbers that differ by just so much it decides otherwise',
+  },
+  {
     ...{ file: 'src/reconcile/reconcile.ts', kind: AWAIT, text: 'await giveWay(' },
     why: OTHERS_TURN,
   },
