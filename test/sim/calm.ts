@@ -12,9 +12,6 @@ import type { Site } from './site.ts';
 /** No plan names a task of a larger number. */
 const MOST_NAMED = 8;
 
-/** So long names are in doubt before they are asked for again. */
-const NAMES_DOUBTED = 15 * MINUTE;
-
 /** Two more that nobody else touches, and two that no webhook tells of. */
 const OTHERS = [97, 98];
 const UNHEARD = [95, 96];
@@ -258,8 +255,8 @@ async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, 
   await phase('a provider hides what is there, and is limited later', 12, 80, async () => {
     site.weather.turn(`${forge}.test`, 'hidden', 1, site.clock.elapsed() + 20 * SECOND);
     void site.partition()?.polls.pollNow();
-    // Then its names are asked for anew.
-    await site.pass(NAMES_DOUBTED);
+    // Then its names are in doubt, and asked for by the next poll.
+    await site.pass(25 * SECOND);
     site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + 20 * SECOND);
     await change(NEVER, { labels: ['hidden'] });
     void site.partition()?.polls.pollNow();
@@ -286,6 +283,6 @@ async function goesBack(site: Site, forge: Forge, { phase, promised, seen, chang
       await promised('commands amid a backfill', 2 * MINUTE, async () => answered === COMMANDS);
       await site.pass(2 * MINUTE);
     }
-    for (let minute = 0; minute < 60 && (await leftToDo(site)) !== 0; minute++) await site.pass(MINUTE);
+    await promised('the end of a backfill', 5 * MINUTE, async () => (await leftToDo(site)) === 0);
   });
 }
