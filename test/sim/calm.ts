@@ -243,6 +243,21 @@ async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, 
     await site.pass(4 * MINUTE);
     await seen('what changed while nothing got through', 3 * MINUTE);
   });
+  await phase('one change fails', 24, 40, async () => {
+    const [bad] = OTHERS as [number, number];
+    const words = `"identifier":"${bad}"`;
+    site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 30 * MINUTE, words);
+    await change(PROMPT, { labels: ['bad'] }, bad);
+    for (let time = 0; time < 4; time++) {
+      await site.pass(2 * MINUTE);
+      await change(PROMPT, { labels: [`good ${time}`] });
+      await seen('a change while another one fails', MINUTE);
+    }
+    site.weather.clear();
+    await site.pass(MINUTE);
+    await site.releaseHeld();
+    await seen('what has failed', 15 * MINUTE, bad);
+  });
   const { poll } = site.settings();
   await change(NEVER, { labels: [] });
   await seen('a change without a webhook', (poll + 3) * MINUTE);

@@ -122,7 +122,7 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
     heard: (answer: PlainAnswer | undefined, unsent: boolean) => void,
   ): void {
     const { origin, host } = new URL(request.url);
-    const course = courseOf(weather.of(host), host);
+    const course = courseOf(weather.of(host, String(request.body ?? '')), host);
     const { there, back, fails } = course;
     if (fails !== undefined) clock.after(fails, () => heard(undefined, course.unsent ?? false));
     if (there === null) return;

@@ -25,9 +25,9 @@ export const TROUBLES = [
 export type Trouble = (typeof TROUBLES)[number] | 'hidden';
 
 export interface Weather {
-  /** From now until then, for this share of the requests to this server. */
-  turn(server: string, trouble: Trouble, share: number, until: number): void;
-  of(server: string): Trouble | undefined;
+  /** From now until then, for this share of the requests to this server; or of those whose body has these words. */
+  turn(server: string, trouble: Trouble, share: number, until: number, words?: string): void;
+  of(server: string, body: string): Trouble | undefined;
   /** No server gives longer pages. */
   longestPage(): number;
   clear(): void;
@@ -38,16 +38,18 @@ interface Front {
   readonly trouble: Trouble;
   readonly share: number;
   readonly until: number;
+  readonly words: string;
 }
 
 export function createWeather(now: () => number, chance: Chance, longest = Number.POSITIVE_INFINITY): Weather {
   let fronts: Front[] = [];
   let longestPage = longest;
   return {
-    turn: (server, trouble, share, until) => void fronts.push({ server, trouble, share, until }),
-    of(server) {
+    turn: (server, trouble, share, until, words = '') => void fronts.push({ server, trouble, share, until, words }),
+    of(server, body) {
       fronts = fronts.filter(({ until }) => until > now());
-      for (const front of fronts) if (front.server === server && chance.happens(front.share)) return front.trouble;
+      const fits = (front: Front) => front.server === server && body.includes(front.words);
+      for (const front of fronts) if (fits(front) && chance.happens(front.share)) return front.trouble;
       return undefined;
     },
     longestPage: () => longestPage,
