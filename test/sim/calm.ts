@@ -231,18 +231,33 @@ async function aloneAgain(site: Site, plan: Plan, ways: Ways): Promise<void> {
 }
 
 async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, seen, change }: Ways): Promise<void> {
-  await phase('nothing gets through for ten minutes', 60, 40, async () => {
-    site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 10 * MINUTE);
-    for (const number of [NUMBER, ...OTHERS]) await change(PROMPT, { names: number % MOST_NAMED }, number);
-    await site.pass(5 * MINUTE);
-    await promised('a status that tells of it', MINUTE, async () => {
-      const [replica] = site.replicas;
-      const status = replica && (await site.status(replica));
-      return status?.verdict === 'blocked';
+  // Of one that fails alone nobody knows whether it is at fault.
+  for (const numbers of [[NUMBER, ...OTHERS], [NUMBER]])
+    await phase(`nothing gets through for twenty minutes, of ${numbers.length}`, 60, 60, async () => {
+      site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 20 * MINUTE);
+      for (const number of numbers) await change(PROMPT, { names: number % MOST_NAMED, labels: ['out'] }, number);
+      await site.pass(10 * MINUTE);
+      await promised('a status that tells of it', MINUTE, async () => {
+        const [replica] = site.replicas;
+        const status = replica && (await site.status(replica));
+        return status?.verdict === 'blocked';
+      });
+      await site.pass(9 * MINUTE);
+      await seen('what changed while nothing got through', 6 * MINUTE);
     });
-    await site.pass(4 * MINUTE);
-    await seen('what changed while nothing got through', 3 * MINUTE);
-  });
+  for (const trouble of ['revoked', 'limited'] as const)
+    await phase(`the workspace says that it is ${trouble}`, 12, 40, async () => {
+      site.weather.turn(WORKSPACE, trouble, 1, site.clock.elapsed() + 8 * MINUTE);
+      await change(PROMPT, { labels: [trouble] });
+      await promised('a state that tells of it', 3 * MINUTE, async () => {
+        const [replica] = site.replicas;
+        const status = replica && (await site.status(replica));
+        const state = status?.workspaces.find(({ name }) => name === 'test')?.state;
+        return state?.kind === (trouble === 'revoked' ? 'halted' : 'waiting');
+      });
+      await site.pass(6 * MINUTE);
+      await seen(`what changed while it said that it is ${trouble}`, 7 * MINUTE);
+    });
   await phase('one change fails', 24, 40, async () => {
     const [bad] = OTHERS as [number, number];
     const words = `"identifier":"${bad}"`;
