@@ -10,6 +10,7 @@ import {
   pollActivity,
   rowsOf,
   type StoredStatus,
+  sweepRows,
   tally,
   waitingBackfills,
 } from './stored-status.ts';
@@ -66,7 +67,7 @@ function wrongConnections(
   return [...names].sort().map((name) => {
     const ofIt = ({ connection }: { readonly connection: string }) => connection === name;
     const { failure } = pollActivity(polls.filter(ofIt));
-    return { connection: name, failure, missingUnits: missingOf([...polls, ...sweeps].filter(ofIt)) };
+    return { connection: name, failure, missingUnits: missingOf(polls.filter(ofIt), sweeps.filter(ofIt)) };
   });
 }
 
@@ -81,10 +82,5 @@ function failedPolls(query: Sql, workspaces: readonly number[]) {
 
 /** Of a sweep only what it did not find tells of a connection. */
 function lostSweeps(query: Sql, workspaces: readonly number[]) {
-  return query
-    .selectFrom('sweeps')
-    .select(['workspace', 'connection', 'unit', 'error'])
-    .where('workspace', 'in', workspaces)
-    .where('error', 'like', sql.lit('not_found:%'))
-    .execute();
+  return sweepRows(query, workspaces).where('sweeps.error', 'like', sql.lit('not_found:%')).execute();
 }

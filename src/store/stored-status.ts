@@ -424,28 +424,25 @@ async function readConnections(
       .where('workspace', 'in', workspaces)
       .execute(),
   );
-  const ofSweeps = rowsOf(
-    await query
-      .selectFrom('sweeps')
-      .select(['workspace', 'connection', 'unit', 'completed_at', 'error'])
-      .where('workspace', 'in', workspaces)
-      .execute(),
-  );
+  const ofSweeps = rowsOf(await sweepRows(query, workspaces).execute());
   const ofRefused = rowsOf(await lastRefusedWebhooks(query, workspaces));
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
     const refused = ofRefused(workspace);
     const { fetches } = counts(workspace);
     const names = new Set([...recent, ...polls, ...sweeps, ...refused, ...fetches].map((row) => row.connection));
-    return [...names].sort().map((connection) => ({
-      connection,
-      lastDeliveryAt: recent.find((row) => row.connection === connection)?.at ?? null,
-      ...pollActivity(polls.filter((row) => row.connection === connection)),
-      fetches: fetches.find((row) => row.connection === connection)?.count ?? 0,
-      lastSweepAt: latest(sweeps.filter((row) => row.connection === connection)),
-      lastRefused: refusedWebhook(refused.find((row) => row.connection === connection)),
-      missingUnits: missingOf([...polls, ...sweeps].filter((row) => row.connection === connection)),
-    }));
+    return [...names].sort().map((connection) => {
+      const ofIt = (row: { readonly connection: string }) => row.connection === connection;
+      return {
+        connection,
+        lastDeliveryAt: recent.find(ofIt)?.at ?? null,
+        ...pollActivity(polls.filter(ofIt)),
+        fetches: fetches.find(ofIt)?.count ?? 0,
+        lastSweepAt: latest(sweeps.filter(ofIt)),
+        lastRefused: refusedWebhook(refused.find(ofIt)),
+        missingUnits: missingOf(polls.filter(ofIt), sweeps.filter(ofIt)),
+      };
+    });
   };
 }
 
@@ -479,8 +476,37 @@ function latest(rows: readonly { readonly completed_at: number | null }[]): numb
   return rows.reduce<number | null>((last, row) => Math.max(last ?? 0, row.completed_at ?? 0) || last, null);
 }
 
-export function missingOf(rows: readonly { readonly unit: string; readonly error: string | null }[]): string[] {
-  const missing = rows.filter(({ unit, error }) => unit !== ALL_UNITS && error?.startsWith('not_found:'));
+/** Each sweep, and when a poll read the same unit last. */
+export function sweepRows(query: Sql, workspaces: readonly number[]) {
+  return query
+    .selectFrom('sweeps')
+    .leftJoin('polls', (join) =>
+      join
+        .onRef('polls.workspace', '=', 'sweeps.workspace')
+        .onRef('polls.connection', '=', 'sweeps.connection')
+        .onRef('polls.unit', '=', 'sweeps.unit'),
+    )
+    .select(['sweeps.workspace', 'sweeps.connection', 'sweeps.unit', 'sweeps.completed_at', 'sweeps.error'])
+    .select(['sweeps.failed_at', 'polls.completed_at as read_at'])
+    .where('sweeps.workspace', 'in', workspaces);
+}
+
+interface Read {
+  readonly unit: string;
+  readonly error: string | null;
+}
+
+interface Swept extends Read {
+  readonly failed_at: number | null;
+  readonly read_at: number | null;
+}
+
+/** Units that their provider did not know when they were read last. A sweep may be a day ago: what a poll has read since is there. */
+export function missingOf(polls: readonly Read[], sweeps: readonly Swept[]): string[] {
+  const unread = sweeps.filter(({ failed_at, read_at }) => (read_at ?? 0) <= (failed_at ?? 0));
+  const missing = [...polls, ...unread].filter(
+    ({ unit, error }) => unit !== ALL_UNITS && error?.startsWith('not_found:'),
+  );
   return [...new Set(missing.map(({ unit }) => unit))].sort();
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readStandings } from '../../../src/store/stored-standing.ts';
+import { readStatus } from '../../../src/store/stored-status.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
@@ -48,6 +49,37 @@ describe('readStandings', () => {
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },
     });
+  });
+
+  it('a unit that a poll has read since a sweep did not find it is there', async () => {
+    const lost = { connection: 'main', error: 'not_found: no such repository' };
+    await store.query
+      .insertInto('polls')
+      .values([
+        { connection: 'main', unit: 'a/read-since', completed_at: NOW - 10 },
+        { connection: 'main', unit: 'a/read-before', completed_at: NOW - 30 },
+        { connection: 'other', unit: 'a/read-elsewhere', completed_at: NOW - 10 },
+      ])
+      .execute();
+    await store.query
+      .insertInto('sweeps')
+      .values(
+        ['read-since', 'read-before', 'read-elsewhere'].map((name) => ({
+          ...lost,
+          unit: `a/${name}`,
+          failed_at: NOW - 20,
+        })),
+      )
+      .execute();
+    const missing = expect.objectContaining({
+      connection: 'main',
+      missingUnits: ['a/read-before', 'a/read-elsewhere'],
+    });
+    const standings = await readStandings(store.database, [store.query.workspace], NOW);
+    expect(standings.get(store.query.workspace)?.connections).toContainEqual(missing);
+    const status = await readStatus(store.query, NOW);
+    expect(status.connections).toContainEqual(missing);
+    expect(status.connections).toContainEqual(expect.objectContaining({ connection: 'other', missingUnits: [] }));
   });
 
   it('reads no delivery and no change, but counts', async () => {
