@@ -1,4 +1,5 @@
 import { MINUTE, PROMPT, type Ways } from './calm-ways.ts';
+import { createOperator } from './operator.ts';
 import type { Replica, Site } from './site.ts';
 
 /** No plan has so large a number. */
@@ -17,6 +18,7 @@ export async function guards(site: Site, { phase, promised, seen, change }: Ways
       const status = await site.status(site.replicas[0] as Replica);
       return status?.verdict === 'degraded';
     });
+    await site.during(createOperator(site).look());
     await site.pass(MINUTE);
     await site.releaseHeld();
     for (const number of MASS) await seen('what was held', 2 * MINUTE, number);

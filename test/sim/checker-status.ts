@@ -9,6 +9,8 @@ interface Told {
   readonly name: string;
   /** Of several processes one tells of the workspace. Over this network they cannot ask each other. */
   readonly isAlone: boolean;
+  /** Whether a delivery may be there that nobody can read: an older backup was put back. */
+  readonly isBroken: boolean;
   /** Whether no clock was ever set: then the requests of a window can be counted. */
   readonly isClockTrue: boolean;
 }
@@ -17,12 +19,11 @@ interface Told {
 export function statusWrong(
   { ready, workspaces, broken, shared }: Status,
   events: readonly Event[],
-  { name, isAlone, isClockTrue }: Told,
+  { name, isAlone, isBroken, isClockTrue }: Told,
 ): string[] {
   const causes = [...workspaces, ...(shared ? [shared] : [])].flatMap((each) => each.causes);
-  const wrong = causes
-    .filter(({ code }) => code !== 'replica_silent')
-    .map(({ code, message }) => `${code}: ${message}`);
+  const right = ['replica_silent', ...(isBroken ? ['deliveries_quarantined'] : [])];
+  const wrong = causes.filter(({ code }) => !right.includes(code)).map(({ code, message }) => `${code}: ${message}`);
   if (!ready || broken.length > 0 || workspaces.some(({ state }) => state.kind !== 'running')) wrong.push('it waits');
   const own = workspaces.find((each) => each.name === 'test');
   if (isAlone && !own) wrong.push('it does not tell of the workspace');

@@ -1,6 +1,7 @@
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
-import { answerQuestion } from '../../src/operator/questions.ts';
+import type { DeliveryPage } from '../../src/operator/deliveries.ts';
+import { answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { ProcessEnded } from './life.ts';
 import type { Forge } from './plan.ts';
 import type { Site } from './site.ts';
@@ -12,21 +13,44 @@ export interface Operator {
   resume(connection: Forge): Promise<void>;
   /** Of the workspace. */
   sweep(): Promise<void>;
+  /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
+  look(): Promise<void>;
   /** Has the daemon ask the workspace something, as commands do. */
   askWorkspace(): Promise<void>;
 }
 
+const MANY = 50;
+const FEW = 5;
+
+/** All that people may look at whatever there is. */
+const LOOKS: readonly (readonly [Question, object])[] = [
+  ...(['postponed', 'quota', 'quota-by-caller', 'sweep-progress'] as const).map((name) => [name, {}] as const),
+  ...(['quarantine', 'plan', 'refused'] as const).map((name) => [name, { limit: MANY }] as const),
+  ['held', { samples: FEW }],
+  ['audit', { since: null, before: null, limit: MANY }],
+  ['replay', { preview: true, state: 'applied' }],
+  ...['BUG-1', 'BUG-3'].flatMap((target) => [
+    ['items', { name: target }] as const,
+    ['explain', { target }] as const,
+    ['link-target', { target }] as const,
+  ]),
+];
+
 export function createOperator({ atWork, providers }: Site): Operator {
   /** @returns whether it was taken */
-  async function ask(...[name, asked]: readonly [Parameters<typeof answerQuestion>[0], object]): Promise<boolean> {
+  async function ask(name: Question, asked: object): Promise<boolean> {
+    return (await answerOf(name, asked)) !== undefined;
+  }
+
+  /** Undefined: nobody works, or it is told why there is none. */
+  async function answerOf(name: Question, asked: object): Promise<unknown> {
     const process = atWork();
-    if (!process) return false;
+    if (!process) return undefined;
     try {
-      await answerQuestion(name, process.partition, asked, process.clock);
-      return true;
+      return await answerQuestion(name, process.partition, asked, process.clock);
     } catch (error) {
       const isTold = [ProcessEnded, SyncError, DatabaseFault].some((kind) => error instanceof kind);
-      if (isTold) return false;
+      if (isTold && !(error instanceof SyncError && error.code === 'internal')) return undefined;
       throw error;
     }
   }
@@ -38,6 +62,16 @@ export function createOperator({ atWork, providers }: Site): Operator {
     pause: async (connection) => void (await ask('backfill-pause', { connection })),
     resume: async (connection) => void (await ask('backfill-resume', { connection })),
     sweep: async () => void (await ask('sweep', {})),
+    async look() {
+      for (const [name, asked] of LOOKS) await answerOf(name, asked);
+      const changes = (await answerOf('changes', { limit: MANY })) as
+        | readonly { readonly entity: string }[]
+        | undefined;
+      const targets = changes?.map(({ entity }) => entity) ?? [];
+      if (targets.length > 0) await answerOf('changes-show', { targets });
+      const page = (await answerOf('deliveries', { limit: MANY })) as DeliveryPage | undefined;
+      for (const { id } of page?.deliveries.slice(0, FEW) ?? []) await answerOf('delivery', { delivery: String(id) });
+    },
     async askWorkspace() {
       await atWork()?.partition.client.listTasks({ query: { limit: 1 } }, { lane: 'interactive' });
     },

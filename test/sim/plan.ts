@@ -52,6 +52,8 @@ export type Happening = { readonly at: number } & (
     }
   /** Somebody comments on a pull request at GitHub. */
   | { readonly do: 'comment'; readonly number: number; readonly hooks: Hooks }
+  /** Somebody looks at all that there is to look at. */
+  | { readonly do: 'look' }
   | { readonly do: 'task' }
   | { readonly do: 'finish' | 'remark'; readonly pick: number }
   | { readonly do: 'rename'; readonly name: string }
@@ -130,6 +132,7 @@ export function drawPlan(seed: number): Plan {
   happenings.push(...atStatements(chanceOf(seed, 'statements'), replicas, length));
   happenings.push(...restartsAmid(chanceOf(seed, 'restarts'), replicas, happenings));
   happenings.push(...backfills(chanceOf(seed, 'backfills'), forges, length));
+  happenings.push(...looks(chanceOf(seed, 'looks'), length));
   if (forges.includes('github')) happenings.push(...comments(chanceOf(seed, 'comments'), length));
   const sent = garbled(chanceOf(seed, 'garbled'), byHand(chanceOf(seed, 'by-hand'), happenings));
   const events = chanceOf(seed, 'events').happens(0.5);
@@ -235,6 +238,10 @@ function people(chance: Chance, length: number): Happening[] {
     ...times(chance, 1, () => ({ at: at(), do: 'link', pick: chance.whole(0, 99) }) as const),
     ...times(chance, 1, () => ({ at: at(), do: 'edit-record', pick: chance.whole(0, 99) }) as const),
   ];
+}
+
+function looks(chance: Chance, length: number): Happening[] {
+  return times(chance, 3, (): Happening => ({ at: chance.whole(1, length), do: 'look' }));
 }
 
 function comments(chance: Chance, length: number): Happening[] {

@@ -50,12 +50,10 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
     }
     await site.pass(Math.max(0, plan.length - clock.elapsed()));
     await heal(site, stage);
-    let isSettled = await settle(site, stage);
-    if (isSettled && isCalm) {
+    if ((await settle(site, stage)) && isCalm) {
       await calmDay(site, plan, stage.act);
-      isSettled = await settle(site, stage);
+      if (await settle(site, stage)) await tellStatus(site);
     }
-    if (isSettled) await tellStatus(site);
     await tellEnd(site, isCalm);
     return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
   } finally {
@@ -242,6 +240,8 @@ function createStage(site: Site): Stage {
         if (hook) sendHooks('github', happening.hooks, delivery, hook);
         return;
       }
+      case 'look':
+        return void operator.look();
       case 'task':
         await people.createBug({ body: { title: `Task ${++tasks}` } }, {});
         return;
@@ -423,12 +423,13 @@ async function tellEnd(site: Site, isCalm: boolean): Promise<void> {
 async function tellStatus(site: Site): Promise<void> {
   const { events } = site.recorder;
   const isAlone = site.replicas.length === 1;
+  const isBroken = lostByRestore(events).size > 0;
   const isClockTrue = site.timeOf(0) !== undefined && !events.some(({ what }) => what === 'restored');
   for (const replica of site.replicas) {
     const status = await site.status(replica);
     const name = `replica ${replica.number}`;
     if (status)
-      for (const text of statusWrong(status, events, { name, isAlone, isClockTrue }))
+      for (const text of statusWrong(status, events, { name, isAlone, isBroken, isClockTrue }))
         site.recorder.record({ what: 'unexpected', text });
   }
 }
