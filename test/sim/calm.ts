@@ -15,6 +15,9 @@ const MOST_NAMED = 8;
 /** Two more that nobody else touches, and two that no webhook tells of. */
 const OTHERS = [97, 98];
 const UNHEARD = [95, 96];
+/** The same, and how often a provider out of reach is asked for them within five minutes: they wait together. */
+const UNREADABLE = [71, 72, 73, 74, 75];
+const ASKED_IN_VAIN = 56;
 
 /** More than a minute's quota takes. */
 const OLD_ONES = 60;
@@ -43,7 +46,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     return (await lookAtWorkspace(site)).links.some((link) => link.taskId === task && urls.includes(link.url));
   };
 
-  const phase = async (name: string, writes: number, reads: number, work: () => Promise<void>) => {
+  const phase: Ways['phase'] = async (name, writes, reads, work) => {
     const began = clock.elapsed();
     await work();
     recorder.record({ what: 'calm', name, began, writes, reads });
@@ -121,7 +124,10 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
       await seen('a crowd of webhooks', MINUTE);
       await site.pass(2 * MINUTE);
     });
-  if (replicas.length === 1 && forge === 'github') await namesOnly(site, { phase, seen, change, act });
+  if (replicas.length === 1 && forge === 'github') {
+    await namesOnly(site, { phase, seen, change, act });
+    await unreadable(site, { phase, seen, change, act });
+  }
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
   if (replicas.length === 1) await aloneAgain(site, plan, { phase, promised, seen, change });
   else await together(site, plan, { promised, seen, change });
@@ -195,6 +201,30 @@ async function namesOnly(
     await seen('what changed while it was read', 3 * MINUTE, other);
     // A link may wait for the list of tasks.
     await site.pass(3 * MINUTE);
+  });
+}
+
+/** All that wait to be read wait together while their provider is out of reach. */
+async function unreadable(
+  site: Site,
+  { phase, seen, change, act }: Pick<Ways, 'phase' | 'seen' | 'change'> & { readonly act: Act },
+): Promise<void> {
+  const { recorder, weather, clock, pass, settings } = site;
+  await phase('what is to be read cannot be read', 2 * UNREADABLE.length, 20, async () => {
+    for (const number of UNREADABLE) await change(NEVER, {}, number);
+    const before = recorder.events.length;
+    weather.turn('github.test', 'failed-before', 1, clock.elapsed() + 5 * MINUTE);
+    for (const number of UNREADABLE) await act({ at: 0, do: 'comment', number, hooks: PROMPT });
+    await pass(5 * MINUTE);
+    const asked = recorder.events
+      .slice(before)
+      .filter((event) => event.what === 'sent' && new URL(event.url).host === 'github.test');
+    const most = ASKED_IN_VAIN + 2 * Math.ceil(5 / settings().poll);
+    if (asked.length > most)
+      recorder.record({ what: 'unexpected', text: `waste: ${asked.length} requests to who is out of reach` });
+    for (const number of UNREADABLE) await seen('what could not be read', 3 * MINUTE, number);
+    // A link may wait for the list of tasks.
+    await pass(3 * MINUTE);
   });
 }
 
