@@ -1,5 +1,6 @@
-import { MINUTE, NEVER, PROMPT, SECOND, type WaysAlone } from './calm-ways.ts';
+import { MINUTE, NEVER, PROMPT, SECOND, type WaysAlone, whileOnItsWay } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
+import { WORKSPACE } from './hosts.ts';
 import { createOperator } from './operator.ts';
 import type { Forge, Plan } from './plan.ts';
 import type { Replica, Site } from './site.ts';
@@ -16,7 +17,23 @@ export async function startsAgain(site: Site, { phase, seen, change }: WaysAlone
     await change(PROMPT, { labels: ['api'] });
     await seen(`a webhook after ${end}`, 2 * MINUTE);
   }
+  // After a kill few requests are on their way at once, and one that gets no answer holds up no other.
+  await phase('a request gets no answer', 12, 40, async () => {
+    const words = `"identifier":"${SILENT}"`;
+    site.weather.turn(WORKSPACE, 'silent', 1, site.clock.elapsed() + 5 * MINUTE, words);
+    await change(PROMPT, { labels: ['silent'] }, SILENT);
+    await whileOnItsWay(site);
+    await change(PROMPT, { labels: ['beside'] });
+    await seen('a change while another one gets no answer', 20 * SECOND);
+    site.weather.clear();
+    await seen('what got no answer', 4 * MINUTE, SILENT);
+    // A link may wait for the list of tasks.
+    await site.pass(3 * MINUTE);
+  });
 }
+
+/** No plan has so large a number. */
+const SILENT = 94;
 
 /** Wherever it is in what it does. */
 export async function endsAmid(site: Site, plan: Plan, ways: WaysAlone): Promise<void> {

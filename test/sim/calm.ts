@@ -303,14 +303,18 @@ async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, 
     await site.releaseHeld();
     await seen('what has failed', 15 * MINUTE, bad);
   });
+  const polls = (outcome: string) => site.counts.of('polls_total', { outcome });
+  const tell = (text: string) => site.recorder.record({ what: 'unexpected', text: `metrics: ${text}` });
   const { poll } = site.settings();
   await change(NEVER, { labels: [] });
   await seen('a change without a webhook', (poll + 3) * MINUTE);
   await phase('a poll fails', 6, 40, async () => {
     site.weather.turn(`${forge}.test`, 'failed-before', 1, site.clock.elapsed() + 20 * SECOND);
     await change(NEVER, { labels: ['polled'] });
+    const counted = polls('failed');
     void site.partition()?.polls.pollNow();
     await seen('a change that a failed poll has missed', 3 * MINUTE);
+    if (polls('failed') === counted) tell('no failed poll is counted');
   });
   await phase('a provider hides what is there, and is limited later', 12, 80, async () => {
     site.weather.turn(`${forge}.test`, 'hidden', 1, site.clock.elapsed() + 20 * SECOND);
@@ -319,8 +323,10 @@ async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, 
     await site.pass(25 * SECOND);
     site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + 20 * SECOND);
     await change(NEVER, { labels: ['hidden'] });
+    const counted = polls('limited');
     void site.partition()?.polls.pollNow();
     await seen('a change that a limited poll has missed', 4 * MINUTE);
+    if (polls('limited') === counted) tell('no limited poll is counted');
   });
   // Whoever is limited waits as long as it is told to, and then goes on.
   site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);

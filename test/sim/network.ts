@@ -94,6 +94,8 @@ export function createNetwork({ clock, weather, chance, recorder }: Surroundings
         const headers = { ...refusal.headers, ...(host !== WORKSPACE && { 'retry-after': String(seconds) }) };
         return { there, back, instead: { ...refusal, headers } };
       }
+      case 'silent':
+        return { there, back: null };
       case 'hidden':
         return { there, back, instead: errorOf(404, 'not_found', 'Not Found') };
       case 'revoked':

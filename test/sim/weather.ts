@@ -21,8 +21,8 @@ export const TROUBLES = [
   /** The answer takes long, sometimes longer than anybody waits. */
   'slow',
 ] as const;
-/** The server says, besides, that it knows of nothing that it is asked for. */
-export type Trouble = (typeof TROUBLES)[number] | 'hidden';
+/** Besides, the server may say that it knows of nothing that it is asked for; or it carries out what it is asked for, and says nothing. */
+export type Trouble = (typeof TROUBLES)[number] | 'hidden' | 'silent';
 
 export interface Weather {
   /** From now until then, for this share of the requests to this server; or of those whose body has these words. */
