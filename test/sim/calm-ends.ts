@@ -1,4 +1,4 @@
-import { MINUTE, NEVER, PROMPT, SECOND, type WaysAlone, whileOnItsWay } from './calm-ways.ts';
+import { MINUTE, NEVER, PROMPT, SECOND, type WaysAlone } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
 import { WORKSPACE } from './hosts.ts';
 import { createOperator } from './operator.ts';
@@ -22,7 +22,7 @@ export async function startsAgain(site: Site, { phase, seen, change }: WaysAlone
     const words = `"identifier":"${SILENT}"`;
     site.weather.turn(WORKSPACE, 'silent', 1, site.clock.elapsed() + 5 * MINUTE, words);
     await change(PROMPT, { labels: ['silent'] }, SILENT);
-    await whileOnItsWay(site);
+    // It is due with the other one, and waits in line when that leaves.
     await change(PROMPT, { labels: ['beside'] });
     await seen('a change while another one gets no answer', 20 * SECOND);
     site.weather.clear();
