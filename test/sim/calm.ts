@@ -99,6 +99,18 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
         (await lookAtWorkspace(site)).tasks.some(({ source }) => source === wanted),
       );
     });
+  if (plan.writeBack)
+    await phase('an issue names a task', 8, 20, async () => {
+      const issue = { at: 0, do: 'issue', tracker: 'jira', number: NUMBER - 1, hooks: PROMPT } as const;
+      await act({ ...issue, change: 'open', names: numberOf(key) });
+      await promised('a comment that tells of its task', 3 * MINUTE, async () =>
+        site.providers
+          .held()
+          .issues.some(
+            ({ title, comments }) => title.startsWith(`${key}:`) && comments?.some(({ text }) => text.includes(key)),
+          ),
+      );
+    });
   await phase('it changes five times within two seconds', 8, 8, async () => {
     for (let time = 0; time < 5; time++) {
       await change(PROMPT, { labels: time % 2 === 0 ? ['bug'] : [] });

@@ -63,6 +63,8 @@ export function createOperator({ atWork, providers }: Site): Operator {
     resume: async (connection) => void (await ask('backfill-resume', { connection })),
     sweep: async () => void (await ask('sweep', {})),
     async look() {
+      // Who names what is not held hears so.
+      if (await ask('release', { entities: ['link:nobody'] })) throw new Error('what is not held was released');
       for (const [name, asked] of LOOKS) await answerOf(name, asked);
       const changes = (await answerOf('changes', { limit: MANY })) as
         | readonly { readonly entity: string }[]

@@ -289,6 +289,18 @@ const KEPT: readonly Unobservable[] = [
     why: OTHERS_TURN,
   },
   {
+    ...{
+      file: 'src/reconcile/answers/link-answers.ts',
+      kind: AWAIT,
+      text: 'await saveEntity(query, { ...row, ...whoMade',
+    },
+    why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/store/kept-rows.ts', kind: BOUND, text: 'works.length > 1' },
+    why: 'one alone runs ahead too, and reads the same',
+  },
+  {
     ...{ file: 'src/intake/position.ts', kind: BOUND, text: 'Date.parse(b) > Date.parse(a)' },
     why: 'of two equal times the other one is taken',
   },
