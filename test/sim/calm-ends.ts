@@ -1,11 +1,11 @@
-import { MINUTE, NEVER, PROMPT, SECOND, type WaysAlone } from './calm-ways.ts';
+import { MINUTE, NEVER, PROMPT, SECOND, type Ways } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
 import { WORKSPACE } from './hosts.ts';
 import { createOperator } from './operator.ts';
 import type { Forge, Plan } from './plan.ts';
 import type { Replica, Site } from './site.ts';
 
-export async function startsAgain(site: Site, { phase, seen, change }: WaysAlone): Promise<void> {
+export async function startsAgain(site: Site, { phase, seen, change }: Ways): Promise<void> {
   const replica = onlyOne(site);
   for (const end of ['stop', 'bury'] as const) {
     // A poll may tell what no webhook said.
@@ -36,7 +36,7 @@ export async function startsAgain(site: Site, { phase, seen, change }: WaysAlone
 const SILENT = 94;
 
 /** Wherever it is in what it does. */
-export async function endsAmid(site: Site, plan: Plan, ways: WaysAlone): Promise<void> {
+export async function endsAmid(site: Site, plan: Plan, ways: Ways): Promise<void> {
   await stopsAmidChanges(site, plan, ways);
   await diesAmidChanges(site, plan, ways);
   await endsAmidOtherWork(site, plan, ways);
@@ -45,7 +45,7 @@ export async function endsAmid(site: Site, plan: Plan, ways: WaysAlone): Promise
 /** Commits and requests, before and after, that a change of a pull request and its link takes at most. */
 const STEPS = 24;
 
-async function stopsAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: WaysAlone): Promise<void> {
+async function stopsAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: Ways): Promise<void> {
   for (const step of [1 + ((5 * seed + 1) % STEPS), 1 + ((11 * seed + 7) % STEPS)])
     await phase(`it stops at step ${step}`, 6, 40, async () => {
       await stopsAt(site, step, async () => {
@@ -56,7 +56,7 @@ async function stopsAmidChanges(site: Site, { seed }: Plan, { phase, seen, chang
     });
 }
 
-async function diesAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: WaysAlone): Promise<void> {
+async function diesAmidChanges(site: Site, { seed }: Plan, { phase, seen, change }: Ways): Promise<void> {
   for (const step of [1 + (seed % STEPS), 1 + ((7 * seed + 3) % STEPS)])
     await phase(`it dies at step ${step}`, 6, 40, async () => {
       await diesAt(site, step, () => change(PROMPT, { names: step % 2, labels: [`step ${step}`] }));
@@ -71,7 +71,7 @@ interface OtherWork {
   begin(): Promise<unknown>;
 }
 
-async function endsAmidOtherWork(site: Site, plan: Plan, { phase, change }: WaysAlone): Promise<void> {
+async function endsAmidOtherWork(site: Site, plan: Plan, { phase, change }: Ways): Promise<void> {
   const chance = chanceOf(plan.seed, 'stops');
   for (const { name, steps, begin } of otherWork(site, plan, change)) {
     const step = chance.whole(1, steps);
@@ -87,7 +87,7 @@ async function endsAmidOtherWork(site: Site, plan: Plan, { phase, change }: Ways
   }
 }
 
-function otherWork(site: Site, { forges, trackers }: Plan, change: WaysAlone['change']): readonly OtherWork[] {
+function otherWork(site: Site, { forges, trackers }: Plan, change: Ways['change']): readonly OtherWork[] {
   const [forge] = forges as readonly [Forge];
   const operator = createOperator(site);
   const running = () => onlyOne(site).running?.composition;
@@ -122,12 +122,15 @@ function otherWork(site: Site, { forges, trackers }: Plan, change: WaysAlone['ch
   ];
 }
 
-/** Begins the work, and stops the process at that step of it, or half a minute later; then it starts again. */
+/** Seconds that any of it takes. */
+const LONGEST = 60;
+
+/** Begins the work, and stops the process at that step of it, or when it must be done; then it starts again. */
 async function stopsAt(site: Site, step: number, begin: () => Promise<void>): Promise<void> {
   const replica = onlyOne(site);
   const ending = whenReached(replica, step);
   await begin();
-  for (let second = 0; second < 30 && !ending.begun; second++) await site.pass(SECOND);
+  for (let second = 0; second < LONGEST && !ending.begun; second++) await site.pass(SECOND);
   await site.stop(replica, ending.begun);
   await site.during(site.start(replica));
 }
@@ -140,7 +143,7 @@ async function diesAt(site: Site, step: number, begin: () => Promise<void>): Pro
     hasEnded = true;
   });
   await begin();
-  for (let second = 0; second < 30 && !hasEnded; second++) await site.pass(SECOND);
+  for (let second = 0; second < LONGEST && !hasEnded; second++) await site.pass(SECOND);
   await site.bury(replica);
   await site.during(site.start(replica));
 }

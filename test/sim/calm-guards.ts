@@ -1,6 +1,6 @@
-import { MINUTE, PROMPT, type Ways } from './calm-ways.ts';
+import { MINUTE, PROMPT, statusOf, type Ways } from './calm-ways.ts';
 import { createOperator } from './operator.ts';
-import type { Replica, Site } from './site.ts';
+import type { Site } from './site.ts';
 
 /** No plan has so large a number. */
 const MASS = [81, 82, 83, 84];
@@ -14,10 +14,7 @@ export async function guards(site: Site, { phase, promised, seen, change }: Ways
     await reloaded(site, 1);
     for (const number of MASS) await change(PROMPT, {}, number);
     await promised('a mass is held', MINUTE, async () => (await heldNow()).length === MASS.length - 1);
-    await promised('a status that tells of it', MINUTE, async () => {
-      const status = await site.status(site.replicas[0] as Replica);
-      return status?.verdict === 'degraded';
-    });
+    await promised('a status that tells of it', MINUTE, async () => (await statusOf(site))?.verdict === 'degraded');
     await site.during(createOperator(site).look());
     await site.pass(MINUTE);
     await site.releaseHeld();

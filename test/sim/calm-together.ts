@@ -1,5 +1,5 @@
 import { whenReached } from './calm-ends.ts';
-import { MINUTE, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
+import { MINUTE, OLD_ONES, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
 import { WORKSPACE } from './hosts.ts';
 import { leftToDo } from './look.ts';
@@ -7,7 +7,7 @@ import { createOperator } from './operator.ts';
 import type { Forge, Plan } from './plan.ts';
 import type { Replica, Site } from './site.ts';
 
-export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Ways, 'phase'>): Promise<void> {
+export async function together(site: Site, { seed, forges }: Plan, ways: Ways): Promise<void> {
   const { promised, seen, change } = ways;
   const { replicas } = site;
   const shared = () => promised('an even share', 15 * SECOND, () => site.isShared());
@@ -17,7 +17,8 @@ export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Wa
     const owner = await ownerOf();
     if (!owner) return;
     const { life } = owner.running as NonNullable<typeof owner.running>;
-    const [own, others] = partition(await site.leases(), ({ address }) => address === owner.origin);
+    const leases = await site.leases();
+    const others = leases.filter(({ address }) => address !== owner.origin);
     const before = site.counts.of(TAKEOVERS);
     if (end === 'sleep') life.sleep();
     else await site[end](owner);
@@ -29,7 +30,7 @@ export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Wa
     };
     await promised(`the others keep what they have after ${end}`, SECOND, kept);
     await promised('who owns it, by all who live', 2_500, () => isKnown(site));
-    const taken = end === 'stop' ? 0 : own.length;
+    const taken = end === 'stop' ? 0 : leases.length - others.length;
     await promised(
       `${taken} takeovers counted after ${end}`,
       2_500,
@@ -54,8 +55,6 @@ export async function together(site: Site, { seed, forges }: Plan, ways: Omit<Wa
   await clockSet(site, forges[0] as Forge, chanceOf(seed, 'clock').happens(0.5) ? 1 : -1, ways);
 }
 
-/** More than a minute's quota takes. */
-const OLD_ONES = 60;
 /** Longer than any window of the quota. */
 const SET_BY = 20 * MINUTE;
 
@@ -80,10 +79,7 @@ async function clockSet(
   );
   await pass(2 * SECOND);
   if ((await site.clockEras()) > eras + replicas.length)
-    site.recorder.record({
-      what: 'unexpected',
-      text: 'the clock of the database was set once, and is noted again and again',
-    });
+    site.tell('the clock of the database was set once, and is noted again and again');
   const owner = replicas[await site.ownerOf()];
   if (!owner) return;
   await site.bury(owner);
@@ -96,11 +92,11 @@ async function clockSet(
 const MOST_AT_REST = 400;
 
 /** Where nothing happens processes ask the database for little more than their renewals. */
-async function rests({ statements, pass, replicas, recorder }: Site): Promise<void> {
+async function rests({ statements, pass, replicas, tell }: Site): Promise<void> {
   const before = statements.count();
   await pass(MINUTE);
   const [ran, most] = [statements.count() - before, MOST_AT_REST * replicas.length];
-  if (ran > most) recorder.record({ what: 'unexpected', text: `waste: ${ran} statements in a minute of rest` });
+  if (ran > most) tell(`waste: ${ran} statements in a minute of rest`);
 }
 
 /** Seconds for which a lease is trusted that is not renewed. */
@@ -175,8 +171,4 @@ async function isTold({ replicas, status }: Site): Promise<boolean> {
     if (JSON.stringify(shown) !== JSON.stringify(origins)) return false;
   }
   return true;
-}
-
-function partition<Each>(all: readonly Each[], is: (each: Each) => boolean): [Each[], Each[]] {
-  return [all.filter(is), all.filter((each) => !is(each))];
 }

@@ -1,5 +1,5 @@
-import type { Hooks, PullChange } from './plan.ts';
-import type { Site } from './site.ts';
+import type { Happening, Hooks, PullChange } from './plan.ts';
+import type { Replica, Site } from './site.ts';
 
 export const SECOND = 1_000;
 export const MINUTE = 60 * SECOND;
@@ -8,6 +8,14 @@ export const MINUTE = 60 * SECOND;
 export const NUMBER = 99;
 export const PROMPT: Hooks = { delays: [100], again: true };
 export const NEVER: Hooks = { delays: [], again: false };
+
+/** Pull requests of before: more than a minute's quota takes. */
+export const OLD_ONES = 60;
+
+/** No plan names a task of a larger number. */
+export const MOST_NAMED = 8;
+
+export type Act = (happening: Happening) => Promise<void>;
 
 /** What a calm day is made of. Times are milliseconds. */
 export interface Ways {
@@ -19,7 +27,8 @@ export interface Ways {
   change(hooks: Hooks, wish: PullChange, number?: number): Promise<void>;
 }
 
-export type WaysAlone = Omit<Ways, 'promised'>;
+/** What the only process tells of itself. */
+export const statusOf = (site: Site) => site.status(site.replicas[0] as Replica);
 
 /** Until a write has left, and nobody knows what became of it. */
 export async function whileOnItsWay({ recorder, settings, pass }: Site): Promise<void> {

@@ -1,26 +1,26 @@
 import { allRecords } from '../support/all-records.ts';
 import { endsAmid, startsAgain } from './calm-ends.ts';
 import { guards } from './calm-guards.ts';
+import { namesOnly, unreadable } from './calm-reads.ts';
 import { together } from './calm-together.ts';
-import { MINUTE, NEVER, NUMBER, PROMPT, SECOND, type Ways, whileOnItsWay } from './calm-ways.ts';
+import { goesThroughTroubles } from './calm-troubles.ts';
+import {
+  type Act,
+  MINUTE,
+  MOST_NAMED,
+  NEVER,
+  NUMBER,
+  OLD_ONES,
+  PROMPT,
+  SECOND,
+  type Ways,
+  whileOnItsWay,
+} from './calm-ways.ts';
 import { WORKSPACE } from './hosts.ts';
 import { leftToDo, lookAtWorkspace } from './look.ts';
 import { createOperator } from './operator.ts';
 import type { Forge, Happening, Hooks, Plan, PullChange } from './plan.ts';
 import type { Site } from './site.ts';
-
-/** No plan names a task of a larger number. */
-const MOST_NAMED = 8;
-
-/** Two more that nobody else touches, and two that no webhook tells of. */
-const OTHERS = [97, 98];
-const UNHEARD = [95, 96];
-/** The same, and how often a provider out of reach is asked for them within five minutes: they wait together. */
-const UNREADABLE = [71, 72, 73, 74, 75];
-const ASKED_IN_VAIN = 56;
-
-/** More than a minute's quota takes. */
-const OLD_ONES = 60;
 
 /** That people give at once. */
 const COMMANDS = 5;
@@ -30,7 +30,6 @@ const STORES = 'insert into "inbox"';
 const MOST_OF_CROWD = 4;
 
 type Pull = Extract<Happening, { do: 'pull' }>;
-type Act = (happening: Happening) => Promise<void>;
 
 /**
  * After everything is healed and settled nothing is disturbed any more, and the quota is unused: so whatever happens now must be
@@ -69,6 +68,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     return (await allRecords(people)).some((record) => record['title'] === wanted);
   };
   const seen = (name: string, within: number, number = NUMBER) => promised(name, within, () => isShown(number));
+  const ways: Ways = { phase, promised, seen, change };
 
   // What was written of tasks that were not there yet is linked now, and not when a new task is made later.
   let made = '';
@@ -137,17 +137,17 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
       await site.pass(2 * MINUTE);
     });
   if (replicas.length === 1 && forge === 'github') {
-    await namesOnly(site, { phase, seen, change, act });
-    await unreadable(site, { phase, seen, change, act });
+    await namesOnly(site, ways, act);
+    await unreadable(site, ways, act);
   }
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
-  if (replicas.length === 1) await aloneAgain(site, plan, { phase, promised, seen, change });
-  else await together(site, plan, { promised, seen, change });
+  if (replicas.length === 1) await aloneAgain(site, plan, ways);
+  else await together(site, plan, ways);
 }
 
 /** Neither of the workspace nor of providers is asked more than polls, sweeps and hooks need, nor of the database. */
 async function nothingHappens(
-  { recorder, clock, pass, settings, statements }: Site,
+  { recorder, clock, pass, settings, statements, tell }: Site,
   connections: number,
 ): Promise<void> {
   const [began, before] = [clock.elapsed(), statements.count()];
@@ -156,17 +156,14 @@ async function nothingHappens(
   const asked = Math.ceil(1.5 * connections * polls);
   recorder.record({ what: 'calm', name: 'nothing happens', began, writes: 0, reads: 30, asked });
   const [ran, most] = [statements.count() - before, 150 + 45 * connections * polls];
-  if (ran > most) recorder.record({ what: 'unexpected', text: `waste: ${ran} statements while nothing happens` });
+  if (ran > most) tell(`waste: ${ran} statements while nothing happens`);
 }
 
 /** Of `BUG-12`: 12. */
 const numberOf = (key: string) => Number(key.split('-')[1] ?? 0);
 
 /** What arrives at once is stored at once. */
-async function crowd(
-  { network, providers, replicas, statements, recorder, during }: Site,
-  forge: Forge,
-): Promise<void> {
+async function crowd({ network, providers, replicas, statements, tell, during }: Site, forge: Forge): Promise<void> {
   const [{ origin }] = replicas as [Site['replicas'][number]];
   const url = `${origin}/webhooks/test/${forge}`;
   const change = (place: number): Happening => ({
@@ -180,64 +177,9 @@ async function crowd(
   );
   await during(answers);
   const [refused] = (await answers).filter(({ status }) => status !== 202);
-  if (refused) recorder.record({ what: 'unexpected', text: `a webhook of a crowd was answered ${refused.status}` });
+  if (refused) tell(`a webhook of a crowd was answered ${refused.status}`);
   const stored = statements.count(STORES) - before;
-  if (stored > MOST_OF_CROWD)
-    recorder.record({
-      what: 'unexpected',
-      text: `waste: ${hooks.length} webhooks at once were stored by ${stored} statements`,
-    });
-}
-
-/** Of a pull request that worksync does not know a comment tells only which one it is: it is read then. */
-async function namesOnly(
-  site: Site,
-  { phase, seen, change, act }: Pick<Ways, 'phase' | 'seen' | 'change'> & { readonly act: Act },
-): Promise<void> {
-  const [one, other] = UNHEARD as [number, number];
-  const comment = (number: number) => act({ at: 0, do: 'comment', number, hooks: PROMPT });
-  await phase('somebody comments on what nobody told of', 4, 8, async () => {
-    await change(NEVER, {}, one);
-    await comment(one);
-    await seen('what was commented on', MINUTE, one);
-  });
-  await phase('it changes while it is read', 6, 8, async () => {
-    await change(NEVER, {}, other);
-    site.weather.turn('github.test', 'slow', 1, site.clock.elapsed() + 10 * MINUTE);
-    await comment(other);
-    await site.pass(2 * SECOND);
-    await change(NEVER, { labels: ['read'] }, other);
-    await comment(other);
-    await site.pass(2 * SECOND);
-    site.weather.clear();
-    await seen('what changed while it was read', 3 * MINUTE, other);
-    // A link may wait for the list of tasks.
-    await site.pass(3 * MINUTE);
-  });
-}
-
-/** All that wait to be read wait together while their provider is out of reach. */
-async function unreadable(
-  site: Site,
-  { phase, seen, change, act }: Pick<Ways, 'phase' | 'seen' | 'change'> & { readonly act: Act },
-): Promise<void> {
-  const { recorder, weather, clock, pass, settings } = site;
-  await phase('what is to be read cannot be read', 2 * UNREADABLE.length, 20, async () => {
-    for (const number of UNREADABLE) await change(NEVER, {}, number);
-    const before = recorder.events.length;
-    weather.turn('github.test', 'failed-before', 1, clock.elapsed() + 5 * MINUTE);
-    for (const number of UNREADABLE) await act({ at: 0, do: 'comment', number, hooks: PROMPT });
-    await pass(5 * MINUTE);
-    const asked = recorder.events
-      .slice(before)
-      .filter((event) => event.what === 'sent' && new URL(event.url).host === 'github.test');
-    const most = ASKED_IN_VAIN + 2 * Math.ceil(5 / settings().poll);
-    if (asked.length > most)
-      recorder.record({ what: 'unexpected', text: `waste: ${asked.length} requests to who is out of reach` });
-    for (const number of UNREADABLE) await seen('what could not be read', 3 * MINUTE, number);
-    // A link may wait for the list of tasks.
-    await pass(3 * MINUTE);
-  });
+  if (stored > MOST_OF_CROWD) tell(`waste: ${hooks.length} webhooks at once were stored by ${stored} statements`);
 }
 
 /** They are refused at once, each as it deserves. */
@@ -270,80 +212,6 @@ async function aloneAgain(site: Site, plan: Plan, ways: Ways): Promise<void> {
   await guards(site, ways);
   await goesThroughTroubles(site, forge as Forge, ways);
   await goesBack(site, forge as Forge, ways);
-}
-
-async function goesThroughTroubles(site: Site, forge: Forge, { phase, promised, seen, change }: Ways): Promise<void> {
-  // Of one that fails alone nobody knows whether it is at fault.
-  for (const numbers of [[NUMBER, ...OTHERS], [NUMBER]])
-    await phase(`nothing gets through for twenty minutes, of ${numbers.length}`, 60, 60, async () => {
-      site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 20 * MINUTE);
-      for (const number of numbers) await change(PROMPT, { names: number % MOST_NAMED, labels: ['out'] }, number);
-      await site.pass(10 * MINUTE);
-      await promised('a status that tells of it', MINUTE, async () => {
-        const [replica] = site.replicas;
-        const status = replica && (await site.status(replica));
-        return status?.verdict === 'blocked';
-      });
-      await site.pass(9 * MINUTE);
-      await seen('what changed while nothing got through', 6 * MINUTE);
-    });
-  for (const trouble of ['revoked', 'limited'] as const)
-    await phase(`the workspace says that it is ${trouble}`, 12, 40, async () => {
-      site.weather.turn(WORKSPACE, trouble, 1, site.clock.elapsed() + 8 * MINUTE);
-      await change(PROMPT, { labels: [trouble] });
-      await promised('a state that tells of it', 3 * MINUTE, async () => {
-        const [replica] = site.replicas;
-        const status = replica && (await site.status(replica));
-        const state = status?.workspaces.find(({ name }) => name === 'test')?.state;
-        return state?.kind === (trouble === 'revoked' ? 'halted' : 'waiting');
-      });
-      await site.pass(6 * MINUTE);
-      await seen(`what changed while it said that it is ${trouble}`, 7 * MINUTE);
-    });
-  await phase('one change fails', 24, 40, async () => {
-    const [bad] = OTHERS as [number, number];
-    const words = `"identifier":"${bad}"`;
-    site.weather.turn(WORKSPACE, 'failed-before', 1, site.clock.elapsed() + 30 * MINUTE, words);
-    await change(PROMPT, { labels: ['bad'] }, bad);
-    for (let time = 0; time < 4; time++) {
-      await site.pass(2 * MINUTE);
-      await change(PROMPT, { labels: [`good ${time}`] });
-      await seen('a change while another one fails', MINUTE);
-    }
-    site.weather.clear();
-    await site.pass(MINUTE);
-    await site.releaseHeld();
-    await seen('what has failed', 15 * MINUTE, bad);
-  });
-  const polls = (outcome: string) => site.counts.of('polls_total', { outcome });
-  const tell = (text: string) => site.recorder.record({ what: 'unexpected', text: `metrics: ${text}` });
-  const { poll } = site.settings();
-  await change(NEVER, { labels: [] });
-  await seen('a change without a webhook', (poll + 3) * MINUTE);
-  await phase('a poll fails', 6, 40, async () => {
-    site.weather.turn(`${forge}.test`, 'failed-before', 1, site.clock.elapsed() + 20 * SECOND);
-    await change(NEVER, { labels: ['polled'] });
-    const counted = polls('failed');
-    void site.partition()?.polls.pollNow();
-    await seen('a change that a failed poll has missed', 3 * MINUTE);
-    if (polls('failed') === counted) tell('no failed poll is counted');
-  });
-  await phase('a provider hides what is there, and is limited later', 12, 80, async () => {
-    site.weather.turn(`${forge}.test`, 'hidden', 1, site.clock.elapsed() + 20 * SECOND);
-    void site.partition()?.polls.pollNow();
-    // Then its names are in doubt, and asked for by the next poll.
-    await site.pass(25 * SECOND);
-    site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + 20 * SECOND);
-    await change(NEVER, { labels: ['hidden'] });
-    const counted = polls('limited');
-    void site.partition()?.polls.pollNow();
-    await seen('a change that a limited poll has missed', 4 * MINUTE);
-    if (polls('limited') === counted) tell('no limited poll is counted');
-  });
-  // Whoever is limited waits as long as it is told to, and then goes on.
-  site.weather.turn(`${forge}.test`, 'limited', 1, site.clock.elapsed() + (poll + 1) * MINUTE);
-  await change(NEVER, { labels: ['limited'] });
-  await seen('a change without a webhook at a provider that limits', (2 * poll + 5) * MINUTE);
 }
 
 /** Old ones wait behind whatever happens now. */

@@ -411,7 +411,7 @@ async function settle(site: Site, stage: Stage): Promise<boolean> {
 
 /** @param isCalm whether there was time for whatever is done once in a while */
 async function tellEnd(site: Site, isCalm: boolean): Promise<void> {
-  const tell = (text: string) => site.recorder.record({ what: 'unexpected', text });
+  const { tell } = site;
   await tellInbox(site);
   for (const text of site.providers.unanswered()) tell(`a provider was asked ${text}`);
   const store = isCalm ? site.partition()?.store : undefined;
@@ -429,8 +429,7 @@ async function tellStatus(site: Site): Promise<void> {
     const status = await site.status(replica);
     const name = `replica ${replica.number}`;
     if (status)
-      for (const text of statusWrong(status, events, { name, isAlone, isBroken, isClockTrue }))
-        site.recorder.record({ what: 'unexpected', text });
+      for (const text of statusWrong(status, events, { name, isAlone, isBroken, isClockTrue })) site.tell(text);
   }
 }
 

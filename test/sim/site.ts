@@ -153,6 +153,8 @@ export interface Site {
   releaseHeld(): Promise<void>;
   /** Whether nothing disturbs the processes now, nor has of late. */
   setQuiet(isQuiet: boolean): void;
+  /** Tells of what must not be. */
+  tell(fault: string): void;
   pass(ms: number): Promise<void>;
   /** Lets time pass for as long as the work takes. Whoever calls it is the only one who lets time pass. */
   during(work: Promise<unknown>): Promise<void>;
@@ -395,7 +397,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       counts,
       othersKey,
     },
-    ...{ start, configure, atWork, partition, during },
+    ...{ start, configure, atWork, partition, during, tell: tellFault },
     settings: () => present,
     timeOf: (number) => (replicas[number]?.machine.ahead === 0 && !databaseServer ? clock.now() : undefined),
     async ownerOf() {

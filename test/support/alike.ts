@@ -10,7 +10,7 @@ const SIGMAS = 5;
 /** Microseconds of a round, at least. */
 const LONG_ENOUGH = 400;
 const FIRST_ROUNDS = 64;
-/** By then a difference shows, on a busy machine too: what is uncertain still is none. */
+/** On a busy machine the interval may lie on neither side for minutes: then the median of so many decides. */
 const MOST_ROUNDS = 2_048;
 
 /**
@@ -26,10 +26,10 @@ export async function compareTimes(one: Work, other: Work): Promise<'alike' | 'd
   const differences: number[] = [];
   for (let rounds = FIRST_ROUNDS; ; rounds *= 2) {
     while (differences.length < rounds) differences.push(await differenceOf(one, other, times, random.float() < 0.5));
-    const [low, high] = medianOf(differences);
+    const { low, middle, high } = medianOf(differences);
     if (low > -BOUND && high < BOUND) return 'alike';
     if (low > BOUND || high < -BOUND) return 'different';
-    if (rounds >= MOST_ROUNDS) return 'alike';
+    if (rounds >= MOST_ROUNDS) return Math.abs(middle) < BOUND ? 'alike' : 'different';
   }
 }
 
@@ -57,11 +57,12 @@ async function timeOf(work: Work, times: number): Promise<number> {
   return user + system;
 }
 
-/** An interval around the median. */
-function medianOf(values: readonly number[]): readonly [low: number, high: number] {
+/** The median, and an interval around it. */
+function medianOf(values: readonly number[]): Readonly<Record<'low' | 'middle' | 'high', number>> {
   const sorted = values.toSorted((a, b) => a - b);
   const { length } = sorted;
   const reach = (SIGMAS * Math.sqrt(length)) / 2;
   const at = (index: number) => sorted[Math.min(length - 1, Math.max(0, index))] as number;
-  return [at(Math.floor(length / 2 - reach)), at(Math.ceil(length / 2 + reach))];
+  const middle = length / 2;
+  return { low: at(Math.floor(middle - reach)), middle: at(Math.floor(middle)), high: at(Math.ceil(middle + reach)) };
 }
