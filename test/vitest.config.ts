@@ -15,6 +15,8 @@ const PROCESSES = 'test/**/*.process.test.ts';
 const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(
   (folder) => `test/${folder}/**/*.test.ts`,
 );
+/** They put modules of their own in the place of the project's, which no other file of tests may have loaded before. */
+const OTHER_MODULES = ['test/scenarios/mute-daemon.test.ts'];
 /** A process of its own for each step of each piece of work: in `npm run test:deep`. */
 const ONE_BY_ONE = 'test/faults/killed-work.test.ts';
 /** Processes that are killed at their steps. */
@@ -125,12 +127,14 @@ export default defineConfig({
     hookTimeout: HANGS,
     expect: { poll: { timeout: HANGS, interval: 20 } },
     projects: [
-      // Without a process for each file: they share no state, and loading modules is half of their time.
+      // Without a process for each file: they share no state, and to load the modules takes a third of their time.
       project('fast', PURE, { exclude: [PROCESSES], isolate: false }),
-      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE] }),
+      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE, ...OTHER_MODULES], isolate: false }),
+      project('alone', OTHER_MODULES),
       project('postgres', ON_POSTGRES, { exclude: [...ABOUT_FILES, EACH_STATEMENT], isolate: false, ...OVER_POSTGRES }),
       project('postgres-whole', WHOLE_ON_POSTGRES, {
         exclude: [...ABOUT_FILES, ...WITHOUT_STORE, ...DAYS],
+        isolate: false,
         ...OVER_POSTGRES,
       }),
       ...onDebian,

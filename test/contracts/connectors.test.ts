@@ -3,7 +3,6 @@ import { isUtf8 } from 'node:buffer';
 import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import nock from 'nock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Connection, Connector, PollPage, PollPosition } from '../../src/connectors/connector.ts';
@@ -19,6 +18,7 @@ import { noSteps } from '../../src/lib/steps.ts';
 import { boundNames } from '../../src/model/names.ts';
 import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
+import { answerByNock, nock } from '../support/nock.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { documentedOnly } from '../support/vendor-requests/index.ts';
 import { PROFILES } from './connectors/index.ts';
@@ -50,20 +50,15 @@ const NO_ERROR = 'not a SyncError: undefined';
 const unexpected: string[] = [];
 const note = (request: { method?: string; path?: string }) => unexpected.push(`${request.method} ${request.path}`);
 
-beforeAll(() => {
-  nock.disableNetConnect();
-  nock.emitter.on('no match', note);
-});
+answerByNock();
+beforeAll(() => void nock.emitter.on('no match', note));
 afterEach(() => {
   const unused = nock.pendingMocks();
   const surprises = unexpected.splice(0);
-  nock.cleanAll();
   if (unused.length + surprises.length > 0) throw new Error(JSON.stringify({ unused, surprises }));
 });
 afterAll(async () => {
   nock.emitter.off('no match', note);
-  nock.enableNetConnect();
-  nock.restore();
   await http.close();
 });
 

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import nock from 'nock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { OPENED_PULL as PULL } from '../support/github-payloads.ts';
+import { answerByNock, nock } from '../support/nock.ts';
 
 /** What is opened through the workspace comes back as a webhook: the daemon takes it for what it is. */
 
@@ -178,9 +178,8 @@ const connection = (connector: string, scope: object) => ({
 });
 
 let world: World;
+answerByNock('127.0.0.1');
 beforeEach(async () => {
-  nock.disableNetConnect();
-  nock.enableNetConnect('127.0.0.1');
   world = await createWorld({
     memberTokens: { github: 'ghp_ada', gitlab: 'glpat-ada', bitbucket: 'ATCTT3ada' },
     config: {
@@ -193,11 +192,7 @@ beforeEach(async () => {
   });
   await world.settled();
 });
-afterEach(async () => {
-  await world.close();
-  nock.cleanAll();
-  nock.enableNetConnect();
-});
+afterEach(() => world.close());
 
 let deliveries = 0;
 

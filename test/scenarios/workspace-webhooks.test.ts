@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import nock from 'nock';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { pullEvent, pullObject } from '../support/github-payloads.ts';
+import { answerByNock, nock } from '../support/nock.ts';
 import { createWeather, type Weather } from '../support/weather.ts';
 
 /** The workspace's own webhooks: CloudEvents to `/webhooks/<workspace>/workspace`. */
@@ -13,6 +13,7 @@ const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 
 let world: World;
 let weather: Weather;
+answerByNock('127.0.0.1');
 afterEach(() => world.close());
 
 async function open(webhook?: object): Promise<void> {
@@ -197,7 +198,6 @@ describe('with a subscription at the workspace', () => {
     const [held] = (await world.people.listPullRequests({ query: {} }, {})).body.pullRequests;
     expect(held).toMatchObject({ title: 'fix it' });
     expect(nock.isDone()).toBe(true);
-    nock.cleanAll();
   });
 
   it('documents that nobody named are no matter, and the gateway’s cached reads end', async () => {

@@ -1,8 +1,8 @@
-import nock from 'nock';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createHttpClient, type HttpClient } from '../../../src/http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../../src/http/provider-errors.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
+import { answerByNock, nock } from '../../support/nock.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 
@@ -12,8 +12,8 @@ describe('the client with nock', () => {
   const told: string[] = [];
   let client: HttpClient;
 
+  answerByNock();
   beforeAll(() => {
-    nock.disableNetConnect();
     client = createHttpClient({
       steps: { reached: (kind, edge) => void reached.push(`${kind} ${edge}`) },
       meter: metrics.meter,
@@ -22,13 +22,8 @@ describe('the client with nock', () => {
   });
   afterEach(() => {
     told.length = 0;
-    nock.cleanAll();
   });
-  afterAll(async () => {
-    await client.close();
-    nock.enableNetConnect();
-    nock.restore();
-  });
+  afterAll(() => client.close());
 
   it('sends method, path, query, headers and body over TLS, and returns the answer', async () => {
     nock('https://api.example.com', { reqheaders: { authorization: 'Bearer x' } })
