@@ -25,7 +25,7 @@ const [drawn, others] = [proofs.filter(isDrawn), proofs.filter((proof) => !isDra
 const overPostgres = proofs.filter(([file]) => file === CANARIES);
 const ran = [
   ...runTests(['deep'], drawn),
-  ...runTests(['fast', 'whole'], others),
+  ...runTests(['fast', 'whole', 'alone'], others),
   ...runTests(['postgres-whole'], overPostgres),
 ];
 
