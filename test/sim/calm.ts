@@ -1,5 +1,6 @@
 import { allRecords } from '../support/all-records.ts';
 import { endsAmid, startsAgain } from './calm-ends.ts';
+import { goneUnheard } from './calm-gone.ts';
 import { guards } from './calm-guards.ts';
 import { namesOnly, unreadable } from './calm-reads.ts';
 import { together } from './calm-together.ts';
@@ -49,6 +50,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     const began = clock.elapsed();
     await work();
     recorder.record({ what: 'calm', name, began, writes, reads });
+    await site.noteRows();
   };
   const promised = async (name: string, within: number, isTrue: () => Promise<boolean>) => {
     const from = clock.elapsed();
@@ -141,7 +143,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     await unreadable(site, ways, act);
   }
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
-  if (replicas.length === 1) await aloneAgain(site, plan, ways);
+  if (replicas.length === 1) await aloneAgain(site, plan, ways, act);
   else await together(site, plan, ways);
 }
 
@@ -205,12 +207,16 @@ async function strangers({ network, recorder, replicas, pass, clock }: Site, for
   }
 }
 
-async function aloneAgain(site: Site, plan: Plan, ways: Ways): Promise<void> {
-  const [forge] = plan.forges;
+async function aloneAgain(site: Site, plan: Plan, ways: Ways, act: Act): Promise<void> {
+  const { forges, trackers } = plan;
+  const [forge] = forges;
   await startsAgain(site, ways);
   await endsAmid(site, plan, ways);
   await guards(site, ways);
   await goesThroughTroubles(site, forge as Forge, ways);
+  // Linear keeps what was deleted, and lists it.
+  const tracker = trackers.find((name) => name !== 'linear');
+  if (tracker) await goneUnheard(site, tracker, ways, act);
   await goesBack(site, forge as Forge, ways);
 }
 

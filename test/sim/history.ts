@@ -24,6 +24,10 @@ export type Event = { readonly at: number } & (
   /** Its log says that nobody can read this delivery. */
   | { readonly what: 'warned'; readonly key: string }
   | { readonly what: 'unexpected'; readonly text: string }
+  /** On known days: a line of its log. */
+  | { readonly what: 'said'; readonly process: string; readonly text: string }
+  /** On known days: by table, how many rows there are. */
+  | { readonly what: 'rows'; readonly counts: readonly (readonly [string, string])[] }
   | ({ readonly what: 'inbox' } & InboxRow)
   | ({ readonly what: 'looked' } & Look)
 );

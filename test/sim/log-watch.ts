@@ -7,10 +7,12 @@ interface LogWatch {
   readonly isQuiet: () => boolean;
   /** Of a delivery that nobody can read people are told, by its key. */
   readonly onWarned: (key: string) => void;
+  /** Whatever is said, but for what only looks for faults. */
+  readonly onSaid?: ((text: string) => void) | undefined;
 }
 
 /** A log that nobody reads but for faults of the program itself: whatever happens around it, it must have a name for it. */
-export function watchedLog(life: Life, { tell, isQuiet, onWarned }: LogWatch): Logger {
+export function watchedLog(life: Life, { tell, isQuiet, onWarned, onSaid }: LogWatch): Logger {
   const look = ({ error, err = error }: LogFields, message: string) => {
     if (err === undefined || !life.isAlive() || isEndOf(err)) return;
     const { code, message: text } = asSyncError(err);
@@ -22,7 +24,19 @@ export function watchedLog(life: Life, { tell, isQuiet, onWarned }: LogWatch): L
     if (message === 'delivery quarantined' && life.isAlive()) onWarned(String(fields['key']));
     look(fields, message);
   };
-  const log: Logger = { debug: look, info: look, warn, error: look, child: () => log };
+  const saying =
+    (level: string, hear: Logger['info']): Logger['info'] =>
+    (fields, message) => {
+      if (life.isAlive()) onSaid?.(`${level} ${message}`);
+      hear(fields, message);
+    };
+  const log: Logger = {
+    debug: look,
+    info: saying('info', look),
+    warn: saying('warn', warn),
+    error: saying('error', look),
+    child: () => log,
+  };
   return log;
 }
 

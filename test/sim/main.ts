@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { violations } from './checker.ts';
 import { KEPT } from './kept-seeds.ts';
+import { knownDays, unlikeKnown, writeKnown } from './known-days.ts';
 import { drawPlan, mostVaried, type Plan } from './plan.ts';
 import { play } from './play.ts';
 import { shrink } from './shrink.ts';
@@ -9,8 +10,8 @@ import { createTemplates } from './templates.ts';
 /**
  * `npm run sim -- --seed S --runs N` plays N runs from seed S on. A run that fails is shrunk, and one command repeats it:
  * `--keep` names the happenings of the plan that are left. `--events` prints what was seen, `--hashes` a hash of that, and
- * `--no-shrink` leaves failures as long as they are. `--kept` plays what was found before, `--first` ends
- * with the first failure, `--replicas 3` plays only plans with so many replicas, and `--calm-every 5` a calm day after every fifth seed
+ * `--no-shrink` leaves failures as long as they are. `--kept` plays what was found before, and `--known` the days that are
+ * known to the line, which `--write` writes anew. `--first` ends with the first failure, `--replicas 3` plays only plans with so many replicas, and `--calm-every 5` a calm day after every fifth seed
  * only, which takes half of the time. `--varied` plays, of eight times as many plans, those in which the most different things happen.
  */
 const MOST_TOLD = 10;
@@ -21,6 +22,8 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '1' },
     keep: { type: 'string' },
     kept: { type: 'boolean', default: false },
+    known: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
     events: { type: 'boolean', default: false },
     hashes: { type: 'boolean', default: false },
     replicas: { type: 'string' },
@@ -56,7 +59,8 @@ print(`${played} runs, ${failed} failed; ${hours.toFixed(0)} virtual hours, ${sp
 process.exitCode = failed > 0 ? 1 : 0;
 
 function* plans(): Generator<Plan> {
-  if (values.kept) yield* KEPT.map(({ plan }) => plan);
+  if (values.known) yield* knownDays().filter(isOfReplicas);
+  else if (values.kept) yield* KEPT.map(({ plan }) => plan);
   else if (values.varied) yield* mostVaried(drawn(8 * runs), runs);
   else yield* drawn(runs);
 }
@@ -64,23 +68,28 @@ function* plans(): Generator<Plan> {
 function* drawn(count: number): Generator<Plan> {
   for (let seed = first, found = 0; found < count; seed++) {
     const plan = drawPlan(seed);
-    if (values.replicas !== undefined && plan.replicas !== Number(values.replicas)) continue;
+    if (!isOfReplicas(plan)) continue;
     found++;
     yield plan;
   }
+}
+
+function isOfReplicas({ replicas }: Plan): boolean {
+  return values.replicas === undefined || replicas === Number(values.replicas);
 }
 
 async function run(plan: Plan, places: readonly number[], isQuiet = false): Promise<readonly string[]> {
   const { events, hash, elapsed } = await play(
     only(plan, places),
     templates,
-    plan.seed % Number(values['calm-every']) === 0,
+    plan.isKnown || plan.seed % Number(values['calm-every']) === 0,
   );
   if (isQuiet) return violations(events);
   if (values.events) for (const event of events) print(JSON.stringify(event));
   if (values.hashes) print(`${plan.seed} ${hash()}`);
   virtual += elapsed;
-  return violations(events);
+  if (plan.isKnown && values.write) writeKnown(plan, events);
+  return [...violations(events), ...(plan.isKnown ? unlikeKnown(plan, events) : [])];
 }
 
 async function tell(plan: Plan, places: readonly number[], found: readonly string[]): Promise<void> {
@@ -88,7 +97,10 @@ async function tell(plan: Plan, places: readonly number[], found: readonly strin
   for (const text of found.slice(0, MOST_TOLD)) print(`  ${text}`);
   const kinds = new Set(found.map(kindOf));
   const isSame = (texts: readonly string[]) => texts.some((text) => kinds.has(kindOf(text)));
-  const left = values.shrink ? await shrink(places, async (fewer) => isSame(await run(plan, fewer, true))) : places;
+  const left =
+    values.shrink && !plan.isKnown
+      ? await shrink(places, async (fewer) => isSame(await run(plan, fewer, true)))
+      : places;
   for (const text of await run(plan, left, true)) print(`  of what is left: ${text}`);
   for (const place of left) print(`  ${JSON.stringify(plan.happenings[place])}`);
   print(`repeat it with: npm run sim -- --seed ${plan.seed} --keep ${left.join(',')}`);

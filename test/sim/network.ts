@@ -35,10 +35,14 @@ interface Surroundings {
   readonly weather: Weather;
   readonly chance: Chance;
   readonly recorder: Recorder;
+  /** All messages take the same time. */
+  readonly isSteady: boolean;
 }
 
 /** Milliseconds, as of the daemon's own client. */
 const PATIENCE = 30_000;
+/** What a message takes, where all take the same. */
+const STEADY = 60;
 /** A sender of webhooks waits less. */
 const SENDERS_PATIENCE = 10_000;
 /** What is late arrives no later than this after its sender gave up: as long as worksync takes it to be on its way. */
@@ -57,11 +61,11 @@ interface Course {
   readonly answer?: PlainAnswer;
 }
 
-export function createNetwork({ clock, weather, chance, recorder }: Surroundings): Network {
+export function createNetwork({ clock, weather, chance, recorder, isSteady }: Surroundings): Network {
   const servers = new Map<string, Handle>();
   let messages = 0;
 
-  const latency = () => Math.min(5_000, Math.ceil(chance.lognormal(60, 0.7)));
+  const latency = () => (isSteady ? STEADY : Math.min(5_000, Math.ceil(chance.lognormal(60, 0.7))));
 
   function courseOf(trouble: Trouble | undefined, host: string): Course {
     const [there, back] = [latency(), latency()];

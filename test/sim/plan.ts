@@ -109,6 +109,8 @@ export interface Plan {
   readonly pages?: number;
   /** All that happens, and every timer, comes at a multiple of this, milliseconds: so that much happens at the same moment. */
   readonly grain?: number;
+  /** Whether it is known to the line what happens: all messages take the same time, and more is noted. */
+  readonly isKnown?: boolean;
   /** Milliseconds until everything is healed. */
   readonly length: number;
   readonly happenings: readonly Happening[];

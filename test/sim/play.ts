@@ -49,11 +49,13 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
       await stage.act(happening);
     }
     await site.pass(Math.max(0, plan.length - clock.elapsed()));
+    await site.noteRows();
     await heal(site, stage);
     if ((await settle(site, stage)) && isCalm) {
       await calmDay(site, plan, stage.act);
       if (await settle(site, stage)) await tellStatus(site);
     }
+    await site.noteRows();
     await tellEnd(site, isCalm);
     return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
   } finally {

@@ -46,6 +46,7 @@ import { rest } from './rest.ts';
 import { createDatabaseServer, type DatabaseServer } from './shared-database.ts';
 import { createStatementTroubles, type StatementTroubles } from './statement-troubles.ts';
 import { watchedDatabase } from './statements.ts';
+import { countRows } from './table-counts.ts';
 import type { Templates } from './templates.ts';
 import { createWeather, type Weather } from './weather.ts';
 
@@ -153,6 +154,8 @@ export interface Site {
   releaseHeld(): Promise<void>;
   /** Whether nothing disturbs the processes now, nor has of late. */
   setQuiet(isQuiet: boolean): void;
+  /** On known days: how many rows there are. */
+  noteRows(): Promise<void>;
   /** Tells of what must not be. */
   tell(fault: string): void;
   pass(ms: number): Promise<void>;
@@ -168,7 +171,13 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
   const chance = (purpose: string) => chanceOf(plan.seed, purpose);
   const { metrics, counts } = watchedMetrics(METRICS);
   const weather = createWeather(clock.elapsed, chance('weather'), plan.pages);
-  const network = createNetwork({ clock, weather, recorder, chance: chance('network') });
+  const network = createNetwork({
+    clock,
+    weather,
+    recorder,
+    chance: chance('network'),
+    isSteady: plan.isKnown ?? false,
+  });
   const listen =
     (origin: string): Listen =>
     async (server) => {
@@ -314,6 +323,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
           logger: watchedLog(life, {
             ...{ tell: tellFault, isQuiet: () => isQuiet },
             onWarned: (key) => recorder.record({ what: 'warned', key }),
+            ...(plan.isKnown && { onSaid: (text) => recorder.record({ what: 'said', process: life.name, text }) }),
           }),
           connectors,
           steps: life.steps,
@@ -492,6 +502,10 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       for (const { entity } of tooMany) tellFault(`${entity} was released, and somebody released ${one}`);
       if (others.length > 0) await releaseHeld(store, { entities: others });
       working.wakeOutbox();
+    },
+    async noteRows() {
+      const query = databaseServer?.installation.query ?? replicas[0]?.running?.composition.installation.query;
+      if (plan.isKnown && query) recorder.record({ what: 'rows', counts: [...(await countRows(query))] });
     },
     setQuiet(next) {
       isQuiet = next;

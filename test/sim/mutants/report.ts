@@ -34,6 +34,9 @@ export function summary(results: readonly Result[]): string {
   return [...lines, ...totals(mistakes).map((text) => text.replaceAll('**', ''))].join('\n');
 }
 
+/** How a fault is named that is nothing but a difference from what is known. */
+const KNOWN = 'known:';
+
 function totals(mistakes: readonly Mistake[]): string[] {
   const real = mistakes.filter(({ unobservable }) => !unobservable);
   const part = (test: (each: Mistake) => unknown) => {
@@ -42,7 +45,7 @@ function totals(mistakes: readonly Mistake[]): string[] {
   };
   return [
     `${mistakes.length} mistakes drawn; ${mistakes.length - real.length} of them change nothing that anybody could see.`,
-    `Of the other ${real.length}, tests and simulation find **${part(({ sim, tests }) => sim || tests)}**: the simulation **${part(({ sim }) => sim)}**; **${part(({ sim, tests }) => tests && !sim)}** are known by tests only.`,
+    `Of the other ${real.length}, tests and simulation find **${part(({ sim, tests }) => sim || tests)}**: the simulation **${part(({ sim }) => sim)}**, of which a known day alone told of ${part(({ sim }) => sim?.startsWith(KNOWN))}; **${part(({ sim, tests }) => tests && !sim)}** are known by tests only.`,
   ];
 }
 

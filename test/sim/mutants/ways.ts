@@ -28,6 +28,8 @@ const MOST_CPU = { unit: 60, whole: 200 };
 const MOST_OF_RUN = { alone: 12, replicas: 30 };
 /** Most mistakes, and most of those that hang, show in the first runs. */
 const FIRST_RUNS = 3;
+/** At most, of one number of replicas. */
+const KNOWN_DAYS = 3;
 /** Who waits for ever uses no CPU, milliseconds. */
 const PATIENCE = 900_000;
 /** Of one test, milliseconds. */
@@ -45,18 +47,22 @@ interface Trial {
 export async function tryOut(way: Way, trial: Trial): Promise<string | undefined> {
   if (way !== 'sim') return toldBy(await run(testsOf(way, trial), trial.folder, MOST_CPU[way]), /FAIL .*|Error: .*/);
   const early = Math.min(FIRST_RUNS, trial.runs);
+  const drawn = (seed: number, runs: number) => simulate(trial, ['--seed', String(seed), '--varied'], runs);
   return (
-    (await simulate(trial, 1, early)) ?? (trial.runs > early ? simulate(trial, 1_001, trial.runs - early) : undefined)
+    (await drawn(1, early)) ??
+    (trial.runs > early ? await drawn(1_001, trial.runs - early) : undefined) ??
+    // What they know is last, so that it is told of how many only that tells.
+    simulate(trial, ['--known'], KNOWN_DAYS)
   );
 }
 
-async function simulate({ file, folder }: Trial, seed: number, runs: number): Promise<string | undefined> {
+async function simulate({ file, folder }: Trial, which: readonly string[], runs: number): Promise<string | undefined> {
   // Replicas make a run four times as long: they are for leases, which nothing else takes.
   const isOfReplicas = roomOf(file) === 'lease' || file.endsWith('store/installation.ts');
   const [replicas, count, most] = isOfReplicas
     ? [3, Math.ceil(runs / 2), MOST_OF_RUN.replicas]
     : [1, runs, MOST_OF_RUN.alone];
-  const plans = ['--seed', String(seed), '--varied', '--replicas', String(replicas), '--runs', String(count)];
+  const plans = [...which, '--replicas', String(replicas), '--runs', String(count)];
   const ended = await run(['test/sim/main.ts', ...plans, '--no-shrink', '--first'], folder, most * count);
   return toldBy(ended, /^ {2}(?!of what|\{)(.*)|Error: .*/m);
 }
