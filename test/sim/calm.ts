@@ -38,7 +38,7 @@ type Pull = Extract<Happening, { do: 'pull' }>;
  */
 export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
   const { forges, trackers } = plan;
-  const { clock, recorder, replicas, databaseServer, people } = site;
+  const { clock, recorder, replicas, people } = site;
   const [forge] = forges;
   const isLinked = async (task: string) => {
     const { pulls } = site.providers.held();
@@ -89,9 +89,8 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     await change(PROMPT, { names: numberOf(task.key) });
     await promised('a link to a task of now', 2 * MINUTE, () => isLinked(task.taskId));
   });
-  // Deliveries of the generic connector are signed with their time: whose clock is wrong refuses them.
-  const wrong = [...replicas.map(({ machine }) => machine.ahead), databaseServer?.ahead ?? 0];
-  const tracker = trackers.find((name) => name !== 'generic' || wrong.every((ahead) => ahead === 0));
+  const heard = heardTrackers(site, trackers);
+  const [tracker] = heard;
   if (tracker)
     await phase('an item is opened', 6, 20, async () => {
       const before = new Set(site.providers.held().issues.map((issue) => issue.key));
@@ -143,7 +142,12 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
     await unreadable(site, ways, act);
   }
   if (replicas.length === 1) await phase('strangers send webhooks', 0, 8, () => strangers(site, forge as string));
-  if (replicas.length === 1) await aloneAgain(site, plan, ways, act);
+  if (replicas.length === 1)
+    await aloneAgain(site, plan, ways, async () => {
+      // Linear keeps what was deleted, and lists it.
+      const kept = heard.find((name) => name !== 'linear');
+      if (kept) await goneUnheard(site, kept, ways, act);
+    });
   else await together(site, plan, ways);
 }
 
@@ -207,16 +211,19 @@ async function strangers({ network, recorder, replicas, pass, clock }: Site, for
   }
 }
 
-async function aloneAgain(site: Site, plan: Plan, ways: Ways, act: Act): Promise<void> {
-  const { forges, trackers } = plan;
-  const [forge] = forges;
+/** Deliveries of the generic connector are signed with their time: whose clock is wrong refuses them. */
+function heardTrackers({ replicas, databaseServer }: Site, trackers: Plan['trackers']): Plan['trackers'] {
+  const wrong = [...replicas.map(({ machine }) => machine.ahead), databaseServer?.ahead ?? 0];
+  return trackers.filter((name) => name !== 'generic' || wrong.every((ahead) => ahead === 0));
+}
+
+async function aloneAgain(site: Site, plan: Plan, ways: Ways, goesUnheard: () => Promise<void>): Promise<void> {
+  const [forge] = plan.forges;
   await startsAgain(site, ways);
   await endsAmid(site, plan, ways);
   await guards(site, ways);
   await goesThroughTroubles(site, forge as Forge, ways);
-  // Linear keeps what was deleted, and lists it.
-  const tracker = trackers.find((name) => name !== 'linear');
-  if (tracker) await goneUnheard(site, tracker, ways, act);
+  await goesUnheard();
   await goesBack(site, forge as Forge, ways);
 }
 
