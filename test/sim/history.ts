@@ -26,6 +26,8 @@ export type Event = { readonly at: number } & (
   | { readonly what: 'unexpected'; readonly text: string }
   /** On known days: a line of its log. */
   | { readonly what: 'said'; readonly process: string; readonly text: string }
+  /** On known days: how often something was counted in all. */
+  | { readonly what: 'counted'; readonly name: string; readonly count: number }
   /** On known days: by table, how many rows there are. */
   | { readonly what: 'rows'; readonly counts: readonly (readonly [string, string])[] }
   | ({ readonly what: 'inbox' } & InboxRow)

@@ -5,6 +5,8 @@ import type { Metrics } from '../../src/observe/metrics.ts';
 export interface Counts {
   /** Of this name, and of those labels that are given. */
   of(name: string, labels?: Labels): number;
+  /** All that was counted: by name and labels, in order. */
+  all(): readonly (readonly [string, number])[];
 }
 
 interface Counted {
@@ -33,6 +35,10 @@ export function watchedMetrics(metrics: Metrics): { readonly metrics: Metrics; r
     },
     counts: {
       of: (name, labels = {}) => all.reduce((sum, each) => sum + (fits(each, name, labels) ? each.by : 0), 0),
+      all: () =>
+        [...Map.groupBy(all, ({ name, labels }) => `${name} ${JSON.stringify(labels)}`)]
+          .map(([name, each]) => [name, each.reduce((sum, { by }) => sum + by, 0)] as const)
+          .sort(([one], [other]) => (one < other ? -1 : 1)),
     },
   };
 }

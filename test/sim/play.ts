@@ -56,6 +56,7 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
       if (await settle(site, stage)) await tellStatus(site);
     }
     await site.noteRows();
+    if (plan.isKnown) for (const [name, count] of site.counts.all()) recorder.record({ what: 'counted', name, count });
     await tellEnd(site, isCalm);
     return { events: recorder.events, hash: recorder.hash, elapsed: clock.elapsed() };
   } finally {

@@ -27,6 +27,8 @@ function lineOf(event: Event, before: Map<string, string>): string | undefined {
       return `webhook of ${event.connection}: ${event.status}`;
     case 'said':
       return event.text === OF_REQUESTS ? undefined : `${event.process} says: ${event.text}`;
+    case 'counted':
+      return `counted: ${event.name} ${event.count}`;
     case 'started':
     case 'stopped':
       return `${event.process} ${event.what}`;

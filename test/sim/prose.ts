@@ -19,6 +19,10 @@ export interface Written {
 
 type Write = (task: string, other: string, page: string) => readonly [text: string, ...names: string[]];
 
+/** As a pattern of the configuration reads it. */
+export const STORIES = { pattern: 'story ([0-9]+)', place: ['description'], task: 'BUG-$1' };
+const story = (task: string) => task.replace('BUG-', 'story ');
+
 const KINDS: readonly Write[] = [
   (task) => [`Part of ${task}.`, task],
   (task, other) => [`Closes ${task} and ${other}`, task, other],
@@ -37,6 +41,8 @@ const KINDS: readonly Write[] = [
   (task) => [`Task: ${task.toLowerCase()}\nA line that is no trailer`],
   (_task, _other, page) => [`Fixes ${page}`, page],
   (task, _other, page) => [`${task}: ${page}.`, task, page],
+  (task, other) => [`As in ${story(task)}, ${story(other)}`, task, other],
+  (task, other) => [`Not in \`${story(task)}\`, but in ${story(other)}`, other],
 ];
 
 export function drawProse(chance: Chance): Prose {

@@ -41,6 +41,7 @@ import { createNetwork, handlerOf, type Network } from './network.ts';
 import { addOldRows, DELIVERIES } from './old-rows.ts';
 import { createEventSender, EVENTS_URL } from './own-events.ts';
 import type { Plan } from './plan.ts';
+import { STORIES } from './prose.ts';
 import { openProviders, type Providers } from './providers.ts';
 import { rest } from './rest.ts';
 import { createDatabaseServer, type DatabaseServer } from './shared-database.ts';
@@ -286,7 +287,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       quota: { ...window, ...pace },
       guard: { removals: 'off', creations, repairs: 'off' },
       // Others than before, though they change nothing: all open items are evaluated again.
-      rules: { triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`] },
+      rules: { triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`], links: [STORIES] },
       connections: providers.connections(poll),
       retention: { bodies: '30m', deliveries: `${DELIVERIES}d` },
     };
