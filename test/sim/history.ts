@@ -28,7 +28,7 @@ export type Event = { readonly at: number } & (
   | { readonly what: 'said'; readonly process: string; readonly text: string }
   /** On known days: how often something was counted in all. */
   | { readonly what: 'counted'; readonly name: string; readonly count: number }
-  /** On known days: by table, how many rows there are. */
+  /** On known days: how many statements it took so far; and by table, how many rows there are. */
   | { readonly what: 'rows'; readonly counts: readonly (readonly [string, string])[] }
   | ({ readonly what: 'inbox' } & InboxRow)
   | ({ readonly what: 'looked' } & Look)

@@ -155,7 +155,7 @@ export interface Site {
   releaseHeld(): Promise<void>;
   /** Whether nothing disturbs the processes now, nor has of late. */
   setQuiet(isQuiet: boolean): void;
-  /** On known days: how many rows there are. */
+  /** On known days: how many rows there are, and how many statements it took. */
   noteRows(): Promise<void>;
   /** Tells of what must not be. */
   tell(fault: string): void;
@@ -506,7 +506,10 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     },
     async noteRows() {
       const query = databaseServer?.installation.query ?? replicas[0]?.running?.composition.installation.query;
-      if (plan.isKnown && query) recorder.record({ what: 'rows', counts: [...(await countRows(query))] });
+      if (plan.isKnown && query) {
+        const ran = ['statements so far', String(statements.count())] as const;
+        recorder.record({ what: 'rows', counts: [ran, ...(await countRows(query))] });
+      }
     },
     setQuiet(next) {
       isQuiet = next;

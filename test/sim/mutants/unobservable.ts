@@ -328,6 +328,30 @@ const KEPT: readonly Unobservable[] = [
     ...{ file: 'src/reconcile/link-rules/scan.ts', kind: BOUND, text: 'end > 0' },
     why: 'no address consists of nothing but signs that end sentences',
   },
+  {
+    ...{ file: 'src/intake/sweeps.ts', kind: BOUND, text: 'asked > 0' },
+    why: 'whoever is woken by it finds nothing to do',
+  },
+  {
+    ...{ file: 'src/lease/store-clock.ts', kind: BOUND, text: 'least - ahead > JUMP' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/outbox/choice.ts', kind: BOUND, text: 'offset < wallOffset - SET_BACK' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{
+      file: 'src/reconcile/evaluate-task.ts',
+      kind: AWAIT,
+      text: 'await saveEntity(query, { ...row, desired: next });',
+    },
+    why: IN_MEMORY,
+  },
+  {
+    ...{ file: 'src/reconcile/reconcile.ts', kind: BOUND, text: 'clock.monotonic() < until' },
+    why: ONE_INSTANT,
+  },
 ];
 
 /** Why nobody can see it; undefined: somebody can. */
