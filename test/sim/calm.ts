@@ -3,6 +3,7 @@ import { endsAmid, startsAgain } from './calm-ends.ts';
 import { goneUnheard } from './calm-gone.ts';
 import { guards } from './calm-guards.ts';
 import { namesOnly, unreadable } from './calm-reads.ts';
+import { nameGoesToAnother } from './calm-rebound.ts';
 import { together } from './calm-together.ts';
 import { goesThroughTroubles } from './calm-troubles.ts';
 import {
@@ -147,6 +148,7 @@ export async function calmDay(site: Site, plan: Plan, act: Act): Promise<void> {
       // Linear keeps what was deleted, and lists it.
       const kept = heard.find((name) => name !== 'linear');
       if (kept) await goneUnheard(site, kept, ways, act);
+      if (forge === 'github') await nameGoesToAnother(site, ways);
     });
   else await together(site, plan, ways);
 }

@@ -97,10 +97,9 @@ async function tell(plan: Plan, places: readonly number[], found: readonly strin
   for (const text of found.slice(0, MOST_TOLD)) print(`  ${text}`);
   const kinds = new Set(found.map(kindOf));
   const isSame = (texts: readonly string[]) => texts.some((text) => kinds.has(kindOf(text)));
-  const left =
-    values.shrink && !plan.isKnown
-      ? await shrink(places, async (fewer) => isSame(await run(plan, fewer, true)))
-      : places;
+  if (plan.isKnown)
+    return print('repeat it with: npm run sim -- --known; where it is meant so, --write writes it anew');
+  const left = values.shrink ? await shrink(places, async (fewer) => isSame(await run(plan, fewer, true))) : places;
   for (const text of await run(plan, left, true)) print(`  of what is left: ${text}`);
   for (const place of left) print(`  ${JSON.stringify(plan.happenings[place])}`);
   print(`repeat it with: npm run sim -- --seed ${plan.seed} --keep ${left.join(',')}`);

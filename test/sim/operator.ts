@@ -11,6 +11,8 @@ export interface Operator {
   backfill(connection: Forge): Promise<void>;
   pause(connection: Forge): Promise<void>;
   resume(connection: Forge): Promise<void>;
+  /** Says that what the names of a connection lead to now is meant. */
+  rebind(connection: Forge): Promise<void>;
   /** Of the workspace. */
   sweep(): Promise<void>;
   /** Looks at whatever a person may look at: it changes nothing, and has an answer or a reason. */
@@ -61,6 +63,7 @@ export function createOperator({ atWork, providers }: Site): Operator {
     },
     pause: async (connection) => void (await ask('backfill-pause', { connection })),
     resume: async (connection) => void (await ask('backfill-resume', { connection })),
+    rebind: async (connection) => void (await ask('rebind', { connection })),
     sweep: async () => void (await ask('sweep', {})),
     async look() {
       // Who names what is not held hears so.

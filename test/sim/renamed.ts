@@ -4,10 +4,16 @@ import type { Hook } from '../support/provider-servers/provider.ts';
 import type { PlainAnswer } from './network.ts';
 
 const FIRST = 'acme/app';
+/** Ids at GitHub: of ours, and of one that gets its first name. */
+const [OURS, OTHER] = ['5001', '9001'];
 
 /** A repository at GitHub that gets other names, or other owners. All but the last of its names lead on by its id. */
 export interface Renamed {
   rename(name: string): void;
+  /** Another repository has its first name, or no more. */
+  giveName(isGiven: boolean): void;
+  /** What that one would send. */
+  ofAnother(hook: Hook, secret: string): Hook;
   /** Addresses that its pull request had so far. */
   urls(first: string): readonly string[];
   hook(hook: Hook, secret: string): Hook;
@@ -19,15 +25,22 @@ export function createRenamed(): Renamed {
   const names = [FIRST];
   const present = () => names.at(-1) as string;
   const inPresentWords = (text: string) => text.replaceAll(FIRST, present());
+  let isGiven = false;
   return {
     rename: (name) => void names.push(name),
+    giveName(next) {
+      isGiven = next;
+    },
+    ofAnother: ({ headers, body }, secret) => signed(headers, withOtherId(body.replaceAll(present(), FIRST)), secret),
     urls: (first) => [...new Set(names)].map((name) => first.replace(FIRST, name)),
     hook: ({ headers, body }, secret) => signed(headers, inPresentWords(body), secret),
     answer(request, answer) {
       const { origin, pathname } = new URL(request.url);
+      const path = pathname.replace(`/repositories/${OTHER}`, `/repos/${FIRST}`);
+      if (isGiven && `${path}/`.startsWith(`/repos/${FIRST}/`)) return ofOther(request, path, answer);
       const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
       if (asked !== undefined && asked !== present()) {
-        const location = `${origin}/repositories/5001${pathname.slice(`/repos/${asked}`.length)}`;
+        const location = `${origin}/repositories/${OURS}${pathname.slice(`/repos/${asked}`.length)}`;
         const body = JSON.stringify({ message: 'Moved Permanently', url: location });
         return { status: 301, headers: { location, 'content-type': 'application/json' }, body };
       }
@@ -41,6 +54,20 @@ export function createRenamed(): Renamed {
       return known === etag ? { status: 304, headers: told, body: '' } : { status: given.status, headers: told, body };
     },
   };
+}
+
+/** It is new, and empty. */
+function ofOther(request: HttpRequest, path: string, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer {
+  const headers = { 'content-type': 'application/json' };
+  if (path === `/repos/${FIRST}/pulls`) return { status: 200, headers, body: '[]' };
+  if (path !== `/repos/${FIRST}`) return { status: 404, headers, body: JSON.stringify({ message: 'Not Found' }) };
+  const { 'if-none-match': _, ...asked } = request.headers ?? {};
+  const { body } = answer({ ...request, url: new URL(path, request.url).href, headers: asked });
+  return { status: 200, headers, body: withOtherId(body) };
+}
+
+function withOtherId(body: string): string {
+  return body.replaceAll(`"id":${OURS}`, `"id":${OTHER}`);
 }
 
 /** As GitHub signs it. */
