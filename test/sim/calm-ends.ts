@@ -1,6 +1,7 @@
 import { MINUTE, NEVER, PROMPT, SECOND, type Ways } from './calm-ways.ts';
 import { chanceOf } from './chances.ts';
 import { WORKSPACE } from './hosts.ts';
+import { leftToDo } from './look.ts';
 import { createOperator } from './operator.ts';
 import type { Forge, Plan } from './plan.ts';
 import type { Replica, Site } from './site.ts';
@@ -71,7 +72,7 @@ interface OtherWork {
   begin(): Promise<unknown>;
 }
 
-async function endsAmidOtherWork(site: Site, plan: Plan, { phase, change }: Ways): Promise<void> {
+async function endsAmidOtherWork(site: Site, plan: Plan, { phase, promised, change }: Ways): Promise<void> {
   const chance = chanceOf(plan.seed, 'stops');
   for (const { name, steps, begin } of otherWork(site, plan, change)) {
     const step = chance.whole(1, steps);
@@ -85,6 +86,8 @@ async function endsAmidOtherWork(site: Site, plan: Plan, { phase, change }: Ways
       await site.pass(MINUTE);
     });
   }
+  // A large backfill takes its time.
+  await promised('the end of what was begun', 30 * MINUTE, async () => (await leftToDo(site)) === 0);
 }
 
 function otherWork(site: Site, { forges, trackers }: Plan, change: Ways['change']): readonly OtherWork[] {
