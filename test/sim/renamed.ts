@@ -37,7 +37,8 @@ export function createRenamed(): Renamed {
     answer(request, answer) {
       const { origin, pathname } = new URL(request.url);
       const path = pathname.replace(`/repositories/${OTHER}`, `/repos/${FIRST}`);
-      if (isGiven && `${path}/`.startsWith(`/repos/${FIRST}/`)) return ofOther(request, path, answer);
+      const isOfOther = path !== pathname || (isGiven && `${path}/`.startsWith(`/repos/${FIRST}/`));
+      if (isOfOther) return ofOther(request, path, answer);
       const asked = names.find((name) => pathname === `/repos/${name}` || pathname.startsWith(`/repos/${name}/`));
       if (asked !== undefined && asked !== present()) {
         const location = `${origin}/repositories/${OURS}${pathname.slice(`/repos/${asked}`.length)}`;
@@ -56,7 +57,7 @@ export function createRenamed(): Renamed {
   };
 }
 
-/** It is new, and empty. */
+/** It is new, and empty, and stays there whatever it is called. */
 function ofOther(request: HttpRequest, path: string, answer: (request: HttpRequest) => PlainAnswer): PlainAnswer {
   const headers = { 'content-type': 'application/json' };
   if (path === `/repos/${FIRST}/pulls`) return { status: 200, headers, body: '[]' };
