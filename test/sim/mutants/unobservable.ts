@@ -352,6 +352,18 @@ const KEPT: readonly Unobservable[] = [
     ...{ file: 'src/reconcile/reconcile.ts', kind: BOUND, text: 'clock.monotonic() < until' },
     why: ONE_INSTANT,
   },
+  {
+    ...{ file: 'src/intake/name-book.ts', kind: BOUND, text: 'age < 0' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/outbox/deadlines.ts', kind: BOUND, text: 'due > latest - LATELY' },
+    why: ONE_INSTANT,
+  },
+  {
+    ...{ file: 'src/throttle/share-note.ts', kind: AWAIT, text: 'await writeMeta(query, SHARE' },
+    why: IN_ORDER,
+  },
 ];
 
 /** Why nobody can see it; undefined: somebody can. */
