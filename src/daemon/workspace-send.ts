@@ -17,6 +17,7 @@ import type { Send } from '../workspace/exchange.ts';
 import type { ReadLarge } from '../workspace/large-answers.ts';
 import { createSend } from '../workspace/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../workspace/typed-client.ts';
+import { withoutKey } from './without-key.ts';
 
 export interface DoorOptions {
   readonly http: HttpClient;
@@ -173,7 +174,7 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
           largestAnswer: LARGEST_PASSED,
           target: 'workspace',
         });
-        return { ...answer, sentAt };
+        return { ...(authorization ? answer : withoutKey(answer, apiKey())), sentAt };
       },
     );
 }

@@ -10,7 +10,9 @@ import type { Replica, Site } from './site.ts';
 export async function nameGoesToAnother(site: Site, { phase, promised, seen, change }: Ways): Promise<void> {
   const { providers } = site;
   const { rebind } = createOperator(site);
-  await phase('another repository gets the name', 12, 60, async () => {
+  // Each record has the address of its pull request in it.
+  const writes = 12 + 2 * providers.held().pulls.length;
+  await phase('another repository gets the name', writes, 60, async () => {
     providers.rename('acme/old');
     providers.giveName(true);
     await tellPast(site, 'another', providers.ofAnother);
@@ -21,7 +23,7 @@ export async function nameGoesToAnother(site: Site, { phase, promised, seen, cha
     await site.pass(MINUTE);
     if (await isTold(site)) site.tell('status: it tells of a name that somebody has bound again');
   });
-  await phase('the name is ours again', 12, 60, async () => {
+  await phase('the name is ours again', writes, 60, async () => {
     providers.giveName(false);
     providers.rename('acme/app');
     await tellPast(site, 'ours', (hook) => hook);

@@ -6,6 +6,7 @@ import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
+import { nextTurn } from '../../../src/lib/turn.ts';
 import { askBackfill } from '../../../src/store/backfills.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOfLost } from '../../support/all-or-nothing.ts';
@@ -61,9 +62,23 @@ test.each([
   expect([row?.error, row?.finished_at !== null]).toEqual([`${code}: down`, isOver]);
 });
 
+test('whoever stops it waits until the page that it reads has come', async () => {
+  const store = await openTestStore();
+  const page = Promise.withResolvers<typeof PAGE>();
+  let hasEnded = false;
+  const end = (await backfill(store, () => page.promise))().then(() => {
+    hasEnded = true;
+  });
+  for (let turn = 0; turn < 50; turn++) await nextTurn();
+  expect(hasEnded).toBe(false);
+  page.resolve(PAGE);
+  await end;
+});
+
 test.each([
   ['a page that it read', async () => PAGE],
   ['a failure', () => Promise.reject(new SyncError('server_failed', 'down'))],
+  ['a failure for good', () => Promise.reject(new SyncError('refused', 'down'))],
 ])('one that has lost the workspace to another leaves nothing of %s', async (_what, history) => {
   expect(await remainsOfLost((store) => backfill(store, history))).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   askBackfill,
+  endUnit,
   moveBackfill,
   nextOfBackfill,
   pauseBackfill,
@@ -10,6 +11,7 @@ import {
   spreadBackfill,
 } from '../../../src/store/backfills.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
+import { withoutTable } from '../../support/without-table.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const HOUR = 3_600_000;
@@ -31,6 +33,11 @@ async function due() {
 }
 
 const isPaused = async () => (await readBackfills(store.query, 'github'))[0]?.isPaused;
+
+it('says where the end of a unit could not be stored', async () => {
+  const unit = await due();
+  await withoutTable(store.database, 'backfills', () => expect(endUnit(store.query, unit, NOW)).rejects.toThrow());
+});
 
 describe('a paused backfill', () => {
   it('has no unit to go on with, at any time, until it is resumed', async () => {

@@ -161,7 +161,9 @@ test('a lifted limit does not limit', async () => {
   await spend(on, 300);
   expect(on.clock.elapsed()).toBe(0);
   expect(on.throttle.usedShare()).toBe(0);
-  expect(on.throttle.snapshot().nextSlotAt).toBe(on.clock.now());
+  const { nextSlotAt, long } = on.throttle.snapshot();
+  expect(nextSlotAt).toBe(on.clock.now());
+  expect(long).toMatchObject({ cap: null, backgroundLimit: null, backfillLimit: null });
 });
 
 test('u is the used part of the long window', async () => {
