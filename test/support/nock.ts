@@ -18,4 +18,4 @@ export function answerByNock(reachable?: string): void {
   });
 }
 
-export { default as nock } from 'nock';
+export { nock };
