@@ -35,9 +35,16 @@ export interface TokenBook {
 /** @param tellOthers tells the other processes over the database; absent: there is none */
 export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): TokenBook {
   let live: ReadonlyMap<string, LiveToken> | undefined;
+  let begun = 0;
+  let newest = 0;
   const recall = (secret: string) => live?.get(digestOf(secret));
   const reread = async () => {
-    live = await liveTokens(query);
+    const mine = ++begun;
+    const found = await liveTokens(query);
+    // An answer of before a token was revoked may come after the one that lacks it.
+    if (mine < newest) return;
+    newest = mine;
+    live = found;
   };
   return {
     async find(secret) {

@@ -91,7 +91,7 @@ interface Held {
 function createTokens(deps: GrantDeps, { id, grant, target }: Identified): AccessTokens {
   const { installation, http, clock, logger, keepSecret } = deps;
   let held: Held | undefined;
-  let renewing: Promise<string> | undefined;
+  let getting: Promise<string> | undefined;
   let dead: { readonly error: SyncError; readonly until: number } | undefined;
   let refusedToken: string | undefined;
 
@@ -177,14 +177,19 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
     }
   }
 
+  async function loadOrRenew(): Promise<string> {
+    return fresh(await load()) ?? (await renewOrUse());
+  }
+
   return {
     async get(signal) {
       if (signal.aborted) throw new SyncError('aborted', 'the process is stopping');
-      const known = fresh(await load());
+      const known = held && fresh(held);
       if (known !== undefined) return known;
-      // Callers that come meanwhile wait for the same answer: a second request would spend the same token twice.
-      renewing ??= renewOrUse().finally(() => (renewing = undefined));
-      return renewing;
+      // Callers that come meanwhile wait for the same answer: a second request would spend the same token twice. They wait for the
+      // row too: one that is read before the renewal, and comes after it, would put the spent token in the place of the new one.
+      getting ??= loadOrRenew().finally(() => (getting = undefined));
+      return getting;
     },
     refused(token) {
       refusedToken = token;

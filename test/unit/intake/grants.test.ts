@@ -11,6 +11,7 @@ import type { Installation } from '../../../src/store/installation.ts';
 import { claimRenewal } from '../../../src/store/oauth-credentials.ts';
 import { drawn } from '../../support/depth.ts';
 import { folderOfTest } from '../../support/folder.ts';
+import { withLateAnswers } from '../../support/late-answers.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTokenEndpoint, type TokenEndpoint } from '../../support/token-endpoint.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
@@ -98,6 +99,17 @@ describe('access tokens', () => {
     const told = await Promise.all([ofOne, ofAnother, ofOne, ofAnother].map((each) => each.get(signal)));
     expect(new Set(told).size).toBe(1);
     expect(endpoint.asked).toHaveLength(1);
+  });
+
+  it('are renewed once, however late the store tells one of those who ask what it held before', async () => {
+    const late = withLateAnswers(installation.query, (number) => number > 1);
+    const ours = tokens(grants({ installation: { ...installation, query: late.query } }));
+    const [first, ...others] = [1, 2, 3].map(() => ours.get(signal));
+    const told = await first;
+    late.release();
+    expect(await Promise.all(others)).toEqual([told, told]);
+    expect(await ours.get(signal)).toBe(told);
+    expect(endpoint.asked).toEqual(['refresh-token-1']);
   });
 
   it('are taken up again after a restart', async () => {
