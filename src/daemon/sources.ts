@@ -7,7 +7,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Grants } from '../intake/grants.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
-import { leavingAlone, type Pauses } from '../intake/pauses.ts';
+import { leavingAlone, type Pauses, tellingOfLimits } from '../intake/pauses.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Aside, Source, Sources } from '../reconcile/context.ts';
@@ -65,10 +65,11 @@ export function activeConnections(
     const names = books.get(name);
     const grant = connector.oauth?.(options);
     const client = leavingAlone(readingAside(http, converter), name, pauses);
-    const own = connector.connect(options, {
+    const connected = connector.connect(options, {
       ...{ http: client, clock, logger: logger.child({ connection: name }) },
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
     });
+    const own = tellingOfLimits(connected, name, pauses);
     const connection = names === undefined ? own : byId(own, names);
     const url = secrets.length > 0 ? webhookUrl(name) : undefined;
     const { translate: translateAside } = asideOf(config, names, converter);

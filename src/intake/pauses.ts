@@ -1,4 +1,5 @@
-import { SyncError } from '../errors/sync-error.ts';
+import type { Connection } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/http-client.ts';
 import type { Clock } from '../lib/clock.ts';
 import { duration } from '../lib/quantities.ts';
@@ -79,4 +80,27 @@ export function leavingAlone(http: HttpClient, connection: string, pauses: Pick<
     },
     close: () => http.close(),
   };
+}
+
+/**
+ * The connection, from which the pauses learn each limit that the provider tells of, whoever asked: what a person's command hears
+ * concerns the polls too.
+ */
+export function tellingOfLimits(connection: Connection, name: string, pauses: Pick<Pauses, 'note'>): Connection {
+  const note = (thrown: unknown): never => {
+    const error = asSyncError(thrown);
+    if (error.status !== undefined) pauses.note(name, error, 'background');
+    throw thrown;
+  };
+  return withFailuresSeen(connection, note);
+}
+
+/** All that such an object does is asked for and may fail; parts of it are the same. */
+function withFailuresSeen<Part extends object>(part: Part, onFailure: (thrown: unknown) => never): Part {
+  const seen = (each: unknown): unknown => {
+    if (typeof each === 'function')
+      return async (...given: unknown[]) => Promise.resolve(each.apply(part, given)).catch(onFailure);
+    return typeof each === 'object' && each !== null ? withFailuresSeen(each, onFailure) : each;
+  };
+  return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, seen(each)])) as Part;
 }

@@ -9,6 +9,8 @@ const DAY = 24 * 3_600_000;
 
 /** GitHub, as far as repositories and their open pull requests go: by id → the name, and the numbers of its requests. */
 const repositories = new Map<number, { name: string; pulls: number[] }>();
+/** GitHub has had enough requests, and says so in seconds. */
+let isLimited = false;
 /** Names of before, which GitHub redirects. */
 const moved = new Map<string, number>();
 const asked: string[] = [];
@@ -27,6 +29,7 @@ beforeEach(async () => {
   repositories.clear();
   moved.clear();
   asked.length = 0;
+  isLimited = false;
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? '/', 'http://x').pathname;
     asked.push(path);
@@ -36,7 +39,9 @@ beforeEach(async () => {
     const id = byName ?? Number(numbered);
     const found = repositories.get(id);
     response.setHeader('date', new Date(world.clock.now()).toUTCString());
-    if (to !== undefined) response.writeHead(301, { location: `${apiUrl}/repositories/${to}${list ?? ''}` }).end('{}');
+    if (isLimited) response.writeHead(429, { 'retry-after': '1500' }).end('{"message":"Too many"}');
+    else if (to !== undefined)
+      response.writeHead(301, { location: `${apiUrl}/repositories/${to}${list ?? ''}` }).end('{}');
     else if (!found) response.writeHead(404).end('{"message":"Not Found"}');
     else if (list)
       response.end(JSON.stringify(found.pulls.map((each) => pullOf(id, found.name, each, world.clock.now()))));
@@ -132,4 +137,22 @@ it('nothing is taken from a repository that was made under the same name, until 
   expect(await records()).toEqual(['1#1', '2#7', '2#9']);
   expect(await rebindNames(world.partition(), { connection: 'github' })).toEqual([]);
   await expect(rebindNames(world.partition(), { connection: 'nosuch' })).rejects.toMatchObject({ code: 'usage' });
+});
+
+it('leaves a provider alone that told a command of its limit', async () => {
+  repositories.set(1, { name: 'acme/api', pulls: [5] });
+  await open();
+  repositories.clear();
+  repositories.set(2, { name: 'acme/api', pulls: [7] });
+  await hook(2, 8);
+  isLimited = true;
+  await expect(rebindNames(world.partition(), { connection: 'github' })).rejects.toMatchObject({
+    code: 'rate_limited',
+  });
+  isLimited = false;
+  const before = asked.length;
+  await world.clock.advance(24 * 60_000);
+  expect(asked.slice(before)).toEqual([]);
+  await world.clock.advance(12 * 60_000);
+  expect(asked.length).toBeGreaterThan(before);
 });

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import type { Connection, LinkedStatus } from '../../../src/connectors/connector.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import type { HttpClient } from '../../../src/http/http-client.ts';
-import { createPauses, leavingAlone } from '../../../src/intake/pauses.ts';
+import { createPauses, leavingAlone, tellingOfLimits } from '../../../src/intake/pauses.ts';
+import type { ItemReference } from '../../../src/model/item.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 test.each<[string, SyncError, number]>([
@@ -64,3 +66,48 @@ test('a client sends nothing while the provider wants to be left alone, which no
   await ask('in time');
   expect(sent).toEqual(['while nobody was told', 'elsewhere', 'in time']);
 });
+
+const told = new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 });
+const { signal } = new AbortController();
+
+test.each<[string, (connection: Connection) => unknown]>([
+  ['what a name leads to', ({ identify }) => identify?.('acme', signal)],
+  ['the webhooks', ({ hooks }) => hooks?.states('https://here.example', signal)],
+  ['to write a status', ({ status }) => status?.write({ key: '1' } as ItemReference, {} as LinkedStatus, signal)],
+])('a limit is heard by all, also from who asks for %s', async (_name, ask) => {
+  const pauses = createPauses(createTravellingClock());
+  const fails = async () => Promise.reject(told);
+  const connection = tellingOfLimits(connectionOf(fails), 'notes', pauses);
+  await expect(ask(connection)).rejects.toBe(told);
+  expect([pauses.left('notes', 'poll'), pauses.toldLeft('notes')]).toEqual([9_000, 9_000]);
+});
+
+test.each<[string, SyncError]>([
+  ['that was kept without asking', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 })],
+  ['of another kind', new SyncError('server_failed', 'down', { status: 503 })],
+])('a failure %s is no limit that concerns all', async (_name, error) => {
+  const pauses = createPauses(createTravellingClock());
+  const connection = tellingOfLimits(
+    connectionOf(async () => Promise.reject(error)),
+    'notes',
+    pauses,
+  );
+  await expect(connection.units(signal)).rejects.toBe(error);
+  expect(pauses.left('notes', 'background')).toBe(0);
+});
+
+test('a connection that tells of limits answers as before, and does no more than it can', async () => {
+  const plain = connectionOf(async () => Promise.resolve('the answer'));
+  const connection = tellingOfLimits(plain, 'notes', createPauses(createTravellingClock()));
+  expect(await connection.units(signal)).toBe('the answer');
+  expect(connection.status?.right).toBe('to write');
+  expect(connection.close).toBeUndefined();
+});
+
+function connectionOf(ask: () => Promise<never> | Promise<string>): Connection {
+  return {
+    ...{ units: ask, poll: ask, fetch: ask, check: ask, identify: ask },
+    hooks: { states: ask, install: ask },
+    status: { right: 'to write', write: ask },
+  } as unknown as Connection;
+}
