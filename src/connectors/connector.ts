@@ -3,7 +3,7 @@ import type { SyncError } from '../errors/sync-error.ts';
 import type { HttpClient } from '../http/http-client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import type { StandingComment } from '../model/comment.ts';
+import type { StandingComment, WantedComment } from '../model/comment.ts';
 import type { CommitStatus } from '../model/commit-status.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Grammar } from '../model/grammar.ts';
@@ -247,16 +247,13 @@ export interface Connection {
   redeliver?(url: string, cursor: string | undefined, signal: AbortSignal): Promise<Redelivery>;
   readonly hooks?: Hooks;
   /**
-   * Posts the text, or updates the comment of this credential that has the marker. The marker is an HTML comment: the
-   * connector writes it as it is, or, where people would see it or the vendor would drop it, in the vendor's own way.
+   * Posts the text, or updates the comment of this credential that has the marker; a correction only updates. The marker is an
+   * HTML comment: the connector writes it as it is, or, where people would see it or the vendor would drop it, in the vendor's
+   * own way.
    *
    * @returns the comment as it is now, where the vendor's webhooks report comments: so that our own costs no fetch
    */
-  comment?(
-    reference: ItemReference,
-    comment: { readonly marker: string; readonly text: string },
-    signal: AbortSignal,
-  ): Promise<StandingComment | undefined>;
+  comment?(reference: ItemReference, comment: WantedComment, signal: AbortSignal): Promise<StandingComment | undefined>;
   /** Commit statuses of pull requests. */
   readonly status?: {
     /** What the credential needs for them, as the vendor calls it: `the right …`. */

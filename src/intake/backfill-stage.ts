@@ -6,6 +6,7 @@ import { LARGE } from '../lib/large.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
+import { mindSetBack } from '../lib/set-back.ts';
 import type { Stage } from '../lib/stage.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import {
@@ -16,6 +17,7 @@ import {
   moveBackfill,
   nextOfBackfill,
   postponeBackfill,
+  redateBackfill,
   spreadBackfill,
 } from '../store/backfills.ts';
 import { packAside, type StoredBody } from '../store/bodies.ts';
@@ -73,6 +75,8 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
   let cancel: Cancel = () => undefined;
+  const redate = () => redateBackfill(deps.store, active.name, deps.clock.now());
+  const mindTheClock = mindSetBack(deps.clock, redate, true);
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
@@ -86,7 +90,8 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   /** Never throws. @returns when to go on, milliseconds; undefined where there is nothing to do */
   async function step(): Promise<number | undefined> {
     try {
-      return await readNext(deps, active, stopping.signal);
+      const next = await nextToRead(deps, active, mindTheClock);
+      return typeof next === 'object' ? await read(deps, active, next, stopping.signal) : next;
     } catch (error) {
       deps.logger.error({ error: asSyncError(error) }, 'backfill cannot read or write its state');
       return STORE_PAUSE;
@@ -107,20 +112,31 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   };
 }
 
-async function readNext(
+/** @returns when to look again, milliseconds, where none may be read now; undefined where there is nothing to read */
+async function nextToRead(
   deps: BackfillDeps,
   active: ActiveConnection,
+  mindTheClock: () => Promise<boolean>,
+): Promise<BackfillRow | number | undefined> {
+  const { store, clock, pauses } = deps;
+  const { name } = active;
+  const now = clock.now();
+  const unit = await nextOfBackfill(store.query, name, now);
+  if (unit === undefined) return undefined;
+  if (await mindTheClock()) return nextToRead(deps, active, mindTheClock);
+  const wait = unit.not_before - now;
+  if (wait > 0) return wait;
+  const paused = pauses.left(name, 'background');
+  if (paused > 0) return paused;
+  return (await isAheadOf(store.query, name, MOST_WAITING)) ? FULL_PAUSE : unit;
+}
+
+async function read(
+  deps: BackfillDeps,
+  active: ActiveConnection,
+  unit: BackfillRow,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { store, clock, pauses } = deps;
-  const now = clock.now();
-  const unit = await nextOfBackfill(store.query, active.name, { now, furthest: LONGEST_WAIT });
-  if (unit === undefined) return undefined;
-  const wait = unit.not_before - now;
-  if (wait > 0 && wait <= LONGEST_WAIT) return wait;
-  const paused = pauses.left(active.name, 'background');
-  if (paused > 0) return paused;
-  if (await isAheadOf(store.query, active.name, MOST_WAITING)) return FULL_PAUSE;
   try {
     if (unit.unit === ALL_UNITS) await list(deps, active, unit, signal);
     else await readPage(deps, active, unit, signal);

@@ -8,6 +8,15 @@ export interface StandingComment {
   readonly text: string;
 }
 
+/** What a comment of ours should say. */
+export interface WantedComment {
+  /** An HTML comment, by which it is found again. */
+  readonly marker: string;
+  readonly text: string;
+  /** It only changes one that is there: where there is none, none is posted. */
+  readonly isCorrection?: boolean;
+}
+
 /** Nothing that is longer was written by us. */
 const LONGEST = 20_000;
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import { mindSetBack } from '../lib/set-back.ts';
 import { patience } from '../model/lane.ts';
 import type { Store } from '../store/database.ts';
 import { firstReadsDone } from '../store/list-reads.ts';
@@ -35,13 +36,10 @@ export interface Choice {
 
 /** Windows of which the due times are looked at ahead. */
 const LOOK_AHEAD = 2;
-/** A correction of the clock by less does not count as set back, milliseconds. */
-const SET_BACK = 1_000;
 export function createChoice({ store, throttle, clock, breaker, visibility }: ChoiceDeps): Choice {
   let mayWrite = false;
   let onlyWrites = false;
-  /** The wall clock less the monotonic one. */
-  let wallOffset = Number.NEGATIVE_INFINITY;
+  const mindTheClock = mindSetBack(clock, () => store.commit((transaction) => redateFuture(transaction, clock.now())));
 
   async function eligible(): Promise<Eligible> {
     mayWrite ||= await firstReadsDone(store.query);
@@ -56,14 +54,6 @@ export function createChoice({ store, throttle, clock, breaker, visibility }: Ch
     const dues = await firstDues(store.query, most);
     const { longest } = patience('mirror', 0, visibility);
     return headStart(expectedDues(dues, clock.now() + longest), paces);
-  }
-
-  /** What waits is dated by the wall clock. One that was set back must not make it wait until the old time has come again. */
-  async function mindTheClock(): Promise<void> {
-    const offset = clock.now() - clock.monotonic();
-    const wasSetBack = offset < wallOffset - SET_BACK;
-    if (wasSetBack) await store.commit((transaction) => redateFuture(transaction, clock.now()));
-    wallOffset = offset;
   }
 
   function isProbing(): boolean {

@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import type { Store } from './database.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import type { Tables } from './tables.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
@@ -93,22 +94,31 @@ function going(query: Scope, connection: string) {
 /**
  * The unit to go on with: the one of which least was read, so that what is newest everywhere comes first.
  * Of those that wait after a failure, the one that may be tried first. None of a paused backfill.
- *
- * @param furthest a time further ahead can only come from a clock that has since been set back, and counts as reached
  */
-export async function nextOfBackfill(
-  query: Scope,
-  connection: string,
-  { now, furthest }: { readonly now: number; readonly furthest: number },
-): Promise<BackfillRow | undefined> {
+export async function nextOfBackfill(query: Scope, connection: string, now: number): Promise<BackfillRow | undefined> {
   const due = await going(query, connection)
     .selectAll()
-    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + furthest)]))
+    .where('not_before', '<=', now)
     .orderBy('pages')
     .orderBy('unit')
     .limit(1)
     .executeTakeFirst();
   return due ?? going(query, connection).selectAll().orderBy('not_before').limit(1).executeTakeFirst();
+}
+
+/** Times ahead may be of a clock that has since been set back: what waits for one is tried now. */
+export async function redateBackfill({ query, commit }: Store, connection: string, now: number): Promise<void> {
+  const waiting = await going(query, connection).select('unit').where('not_before', '>', now).execute();
+  if (waiting.length === 0) return;
+  await commit(async (transaction) => {
+    for (const { unit } of waiting)
+      await transaction
+        .updateTable('backfills')
+        .set({ not_before: unlessPaused(0) })
+        .where('connection', '=', connection)
+        .where('unit', '=', unit)
+        .execute();
+  });
 }
 
 /** The units are known: the backfill goes on with each of them. */

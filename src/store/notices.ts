@@ -81,17 +81,15 @@ export async function noticesOf(query: Scope, itemKey: ItemKey): Promise<NoticeR
 
 /**
  * Those that may be tried, of these connections. While the list of tasks is read, a first comment waits, and a status: an item may name a
- * task that only this list brings. A time over an hour ahead can only come from a clock that was set back.
+ * task that only this list brings.
  */
 export async function dueNotices(query: Scope, connections: readonly string[], now: number): Promise<NoticeRow[]> {
   return waiting(query, connections, await isReadingTasks(query))
-    .where(({ or, eb }) => or([eb('not_before', '<=', now), eb('not_before', '>', now + LONGEST_AHEAD)]))
+    .where('not_before', '<=', now)
     .orderBy('not_before')
     .limit(20)
     .execute();
 }
-
-const LONGEST_AHEAD = 3_600_000;
 
 /** When the next may be tried. */
 export async function nextNotice(query: Scope, connections: readonly string[]): Promise<number | undefined> {
@@ -178,12 +176,39 @@ export async function refusalOfNotices(
 }
 
 /**
- * At the start. Rights may have been given since, so what was refused is tried again. What another process was writing when it ended, or
- * lost the workspace, waits until it must have arrived.
+ * At the start. Rights may have been given since, so what was refused is tried again, and what waited is too: it may have been dated by
+ * another clock. What another process was writing when it ended, or lost the workspace, waits until it must have arrived.
  */
 export async function takeUpNotices(query: Scope, now: number): Promise<void> {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
-  const arrived = { not_before: now + ON_ITS_WAY };
-  await query.updateTable('notices').set(arrived).where('state', '=', 'waiting').where('done', '=', UNSURE).execute();
+  await tryAhead(query, now);
+  await unsure(query, now).execute();
+}
+
+/** The clock was set back: nothing waits until the old time has come again. */
+export async function redateNotices(query: Scope, now: number): Promise<void> {
+  await tryAhead(query, now);
+  await unsure(query, now)
+    .where('not_before', '>', now + ON_ITS_WAY)
+    .execute();
+}
+
+async function tryAhead(query: Scope, now: number): Promise<void> {
+  await query
+    .updateTable('notices')
+    .set({ not_before: 0 })
+    .where('state', '=', 'waiting')
+    .where('not_before', '>', now)
+    .where(({ or, eb }) => or([eb('done', 'is', null), eb('done', '!=', UNSURE)]))
+    .execute();
+}
+
+/** Those that may be on their way, which must have arrived first. */
+function unsure(query: Scope, now: number) {
+  return query
+    .updateTable('notices')
+    .set({ not_before: now + ON_ITS_WAY })
+    .where('state', '=', 'waiting')
+    .where('done', '=', UNSURE);
 }

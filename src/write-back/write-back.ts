@@ -7,6 +7,7 @@ import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
+import { mindSetBack } from '../lib/set-back.ts';
 import type { Stage } from '../lib/stage.ts';
 import { ON_ITS_WAY } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
@@ -21,6 +22,7 @@ import {
   type NoticeRow,
   nextNotice,
   postponeNotice,
+  redateNotices,
   settleNotice,
   takeUpNotices,
 } from '../store/notices.ts';
@@ -87,6 +89,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const left = (connection: string) => pauses.left(connection, 'fetch');
   const free = () => names.filter((name) => left(name) === 0);
   const refusals = new Set<string>();
+  const mindTheClock = mindSetBack(clock, () => store.commit((transaction) => redateNotices(transaction, clock.now())));
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -116,6 +119,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   /** @returns when to look again without a ring, milliseconds; Infinity: only a ring wakes it */
   async function look(signal: AbortSignal): Promise<number> {
+    await mindTheClock();
     const due = await dueNotices(store.query, free(), clock.now());
     const workspace = due.length === 0 ? undefined : await deps.workspaceId();
     // The marker of a comment has the id in it; a commit status has none.
@@ -231,7 +235,9 @@ async function prepare(
       await connection.close?.(reference, signal);
       return undefined;
     };
-  const comment = { marker: `<!-- worksync:${workspace}:tasks -->`, text: wanted ?? NOTHING_LINKED };
+  const marker = `<!-- worksync:${workspace}:tasks -->`;
+  // Nobody knows whether the one before arrived: where it did not, there is nothing to take back.
+  const comment = wanted === null ? { marker, text: NOTHING_LINKED, isCorrection: true } : { marker, text: wanted };
   return async (signal) => connection.comment?.(reference, comment, signal);
 }
 

@@ -828,9 +828,9 @@ describe('write-back', () => {
   ];
   const edits: Turn = ['PATCH /repos/acme/api/issues/comments/2', { body: {} }, { body: text }];
   const write =
-    (reference = ofPull, words = text) =>
+    (reference = ofPull, words = text, isCorrection = false) =>
     (connection: Required<Connection>) =>
-      connection.comment(reference, { marker, text: words }, signal);
+      connection.comment(reference, { marker, text: words, isCorrection }, signal);
   const sha = 'a'.repeat(40);
   const STATUS = `POST /repos/acme/api/statuses/${sha}`;
   const status = (connection: Required<Connection>) =>
@@ -855,6 +855,11 @@ describe('write-back', () => {
   conversations(PARTY, {
     'posts the comment where there is none, on all pages': [write(), [FOUND, ME, ...pages, posts()], DONE],
     'posts the comment on an issue too': [write(ofIssue), [FOUND, ME, listed(), posts()], DONE],
+    'posts nothing where there is none that a correction concerns': [
+      write(ofPull, text, true),
+      [FOUND, ME, listed(comment(1, `> ${text}`, 5))],
+      DONE,
+    ],
     'updates its own comment': [
       write(),
       [FOUND, ME, listed(comment(1, `> ${text}`, 5), comment(2, `Old\n\n${marker}`), comment(3, text)), edits],

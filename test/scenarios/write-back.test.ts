@@ -190,17 +190,39 @@ describe('a comment', () => {
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
   });
 
-  it('is looked for no earlier for another text, and taken back where nothing is linked any more', async () => {
+  it.each([
+    ['taken back', 'arrived after all', true],
+    ['never posted', 'never arrived', false],
+  ])('is looked for no earlier for another text, and %s where it %s and nothing is linked', async (_, __, arrives) => {
     await open({ comment: true }, {});
     await world.people.createBug({ body: { title: 'One' } }, {});
     tracker.failures.push(new SyncError('outcome_unknown', 'no answer came'));
     await say(1, { title: 'BUG-1' });
     await world.until(() => tracker.failures.length === 0);
+    const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
+    const arrived = new Map([[`<!-- worksync:${workspace}:tasks -->`, 'Linked to BUG-1.']]);
+    if (arrives) tracker.comments.set(issue(1).key, arrived);
     const from = world.clock.elapsed();
     await say(1, { title: 'No more' });
     await noticed();
     expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
-    expect(commentOn(1).map(([, text]) => text)).toEqual(['Not linked to a task any more.']);
+    expect(commentOn(1).map(([, text]) => text)).toEqual(arrives ? ['Not linked to a task any more.'] : []);
+  });
+
+  it.each([
+    ['while it waited', async () => world.clock.jumpWall(-50 * 60_000)],
+    ['while no process ran', async () => world.restart({ meanwhile: () => world.clock.jumpWall(-50 * 60_000) })],
+  ])('waits for no old time where the clock was set back %s', async (_, setBack) => {
+    await open({ comment: true });
+    tracker.failures.push(new SyncError('server_failed', 'HTTP 503', { status: 503, retryAfter: 300_000 }));
+    await say(1);
+    await world.until(() => tracker.failures.length === 0);
+    const from = world.clock.elapsed();
+    await setBack();
+    await noticed();
+    // Five minutes, and the time after which a write with unknown outcome must have arrived.
+    expect(world.clock.elapsed() - from).toBeLessThanOrEqual(350_000);
+    expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
   });
 
   it('waits as long as the vendor wants to be left alone, whatever it was asked for', async () => {

@@ -95,6 +95,14 @@ const MANY: readonly Allowed[] = [
     why: 'what a process was writing to vendors when it ended waits until it must have arrived',
   },
   {
+    text: 'update "notices" set "not_before" = ? where "notices"."workspace" = ? and "state" = ? and "not_before" > ? and ("done" is null or "done" != ?)',
+    why: 'what waited may be dated by another clock, and is tried at the start, and when the clock was set back',
+  },
+  {
+    text: 'update "notices" set "not_before" = ? where "notices"."workspace" = ? and "state" = ? and "done" = ? and "not_before" > ?',
+    why: 'when the clock was set back, what may be on its way waits until it must have arrived',
+  },
+  {
     text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "due" > ? and "since" > ?',
     why: 'all that waits and came in the future, after the clock was set back',
   },

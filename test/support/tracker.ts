@@ -64,7 +64,8 @@ export function createTracker(id = 'tracker'): Tracker {
       throw new SyncError('not_found', 'this tracker is told, and never asked');
     },
     check: async () => [],
-    async comment({ key }, { marker, text }, signal) {
+    async comment({ key }, { marker, text, isCorrection }, signal) {
+      if (isCorrection && !comments.get(key)?.has(marker)) return undefined;
       await write(`comment ${key}`, signal);
       comments.set(key, (comments.get(key) ?? new Map<string, string>()).set(marker, text));
       return { id: '1', author: 'worksync', text: plainComment(`${text} ${marker}`) };

@@ -1,7 +1,7 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { plainComment, type StandingComment } from '../../model/comment.ts';
+import { plainComment, type StandingComment, type WantedComment } from '../../model/comment.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { segmentOf } from '../kit/addresses.ts';
 import { onOneLine } from '../kit/answers.ts';
@@ -179,12 +179,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
 }
 
 /** Azure takes comments out of HTML, so the words of the marker are the comment's last line. */
-async function writeComment(
-  api: Rest,
-  { id, container }: Locator,
-  given: { readonly marker: string; readonly text: string },
-  signal: AbortSignal,
-) {
+async function writeComment(api: Rest, { id, container }: Locator, given: WantedComment, signal: AbortSignal) {
   if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
   const path = `/${container}/_apis/wit/workItems/${id}/comments`;
   return keepComment<schema.Comment>(given, {

@@ -1,4 +1,5 @@
 import type { ZodType } from 'zod';
+import type { WantedComment } from '../../model/comment.ts';
 import type { Item, PullRequest, WorkItem } from '../../model/item.ts';
 import type { Seen } from '../../model/names.ts';
 import type {
@@ -75,12 +76,7 @@ export interface GitSource<Locator> extends GitChecks {
   prove(noun: string, locator: Locator, signal: AbortSignal): Promise<void>;
   readonly hooks: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
-  comment(
-    noun: string,
-    locator: Locator,
-    comment: { readonly marker: string; readonly text: string },
-    signal: AbortSignal,
-  ): Promise<undefined>;
+  comment(noun: string, locator: Locator, comment: WantedComment, signal: AbortSignal): Promise<undefined>;
   /** Sets the status of a commit of a pull request, in its repository; `right` as in `Connection`. */
   readonly status: {
     readonly right: string;

@@ -1,4 +1,4 @@
-import type { StandingComment } from '../../model/comment.ts';
+import type { StandingComment, WantedComment } from '../../model/comment.ts';
 
 /** How one vendor stores comments. Which comment is ours, and when worksync edits it, is the same everywhere. */
 export interface Comments<Standing> {
@@ -21,12 +21,13 @@ export interface Comments<Standing> {
 
 /** Posts a comment, or updates the one of this credential that carries the marker: somebody else may quote it. */
 export async function keepComment<Standing>(
-  { marker, text }: { readonly marker: string; readonly text: string },
+  { marker, text, isCorrection = false }: WantedComment,
   comments: Comments<Standing>,
 ): Promise<StandingComment | undefined> {
   const words = wordsOfMarker(marker);
   const wanted = comments.write(text, words);
   const standing = await findOwn(words, comments);
+  if (standing === undefined && isCorrection) return undefined;
   if (standing === undefined) return comments.told(await comments.post(wanted), wanted);
   const isSame = comments.plain(comments.textOf(standing)) === comments.plain(wanted);
   return comments.told(isSame ? standing : await comments.edit(standing, wanted), wanted);
@@ -37,25 +38,22 @@ export async function keepComment<Standing>(
  * who this credential is, the marker alone says that a comment is ours.
  */
 export async function keepHiddenComment<Standing>(
-  { marker, text }: { readonly marker: string; readonly text: string },
+  given: WantedComment,
   comments: Omit<Comments<Standing>, 'write' | 'plain' | 'told'>,
 ): Promise<undefined> {
   let isAnybody = false;
-  await keepComment<Standing>(
-    { marker, text },
-    {
-      ...comments,
-      write: () => (text.includes(marker) ? text : `${text}\n\n${marker}`),
-      plain: (stored) => stored,
-      async me() {
-        const me = await comments.me();
-        isAnybody = me === undefined;
-        return me ?? ANYBODY;
-      },
-      authorOf: (standing) => (isAnybody ? ANYBODY : comments.authorOf(standing)),
-      told: () => undefined,
+  await keepComment<Standing>(given, {
+    ...comments,
+    write: (text) => (text.includes(given.marker) ? text : `${text}\n\n${given.marker}`),
+    plain: (stored) => stored,
+    async me() {
+      const me = await comments.me();
+      isAnybody = me === undefined;
+      return me ?? ANYBODY;
     },
-  );
+    authorOf: (standing) => (isAnybody ? ANYBODY : comments.authorOf(standing)),
+    told: () => undefined,
+  });
 }
 
 const ANYBODY = 'anybody';

@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import type { StandingComment } from '../../model/comment.ts';
+import type { StandingComment, WantedComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector, Finding, Hooks, Translation } from '../connector.ts';
 import type { Candidate, Scope } from './scope.ts';
@@ -70,11 +70,7 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   /** What `check` says of a unit whose container can be seen. */
   describe(unit: string, container: Container, signal: AbortSignal): Promise<Finding>;
   /** Both get what is known of the item; see `Connection`. */
-  comment(
-    locator: Locator,
-    comment: { readonly marker: string; readonly text: string },
-    signal: AbortSignal,
-  ): Promise<StandingComment | undefined>;
+  comment(locator: Locator, comment: WantedComment, signal: AbortSignal): Promise<StandingComment | undefined>;
   /** @param key for people, in errors */
   close(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
   /** @param followed the containers of all units */

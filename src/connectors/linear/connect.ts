@@ -92,11 +92,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
      * Linear lets the writer choose a comment's id: it follows from the issue and the marker, so the comment is found again
      * without a trace in its text, and cannot be posted twice, also if an answer was lost.
      */
-    async comment({ id: issueId }, { marker, text }, signal) {
+    async comment({ id: issueId }, { marker, text, isCorrection }, signal) {
       const id = idOf(`${issueId} ${marker}`);
       const variables = { id };
       const question = { document: queries.COMMENT, variables, data: schema.standing, use: 'fetch', signal } as const;
       const [found] = (await api.ask(question)).data.comments.nodes;
+      if (!found && isCorrection) return undefined;
       const author = found?.body === text ? found.user : await write();
       return author ? { id, author: author.id, text: plainComment(text) } : undefined;
 

@@ -98,7 +98,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       return { level: 'ok', subject: unit, message: 'its issues can be read' };
     },
     /** Updates the one that carries the words of the marker in its last line. */
-    async comment(locator, { marker, text }, signal) {
+    async comment(locator, { marker, text, isCorrection }, signal) {
       const path = `${pathOf(locator)}comments/`;
       const words = wordsOfMarker(marker);
       const whole = `${text}\n\n${words}`;
@@ -108,7 +108,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       for (const { id, data } of notes.filter((each) => each.data.text.includes(words))) {
         if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return undefined;
       }
-      await api.send('POST', path, { text: whole }, signal);
+      if (!isCorrection) await api.send('POST', path, { text: whole }, signal);
       return undefined;
     },
     /** Resolves the issue; one that is resolved or archived is left as it is. */

@@ -11,11 +11,16 @@ import { askBackfill } from '../../../src/store/backfills.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOfLost } from '../../support/all-or-nothing.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
 
 /** One unit, of which one page has been read when the work ends. */
-async function backfill(store: Store, history: () => Promise<{ event: string; body: Buffer }>) {
-  const clock = createTravellingClock();
+async function backfill(
+  store: Store,
+  history: () => Promise<{ event: string; body: Buffer }>,
+  clock = createTravellingClock(),
+) {
   const asked = Promise.withResolvers<void>();
   const active = activeWith({
     connection: {
@@ -32,10 +37,10 @@ async function backfill(store: Store, history: () => Promise<{ event: string; bo
     ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
     ...{ connections: [active], pauses: createPauses(clock), inbox: createBell() },
   });
-  return async () => {
+  return async (meanwhile: () => Promise<void> = () => clock.advance(0)) => {
     stage.start();
     await asked.promise;
-    await clock.advance(0);
+    await meanwhile();
     await stage.stop();
   };
 }
@@ -60,6 +65,34 @@ test.each([
   await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
   const [row] = await rows(store);
   expect([row?.error, row?.finished_at !== null]).toEqual([`${code}: down`, isOver]);
+});
+
+test.each([
+  ['while it waited', async (clock: TravellingClock) => clock.jumpWall(-50 * MINUTE), 1],
+  ['before the process began', async () => undefined, 0],
+])('where the clock was set back %s it waits for no old time', async (_what, meanwhile, begun) => {
+  const store = await openTestStore();
+  const asked: number[] = [];
+  const clock = createTravellingClock();
+  const course = await backfill(
+    store,
+    async () => {
+      asked.push(clock.elapsed());
+      if (asked.length === begun) throw new SyncError('server_failed', 'down', { retryAfter: 5 * MINUTE });
+      return PAGE;
+    },
+    clock,
+  );
+  if (begun === 0)
+    await store.query
+      .updateTable('backfills')
+      .set({ not_before: clock.now() + 50 * MINUTE })
+      .execute();
+  await course(async () => {
+    await meanwhile(clock);
+    await clock.advance(6 * MINUTE);
+  });
+  expect(asked.length).toBe(begun + 1);
 });
 
 test('whoever stops it waits until the page that it reads has come', async () => {

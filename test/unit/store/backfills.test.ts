@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-const next = (now = NOW) => nextOfBackfill(store.query, 'github', { now, furthest: HOUR });
+const next = (now = NOW) => nextOfBackfill(store.query, 'github', now);
 
 /** The unit to go on with; there is one. */
 async function due() {

@@ -193,6 +193,13 @@ describe.each(VENDORS)('a webhook of $name', (vendor) => {
     return told !== undefined && isEcho(told, ours);
   }
 
+  it('is caused by no comment that only corrects one, where there is none', async () => {
+    // The last request is the one that posts.
+    const { connection } = courseOf(connector, options, origin, course.slice(0, -1));
+    const correction = { ...WANTED, isCorrection: true };
+    expect(await connection.comment?.(vendor.reference, correction, signal)).toBeUndefined();
+  });
+
   it('tells of our own comment what was written', async () => {
     const ours = await standing();
     expect(isOurs(vendor.webhook({ by: me, says: written, id: vendor.id(ours) }), ours)).toBe(true);

@@ -149,9 +149,9 @@ describe('a comment', () => {
   const note = (id: number, words: string) => ({ id: String(id), type: 'note', data: { text: words } });
   const listed = (...notes: object[]): Turn => [`GET ${path}`, { headers: LAST, body: notes }];
   const post: Turn = [`POST ${path}`, { status: 201, body: {} }, { text }];
-  const run = async (course: readonly Turn[]) => {
+  const run = async (course: readonly Turn[], isCorrection = false) => {
     const { connection } = connect(course);
-    const wanted = { marker: '<!-- worksync:acme -->', text: 'Tracked as BUG-12' };
+    const wanted = { marker: '<!-- worksync:acme -->', text: 'Tracked as BUG-12', isCorrection };
     return failure(connection.comment?.(reference, wanted, signal));
   };
 
@@ -168,6 +168,12 @@ describe('a comment', () => {
     ];
     expect(await run(course)).toBeUndefined();
     expect(await run([listed(note(4, text))])).toBeUndefined();
+  });
+
+  it('that only corrects one is not posted where there is none', async () => {
+    expect(await run([listed(note(1, 'hello'))], true)).toBeUndefined();
+    const edited: Turn = [`PUT ${path}4/`, { body: {} }, { text }];
+    expect(await run([listed(note(4, 'Tracked as BUG-11\n\nworksync:acme')), edited], true)).toBeUndefined();
   });
 
   it.each([403, 404])('of somebody else who quotes it is passed over: %s', async (status) => {
