@@ -32,14 +32,14 @@ export interface PartitionIntake {
 }
 
 export async function openIntake(
-  { config, bells, grants, converter, publicUrl, groupCommit }: PartitionOptions,
+  { config, bells, grants, converter, publicUrl, groupCommit, lease }: PartitionOptions,
   parts: Parts,
   shared: PartitionParts,
 ): Promise<PartitionIntake> {
   const { store, clock, random, logger, meter, tracer } = shared;
   const books = await openNameBooks(config.connections, parts, { store, logger, meter });
   const pauses = createPauses(clock);
-  const given = { logger, books, grants, converter, pauses };
+  const given = { logger, books, grants, converter, pauses, lease };
   const connections = activeConnections(config.connections, parts, given, (connection) =>
     publicUrl === undefined ? undefined : webhookUrlOf(publicUrl, config.name, connection),
   );

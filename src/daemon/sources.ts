@@ -8,6 +8,7 @@ import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Grants } from '../intake/grants.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
 import { leavingAlone, type Pauses, tellingOfLimits } from '../intake/pauses.ts';
+import type { Lease } from '../lease/holder.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Aside, Source, Sources } from '../reconcile/context.ts';
@@ -15,6 +16,7 @@ import { createRules, type Rules } from '../reconcile/item-rules.ts';
 import type { Store } from '../store/database.ts';
 import type { WritableConnection } from '../write-back/write-back.ts';
 import type { Parts } from './parts.ts';
+import { trusting } from './trusting.ts';
 
 /** What the names in each connection's configuration lead to, by the name of the connection. */
 export type NameBooks = ReadonlyMap<string, NameBook>;
@@ -49,13 +51,14 @@ interface ConnectionNeeds {
   readonly grants: Grants;
   readonly converter: Converter;
   readonly pauses: Pauses;
+  readonly lease: Lease;
 }
 
 /** The configured connections, ready for intake. */
 export function activeConnections(
   configs: readonly ConnectionConfig[],
   { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
-  { logger, books, grants, converter, pauses }: ConnectionNeeds,
+  { logger, books, grants, converter, pauses, lease }: ConnectionNeeds,
   webhookUrl: (connection: string) => string | undefined,
 ): ActiveConnection[] {
   return configs.map((config) => {
@@ -64,7 +67,7 @@ export function activeConnections(
     const options = namedOptions(config, books);
     const names = books.get(name);
     const grant = connector.oauth?.(options);
-    const client = leavingAlone(readingAside(http, converter), name, pauses);
+    const client = leavingAlone(readingAside(trusting(http, lease), converter), name, pauses);
     const connected = connector.connect(options, {
       ...{ http: client, clock, logger: logger.child({ connection: name }) },
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),

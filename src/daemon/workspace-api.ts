@@ -17,7 +17,8 @@ import type { Throttle } from '../throttle/throttle.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import type { Send } from '../workspace/exchange.ts';
 import type { WorkspaceClient } from '../workspace/typed-client.ts';
-import { clientOver, directSend, outboxClient, passOn, throughThrottle, trusting } from './workspace-send.ts';
+import { trusting } from './trusting.ts';
+import { clientOver, directSend, outboxClient, passOn, throughThrottle } from './workspace-send.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
 export interface WorkspaceAddress {

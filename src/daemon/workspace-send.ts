@@ -3,7 +3,6 @@ import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/http-client.ts';
 import type { Learn } from '../learn/learn.ts';
-import type { Lease } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import { duration } from '../lib/quantities.ts';
 import { withoutEnd } from '../lib/text.ts';
@@ -30,18 +29,6 @@ export interface DoorOptions {
   readonly cut: AbortSignal;
   /** For answers that are large. */
   readonly readLarge: ReadLarge;
-}
-
-/** Looks at the lease right before anything is sent. Throws `lease_lost` then, and nothing was sent. */
-export function trusting(http: HttpClient, lease: Lease): HttpClient {
-  if (!lease.fence) return http;
-  return {
-    ...http,
-    async request(request) {
-      if (!lease.isTrusted()) throw new SyncError('lease_lost', 'another process may own the workspace by now');
-      return http.request(request);
-    },
-  };
 }
 
 /** The client of the outbox: each request brings the slot that its transaction recorded. */

@@ -17,7 +17,7 @@ import { createChoice } from './choice.ts';
 import type { Prepared } from './prepare.ts';
 import { requestSpans } from './request-spans.ts';
 import type { Client, Slot, Slots } from './send-context.ts';
-import { recover, type SettleContext } from './settle.ts';
+import { recover, type SettleContext, takeBackUnsent } from './settle.ts';
 import { slotFor, takeChange, waitFor } from './take-change.ts';
 import { pauseAfterFault, untilStored } from './until-stored.ts';
 
@@ -72,6 +72,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
     untilStored: (work) => untilStored(options, work, stopping?.signal ?? AbortSignal.abort()),
   });
   const working = new Set<Promise<void>>();
+  /** What the requests that are on their way are about. */
+  const sent = new Set<string>();
+  /** The database may have taken a change of which nobody heard. */
+  let isUnsure = false;
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -79,12 +83,19 @@ export function createOutbox(options: OutboxOptions): Outbox {
     await untilStored(options, () => prepareStart(options), signal);
     while (!signal.aborted) {
       try {
+        if (isUnsure) await takeBack();
         await takeNext(signal);
       } catch (error) {
         if (signal.aborted) return;
+        isUnsure = true;
         await pauseAfterFault(options, error, signal);
       }
     }
+  }
+
+  async function takeBack(): Promise<void> {
+    await store.commit((transaction) => takeBackUnsent(transaction, (entity) => sent.has(entity)));
+    isUnsure = false;
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
@@ -128,7 +139,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function deliver(prepared: Prepared, slot: Slot): Promise<void> {
-    await attempt(prepared, slot);
+    sent.add(prepared.entity);
+    await attempt(prepared, slot).finally(() => sent.delete(prepared.entity));
     if (prepared.kind !== 'read') options.onWrite?.();
     options.inbox.ring();
     options.outbox.ring();

@@ -299,6 +299,18 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
 }
 
 /**
+ * A database may take what is to be sent, and its answer get lost on the way: then nothing was sent, and the change waits as before.
+ *
+ * @param isSent whether this process has sent it, and has the answer to come
+ */
+export async function takeBackUnsent(query: Scope, isSent: (entity: string) => boolean): Promise<void> {
+  for (const { entity, sent } of await changesSent(query)) {
+    if (isSent(entity)) continue;
+    await updateChange(query, entity, { ...back(JSON.parse(sent as string) as Prepared), next_since: null });
+  }
+}
+
+/**
  * At the start: the process died with these in flight, so their outcome is unknown. What the server takes twice without
  * harm is sent again; creates wait for the list.
  *

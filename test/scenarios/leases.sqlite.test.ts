@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { trusting } from '../../src/daemon/workspace-send.ts';
+import { trusting } from '../../src/daemon/trusting.ts';
 import type { Holder } from '../../src/lease/holder.ts';
 import { createSharedHolder } from '../../src/lease/shared-holder.ts';
 import { createStoreClock } from '../../src/lease/store-clock.ts';

@@ -5,7 +5,7 @@ import { linkedSinceBackup } from './since-backup.ts';
 /** In what the workspace is not as the providers are, and as people left it; empty when all is well. */
 export function differences(look: Look, events: readonly Event[]): string[] {
   return [
-    ...recordDifferences(look),
+    ...recordDifferences(look, events),
     ...linkDifferences(look, events),
     ...issueDifferences(look),
     ...commentDifferences(look, events),
@@ -16,7 +16,8 @@ type Row = Readonly<Record<string, unknown>>;
 
 const nameOf = ({ provider, repoId, identifier }: Row) => [provider, repoId, identifier].join(' ');
 
-function recordDifferences({ records, pulls }: Look): string[] {
+function recordDifferences({ records, pulls }: Look, events: readonly Event[]): string[] {
+  const isRestored = events.some(({ what }) => what === 'restored');
   const held = new Map(records.map((record) => [nameOf(record), record]));
   const wanted = new Set(pulls.map(({ record }) => nameOf(record)));
   return [
@@ -25,7 +26,9 @@ function recordDifferences({ records, pulls }: Look): string[] {
       .map((name) => `record ${name}: there is no such pull request`),
     ...pulls.flatMap(({ record, isUnheard }) => {
       const found = held.get(nameOf(record));
-      if (!found) return isUnheard ? [] : [`record ${nameOf(record)}: missing`];
+      // A record that the restored backup knows nothing of stays as people leave it.
+      if (isUnheard && (!found || isRestored)) return [];
+      if (!found) return [`record ${nameOf(record)}: missing`];
       return Object.entries(record)
         .filter(([field, value]) => JSON.stringify(found[field]) !== JSON.stringify(value))
         .map(

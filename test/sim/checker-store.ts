@@ -108,9 +108,9 @@ async function beliefsWrong(rows: Rows, { records, links, tasks }: Look): Promis
     links.flatMap(({ taskId, workItemId, url }) => [`${taskId} ${workItemId}`, `${taskId} ${url}`]),
   );
   for (const { entity, task_id: task, remote_id: id, known: text } of known.filter(({ kind }) => kind === 'link')) {
-    // Of one whose answer was lost only the address is known.
-    const name = id ?? (JSON.parse(String(text)) as Row)['url'];
-    if (!present.has(`${String(task)} ${String(name)}`))
+    // Of one whose answer was lost only the address is known. Who removes ours and makes the same one has another id, and nobody asks for it.
+    const names = [id, (JSON.parse(String(text)) as Row)['url']];
+    if (!names.some((name) => present.has(`${String(task)} ${String(name)}`)))
       found.push(`store: it knows of ${String(entity)}, which is not there`);
   }
   const keys = new Map(tasks.map(({ taskId, key }) => [taskId, key]));

@@ -69,12 +69,21 @@ function lostDeliveries(events: readonly Event[]): string[] {
 function unwarned(events: readonly Event[]): string[] {
   const warned = new Set(all(events, 'warned').map(({ key }) => key));
   const restores = all(events, 'restored');
-  const broken = all(events, 'hook').filter(({ isBroken, status }) => isBroken && status >= 200 && status < 300);
-  return broken
-    .filter(
-      ({ at, key }) => !warned.has(key) && !restores.some((restore) => at >= restore.backupAt && at <= restore.at),
-    )
-    .map(({ key, at }) => `unwarned: nobody was told of delivery ${key}, which came at ${at}`);
+  const taken = all(events, 'hook').filter(({ status }) => status >= 200 && status < 300);
+  const isKnown = ({ at, connection, key }: Of<'hook'>) =>
+    taken.some((each) => !each.isBroken && each.key === key && each.connection === connection && each.at < at);
+  return (
+    taken
+      .filter(({ isBroken }) => isBroken)
+      // What came whole before is in the inbox already.
+      .filter(
+        (hook) =>
+          !warned.has(hook.key) &&
+          !isKnown(hook) &&
+          !restores.some((restore) => hook.at >= restore.backupAt && hook.at <= restore.at),
+      )
+      .map(({ key, at }) => `unwarned: nobody was told of delivery ${key}, which came at ${at}`)
+  );
 }
 
 function doubles(events: readonly Event[]): string[] {

@@ -52,6 +52,7 @@ export async function play(plan: Plan, templates: Templates, isCalm = true): Pro
     await site.noteRows();
     await heal(site, stage);
     if ((await settle(site, stage)) && isCalm) {
+      site.weather.givePages();
       await calmDay(site, plan, stage.act);
       if (await settle(site, stage)) await tellStatus(site);
     }

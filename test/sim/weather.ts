@@ -31,6 +31,8 @@ export interface Weather {
   /** No server gives longer pages. */
   longestPage(): number;
   clear(): void;
+  /** From now on pages are as long as they are asked for. Not amid a walk: servers count pages by their length. */
+  givePages(): void;
 }
 
 interface Front {
@@ -55,6 +57,8 @@ export function createWeather(now: () => number, chance: Chance, longest = Numbe
     longestPage: () => longestPage,
     clear() {
       fronts = [];
+    },
+    givePages() {
       longestPage = Number.POSITIVE_INFINITY;
     },
   };

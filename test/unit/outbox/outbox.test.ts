@@ -67,12 +67,27 @@ test('whichever statement of its start fails, all is as it was found, and no err
 async function running(links: number, answer?: Parameters<typeof outboxBench>[2]) {
   const store = await openTestStore();
   const bench = await outboxBench(store, links, answer);
+  let commits = 0;
+  /** Commits whose answer gets lost, by their numbers. */
+  const unheard = new Set<number>();
+  const commit: Store['commit'] = async (work) => {
+    const result = await store.commit(work);
+    if (unheard.has(++commits)) throw new Error('the connection was lost');
+    return result;
+  };
   const bell = createBell();
   const inbox = createBell();
   const lags: number[] = [];
   let writes = 0;
   const outbox = createOutbox({
-    ...{ store, throttle: bench.throttle, client: bench.client, clock: bench.clock, outbox: bell, inbox },
+    ...{
+      store: { ...store, commit },
+      throttle: bench.throttle,
+      client: bench.client,
+      clock: bench.clock,
+      outbox: bell,
+      inbox,
+    },
     ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
     onWrite: () => void writes++,
     onLag: (lag) => void lags.push(lag),
@@ -81,7 +96,7 @@ async function running(links: number, answer?: Parameters<typeof outboxBench>[2]
   const untilDone = async () => {
     while ((await waiting()) > 0) await bench.clock.toNextTimer();
   };
-  return { ...bench, store, bell, inbox, outbox, lags, untilDone, waiting, writes: () => writes };
+  return { ...bench, store, bell, inbox, outbox, lags, untilDone, waiting, writes: () => writes, unheard };
 }
 
 const GONE = 't404';
@@ -123,6 +138,24 @@ test('a database that takes nothing for a while stops nothing for good', async (
   await untilDone();
   await outbox.stop();
 });
+
+test.each([1, 2, 3, 4, 5])(
+  'nothing waits for good or goes twice where the answer to commit %s gets lost',
+  async (lost) => {
+    const asked: string[] = [];
+    const { outbox, clock, untilDone, unheard, throttle } = await running(2, (taskId) => {
+      asked.push(taskId);
+      return added(Number(taskId.slice(1)));
+    });
+    unheard.add(lost);
+    outbox.start();
+    await untilDone();
+    await clock.advance(60_000);
+    await outbox.stop();
+    expect(asked.toSorted()).toEqual(['t1', 't2']);
+    expect(throttle.used().used).toBe(2);
+  },
+);
 
 async function addLink(store: Store, now: number) {
   await saveEntity(store.query, blankEntity(linkOf(9), 'link', { task_id: 't9', desired: '{"url":"u"}' }));
