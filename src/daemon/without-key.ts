@@ -1,34 +1,48 @@
 import type { HttpAnswer } from '../http/http-client.ts';
+import { letOthersIn } from '../lib/turn.ts';
 import { createScrubber } from '../observe/scrubber.ts';
 
-/** Up to so many bytes an answer is searched for the key however it is encoded, a longer one for the key as it is. */
-const SHORT = 65_536;
+/** Bytes that are searched at a time: about ten milliseconds. */
+const PIECE = 1_048_576;
+/** No form of a key is longer, characters. */
+const LONGEST_FORM = 16_384;
 
 /**
  * The answer without our key, should the workspace repeat what it was sent: a caller with a token of ours gets that answer, and
- * must not learn the key that the token stands for.
+ * must not learn the key that the token stands for, however it is encoded.
  */
-export function withoutKey(answer: HttpAnswer, key: string): HttpAnswer {
+export async function withoutKey(answer: HttpAnswer, key: string): Promise<HttpAnswer> {
   const { scrub } = createScrubber([key]);
   const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, scrub(value)]));
-  return {
-    ...answer,
-    headers,
-    body: answer.body.length <= SHORT ? scrubbed(answer.body, scrub) : masked(answer.body, key),
-  };
+  return { ...answer, headers, body: await scrubbed(answer.body, scrub) };
 }
 
 /** Bytes that are no text stay as they are. */
-function scrubbed(body: Buffer, scrub: (text: string) => string): Buffer {
-  const text = body.toString('latin1');
-  const clean = scrub(text);
-  return clean === text ? body : Buffer.from(clean, 'latin1');
+async function scrubbed(body: Buffer, scrub: (text: string) => string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let isClean = true;
+  for (let from = 0; from < body.length; ) {
+    if (from > 0) await letOthersIn();
+    const to = endOfPiece(body, from, scrub);
+    const text = body.toString('latin1', from, to);
+    const clean = scrub(text);
+    isClean &&= clean === text;
+    pieces.push(clean === text ? body.subarray(from, to) : Buffer.from(clean, 'latin1'));
+    from = to;
+  }
+  return isClean ? body : Buffer.concat(pieces);
 }
 
-/** As long as it was. */
-function masked(body: Buffer, key: string): Buffer {
-  const bytes = Buffer.from(key);
-  for (let at = body.indexOf(bytes); at !== -1; at = body.indexOf(bytes, at + bytes.length))
-    body.fill('*', at, at + bytes.length);
-  return body;
+/** The key stands nowhere across it. */
+function endOfPiece(body: Buffer, from: number, scrub: (text: string) => string): number {
+  let end = from + PIECE;
+  while (end < body.length) {
+    const [before, after] = [
+      body.toString('latin1', end - LONGEST_FORM, end),
+      body.toString('latin1', end, end + LONGEST_FORM),
+    ];
+    if (scrub(before + after) === scrub(before) + scrub(after)) return end;
+    end += LONGEST_FORM;
+  }
+  return body.length;
 }

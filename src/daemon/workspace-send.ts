@@ -161,7 +161,7 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
           largestAnswer: LARGEST_PASSED,
           target: 'workspace',
         });
-        return { ...(authorization ? answer : withoutKey(answer, apiKey())), sentAt };
+        return { ...(authorization ? answer : await withoutKey(answer, apiKey())), sentAt };
       },
     );
 }

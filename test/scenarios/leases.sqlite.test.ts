@@ -134,6 +134,9 @@ describe('a daemon over a shared database', () => {
       route: 'listTasks',
     } as const;
     await expect(before.send(request, { lane: 'interactive' })).rejects.toMatchObject({ code: 'lease_lost' });
+    const [provider] = before.connections;
+    const asked = provider?.connection.identify?.('acme/api', AbortSignal.timeout(1_000));
+    await expect(asked).rejects.toMatchObject({ code: 'lease_lost' });
     expect((await world.requests()).received).toBe(received);
     first.wake();
     await world.until(() => names().length === 0, 10 * SECOND);

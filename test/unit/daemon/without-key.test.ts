@@ -31,7 +31,15 @@ async function passed(repeat: (sent: string) => Buffer, authorization?: string) 
 
 const pieces = (text: Buffer) => [...piecesOf([['key', KEY]])(text).values()];
 const NEVER_TEXT = Buffer.from([0xff, 0xfe, 0x00, 0x80]);
-const LONG = Buffer.alloc(200_000, 'x');
+/** Answers are searched by so many bytes at a time. */
+const PIECE = 1_048_576;
+const LONG = Buffer.alloc(2.5 * PIECE, 'x');
+const ENCODED: Readonly<Record<string, (sent: string) => string>> = {
+  'as it is': (sent) => sent,
+  'in JSON': (sent) => JSON.stringify({ message: JSON.stringify({ sent }) }),
+  'in base64': (sent) => bytes(sent).toString('base64'),
+  'in hexadecimal': (sent) => bytes(sent).toString('hex'),
+};
 
 describe('a caller with a token of ours', () => {
   it.each([
@@ -46,6 +54,17 @@ describe('a caller with a token of ours', () => {
     const { headers, body } = await passed(repeat);
     expect([pieces(body), pieces(bytes(headers['etag'] ?? ''))]).toEqual([[], []]);
   });
+
+  it.each(Object.entries(ENCODED))(
+    'learns no piece of it from a long answer, wherever it stands there, %s',
+    async (_how, encoded) => {
+      const text = bytes(encoded(`Bearer ${KEY}`));
+      const places = [PIECE - text.length / 2, 2 * PIECE - 1].map(Math.floor);
+      const answer = Buffer.from(LONG);
+      for (const place of places) text.copy(answer, place);
+      expect(pieces((await passed(() => answer)).body)).toEqual([]);
+    },
+  );
 
   it.each([
     ['text', bytes('{"title":"ä"}')],
