@@ -55,8 +55,8 @@ export function newsOf({ route, ids }: Matched, query: string, content: unknown)
 /** Not their texts, which may be long: where they stand. */
 function documents(found: unknown): News | undefined {
   const standing = (Array.isArray(found) ? found : []).flatMap((each: Content) => {
-    const { documentId, taskId = null, isMissing = false } = each ?? {};
-    return typeof documentId === 'string' ? [{ documentId, taskId, isMissing }] : [];
+    const { documentId, taskId = null, isMissing = false, updatedAt = null } = each ?? {};
+    return typeof documentId === 'string' ? [{ documentId, taskId, isMissing, updatedAt }] : [];
   });
   return standing.length === 0 ? undefined : { action: 'saw-documents', entity: '', body: { documents: standing } };
 }

@@ -77,7 +77,7 @@ async function settleAnswer(
   const done = waited.slice(0, prepared.waiting).map(({ at }) => at);
   const rest = waited.slice(prepared.waiting);
   if (prepared.kind === 'read') await settleRead(query, row, body);
-  else await settleWrite(query, row, prepared, { id, waiting: JSON.stringify(rest) }, context);
+  else await settleWrite(query, row, prepared, { id, waiting: JSON.stringify(rest), body }, context);
   return done;
 }
 
@@ -103,14 +103,14 @@ async function settleWrite(
   query: Scope,
   row: OutboxRow,
   prepared: Prepared,
-  { id, waiting }: { readonly id: string; readonly waiting: string },
+  { id, waiting, body }: { readonly id: string; readonly waiting: string; readonly body: unknown },
   context: SettleContext,
 ): Promise<void> {
   const held = await findEntity(query, row.entity);
   if (held === undefined) return removeChange(query, row.entity);
-  const { action, sentAt, known, open: isRepeat } = prepared;
+  const { action, sentAt, open: isRepeat } = prepared;
   const written: Written = { action, sentAt, answeredAt: context.now, id, ...(isRepeat && { isRepeat }) };
-  const now = { known, known_at: context.now, written: JSON.stringify(written) };
+  const now = { known: knownFrom(prepared, body), known_at: context.now, written: JSON.stringify(written) };
   await saveEntity(query, { ...held, ...now, ...lostId(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
@@ -126,6 +126,13 @@ async function settleWrite(
     effect,
     not_before: notBefore,
   });
+}
+
+/** By its time a document that an event tells of is known to be older than what was written. */
+function knownFrom({ action, known }: Prepared, body: unknown): string | null {
+  const updatedAt = (body as { updatedAt?: unknown } | null | undefined)?.updatedAt;
+  if (action !== 'attach-document' || known === null || typeof updatedAt !== 'string') return known;
+  return JSON.stringify({ ...json(known), updatedAt });
 }
 
 const REST = {

@@ -20,6 +20,8 @@ export interface KnownDocument {
   readonly taskId: string | null;
   /** There is no such document, or we may not see it. */
   readonly isMissing: boolean;
+  /** Of this state, by the workspace's own clock; absent where it does not tell. */
+  readonly updatedAt?: string | null;
 }
 
 /**

@@ -54,8 +54,9 @@ export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 're
     case 'document.created':
     case 'document.updated':
     case 'document.deleted': {
-      const { documentId, taskId } = parse(dataShapes[type], data).document;
-      return told('saw-documents', { documents: [{ documentId, taskId, isMissing: type === 'document.deleted' }] });
+      const { documentId, taskId, updatedAt } = parse(dataShapes[type], data).document;
+      const isMissing = type === 'document.deleted';
+      return told('saw-documents', { documents: [{ documentId, taskId, updatedAt, isMissing }] });
     }
     default:
       return { outcome: 'ignored', reason: 'unknown event type' };

@@ -217,6 +217,36 @@ describe('with a subscription at the workspace', () => {
 });
 
 describe('a delivery', () => {
+  it('of a document that comes when we have attached it since is no news, and one of what people do then is', async () => {
+    await open({ secret: SECRET });
+    await world.restart({
+      config: { ...CONFIG, workspace: { webhook: { secret: SECRET } }, rules: { documents: 'attach' } },
+    });
+    const { taskId } = (await world.people.createBug({ body: { title: 'One' } }, {})).body;
+    const { body: before } = await world.people.createDocument({ body: { title: 'Plan' } }, {});
+    const { documentId } = before;
+    const url = `${new URL((await world.partition().status()).address).origin}/documents/${documentId}`;
+    await world.clock.advance(1_000);
+    await world.deliver('pull_request', pullEvent({ number: 1, title: 'BUG-1', body: url }));
+    await world.settled();
+    const standing = async () => (await world.people.getDocument({ documentId }, {})).body;
+    await world.until(async () => (await standing()).taskId === taskId);
+    await world.settled();
+    const hand = async () => {
+      const rows = world.partition().store.query.selectFrom('entities').select('hand').where('kind', '=', 'document');
+      return (await rows.executeTakeFirst())?.hand;
+    };
+    const told = (document: object) => ({ ...taskEvent(1), type: 'document.updated', data: { document } });
+    await deliver(told(before));
+    await events(1);
+    expect(await hand()).toBe(null);
+    await world.clock.advance(1_000);
+    await world.people.detachDocument({ taskId, documentId }, {});
+    await deliver(told(await standing()));
+    await events(2);
+    expect(await hand()).toBe('removed');
+  });
+
   it('is stored once under the id of its event', async () => {
     await open({ key: KEY, secret: SECRET });
     expect(await deliver(taskEvent(7), {}, 'evt_same')).toEqual({ status: 202, body: { delivery: 'new' } });

@@ -7,13 +7,14 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
 import type { Moment } from '../context.ts';
 import type { KnownDocument } from '../evaluate-documents.ts';
-import { documentShape, standingDocuments } from './shapes.ts';
+import { documentShape, isOlder, standingDocuments } from './shapes.ts';
 
 /** Whether a document may be attached: see `reconcile/evaluate-documents.ts`. */
 export async function applyDocument(query: Scope, answer: Answer, moment: Moment): Promise<readonly string[]> {
   const body = documentShape.parse(answer.body);
   const documentId = answer.entity.slice(entity.readDocument('').length);
-  const standing = { documentId, taskId: body?.taskId ?? null, isMissing: body === null };
+  const { taskId = null, updatedAt = null } = body ?? {};
+  const standing = { documentId, taskId, updatedAt, isMissing: body === null };
   const { again, isMoved } = await see(query, standing, answer.sentAt, moment);
   if (isMoved) await addFindings(query, [{ what: 'document-moved', entity: entity.document(documentId) }], moment.now);
   return again;
@@ -28,7 +29,7 @@ export async function applySeenDocuments(query: Scope, answer: Answer, moment: M
 /** If a document was attached here and is elsewhere now, or nowhere, a person moved it, and it stays so. */
 async function see(
   query: Scope,
-  { documentId, taskId, isMissing }: KnownDocument & { readonly documentId: string },
+  { documentId, taskId, isMissing, updatedAt }: KnownDocument & { readonly documentId: string },
   sentAt: number,
   moment: Moment,
 ): Promise<{ readonly again: readonly string[]; readonly isMoved: boolean }> {
@@ -36,10 +37,12 @@ async function see(
   if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null)
     return { again: [], isMoved: false };
   const before = json<KnownDocument>(row.known);
+  // Events come late: of before it was attached here, one tells that it is attached nowhere.
+  if (!isMissing && isOlder(updatedAt, before?.updatedAt)) return { again: [], isMoved: false };
   const wasOurs = before?.taskId != null && before.taskId === row.task_id;
   const isMoved = wasOurs && taskId !== row.task_id;
   const hand = isMoved ? 'removed' : row.hand;
-  const known = JSON.stringify({ taskId, isMissing } satisfies KnownDocument);
+  const known = JSON.stringify({ taskId, isMissing, ...(updatedAt && { updatedAt }) } satisfies KnownDocument);
   await saveEntity(query, { ...row, known, known_at: moment.now, hand });
   return { again: row.item_key ? [row.item_key] : [], isMoved };
 }

@@ -41,13 +41,16 @@ export const taskList = z.object({ tasks: z.array(taskShape) });
 
 export const linkList = z.object({ workItems: z.array(linkShape) });
 
-export const documentShape = z.looseObject({ taskId: z.string().nullish() }).nullable();
+export const documentShape = z
+  .looseObject({ taskId: z.string().nullish(), updatedAt: z.string().nullish().catch(null) })
+  .nullable();
 
 /** Where a document stands. */
 export const standingDocument = z.object({
   documentId: z.string(),
   taskId: z.string().nullish().default(null),
   isMissing: z.boolean().default(false),
+  updatedAt: z.string().nullish().catch(null),
 });
 
 export const standingDocuments = z.object({ documents: z.array(standingDocument) });
