@@ -237,6 +237,7 @@ describe('a delivery', () => {
       return (await rows.executeTakeFirst())?.hand;
     };
     const told = (document: object) => ({ ...taskEvent(1), type: 'document.updated', data: { document } });
+    await world.clock.advance(1_000);
     await deliver(told(before));
     await events(1);
     expect(await hand()).toBe(null);
