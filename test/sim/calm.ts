@@ -163,7 +163,7 @@ async function nothingHappens(
   const polls = Math.ceil(16 / settings().poll) + 1;
   const asked = Math.ceil(1.5 * connections * polls);
   recorder.record({ what: 'calm', name: 'nothing happens', began, writes: 0, reads: 30, asked });
-  const [ran, most] = [statements.count() - before, 200 + 45 * connections * polls];
+  const [ran, most] = [statements.count() - before, 300 + 45 * connections * polls];
   if (ran > most) tell(`waste: ${ran} statements while nothing happens`);
 }
 
