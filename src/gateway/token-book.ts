@@ -41,7 +41,7 @@ export function createTokenBook(query: Sql, tellOthers?: () => Promise<void>): T
   const reread = async () => {
     const mine = ++begun;
     const found = await liveTokens(query);
-    // An answer of before a token was revoked may come after the one that lacks it.
+    // An answer from before a token was revoked may come after the one that lacks it.
     if (mine < newest) return;
     newest = mine;
     live = found;

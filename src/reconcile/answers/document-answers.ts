@@ -37,7 +37,7 @@ async function see(
   if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null)
     return { again: [], isMoved: false };
   const before = json<KnownDocument>(row.known);
-  // Events come late: of before it was attached here, one tells that it is attached nowhere.
+  // Events come late: one from before it was attached here tells that it is attached nowhere.
   if (!isMissing && isOlder(updatedAt, before?.updatedAt)) return { again: [], isMoved: false };
   const wasOurs = before?.taskId != null && before.taskId === row.task_id;
   const isMoved = wasOurs && taskId !== row.task_id;
