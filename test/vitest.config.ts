@@ -15,8 +15,14 @@ const PROCESSES = 'test/**/*.process.test.ts';
 const WHOLE = ['contracts', 'fuzz', 'laws', 'model', 'scenarios', 'faults'].map(
   (folder) => `test/${folder}/**/*.test.ts`,
 );
-/** They put modules of their own in the place of the project's, which no other file of tests may have loaded before. */
-const OTHER_MODULES = ['test/scenarios/mute-daemon.test.ts'];
+/** They need a process of their own. */
+const ALONE = [
+  // It puts a module in the place of one of the project's, which no other file of tests may have loaded before.
+  'test/scenarios/mute-daemon.test.ts',
+  // They count each step of the process: what other files have left there would be counted too.
+  'test/laws/linear-cost.test.ts',
+  'test/project/count-steps.test.ts',
+];
 /** A process of its own for each step of each piece of work: in `npm run test:deep`. */
 const ONE_BY_ONE = 'test/faults/killed-work.test.ts';
 /** Processes that are killed at their steps. */
@@ -128,9 +134,9 @@ export default defineConfig({
     expect: { poll: { timeout: HANGS, interval: 20 } },
     projects: [
       // Without a process for each file: they share no state, and to load the modules takes a third of their time.
-      project('fast', PURE, { exclude: [PROCESSES], isolate: false }),
-      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE, ...OTHER_MODULES], isolate: false }),
-      project('alone', OTHER_MODULES),
+      project('fast', PURE, { exclude: [PROCESSES, ...ALONE], isolate: false }),
+      project('whole', [...WHOLE, PROCESSES], { exclude: [ONE_BY_ONE, ...ALONE], isolate: false }),
+      project('alone', ALONE),
       project('postgres', ON_POSTGRES, { exclude: [...ABOUT_FILES, EACH_STATEMENT], isolate: false, ...OVER_POSTGRES }),
       project('postgres-whole', WHOLE_ON_POSTGRES, {
         exclude: [...ABOUT_FILES, ...WITHOUT_STORE, ...DAYS],
