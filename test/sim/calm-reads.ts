@@ -5,7 +5,7 @@ import type { Site } from './site.ts';
 const UNHEARD = [95, 96];
 const UNREADABLE = [71, 72, 73, 74, 75];
 /** Requests for those to a provider out of reach, within five minutes: they wait together. Names in doubt are asked for too. */
-const ASKED_IN_VAIN = 60;
+const ASKED_IN_VAIN = 66;
 
 /** Of a pull request that worksync does not know a comment tells only which one it is: it is read then. */
 export async function namesOnly(site: Site, { phase, seen, change }: Ways, act: Act): Promise<void> {

@@ -463,7 +463,13 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       const running = replicas[0]?.running;
       if (!running || databaseServer) return;
       // The database's own way of copying itself waits for the real disk, which takes another number of turns each time.
-      await sql`pragma wal_checkpoint(truncate)`.execute(running.composition.installation.query);
+      await sql`pragma wal_checkpoint(truncate)`
+        .execute(running.composition.installation.query)
+        .catch((error: unknown) => {
+          if (running.life.isAlive()) throw error;
+        });
+      // Who is killed amid it has none.
+      if (!running.life.isAlive()) return;
       copyFileSync(join(dataOf(0), 'worksync.db'), backup);
       markAsCopy(backup);
       backupAt = clock.elapsed();
