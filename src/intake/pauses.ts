@@ -99,7 +99,13 @@ export function tellingOfLimits(connection: Connection, name: string, pauses: Pi
 function withFailuresSeen<Part extends object>(part: Part, onFailure: (thrown: unknown) => never): Part {
   const seen = (each: unknown): unknown => {
     if (typeof each === 'function')
-      return async (...given: unknown[]) => Promise.resolve(each.apply(part, given)).catch(onFailure);
+      return async (...given: unknown[]): Promise<unknown> => {
+        try {
+          return await each.apply(part, given);
+        } catch (thrown) {
+          return onFailure(thrown);
+        }
+      };
     return typeof each === 'object' && each !== null ? withFailuresSeen(each, onFailure) : each;
   };
   return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, seen(each)])) as Part;

@@ -71,9 +71,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     ...{ ...options, breaker, settleContext, mayWrite: choice.mayWrite },
     untilStored: (work) => untilStored(options, work, stopping?.signal ?? AbortSignal.abort()),
   });
-  const working = new Set<Promise<void>>();
-  /** What the requests that are on their way are about. */
-  const sent = new Set<string>();
+  /** What was taken from the line, until its answer is stored. */
+  const working = new Map<Prepared, Promise<void>>();
   /** The database may have taken a change of which nobody heard. */
   let isUnsure = false;
   let stopping: AbortController | undefined;
@@ -94,7 +93,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function takeBack(): Promise<void> {
-    await store.commit((transaction) => takeBackUnsent(transaction, (entity) => sent.has(entity)));
+    const isSent = (entity: string) => working.keys().some((each) => each.entity === entity);
+    await store.commit((transaction) => takeBackUnsent(transaction, isSent));
     isUnsure = false;
   }
 
@@ -113,7 +113,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const wait = next.at - clock.now();
     if (wait > 0) return waitFor(clock, wait, news, signal);
     if (choice.isProbing()) {
-      await Promise.all(working);
+      await Promise.all(working.values());
       await sleep(clock, breaker.pause(), signal);
     }
     const askedAt = clock.now();
@@ -127,20 +127,19 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const { action, entity, lane, trace } = prepared;
     const waited = Math.max(0, clock.now() - askedAt);
     logger.debug({ action, entity, lane, waited, deliveries: trace?.deliveries ?? [] }, 'request is sent');
-    track(deliver(prepared, slot));
+    track(prepared, deliver(prepared, slot));
   }
 
   /** Nobody awaits it: its error is logged here, and ends neither the stage nor the process. */
-  function track(work: Promise<void>): void {
+  function track(prepared: Prepared, work: Promise<void>): void {
     const ending = work
       .catch((error: unknown) => logger.error({ error: asSyncError(error) }, 'the work after a request failed'))
-      .finally(() => working.delete(ending));
-    working.add(ending);
+      .finally(() => working.delete(prepared));
+    working.set(prepared, ending);
   }
 
   async function deliver(prepared: Prepared, slot: Slot): Promise<void> {
-    sent.add(prepared.entity);
-    await attempt(prepared, slot).finally(() => sent.delete(prepared.entity));
+    await attempt(prepared, slot);
     if (prepared.kind !== 'read') options.onWrite?.();
     options.inbox.ring();
     options.outbox.ring();
@@ -165,7 +164,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       stopping?.abort();
       options.outbox.ring();
       await running;
-      await Promise.all(working);
+      await Promise.all(working.values());
       running = undefined;
     },
   };

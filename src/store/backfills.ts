@@ -1,4 +1,4 @@
-import { type Selectable, sql } from 'kysely';
+import { type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Store } from './database.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import type { Tables } from './tables.ts';
@@ -64,7 +64,11 @@ export async function resumeBackfill(query: Scope, connection: string): Promise<
   return setUnfinished(query, connection, 0);
 }
 
-async function setUnfinished(query: Scope, connection: string, notBefore: number): Promise<boolean> {
+async function setUnfinished(
+  query: Scope,
+  connection: string,
+  notBefore: number | RawBuilder<number>,
+): Promise<boolean> {
   const { numUpdatedRows } = await query
     .updateTable('backfills')
     .set({ not_before: notBefore })
@@ -108,17 +112,8 @@ export async function nextOfBackfill(query: Scope, connection: string, now: numb
 
 /** Times ahead may be of a clock that has since been set back: what waits for one is tried now. */
 export async function redateBackfill({ query, commit }: Store, connection: string, now: number): Promise<void> {
-  const waiting = await going(query, connection).select('unit').where('not_before', '>', now).execute();
-  if (waiting.length === 0) return;
-  await commit(async (transaction) => {
-    for (const { unit } of waiting)
-      await transaction
-        .updateTable('backfills')
-        .set({ not_before: unlessPaused(0) })
-        .where('connection', '=', connection)
-        .where('unit', '=', unit)
-        .execute();
-  });
+  const waiting = await going(query, connection).select('unit').where('not_before', '>', now).executeTakeFirst();
+  if (waiting) await commit((transaction) => setUnfinished(transaction, connection, unlessPaused(0)));
 }
 
 /** The units are known: the backfill goes on with each of them. */

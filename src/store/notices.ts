@@ -182,19 +182,19 @@ export async function refusalOfNotices(
 export async function takeUpNotices(query: Scope, now: number): Promise<void> {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
-  await tryAhead(query, now);
-  await unsure(query, now).execute();
+  await waitNoLonger(query, now);
+  await untilArrived(query, now).execute();
 }
 
 /** The clock was set back: nothing waits until the old time has come again. */
 export async function redateNotices(query: Scope, now: number): Promise<void> {
-  await tryAhead(query, now);
-  await unsure(query, now)
+  await waitNoLonger(query, now);
+  await untilArrived(query, now)
     .where('not_before', '>', now + ON_ITS_WAY)
     .execute();
 }
 
-async function tryAhead(query: Scope, now: number): Promise<void> {
+async function waitNoLonger(query: Scope, now: number): Promise<void> {
   await query
     .updateTable('notices')
     .set({ not_before: 0 })
@@ -205,7 +205,7 @@ async function tryAhead(query: Scope, now: number): Promise<void> {
 }
 
 /** Those that may be on their way, which must have arrived first. */
-function unsure(query: Scope, now: number) {
+function untilArrived(query: Scope, now: number) {
   return query
     .updateTable('notices')
     .set({ not_before: now + ON_ITS_WAY })

@@ -79,6 +79,10 @@ const MANY: readonly Allowed[] = [
     why: 'a backfill is paused or goes on, with all of its units',
   },
   {
+    text: 'update "backfills" set "not_before" = case when not_before = ? then not_before else ? end where "backfills"."workspace" = ? and "connection" = ? and "finished_at" is null',
+    why: 'what waits of a backfill may be dated by another clock, and is tried at the start, and when the clock was set back',
+  },
+  {
     text: 'delete from "meta" where "meta"."workspace" = ? and "name" like ? and "name" not in (…)',
     why: 'what is remembered of connections that are not configured any more',
   },

@@ -53,7 +53,7 @@ export const added = (number: number): Answer => ({
 export async function outboxBench(
   store: Store,
   links: number,
-  answer: (taskId: string) => Answer | undefined = () => added(1),
+  answer: (taskId: string) => Answer | undefined | Promise<Answer> = () => added(1),
 ): Promise<OutboxBench> {
   const clock = createTravellingClock();
   const random = systemRandom();
@@ -75,7 +75,7 @@ export async function outboxBench(
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send({ path }) {
-      const said = answer(path.split('/')[2] as string);
+      const said = await answer(path.split('/')[2] as string);
       if (!said) throw new SyncError('outcome_unknown', 'no answer came');
       return { status: said.status, headers: {}, body: Buffer.from(JSON.stringify(said.json ?? {})) };
     },

@@ -13,7 +13,7 @@ import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
-import { added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
+import { type Answer, added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
 import { withoutTable } from '../../support/without-table.ts';
 
 const item = 'jira:cloud:issue:9';
@@ -70,9 +70,13 @@ async function running(links: number, answer?: Parameters<typeof outboxBench>[2]
   let commits = 0;
   /** Commits whose answer gets lost, by their numbers. */
   const unheard = new Set<number>();
+  /** Those whose answer comes when this is fulfilled. */
+  const late = new Map<number, Promise<void>>();
   const commit: Store['commit'] = async (work) => {
     const result = await store.commit(work);
-    if (unheard.has(++commits)) throw new Error('the connection was lost');
+    const number = ++commits;
+    await late.get(number);
+    if (unheard.has(number)) throw new Error('the connection was lost');
     return result;
   };
   const bell = createBell();
@@ -96,7 +100,7 @@ async function running(links: number, answer?: Parameters<typeof outboxBench>[2]
   const untilDone = async () => {
     while ((await waiting()) > 0) await bench.clock.toNextTimer();
   };
-  return { ...bench, store, bell, inbox, outbox, lags, untilDone, waiting, writes: () => writes, unheard };
+  return { ...bench, store, bell, inbox, outbox, lags, untilDone, waiting, writes: () => writes, unheard, late };
 }
 
 const GONE = 't404';
@@ -157,9 +161,39 @@ test.each([1, 2, 3, 4, 5])(
   },
 );
 
-async function addLink(store: Store, now: number) {
-  await saveEntity(store.query, blankEntity(linkOf(9), 'link', { task_id: 't9', desired: '{"url":"u"}' }));
-  const wish = { entity: linkOf(9), kind: 'link', lane: 'link', since: now, due: now, weight: 1 } as const;
+test('what goes a second time is not taken back, however late the database answers of the first', async () => {
+  const asked: string[] = [];
+  const answer = Promise.withResolvers<Answer>();
+  const { outbox, store, bell, clock, untilDone, unheard, late } = await running(1, (taskId) => {
+    asked.push(taskId);
+    return asked.length === 2 ? answer.promise : added(Number(taskId.slice(1)));
+  });
+  const settled = Promise.withResolvers<void>();
+  late.set(3, settled.promise);
+  // Until the stage has done all that it can.
+  const told = async (number: number) => {
+    await addLink(store, clock.now(), number);
+    bell.ring();
+    await clock.advance(10_000);
+  };
+  outbox.start();
+  await clock.advance(10_000);
+  await told(1);
+  expect(asked).toEqual(['t1', 't1']);
+  settled.resolve();
+  await clock.advance(1);
+  unheard.add(5);
+  await told(9);
+  answer.resolve(added(1));
+  await untilDone();
+  await outbox.stop();
+  expect(asked).toEqual(['t1', 't1', 't9']);
+});
+
+async function addLink(store: Store, now: number, number = 9) {
+  const ids = { task_id: `t${number}`, desired: '{"url":"u"}' };
+  await saveEntity(store.query, blankEntity(linkOf(number), 'link', ids));
+  const wish = { entity: linkOf(number), kind: 'link', lane: 'link', since: now, due: now, weight: 1 } as const;
   await addDifference(store.query, { ...wish, waiting: [] });
 }
 
