@@ -1,4 +1,5 @@
 import { type Compilable, sql } from 'kysely';
+import { CHANGE_STATES } from '../model/change.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
 import { type StandingStatement, standing } from './standing-statement.ts';
 import type { Queue } from './tables.ts';
@@ -169,24 +170,32 @@ const LONGEST_PAUSE = 1_000_000;
 
 /**
  * What came in the future, or waits further ahead than anything is made to wait, is from a clock that has since been set
- * back: it counts as come just now. @returns how many there were
+ * back: it counts as come just now. So does what is held or on its way, which may be sent again.
+ *
+ * @returns how many there were
  */
 export async function redateChanges(query: Scope, now: number): Promise<number> {
-  const waiting = query
+  const changes = query
     .updateTable('outbox')
-    .where('state', '=', 'pending')
+    .where('state', 'in', CHANGE_STATES)
     .where('queue', 'in', [...LIVE, 'backfill']);
   // A change is due no earlier than it came, and the index knows due times.
-  const came = await waiting
+  const came = await changes
     .set({ since: now, due: now })
     .where('due', '>', now)
     .where('since', '>', now)
     .executeTakeFirst();
-  const paused = await waiting
+  const paused = await changes
     .set({ not_before: 0 })
     .where('not_before', '>', now + LONGEST_PAUSE)
     .executeTakeFirst();
-  return Number(came.numUpdatedRows + paused.numUpdatedRows);
+  const changed = await query
+    .updateTable('outbox')
+    .where('state', 'in', ['sending', 'unknown'])
+    .set({ next_since: now })
+    .where('next_since', '>', now)
+    .executeTakeFirst();
+  return Number(came.numUpdatedRows + paused.numUpdatedRows + changed.numUpdatedRows);
 }
 
 const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;

@@ -282,8 +282,9 @@ function unsettled(events: readonly Event[]): string[] {
   const look = all(events, 'looked').at(-1);
   if (!healed || !look) return ['unsettled: nobody looked'];
   const found = leftOf(look, events);
-  const sent = exchanges(events).filter(({ at }) => at > healed.at).length;
-  const took = (all(events, 'looked')[0]?.at ?? look.at) - healed.at;
+  const first = all(events, 'looked')[0] ?? look;
+  const sent = exchanges(events).filter(({ at }) => at > healed.at && at <= first.at).length;
+  const took = first.at - healed.at;
   const allowed = SETTLED_WITHIN + (sent / 200) * 15 * MINUTE;
   if (found.length === 0 && took > allowed) found.push(`it took ${took / MINUTE} minutes`);
   return found.map((text) => `unsettled: ${text}`);

@@ -107,12 +107,16 @@ const MANY: readonly Allowed[] = [
     why: 'when the clock was set back, what may be on its way waits until it must have arrived',
   },
   {
-    text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "due" > ? and "since" > ?',
-    why: 'all that waits and came in the future, after the clock was set back',
+    text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" in (…) and "queue" in (…) and "due" > ? and "since" > ?',
+    why: 'all that came in the future, whatever becomes of it, after the clock was set back',
   },
   {
-    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "state" = ? and "queue" in (…) and "not_before" > ?',
-    why: 'all that waits further ahead than anything does, after the clock was set back',
+    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "state" in (…) and "queue" in (…) and "not_before" > ?',
+    why: 'all that is to wait further ahead than anything does, after the clock was set back',
+  },
+  {
+    text: 'update "outbox" set "next_since" = ? where "outbox"."workspace" = ? and "state" in (…) and "next_since" > ?',
+    why: 'all that has changed in the future while it was on its way, after the clock was set back',
   },
   {
     text: 'update "entities" set "known_at" = ? where "entities"."workspace" = ? and "known_at" > ?',

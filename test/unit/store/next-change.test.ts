@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CHANGE_STATES } from '../../../src/model/change.ts';
 import {
   type Eligible,
   firstDues,
@@ -8,7 +9,13 @@ import {
   nextLive,
   redateChanges,
 } from '../../../src/store/next-change.ts';
-import { addDifference, type Difference, type OutboxRow, updateChange } from '../../../src/store/outbox-rows.ts';
+import {
+  addDifference,
+  type Difference,
+  findChange,
+  type OutboxRow,
+  updateChange,
+} from '../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/depth.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -217,6 +224,28 @@ describe('a wall clock that was set back', () => {
     expect((await nextChange(query, EVERY))?.entity).toBe('a');
     await updateChange(query, 'a', { state: 'sending' });
     expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'd', at: NOW + 1_000 });
+  });
+});
+
+describe('a wall clock that was set back while a change is not to be sent', () => {
+  const LATER = NOW + 86_400_000;
+
+  it.each(CHANGE_STATES)('and it is %s, makes it wait for the old time as little', async (state) => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER + 2_000, notBefore: LATER }));
+    await updateChange(query, 'a', { state });
+    await redateChanges(query, NOW);
+    await updateChange(query, 'a', { state: 'pending' });
+    expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'a', at: NOW });
+  });
+
+  it.each(['sending', 'unknown'] as const)('and it has changed while %s', async (state) => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ entity: 'a' }));
+    await updateChange(query, 'a', { state });
+    await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER }));
+    await redateChanges(query, NOW);
+    expect(await findChange(query, 'a')).toMatchObject({ next_since: NOW });
   });
 });
 
