@@ -71,16 +71,18 @@ async function pollsFail(site: Site, forge: Forge, { phase, seen, change }: Ways
   const server = `${forge}.test`;
   const turn = (trouble: 'failed-before' | 'hidden' | 'limited', duration: number) =>
     site.weather.turn(server, trouble, 1, site.clock.elapsed() + duration);
+  const { poll } = site.settings();
+  /** Minutes: after the seven failures that short pauses leave room for, the next pause is 320 seconds at most, or the interval. */
+  const retried = Math.min(poll, 6) + 1;
   /** A change that nothing tells of, and a poll that cannot find it. */
   const missed = async (outcome: 'failed' | 'limited') => {
     const counted = () => site.counts.of('polls_total', { outcome });
     const before = counted();
     await change(NEVER, { labels: [outcome] });
     void site.partition()?.polls.pollNow();
-    await seen(`a change that a ${outcome} poll has missed`, (outcome === 'failed' ? 3 : 4) * MINUTE);
+    await seen(`a change that a ${outcome} poll has missed`, (outcome === 'failed' ? retried : 4) * MINUTE);
     if (counted() === before) site.tell(`metrics: no ${outcome} poll is counted`);
   };
-  const { poll } = site.settings();
   await change(NEVER, { labels: [] });
   await seen('a change without a webhook', (poll + 3) * MINUTE);
   await phase('a poll fails', 6, 40, async () => {
