@@ -47,10 +47,11 @@ export function restless(events: readonly Event[], server: string): string[] {
     const request = sent.get(id);
     if (!request) return;
     views.get(request.from)?.outage?.open.delete(id);
+    // It may have been sent by what has ended, or by what began at once: then this is known to be over.
+    if (status !== 0 && status < 500) return void views.delete(request.from);
     if (request.at < anewFrom) return;
     const view = views.get(request.from) ?? { failures: 0, about: new Set(), outage: undefined };
     views.set(request.from, view);
-    if (status !== 0 && status < 500) return void views.delete(request.from);
     view.failures++;
     view.about.add(subjectOf(request));
     if (view.failures >= FAILURES && view.about.size > 1) view.outage ??= { since: at, asked: 0, open: new Set() };
