@@ -25,6 +25,14 @@ const SPLIT = 'a transaction is split';
 
 const KEPT: readonly Unobservable[] = [
   {
+    ...{ file: 'src/outbox/outbox.ts', kind: LEFT_OUT, text: 'await nextTurn();' },
+    why: OTHERS_TURN,
+  },
+  {
+    ...{ file: 'src/throttle/brake.ts', kind: BOUND, text: 'brake.halt.until > refusal.until' },
+    why: 'of two pauses that end at the same moment it names the other',
+  },
+  {
     ...{ file: 'src/intake/retention.ts', kind: AWAIT, text: 'await letOthersIn();' },
     why: OTHERS_TURN,
   },

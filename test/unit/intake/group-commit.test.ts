@@ -32,6 +32,22 @@ test('a lone delivery does not wait for others', async () => {
   await stored;
 });
 
+test.each([
+  [0, 1],
+  [1, 2],
+])('two deliveries with %d bytes more than one commit takes are stored by %d', async (more, expected) => {
+  const HALF = 2 * 1024 * 1024;
+  let stored = 0;
+  const store = await openTestStore({
+    onStatement: (statement) => void (stored += statement.startsWith('insert into "inbox"') ? 1 : 0),
+  });
+  const { commits } = commitsOver(store);
+  const append = (key: string, bytes: number) =>
+    commits.append(store.query.workspace, { ...delivery(key), body: Buffer.alloc(bytes) });
+  await Promise.all([append('a', HALF), append('b', HALF + more)]);
+  expect(stored).toBe(expected);
+});
+
 test('whichever statement fails, whoever delivered is told, and nothing is stored', async () => {
   const wrong = await wrongWhereStatementsFail(async (store) => {
     const { append } = commitsOver(store);

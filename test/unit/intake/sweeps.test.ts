@@ -119,6 +119,36 @@ test('a provider that does not answer is asked a few times, after pauses that gr
   expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
 });
 
+test('whoever stops does not wait until a provider that limits may be asked again', async () => {
+  const clock = createTravellingClock();
+  const { connector } = createForge({ app: [] });
+  const stopping = new AbortController();
+  let asked = 0;
+  const left = () => {
+    asked++;
+    if (asked > 9) throw new Error('it is asked again and again, and nothing passes in between');
+    return HOUR;
+  };
+  const [job] = sweepJobs({
+    ...{ store: await openTestStore(), clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+    ...{ pauses: { ...createPauses(clock), left }, fetches: { ring: () => undefined } },
+    connections: [
+      activeWith({
+        name: 'forge',
+        connector,
+        connection: connector.connect({}, {} as never),
+        sweep: { everyMs: HOUR },
+      }),
+    ],
+  });
+  const run = job?.run(stopping.signal);
+  await clock.advance(1_000);
+  expect(asked).toBe(1);
+  stopping.abort();
+  await run;
+  expect(asked).toBe(1);
+});
+
 /** A sweep of a repository that lists `listed`, over a store that holds these; each by its number. */
 async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | 'gone'>>, listed: readonly number[]) {
   const clock = createTravellingClock();

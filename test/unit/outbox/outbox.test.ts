@@ -10,7 +10,7 @@ import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { wishReads } from '../../../src/store/list-reads.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
-import { remainsOf } from '../../support/all-or-nothing.ts';
+import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { type Answer, added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
@@ -63,9 +63,29 @@ test('whichever statement of its start fails, all is as it was found, and no err
   expect(await wrongWhereStatementsFail(startAfterDeath, { isQuiet: true })).toEqual([]);
 });
 
+test('one that has lost the workspace to another takes nothing back that the other may have sent', async () => {
+  const getReady = async (store: Store) => {
+    const { outbox, bell, clock, slot, take } = await runningOver(store, 0);
+    outbox.start();
+    await clock.advance(1_000);
+    await addLink(store, clock.now(), 1);
+    await take(await slot(), linkOf(1));
+    await addLink(store, clock.now());
+    return async () => {
+      bell.ring();
+      await clock.advance(60_000);
+      await outbox.stop();
+    };
+  };
+  expect(await remainsOfLost(getReady)).toEqual([]);
+});
+
 /** A running outbox over links that wait to be added, one of which is answered as the test says. */
 async function running(links: number, answer?: Parameters<typeof outboxBench>[2]) {
-  const store = await openTestStore();
+  return runningOver(await openTestStore(), links, answer);
+}
+
+async function runningOver<Own extends Store>(store: Own, links: number, answer?: Parameters<typeof outboxBench>[2]) {
   const bench = await outboxBench(store, links, answer);
   let commits = 0;
   /** Commits whose answer gets lost, by their numbers. */
