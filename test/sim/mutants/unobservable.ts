@@ -25,6 +25,10 @@ const SPLIT = 'a transaction is split';
 
 const KEPT: readonly Unobservable[] = [
   {
+    ...{ file: 'src/reconcile/batch.ts', kind: AWAIT, text: 'await foresee(' },
+    why: 'it only reads ahead what is read anyway, and fails for nobody',
+  },
+  {
     ...{ file: 'src/outbox/outbox.ts', kind: LEFT_OUT, text: 'await nextTurn();' },
     why: OTHERS_TURN,
   },

@@ -71,6 +71,18 @@ function scripted(answers: (PollPage | Error)[], schedule: Schedule = { everyMs:
 
 const pollRows = (store: Store) => store.query.selectFrom('polls').selectAll().orderBy('unit').execute();
 
+test('however often a person asks while a provider limits, it is asked once when the limit is over', async () => {
+  const { active, asked } = scripted([new SyncError('rate_limited', 'slow down', { retryAfter: MINUTE })]);
+  const { clock, polls } = await bench(active);
+  await polls.pollNow();
+  await polls.pollNow();
+  await polls.pollNow();
+  expect(asked).toHaveLength(1);
+  await clock.advance(MINUTE + 1_000);
+  expect(asked).toHaveLength(2);
+  await polls.stop();
+});
+
 describe('a walk', () => {
   test('stores each page with the position after it, and moves the watermark with the last', async () => {
     const { active, asked } = scripted([
