@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Connection } from '../../../src/connectors/connector.ts';
+import type { Connection, Connector } from '../../../src/connectors/connector.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createPauses } from '../../../src/intake/pauses.ts';
-import { sweepJobs } from '../../../src/intake/sweeps.ts';
+import { type SweepDeps, sweepJobs } from '../../../src/intake/sweeps.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
@@ -44,25 +44,31 @@ async function filledStore() {
   return { store, commits };
 }
 
+/** The sweep of one connection, which rings whom the test says. */
+function sweepOf(
+  deps: Pick<SweepDeps, 'store' | 'clock'> & Partial<SweepDeps>,
+  connector: Connector<unknown>,
+  connection = connector.connect({}, {} as never),
+) {
+  return sweepJobs({
+    ...{ random: systemRandom(), logger: silentLogger, meter: silentMeter, pauses: createPauses(deps.clock) },
+    ...{ fetches: { ring: () => undefined }, ...deps },
+    connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
+  });
+}
+
 test('a mass that is not listed holds nobody up and buries no other fetch', async () => {
   const { store, commits } = await filledStore();
   const clock = createTravellingClock();
   const { connector } = createForge({ app: [] });
-  const connection = connector.connect({}, {} as never);
   const most: number[] = [];
   const fetchAll = async () => {
     most.push((await dueFetches(store.query, 'forge', clock.now(), 0, COUNT)).length);
     await store.query.deleteFrom('fetches').execute();
   };
-  const jobs = sweepJobs({
-    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    pauses: createPauses(clock),
-    connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
-    fetches: {
-      // As if each were fetched some time later.
-      ring: () => void clock.after(1, () => void fetchAll()),
-    },
-  });
+  // As if each were fetched some time later.
+  const fetches = { ring: () => void clock.after(1, () => void fetchAll()) };
+  const jobs = sweepOf({ store, clock, fetches }, connector);
   const timetable = startJobs(jobs, clock);
   const result = () => store.query.selectFrom('sweeps').select(['listed', 'asked']).executeTakeFirst();
   while ((await result()) === undefined) await clock.toNextTimer();
@@ -77,13 +83,7 @@ test('one that has lost the workspace to another tells no failure of its sweep',
   expect(
     await remainsOfLost(async (store) => {
       const { connector } = createForge({ app: [] });
-      const connection = connector.connect({}, {} as never);
-      const clock = createTravellingClock();
-      const [job] = sweepJobs({
-        ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-        ...{ pauses: createPauses(clock), fetches: { ring: () => undefined } },
-        connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
-      });
+      const [job] = sweepOf({ store, clock: createTravellingClock() }, connector);
       return async () => job?.run(new AbortController().signal);
     }),
   ).toEqual([]);
@@ -101,12 +101,9 @@ test('a provider that does not answer is asked a few times, after pauses that gr
       throw new SyncError('unreachable', 'nobody answers');
     },
   };
-  const [job] = sweepJobs({
-    // Nothing is left to chance: each pause is as long as it may be.
-    ...{ store, clock, random: { ...systemRandom(), float: () => 1 }, logger: silentLogger, meter: silentMeter },
-    ...{ pauses: createPauses(clock), fetches: { ring: () => undefined } },
-    connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
-  });
+  // Nothing is left to chance: each pause is as long as it may be.
+  const random = { ...systemRandom(), float: () => 1 };
+  const [job] = sweepOf({ store, clock, random }, connector, connection);
   let isOver = false;
   const run = job?.run(new AbortController().signal).then(() => {
     isOver = true;
@@ -129,18 +126,8 @@ test('whoever stops does not wait until a provider that limits may be asked agai
     if (asked > 9) throw new Error('it is asked again and again, and nothing passes in between');
     return HOUR;
   };
-  const [job] = sweepJobs({
-    ...{ store: await openTestStore(), clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    ...{ pauses: { ...createPauses(clock), left }, fetches: { ring: () => undefined } },
-    connections: [
-      activeWith({
-        name: 'forge',
-        connector,
-        connection: connector.connect({}, {} as never),
-        sweep: { everyMs: HOUR },
-      }),
-    ],
-  });
+  const pauses = { ...createPauses(clock), left };
+  const [job] = sweepOf({ store: await openTestStore(), clock, pauses }, connector);
   const run = job?.run(stopping.signal);
   await clock.advance(1_000);
   expect(asked).toBe(1);
@@ -165,18 +152,8 @@ async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | '
   }
   const { connector } = createForge({ app: listed.map((number) => ({ ...ANY, number })) });
   const rings: number[] = [];
-  const [job] = sweepJobs({
-    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    ...{ pauses: createPauses(clock), fetches: { ring: () => void rings.push(clock.elapsed()) } },
-    connections: [
-      activeWith({
-        name: 'forge',
-        connector,
-        connection: connector.connect({}, {} as never),
-        sweep: { everyMs: HOUR },
-      }),
-    ],
-  });
+  const fetches = { ring: () => void rings.push(clock.elapsed()) };
+  const [job] = sweepOf({ store, clock, fetches }, connector);
   const run = async () => {
     let isOver = false;
     const running = Promise.resolve(job?.run(new AbortController().signal)).finally(() => {
