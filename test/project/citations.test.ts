@@ -74,8 +74,10 @@ describe.each([...PAGES])('%s', (page, names) => {
 });
 
 describe('the contract', () => {
-  it('says of each rule whether it is specified or chosen', () => {
-    const unmarked = pointsOf(read(CONTRACT)).filter((point) => !/^- \*\*W\d+\*\* _(?:specified|chosen)_:/.test(point));
+  it('states the origin of each rule', () => {
+    const unmarked = pointsOf(read(CONTRACT)).filter(
+      (point) => !/^- \*\*W\d+\*\* _(?:specified|public|chosen|extension)_:/.test(point),
+    );
     expect(unmarked).toEqual([]);
   });
 });

@@ -18,14 +18,19 @@ type NaturalKey = Pick<Row, 'workspace_id' | 'provider' | 'repo_id' | 'identifie
 
 export function pullRequestHandlers(
   service: Service,
-): Handlers<'listPullRequests' | 'createPullRequest' | 'updatePullRequest'> {
+): Handlers<
+  'listPullRequests' | 'createPullRequest' | 'updatePullRequest' | 'listPullRequestRecords' | 'recordPullRequest'
+> {
+  const list = async ({ workspaceId, query }: Pick<Call<'listPullRequests'>, 'workspaceId' | 'query'>) => ({
+    status: 200,
+    body: await listPullRequests(service, workspaceId, query),
+  });
   return {
-    listPullRequests: async ({ workspaceId, query }) => ({
-      status: 200,
-      body: await listPullRequests(service, workspaceId, query),
-    }),
+    listPullRequests: list,
     createPullRequest: (call) => createPullRequest(service, call),
     updatePullRequest: async (call) => ({ status: 200, body: await updatePullRequest(service, call) }),
+    listPullRequestRecords: list,
+    recordPullRequest: (call) => recordExisting(service, call),
   };
 }
 
@@ -78,12 +83,21 @@ async function listPullRequests(
   return { pullRequests: given.map(pullRequestOf), nextCursor };
 }
 
-/** With `identifier` a record, without it a new request on the provider (W59). */
+/** Records the pull request if the body has an `identifier`, otherwise opens one at the provider (W59). */
 async function createPullRequest(service: Service, call: Call<'createPullRequest'>) {
-  const { body, workspaceId, caller } = call;
+  const { identifier } = call.body;
+  if (identifier !== undefined) return recordExisting(service, { ...call, body: { ...call.body, identifier } });
+  checkProviderFields(call.body);
+  return openPullRequest(service, call);
+}
+
+/** Upserts the record of a pull request that exists at the provider (W74). */
+async function recordExisting(
+  service: Service,
+  { body, workspaceId, caller }: Pick<Call<'recordPullRequest'>, 'body' | 'workspaceId' | 'caller'>,
+) {
   checkProviderFields(body);
-  if (body.identifier === undefined) return openPullRequest(service, call);
-  return recordPullRequest(service, caller, naturalKey(workspaceId, { ...body, identifier: body.identifier }), body);
+  return recordPullRequest(service, caller, naturalKey(workspaceId, body), body);
 }
 
 /** Opened by the member in person, then recorded as the provider holds it. */

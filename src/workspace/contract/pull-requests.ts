@@ -43,9 +43,8 @@ const editable = {
 };
 
 /**
- * W59. With `identifier` the request exists on the provider and is recorded: an upsert by provider + repoId +
- * identifier. Fields that a repeated record leaves out are kept as they are: a record that never knew a field does
- * not clear it; `null` or `[]` clears. Without `identifier` a new request is opened on the provider.
+ * W59, W74. Fields that a repeated record leaves out keep their values: a record that never knew a field does not
+ * clear it. `null` and `[]` clear.
  */
 const newPullRequest = z
   .object({
@@ -62,6 +61,9 @@ const newPullRequest = z
     mergedAt: sent.time.nullish(),
   })
   .meta({ id: 'NewPullRequest' });
+
+/** W74. */
+const pullRequestRecord = newPullRequest.extend({ identifier: numberOrName }).meta({ id: 'PullRequestRecord' });
 
 const pullRequestEdit = z
   .object({
@@ -84,6 +86,9 @@ const pullRequestQuery = z.object({
   cursor: asked.cursor.optional(),
 });
 
+/** W61. */
+const pullRequestList = z.looseObject({ pullRequests: z.array(pullRequest), nextCursor: answered.text });
+
 export const pullRequestRoutes = {
   /** W53, W61. `{pullRequests, nextCursor}`, newest record first. */
   listPullRequests: {
@@ -93,12 +98,13 @@ export const pullRequestRoutes = {
     rules: 'W53, W61',
     access: 'any',
     query: pullRequestQuery,
-    response: z.looseObject({ pullRequests: z.array(pullRequest), nextCursor: answered.text }),
+    response: pullRequestList,
     success: [200],
   },
   /**
-   * W53, W59. With `identifier`: records it, 201 new, 200 replaced; idempotent; never contacts the provider.
-   * Without: opens one on the provider, 201; 403 `provider_not_connected` where the member has no token there.
+   * W53, W59. Opens a pull request at the provider, 201; 403 `provider_not_connected` if the member has no token there.
+   * Our extension: with `identifier` the service only records it, 201 new, 200 replaced. A server that does not know
+   * the extension opens one then too, so the daemon never calls this route.
    */
   createPullRequest: {
     method: 'POST',
@@ -120,5 +126,27 @@ export const pullRequestRoutes = {
     body: pullRequestEdit,
     response: pullRequest,
     success: [200],
+  },
+  /** W74. `{pullRequests, nextCursor}` of the recorded pull requests, newest record first. */
+  listPullRequestRecords: {
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/pull-request-records',
+    summary: 'List recorded pull requests',
+    rules: 'W61, W74',
+    access: 'any',
+    query: pullRequestQuery,
+    response: pullRequestList,
+    success: [200],
+  },
+  /** W74. Upserts the record of an existing pull request: 201 new, 200 replaced. Never contacts the provider. */
+  recordPullRequest: {
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/pull-request-records',
+    summary: 'Record an existing pull request',
+    rules: 'W74',
+    access: 'any',
+    body: pullRequestRecord,
+    response: pullRequest,
+    success: [201, 200],
   },
 } as const satisfies Record<string, Route>;

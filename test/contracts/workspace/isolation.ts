@@ -97,6 +97,7 @@ export function describeIsolation(): void {
         `/tasks/${theirs.taskId}/work-items`,
         `/tasks/${theirs.taskId}/documents`,
         '/workspaces/current/pull-requests',
+        '/workspaces/current/pull-request-records',
         `/workspaces/current/assets/${theirs.fileId}`,
       ].map(async (path) => {
         const { status, text } = await send('GET', path, { token: site.oauthToken });

@@ -134,6 +134,34 @@ export function describePullRequests(held: { readonly it: Target }): void {
     });
   });
 
+  describe('W74 pull-request-records', () => {
+    const records = (method: string, body?: unknown, query = '') =>
+      ask(held.it, method, `/workspaces/current/pull-request-records${query}`, { body });
+
+    it('W74 POST records: 201 new, 200 with the same record, and GET lists it', async () => {
+      const given = record({ labels: ['x'] });
+      const first = await records('POST', given);
+      const again = await records('POST', given);
+      const listed = await records('GET', undefined, `?repoId=${given.repoId}`);
+      expect([first.status, again.status, listed.status]).toEqual([201, 200, 200]);
+      expect(again.body).toEqual(first.body);
+      expect(listed.body).toEqual({ pullRequests: [first.body], nextCursor: null });
+      expect((await call('GET', undefined, `?repoId=${given.repoId}`)).body).toEqual(listed.body);
+    });
+
+    it('W74 200 replaces the fields given and keeps absent ones', async () => {
+      const given = record({ description: 'old', labels: ['x'] });
+      await records('POST', given);
+      const replaced = await records('POST', record({ repoId: given.repoId, title: 'New', labels: [] }));
+      expect(replaced.status).toBe(200);
+      expect(replaced.body).toMatchObject({ title: 'New', description: 'old', labels: [] });
+    });
+
+    it('W74 400 without an identifier: nothing is opened at the provider', async () => {
+      expect(await records('POST', record({ identifier: undefined }))).toMatchObject(failure(400, 'validation_failed'));
+    });
+  });
+
   describe('W58 taskIds', () => {
     it('come from the work-item links with that address, read-only', async () => {
       const url = `https://example.com/${unique('pr')}`;
