@@ -92,11 +92,13 @@ function named(entities: readonly string[]): string {
   return printable(entities.slice(0, NAMED).join(', ')) + more;
 }
 
-function describePlan({ id, writes, requests, drainedAt, entities }: ShownPlan, now: number): string {
-  if (requests === 0) return `plan ${id}: nothing would be written`;
+function describePlan({ id, writes, requests, drainedAt, entities, mirror }: ShownPlan, now: number): string {
+  const where = printable(`  pull requests: ${mirror.message}`);
+  if (requests === 0) return [`plan ${id}: nothing would be written`, where].join('\n');
   const total = writes.reduce((sum, { count }) => sum + count, 0);
   return [
     `plan ${id}: ${plural(requests, 'request')}, the last of them ${drainedAt > now ? `in ${span(drainedAt - now)}` : 'at once'}`,
+    where,
     ...writes.map(({ action, count, held }) => `  ${action}: ${count}${held > 0 ? `, ${held} of them held` : ''}`),
     ...entities.map(({ entity, action, held }) => printable(`    ${action}  ${entity}${held ? '  (held)' : ''}`)),
     ...(total > entities.length ? [`    … ${total - entities.length} more`] : []),

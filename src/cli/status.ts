@@ -67,13 +67,14 @@ function describeBroken({ name, code, message, hint }: BrokenWorkspace): string 
 }
 
 function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
-  const { quota, deliveries, changes, pullRequests, links } = workspace;
+  const { quota, deliveries, changes, pullRequests, links, mirror } = workspace;
   const lines = [
     `workspace ${workspace.name}  ${workspace.address}`,
     `  state       ${describeState(workspace, now)}`,
     ...workspace.causes.map(({ message, hint }) => `    ${message}. ${hint}`),
     `  quota       ${describeWindow(quota.long)}; ${describeWindow(quota.burst)}; share ${percent(quota.effectiveShare)}`,
     `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}${describeBacklog(workspace.backlog, now)}`,
+    `  mirror      pull requests: ${mirror.message}`,
     `  deliveries  ${deliveries.pending} pending, ${deliveries.quarantined} in quarantine`,
     ...describeSweep(workspace.sweep, now),
     `  changes     ${changes.byState.pending} pending, ${changes.byState.sending} in flight, ` +

@@ -220,7 +220,7 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
     };
   const whole = validate(schema, { document, path: [], value: document.data });
   const own = nameOf(document);
-  const mirror = whole.data?.mirror ?? 'record';
+  const mirror = whole.data?.mirror ?? 'auto';
   const connections = connectionsIn(document.data).map((connection) =>
     connectionConfig({ document, connectors, mirror, ...connection }),
   );

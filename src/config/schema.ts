@@ -221,7 +221,7 @@ export function workspaceFile(apiOverrides: ZodType) {
     retention,
     guard,
     gateway,
-    mirror: mirror.default('record'),
+    mirror: mirror.default('auto'),
     rules,
     users,
     connections: z

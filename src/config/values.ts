@@ -41,8 +41,10 @@ export const name = z
   .regex(/^[a-z0-9][a-z0-9-]{0,39}$/, 'expected lower-case letters, digits and hyphens, at most 40 of them');
 
 export const mirror = z
-  .enum(['record', 'off'])
-  .describe('`record`: pull requests are recorded in the workspace. `off`: the workspace already shows them itself.');
+  .enum(['auto', 'record', 'off'])
+  .describe(
+    '`auto`: pull requests are recorded in the workspace, if it has a route for that. `record`: the same, and a missing route is reported as a problem. `off`: they are not recorded. Links to tasks are made in any case.',
+  );
 
 const SHORTEST_SECRET = 16;
 

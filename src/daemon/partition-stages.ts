@@ -13,7 +13,9 @@ import { createReconcile, type Reconcile } from '../reconcile/reconcile.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
+import { rememberRecording } from '../store/records-route.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
+import { apiOverrides } from '../workspace/contract.ts';
 import { createWriteBack, type WriteBack } from '../write-back/write-back.ts';
 import type { PartitionIntake } from './partition-intake.ts';
 import type { PartitionOptions, PartitionParts } from './partition-parts.ts';
@@ -54,6 +56,7 @@ export async function openStages(
   const { visibility } = config.quota;
   let trouble: SyncError | undefined;
   await rememberConnections(config, rules, shared);
+  const recordsPullRequests = config.connections.some(recordsItsPullRequests);
   const writeBack = createWriteBack(writeBackDeps(options, shared, intake));
   const reconcile = createReconcile({
     ...{ ...shared, ...bells, sources, rules, visibility, version: options.version },
@@ -65,6 +68,8 @@ export async function openStages(
   });
   const outbox = createOutbox({
     ...{ ...shared, ...bells, client, visibility, onLag: options.onLag },
+    ...{ recordsPullRequests, baseUrl: serverAddressOf(options) },
+    linksAreIdempotent: apiOverrides.parse(config.workspace.api ?? {}).links === 'idempotent',
     untouched: options.succession?.untouched,
     onWrite: () => written.tell(),
     onTrouble(next) {
@@ -89,12 +94,26 @@ export async function openStages(
   };
 }
 
+/** Whether a connection records its pull requests in the workspace, if the workspace has a route for that. */
+function recordsItsPullRequests({ mirror }: WorkspaceConfig['connections'][number]): boolean {
+  return mirror !== 'off';
+}
+
+/** The embedded service is the same one at another port after each start. */
+function serverAddressOf({ config, address }: PartitionOptions): string {
+  return config.workspace.url === undefined ? 'embedded' : address.baseUrl;
+}
+
 /** What rows say of connections follows the configuration. */
 async function rememberConnections({ connections }: WorkspaceConfig, rules: Rules, { store, clock }: PartitionParts) {
   const names = connections.map(({ name }) => name);
   await store.commit(async (transaction) => {
     await switchTriage(transaction, rules.triage.isOn ? names : [], clock.now());
     await keepRedeliveryCursors(transaction, names);
+    const [recording, others] = [true, false].map((wanted) =>
+      connections.filter((each) => recordsItsPullRequests(each) === wanted).map(({ name }) => name),
+    ) as [string[], string[]];
+    await rememberRecording(transaction, { recording, others });
   });
 }
 
@@ -118,7 +137,9 @@ function jobsOf(
   writeBack: WriteBack,
 ): readonly Job[] {
   const { sweep: when } = config.workspace;
-  const sweeps = sweepWorkspaceJobs({ store, clock, logger, outbox: bells.outbox, when, quota: config.quota });
+  const recordsPullRequests = config.connections.some(recordsItsPullRequests);
+  const { outbox } = bells;
+  const sweeps = sweepWorkspaceJobs({ store, clock, logger, outbox, when, quota: config.quota, recordsPullRequests });
   return [...writeBack.jobs, ...sweeps];
 }
 

@@ -106,7 +106,7 @@ function sourceOf(
     vendor: connector,
     grammar: connector.grammar,
     writeBack,
-    mirror: mirror === 'record',
+    records: mirror !== 'off',
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
@@ -155,7 +155,8 @@ export function rulesOf(
     return { connector: id, host: connector.host(options), grammar: connector.grammar };
   });
   // An embedded service is at another address each time: only what is configured makes other rules.
-  const named = [rules, users, workspace.url, workspace.web, grammars, connections.map(({ writeBack }) => writeBack)];
+  const own = connections.map(({ writeBack, mirror }) => [writeBack, mirror === 'off']);
+  const named = [rules, users, workspace.url, workspace.web, grammars, own];
   return createRules({
     trailers,
     links,

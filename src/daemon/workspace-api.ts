@@ -13,6 +13,7 @@ import type { Random } from '../lib/random.ts';
 import type { DirectContext } from '../operator/open-workspace.ts';
 import type { SendContext } from '../outbox/send-context.ts';
 import type { Store } from '../store/database.ts';
+import { nextRevision } from '../store/revision.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import type { Send } from '../workspace/exchange.ts';
@@ -67,7 +68,12 @@ export function openWorkspaceApi(deps: WorkspaceApiDeps): WorkspaceApi {
     cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
     readLarge: readLargeBy(deps.converter),
   };
-  const through = throughThrottle(throttle, clock, (record) => store.commit((transaction) => record(transaction)));
+  const through = throughThrottle(throttle, clock, (record) =>
+    store.commit(async (transaction) => {
+      await record(transaction);
+      return nextRevision(transaction);
+    }),
+  );
   const routeOf = createRouteOf(apiOverrides.parse(config.workspace.api ?? {}));
   const learn = createLearn({ store, routeOf, readLarge: door.readLarge, inbox, outbox, clock, random, logger });
   const sendThrough = directSend(door, through, clock, learn);

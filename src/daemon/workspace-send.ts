@@ -46,13 +46,14 @@ export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext>
 
 type Answered = { readonly status: number; readonly headers: Readonly<Record<string, string>> };
 
-/** What records a slot durably before its request is sent. */
-type Commit = (record: Slot['record']) => Promise<void>;
+/** Records a slot durably before its request is sent. @returns the revision of the request */
+type Commit = (record: Slot['record']) => Promise<number>;
 
 /** Runs one request under a slot of its own: recorded before `exchange` begins, completed when it has ended. */
 export type Through = <Answer extends Answered>(
   context: DirectContext & { readonly credential: 'ours' | 'theirs' },
-  exchange: () => Promise<Answer>,
+  /** Gets the revision of the request. */
+  exchange: (revision: number) => Promise<Answer>,
 ) => Promise<Answer>;
 
 /**
@@ -63,15 +64,16 @@ export type Through = <Answer extends Answered>(
 export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
   return async ({ credential, ...context }, exchange) => {
     const slot = await slotWithin(throttle, clock, context);
+    let revision: number;
     try {
-      await commit((query) => slot.record(query));
+      revision = await commit((query) => slot.record(query));
     } catch (error) {
       slot.release();
       throw error;
     }
     let end: SlotAnswer | undefined;
     try {
-      const answer = await exchange();
+      const answer = await exchange(revision);
       const key = credential === 'ours' ? keyOf(answer.status) : undefined;
       end = { status: answer.status, retryAfter: hint(answer.headers['retry-after']), key };
       return answer;
@@ -125,12 +127,14 @@ export function directSend(options: DoorOptions, through: Through, clock: Clock,
   return async (request, context) => {
     const asked = { query: '', ...request };
     let sentAt: number | undefined;
+    let asOf = 0;
     try {
-      const answer = await through({ ...context, credential: 'ours' }, () => {
+      const answer = await through({ ...context, credential: 'ours' }, (revision) => {
         sentAt = clock.now();
+        asOf = revision - 1;
         return send(request, { signal: options.cut });
       });
-      await learn.answered(asked, { ...answer, sentAt: sentAt ?? clock.now() });
+      await learn.answered(asked, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
       return answer;
     } catch (error) {
       if (sentAt !== undefined) await learn.failed(asked, asSyncError(error));
@@ -146,8 +150,8 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
   return ({ method, path, query, headers, body, authorization, caller }, waiting) =>
     through(
       { lane: 'interactive', caller, signal: waiting, credential: authorization ? 'theirs' : 'ours' },
-      async () => {
-        const sentAt = clock.now();
+      async (revision) => {
+        const sent = { sentAt: clock.now(), asOf: revision - 1 };
         const answer = await http.request({
           method,
           url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
@@ -161,7 +165,7 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
           largestAnswer: LARGEST_PASSED,
           target: 'workspace',
         });
-        return { ...(authorization ? answer : await withoutKey(answer, apiKey())), sentAt };
+        return { ...(authorization ? answer : await withoutKey(answer, apiKey())), ...sent };
       },
     );
 }

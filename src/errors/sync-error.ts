@@ -4,8 +4,10 @@ import { causeWithoutSecrets, withoutSecrets } from './secrets.ts';
 
 export interface ErrorDetails {
   readonly cause?: unknown;
-  /** HTTP status of the answer, where there was one. */
+  /** HTTP status of the answer, where there was one. An answer of the workspace: the status that its `errorCode` stands for. */
   readonly status?: number;
+  /** The workspace itself answered, in its error object, and not a proxy in between. */
+  readonly own?: boolean;
   /** The server's own stable code (`errorCode` of the workspace API). */
   readonly errorCode?: string;
   /** How long the server asked to wait, milliseconds. */
@@ -24,6 +26,7 @@ export class SyncError extends Error {
   readonly verdict: Verdict;
   readonly hint: string;
   readonly status: number | undefined;
+  readonly own: boolean;
   readonly errorCode: string | undefined;
   readonly retryAfter: number | undefined;
 
@@ -34,6 +37,7 @@ export class SyncError extends Error {
     this.verdict = CODES[code].verdict;
     this.hint = details.hint === undefined ? CODES[code].hint : withoutSecrets(details.hint);
     this.status = details.status;
+    this.own = details.own ?? false;
     this.errorCode = details.errorCode === undefined ? undefined : withoutSecrets(details.errorCode);
     // Whole: what becomes of it is stored as a time.
     this.retryAfter = details.retryAfter === undefined ? undefined : Math.ceil(details.retryAfter);

@@ -23,6 +23,8 @@ export interface PassedRequest {
 export interface PassedAnswer extends HttpAnswer {
   /** When the request left, epoch milliseconds. */
   readonly sentAt: number;
+  /** The revision as of which the answer is true; see `store/revision.ts`. */
+  readonly asOf: number;
 }
 
 interface GatewaySettings {

@@ -11,7 +11,8 @@ import type { Store } from '../store/database.ts';
 import { existingEntities } from '../store/entities.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { ROUTES, type RouteName } from '../workspace/contract.ts';
+import { readBody } from '../workspace/answer.ts';
+import { ROUTES, type Route, type RouteName } from '../workspace/contract.ts';
 import type { ReadLarge } from '../workspace/large-answers.ts';
 import { type News, newsOf } from './news.ts';
 import type { RouteOf } from './route-of.ts';
@@ -33,6 +34,8 @@ export interface Heard {
   readonly body: Buffer;
   /** When the request left, epoch milliseconds. */
   readonly sentAt: number;
+  /** The revision as of which the answer is true; see `store/revision.ts`. */
+  readonly asOf: number;
 }
 
 /**
@@ -73,19 +76,21 @@ export function createLearn(deps: LearnDeps): Learn {
     if (isWished) deps.outbox.ring();
   }
 
-  async function take(asked: Asked, { body, sentAt }: Heard): Promise<void> {
+  async function take(asked: Asked, { body, sentAt, asOf }: Heard): Promise<void> {
     const matched = routeOf(asked.method, asked.path);
     if (!matched) return;
     const content = await contentHeard(matched.route, body);
     const news = await ofInterest(store.query, newsOf(matched, asked.query, content));
     if (!news) return;
-    await appendAnswer(store.query, { ...news, sentAt }, deps.random.uuid(), clock.now());
+    await appendAnswer(store.query, { ...news, sentAt, asOf }, deps.random.uuid(), clock.now());
     deps.inbox.ring();
   }
 
+  /** Throws `answer_malformed`. */
   async function contentHeard(route: RouteName, body: Buffer): Promise<unknown> {
-    if (body.length <= LARGE) return contentOf(body);
-    if (!('response' in ROUTES[route])) return undefined;
+    const contract: Route = ROUTES[route];
+    if (contract.response === undefined || body.length === 0) return undefined;
+    if (body.length <= LARGE) return readBody(contract, body);
     // A copy: the bytes are the caller's answer too.
     return deps.readLarge(route, Buffer.from(body));
   }

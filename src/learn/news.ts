@@ -1,4 +1,5 @@
 import { entity } from '../model/change.ts';
+import { mayBeCut } from '../model/list-page.ts';
 import type { Answer } from '../store/workspace-answers.ts';
 import type { RouteName } from '../workspace/contract.ts';
 import type { Matched } from './route-of.ts';
@@ -14,7 +15,9 @@ const ACTIONS: Readonly<Partial<Record<RouteName, Answer['action']>>> = {
   createBug: 'saw-task',
   createIdea: 'saw-task',
   listPullRequests: 'saw-records',
+  listPullRequestRecords: 'saw-records',
   createPullRequest: 'saw-record',
+  recordPullRequest: 'saw-record',
   updatePullRequest: 'saw-record-edit',
   addWorkItem: 'saw-link',
 };
@@ -46,7 +49,8 @@ export function newsOf({ route, ids }: Matched, query: string, content: unknown)
     case 'listTaskDocuments':
       return documents((content as Content)['documents']);
     case 'listTasks':
-      if (isCompleteList(query)) return { action: 'read-tasks', entity: entity.readTasks, body: content };
+      if (asksForAll(query) && isWhole(content as Content))
+        return { action: 'read-tasks', entity: entity.readTasks, body: content };
   }
   const action = ACTIONS[route];
   return action && { action, entity: '', body: content };
@@ -61,8 +65,15 @@ function documents(found: unknown): News | undefined {
   return standing.length === 0 ? undefined : { action: 'saw-documents', entity: '', body: { documents: standing } };
 }
 
-/** `all=true` and nothing that narrows it: what the list lacks does not exist. */
-function isCompleteList(query: string): boolean {
+/** Whether the answer is known to be the whole list: then what it lacks does not exist. */
+function isWhole({ tasks, isLast = null, unreadable = 0 }: Content): boolean {
+  return (
+    Array.isArray(tasks) && isLast !== false && unreadable === 0 && !mayBeCut(tasks.length, isLast as boolean | null)
+  );
+}
+
+/** `all=true` and nothing that narrows it. */
+function asksForAll(query: string): boolean {
   const given = [...new URLSearchParams(query)];
   return given.length === 1 && given[0]?.[0] === 'all' && given[0][1] === 'true';
 }

@@ -1,6 +1,7 @@
 import { entity } from '../model/change.ts';
 import { findEntity, json } from '../store/entities.ts';
 import { wishReads } from '../store/list-reads.ts';
+import { readRecordsRoute } from '../store/records-route.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Matched } from './route-of.ts';
 
@@ -25,6 +26,7 @@ async function readsFor(query: Scope, { route, ids }: Matched, sent: unknown): P
     case 'updateTask':
       return [entity.readTasks];
     case 'createPullRequest':
+    case 'recordPullRequest':
     case 'updatePullRequest':
       return readsOfRecord(query, sent);
     case 'attachDocument':
@@ -40,6 +42,7 @@ type Fields = Readonly<Record<string, unknown>> | undefined;
 
 /** Records are found by their branch: the whole list may be long. */
 async function readsOfRecord(query: Scope, sent: unknown): Promise<string[]> {
+  if ((await readRecordsRoute(query)).state !== 'open') return [];
   const { provider, repoId, identifier, headBranch } = (sent as Fields) ?? {};
   if (typeof provider !== 'string' || (typeof repoId !== 'string' && typeof repoId !== 'number')) return [];
   const held = await findEntity(query, entity.pullRequest(provider, String(repoId), String(identifier)));

@@ -89,7 +89,7 @@ export async function backfillProgress(
   const [status] = await readBackfills(store.query, connection);
   if (!status) return null;
   const { pending, changes } = await countBackfilled(store.query);
-  const mirrors = config.connections.some(({ name, mirror }) => name === connection && mirror === 'record');
+  const mirrors = config.connections.some(({ name, mirror }) => name === connection && mirror !== 'off');
   // One request for each item that is mirrored; those that are known already cost none.
   const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
   const requests = toCome === null ? null : toCome + changes;

@@ -17,15 +17,14 @@ import {
   judgeVersion,
 } from './check-facts.ts';
 import { judgeServer } from './check-server.ts';
+import { checkWorkspace } from './check-workspace.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
-/** Milliseconds that the quota may keep the workspace from being asked. */
-const LONGEST_WAIT = 10_000;
 /** Milliseconds that a provider may take. */
 const LONGEST_CHECK = 30_000;
 
-/** All workspaces and their providers, each with its remedy. Costs one request of each workspace's quota. */
+/** All workspaces and their providers, each with its remedy. Costs up to three requests of each workspace's quota. */
 export async function checkAll({ partitions, wrong, clock }: Checked): Promise<Finding[]> {
   const lost = [...wrong].map(([name, error]) => failed(name, error));
   const found = await Promise.all(partitions.map((each) => checkPartition(each, clock)));
@@ -144,7 +143,7 @@ function sharing(subject: string, what: string, other: string): Finding {
 
 async function checkPartition(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
   return [
-    await checkWorkspace(partition),
+    ...(await checkWorkspace(partition)),
     ...checkQuota(partition, clock),
     ...(await overlaps(partition)),
     ...(await checkConnections(partition)),
@@ -167,22 +166,6 @@ async function checkArrivals(partition: OpenWorkspace, clock: Clock): Promise<Fi
     const arrivals = { takesWebhooks: secrets.length > 0, polls: schedule !== 'off', lastDeliveryAt, lastRefused };
     return { ...judgeArrivals(arrivals, clock.now()), subject: `${partition.name}: ${name}` };
   });
-}
-
-async function checkWorkspace({ name, client, config }: OpenWorkspace): Promise<Finding> {
-  const subject = `${name}: workspace`;
-  try {
-    await client.listTasks({ query: { limit: 1 } }, { lane: 'interactive', patience: LONGEST_WAIT });
-    return {
-      level: 'ok',
-      subject,
-      message: `${config.workspace.url ?? 'the embedded service'} answers and accepts the key`,
-    };
-  } catch (thrown) {
-    const error = asSyncError(thrown);
-    if (error.code !== 'rate_limited') return failed(subject, error);
-    return { level: 'warning', subject, message: `could not be checked: ${error.message}`, hint: error.hint };
-  }
 }
 
 /** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */

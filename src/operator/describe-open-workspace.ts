@@ -67,11 +67,18 @@ export function listOpenWorkspace(
   const wrong = new Map(stored.connections.map((each) => [each.connection, each]));
   const facts = {
     ...{ backlog: backlogOf(throttle, stored), backfills: stored.backfills, rejected: rejected?.message ?? null },
-    ...{ pullRequests: stored.pullRequests, links: stored.links, keptLog: store.keptLog() ?? null },
+    ...{ pullRequests: stored.pullRequests, links: stored.links, server: stored.server },
+    keptLog: store.keptLog() ?? null,
     changes: { byState, heldSeen: null },
     deliveries: { ...stored.deliveries, quarantinedSeen: null },
     connections: config.connections.map((connection) => ({
-      ...{ name: connection.name, failure: null, missingUnits: [], ...wrong.get(connection.name) },
+      ...{
+        name: connection.name,
+        mirror: connection.mirror,
+        failure: null,
+        missingUnits: [],
+        ...wrong.get(connection.name),
+      },
       ...knownHere(connection, hooks, books),
     })),
     halt: haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null,
@@ -120,9 +127,9 @@ function describeConnection(
   workspace: string,
   config: ConnectionConfig,
 ): Omit<ConfiguredConnection, 'hooks' | 'names'> {
-  const { name, connector, webhookSecrets, poll } = config;
+  const { name, connector, mirror, webhookSecrets, poll } = config;
   const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
-  return { name, connector, webhookPath, schedule: describeSchedule(poll) };
+  return { name, connector, mirror, webhookPath, schedule: describeSchedule(poll) };
 }
 
 function describeSchedule(poll: ConnectionConfig['poll']): string | null {

@@ -8,6 +8,7 @@ import { type ExplainedItem, explainItem } from '../reconcile/explain.ts';
 import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { dropDifference, findChange } from '../store/outbox-rows.ts';
+import { currentRevision } from '../store/revision.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { type FoundTask, findItems, findTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
@@ -100,9 +101,11 @@ export async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace,
 async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & { item: ItemKey }, now: number) {
   const name = entity.link(item, taskId);
   const externalId = typeof workItem['externalId'] === 'string' ? workItem['externalId'] : null;
-  if (isAutomatic(externalId) || (await findEntity(query, name))) return;
+  const row = await findEntity(query, name);
+  if (isAutomatic(externalId) || (row && row.hand !== 'gone')) return;
   const known = JSON.stringify({ url: workItem.url, externalId } satisfies KnownLink);
-  const ids = { item_key: item, task_id: taskId, known, known_at: now, remote_id: workItem.workItemId };
+  const revision = await currentRevision(query);
+  const ids = { item_key: item, task_id: taskId, known, known_at: now, remote_id: workItem.workItemId, revision };
   await saveEntity(query, { ...blankEntity(name, 'link', ids), hand: 'manual' });
 }
 
@@ -149,13 +152,8 @@ export async function linkRemoved(
     if (!row) return false;
     const change = await findChange(query, row.entity);
     if (change?.state === 'sending') return false;
-    await saveEntity(query, {
-      ...row,
-      known: null,
-      remote_id: null,
-      known_at: now,
-      hand: row.desired === null ? null : 'removed',
-    });
+    const hand = row.desired === null ? 'gone' : 'removed';
+    await saveEntity(query, { ...row, known: null, known_at: now, hand, revision: await currentRevision(query) });
     await dropDifference(query, row.entity);
     if (row.item_key) {
       const look = { action: 'look-again', entity: row.item_key, sentAt: now, body: null } as const;

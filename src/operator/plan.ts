@@ -8,11 +8,12 @@ import {
   type PlanDigest,
   readPlan,
 } from '../outbox/planned-writes.ts';
-import { firstReadsDone } from '../store/list-reads.ts';
+import { tasksWereRead } from '../store/list-reads.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, hurry, waitingByLane } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { isStuck } from './drain.ts';
+import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** What would be written, and how long that takes. */
@@ -25,6 +26,7 @@ export interface ShownPlan {
   /** When the last of them can be sent at the present share; epoch milliseconds. */
   readonly drainedAt: number;
   readonly entities: readonly { readonly entity: string; readonly action: Action; readonly held: boolean }[];
+  readonly mirror: MirrorStatus;
 }
 
 /** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
@@ -32,7 +34,7 @@ const SHOWN = 'plan.shown';
 
 /** What waits, by the configuration in use. */
 export async function showPlan(
-  { store, throttle }: OpenWorkspace,
+  { store, throttle, status }: OpenWorkspace,
   { limit }: { readonly limit: number },
 ): Promise<ShownPlan> {
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
@@ -52,6 +54,7 @@ export async function showPlan(
     })),
     requests,
     drainedAt: throttle.drainedAt(requests, Math.min(backfills, requests)),
+    mirror: (await status()).mirror,
     entities: firstDue(plan, limit).map(({ entity, action, held }) => ({ entity, action, held })),
   };
 }
@@ -80,7 +83,7 @@ export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: b
   const applied = await partition.store.commit(async (transaction): Promise<AppliedPlan> => {
     const shown = JSON.parse((await readMeta(transaction, SHOWN)) ?? '{}') as Partial<PlanDigest>;
     if (shown.id !== id || shown.writes === undefined) return { outcome: 'unknown' };
-    if (!(await firstReadsDone(transaction))) return { outcome: 'unread' };
+    if (!(await tasksWereRead(transaction))) return { outcome: 'unread' };
     const { digest } = await readPresent(transaction);
     const difference = differenceOf({ id, writes: shown.writes }, digest);
     const { added, changed, gone } = difference;

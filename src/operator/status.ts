@@ -1,5 +1,6 @@
 import type { ConnectionActivity, StoredStatus } from '../store/stored-status.ts';
 import type { CauseTimes } from './cause-times.ts';
+import { describeMirror, type MirrorStatus } from './mirror.ts';
 import type { SharedStatus } from './replica-status.ts';
 import { type Backlog, type Judgement, judge, type Verdict, worst } from './verdict.ts';
 
@@ -92,6 +93,8 @@ export interface QuotaStatus {
 export interface ConfiguredConnection {
   readonly name: string;
   readonly connector: string;
+  /** Whether its pull requests are recorded in the workspace. */
+  readonly mirror: 'auto' | 'record' | 'off';
   /** Path that its webhooks go to; null where it has no secret and so takes none. */
   readonly webhookPath: string | null;
   /** How it polls, for people: `every 5 minutes`; null where it does not. */
@@ -138,6 +141,8 @@ export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judg
   readonly state: WorkspaceState;
   readonly quota: QuotaStatus;
   readonly backlog: Backlog;
+  /** Where its pull requests are kept. */
+  readonly mirror: MirrorStatus;
   readonly connections: readonly ConnectionStatus[];
 }
 
@@ -186,6 +191,10 @@ export function describeWorkspace(parts: WorkspaceParts): WorkspaceStatus {
     quota,
     backlog,
     state: stateOf(parts),
+    mirror: describeMirror(
+      connections.map(({ mirror }) => mirror),
+      stored.server,
+    ),
     connections,
     ...judgement,
     causes: times?.date(causes, now) ?? causes,

@@ -1,5 +1,6 @@
 import { CODES } from '../errors/codes.ts';
 import { bytes, counted } from '../lib/quantities.ts';
+import type { ServerStatus } from '../store/server-status.ts';
 
 /**
  * ok        everything goes on by itself.
@@ -48,6 +49,8 @@ export interface Facts {
   readonly backlog: Backlog;
   readonly pullRequests: Tally;
   readonly links: Tally;
+  /** What the server of the workspace is known not to do. */
+  readonly server: ServerStatus;
   readonly changes: { readonly byState: { readonly held: number }; readonly heldSeen: Seen | null };
   readonly deliveries: { readonly quarantined: number; readonly quarantinedSeen: Seen | null };
   readonly connections: readonly ConnectionFacts[];
@@ -84,6 +87,7 @@ interface Failure {
 
 interface ConnectionFacts {
   readonly name: string;
+  readonly mirror: 'auto' | 'record' | 'off';
   readonly failure: { readonly code: string; readonly at: number } | null;
   readonly missingUnits: readonly string[];
   readonly hooks: {
@@ -191,6 +195,35 @@ export const WARNINGS: readonly Warning[] = [
     hint: 'List them with "worksync held"; release them with "worksync held release".',
     find: ({ changes }) => changes.byState.held,
     describe: (count) => (count === 1 ? '1 change needs approval' : `${count} changes need approval`),
+  },
+  {
+    code: 'record_not_supported',
+    stops:
+      'Pull requests are not recorded in the workspace. They are linked to their tasks, and everything else goes on.',
+    command: 'worksync check',
+    hint: 'Set mirror to auto or off. If the server records pull requests at another address, name it as workspace.api.routes.listPullRequestRecords and recordPullRequest.',
+    find: ({ connections, server }) =>
+      server.records.state === 'closed'
+        ? connections.filter(({ mirror }) => mirror === 'record').map(({ name }) => name)
+        : [],
+    describe: (count) =>
+      `${counted(count, 'connection')} should record pull requests, and the workspace has no route for that`,
+  },
+  {
+    code: 'workspace_routes_off',
+    stops: 'What depends on these reads waits, or goes on without them. worksync asks again within a day.',
+    command: 'worksync check',
+    hint: 'Ask the operator of the workspace, or give the key the right to read them. If only the path differs, set it in workspace.api.routes. Links need workspace.api.links: idempotent if they cannot be read.',
+    find: ({ server }) => server.routesOff.map(({ route, status }) => `${route}: ${status}`),
+    describe: (count) => `the workspace refuses ${counted(count, 'kind')} of reads`,
+  },
+  {
+    code: 'task_fields_refused',
+    stops: 'New tasks are created without these fields. worksync tries them again once a day.',
+    command: 'worksync check',
+    hint: 'Name the fields that the workspace accepts in triage.send.',
+    find: ({ server }) => server.fieldsOff,
+    describe: (count) => `the workspace refuses ${counted(count, 'field')} of new tasks`,
   },
   {
     code: 'deliveries_quarantined',

@@ -6,11 +6,11 @@ import type { Meter } from '../lib/meter.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import type { Store } from '../store/database.ts';
 import type { Breaker } from './breaker.ts';
-import type { Prepared } from './prepare.ts';
+import { OPTIONAL_READS, type Prepared } from './prepare.ts';
 import { type Ended, requestSpans, sendName } from './request-spans.ts';
 import { send } from './send.ts';
 import type { Client, Slot, Slots } from './send-context.ts';
-import { type Failure, isTheirWord, type SettleContext, settle, settleFailure } from './settle.ts';
+import { type Failure, isCredentialRefused, isTheirWord, type SettleContext, settle, settleFailure } from './settle.ts';
 
 export interface AttemptDeps {
   readonly store: Store;
@@ -84,7 +84,7 @@ export function createAttempt(deps: AttemptDeps): Attempt {
   async function fail(prepared: Prepared, slot: Slot, error: SyncError): Promise<Failure> {
     const { action, entity } = prepared;
     const { status, retryAfter } = error;
-    const answer = status === undefined ? undefined : { status, retryAfter, key: keyOf(error) };
+    const answer = status === undefined ? undefined : { status, retryAfter, key: keyOf(prepared, error) };
     const failure = await store.commit(async (transaction) => {
       await slot.complete(answer, transaction);
       const judgement = { outage: breaker.open, atFault: breaker.isAtFault(entity) };
@@ -107,11 +107,11 @@ export function createAttempt(deps: AttemptDeps): Attempt {
    * @returns whether the request got through to the workspace, and our key was accepted
    */
   function note(prepared: Prepared, error: SyncError): boolean {
-    const isRefused = isCredential(error);
+    const isRefused = isCredentialRefused(prepared, error);
     const gotThrough = !isRefused && (error.status === 429 || isTheirWord(error));
     if (gotThrough) breaker.passed(prepared.entity);
-    else if (!isRefused) breaker.failed(prepared.entity);
-    const isFirstRead = !deps.mayWrite() && prepared.kind === 'read' && error.status !== 429;
+    else if (!isRefused && !isOptional(prepared)) breaker.failed(prepared.entity);
+    const isFirstRead = !deps.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
     if (isRefused || breaker.failing || isFirstRead) deps.onTrouble?.(error);
     return gotThrough && !isFirstRead;
   }
@@ -125,11 +125,15 @@ function deliveriesOf({ trace }: Prepared): readonly number[] {
 }
 
 /** What a failed request says about our key. A proxy in front of the workspace answers without checking it. */
-function keyOf(error: SyncError): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
-  if (isCredential(error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
+function keyOf(
+  prepared: Prepared,
+  error: SyncError,
+): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
+  if (isCredentialRefused(prepared, error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
   return error.status === 429 || isTheirWord(error) ? null : undefined;
 }
 
-function isCredential(error: SyncError): boolean {
-  return error.status === 401 || error.status === 403;
+/** Other work goes on without what this reads: its failures are no sign of an outage. */
+function isOptional({ action }: Prepared): boolean {
+  return action === 'read-pull-requests' || action in OPTIONAL_READS;
 }

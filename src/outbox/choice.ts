@@ -2,8 +2,9 @@ import type { Clock } from '../lib/clock.ts';
 import { mindSetBack } from '../lib/set-back.ts';
 import { patience } from '../model/lane.ts';
 import type { Store } from '../store/database.ts';
-import { firstReadsDone } from '../store/list-reads.ts';
+import { tasksWereRead } from '../store/list-reads.ts';
 import { type Due, type Eligible, firstDues, nextDue, nextLive } from '../store/next-change.ts';
+import { canRecord } from '../store/records-route.ts';
 import { redateFuture } from '../store/redate-future.ts';
 import type { Breaker } from './breaker.ts';
 import { expectedDues, headStart } from './deadlines.ts';
@@ -16,6 +17,8 @@ export interface ChoiceDeps {
   readonly breaker: Breaker;
   /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
   readonly visibility?: number;
+  /** Whether any connection records its pull requests in the workspace. */
+  readonly recordsPullRequests: boolean;
 }
 
 /** Which change goes next, and when. */
@@ -36,14 +39,18 @@ export interface Choice {
 
 /** Windows of which the due times are looked at ahead. */
 const LOOK_AHEAD = 2;
-export function createChoice({ store, throttle, clock, breaker, visibility }: ChoiceDeps): Choice {
+export function createChoice(deps: ChoiceDeps): Choice {
+  const { store, throttle, clock, breaker, visibility, recordsPullRequests } = deps;
   let mayWrite = false;
+  let mayRecord = false;
   let onlyWrites = false;
   const mindTheClock = mindSetBack(clock, () => store.commit((transaction) => redateFuture(transaction, clock.now())));
 
   async function eligible(): Promise<Eligible> {
-    mayWrite ||= await firstReadsDone(store.query);
-    return { now: clock.now(), onlyReads: !mayWrite, onlyWrites, inTurn: isProbing(), ahead: await ahead() };
+    mayWrite ||= await tasksWereRead(store.query);
+    mayRecord ||= recordsPullRequests && (await canRecord(store.query));
+    const may = { onlyReads: !mayWrite, onlyWrites, withoutRecords: !mayRecord };
+    return { now: clock.now(), ...may, inTurn: isProbing(), ahead: await ahead() };
   }
 
   /** If the quota cannot keep a promise at the last moment, the change goes earlier. */

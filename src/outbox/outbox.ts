@@ -9,8 +9,12 @@ import type { Tracer } from '../lib/tracer.ts';
 import { nextTurn } from '../lib/turn.ts';
 import { doubtTasks } from '../store/creates.ts';
 import type { Store } from '../store/database.ts';
+import { configureLinks } from '../store/link-reads.ts';
 import { wishFirstReads, wishTaskList } from '../store/list-reads.ts';
+import { readRecordsRoute } from '../store/records-route.ts';
 import { redateFuture } from '../store/redate-future.ts';
+import { askRoutesAgain } from '../store/route-states.ts';
+import { bindServerFacts } from '../store/server-facts.ts';
 import { createAttempt } from './attempt.ts';
 import { createBreaker } from './breaker.ts';
 import { createChoice } from './choice.ts';
@@ -32,6 +36,12 @@ export interface OutboxOptions {
   readonly tracer?: Tracer;
   /** Within which every change is to be seen, milliseconds; absent: as soon as the quota makes sensible. */
   readonly visibility?: number;
+  /** Whether any connection records its pull requests in the workspace. */
+  readonly recordsPullRequests: boolean;
+  /** Base address of the workspace: what was learnt about its server holds for it. */
+  readonly baseUrl: string;
+  /** Whether the configuration says that links are idempotent by address. */
+  readonly linksAreIdempotent: boolean;
   /** How long nothing is sent about what a process that died was sending, milliseconds; absent: it cannot be on its way any more. */
   readonly untouched?: number;
   /** Rung when a change may have become due. */
@@ -175,7 +185,11 @@ async function prepareStart(options: OutboxOptions): Promise<void> {
   const { store, clock, logger, tracer } = options;
   const recovered = await store.commit(async (transaction) => {
     await redateFuture(transaction, clock.now());
-    await wishFirstReads(transaction, clock.now());
+    await bindServerFacts(transaction, options.baseUrl);
+    await askRoutesAgain(transaction);
+    await configureLinks(transaction, options.linksAreIdempotent);
+    const { state } = await readRecordsRoute(transaction);
+    await wishFirstReads(transaction, clock.now(), options.recordsPullRequests && state !== 'closed');
     if (await doubtTasks(transaction, clock.now())) {
       const usedShare = options.throttle.usedShare();
       await wishTaskList(transaction, { now: clock.now(), usedShare, lane: 'triage', notBefore: 0 });

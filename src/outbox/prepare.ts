@@ -1,9 +1,19 @@
 import { type Action, entity as entityName, recordsWanted } from '../model/change.ts';
 import { taskOfSource } from '../store/cached-tasks.ts';
-import { type EntityRow, findEntity, forgetEntity, json, saveEntity } from '../store/entities.ts';
+import { formOf } from '../store/creation-trials.ts';
+import { type EntityRow, findEntity, forgetOrBury, json, saveEntity } from '../store/entities.ts';
 import { type Eligible, nextChange } from '../store/next-change.ts';
 import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../store/outbox-rows.ts';
+import { nextRevision } from '../store/revision.ts';
+import { type OptionalRoute, routeOffUntil } from '../store/route-states.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import { blockedUntil } from './blocked-until.ts';
+
+/** The routes of reads that other work can do without. */
+export const OPTIONAL_READS: Readonly<Partial<Record<Action, OptionalRoute>>> = {
+  'read-links': 'listWorkItems',
+  'read-document': 'getDocument',
+};
 
 /** A request that is about to be sent, as it stands in the outbox row while it is in flight. */
 export interface Prepared {
@@ -22,6 +32,8 @@ export interface Prepared {
   /** An earlier attempt may have been carried out: nobody knows. */
   readonly open: boolean;
   readonly sentAt: number;
+  /** In the order of all requests: see `store/revision.ts`. */
+  readonly revision: number;
   /** For the history of requests; absent where an older version prepared it. */
   readonly trace?: Trace;
 }
@@ -61,18 +73,26 @@ export async function prepareNext(
     known = undefined;
     if (row === undefined) return undefined;
     const held = row.kind === 'read' ? undefined : await findEntity(query, row.entity);
-    const request = row.kind === 'read' ? readOf(row) : held && (await writeOnce(query, row, held));
+    const request =
+      row.kind === 'read' ? await readOnce(query, row, eligible.now) : held && (await writeOnce(query, row, held));
     if (request === undefined) {
       await removeChange(query, row.entity);
       const left = held && (await findEntity(query, row.entity));
-      if (left && isNothing(left)) await forgetEntity(query, row.entity);
+      if (left && isNothing(left)) await forgetOrBury(query, left);
+      continue;
+    }
+    const { entity, kind, lane, attempts, since, due } = row;
+    const blocked = await blockedUntil(query, row, request, eligible.now);
+    if (blocked !== undefined) {
+      await updateChange(query, entity, { not_before: blocked });
       continue;
     }
     const deliveries = readWaiting(row).map(({ id }) => id);
-    const { entity, kind, lane, attempts, since, due } = row;
     const trace = { itemKey: held?.item_key ?? null, since, due, deliveries, ...slot };
     const own = { entity, kind, lane, attempts, open: isOpen(row), waiting: deliveries.length, trace };
-    const prepared = { ...request, ...own, sentAt: eligible.now };
+    const body = await bodyToSend(query, entity, request, eligible.now);
+    const revision = await nextRevision(query);
+    const prepared = { ...request, ...own, body, sentAt: eligible.now, revision };
     await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
     return prepared;
   }
@@ -81,6 +101,11 @@ export async function prepareNext(
 async function waitingChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
   const row = await findChange(query, entity);
   return row?.state === 'pending' ? row : undefined;
+}
+
+/** The server may be known to refuse some fields. */
+async function bodyToSend(query: Scope, entity: string, { action, body }: Request, now: number) {
+  return action === 'create-task' ? formOf(query, entity, body, now) : body;
 }
 
 /** What a write would send; nothing for a task that the workspace has already, whoever created it. */
@@ -103,9 +128,17 @@ function isOpen({ kind, sent }: OutboxRow): boolean {
 
 type Request = Pick<Prepared, 'action' | 'body' | 'known' | 'taskId'>;
 
+/** What a read would send; nothing while its route is switched off. */
+async function readOnce(query: Scope, row: OutboxRow, now: number): Promise<Request | undefined> {
+  const request = readOf(row);
+  const route = OPTIONAL_READS[request.action];
+  const isOff = route !== undefined && (await routeOffUntil(query, route, now)) !== undefined;
+  return isOff ? undefined : request;
+}
+
 function readOf(row: OutboxRow): Request {
   const none = { known: null, taskId: null };
-  if (row.entity === entityName.readTasks) return { ...none, action: 'read-tasks', body: {} };
+  if (row.entity === entityName.readTasks) return { ...none, action: 'read-tasks', body: json(row.sent) ?? {} };
   if (row.entity === entityName.readPullRequests) {
     return { ...none, action: 'read-pull-requests', body: json(row.sent) ?? {} };
   }

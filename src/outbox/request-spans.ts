@@ -76,12 +76,12 @@ function requestName({ trace, entity, sentAt }: Prepared, workspace: number): Sp
 
 const ROUTE_OF: Readonly<Record<Exclude<Action, 'create-task'>, RouteName>> = {
   'read-tasks': 'listTasks',
-  'read-pull-requests': 'listPullRequests',
-  'read-records': 'listPullRequests',
+  'read-pull-requests': 'listPullRequestRecords',
+  'read-records': 'listPullRequestRecords',
   'read-links': 'listWorkItems',
   'read-document': 'getDocument',
   'attach-document': 'attachDocument',
-  'record-pull-request': 'createPullRequest',
+  'record-pull-request': 'recordPullRequest',
   'add-link': 'addWorkItem',
   'remove-link': 'removeWorkItem',
 };

@@ -1,4 +1,5 @@
 import type { ApiAnswer } from '../workspace/typed-client.ts';
+import type { ListPlace } from './list-pages.ts';
 import type { Prepared } from './prepare.ts';
 import type { Client, SendContext } from './send-context.ts';
 
@@ -11,10 +12,11 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
   const body = prepared.body as never;
   switch (prepared.action) {
     case 'read-tasks':
-      return client.listTasks({ query: { all: true } }, context);
+      return client.listTasks({ query: { all: true, ...pageQuery(prepared) } }, context);
     case 'read-pull-requests':
+      return client.listPullRequestRecords({ query: { limit: PAGE, ...pageQuery(prepared) } }, context);
     case 'read-records':
-      return client.listPullRequests({ query: { limit: PAGE, ...prepared.body } }, context);
+      return client.listPullRequestRecords({ query: { limit: PAGE, ...prepared.body } }, context);
     case 'read-links':
       return client.listWorkItems({ taskId }, context);
     case 'read-document':
@@ -22,7 +24,7 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
     case 'attach-document':
       return client.attachDocument({ taskId, body }, context);
     case 'record-pull-request':
-      return client.createPullRequest({ body }, context);
+      return client.recordPullRequest({ body }, context);
     case 'add-link':
       return client.addWorkItem({ taskId, body }, context);
     case 'remove-link':
@@ -30,6 +32,11 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
     case 'create-task':
       return createTask(client, prepared, context);
   }
+}
+
+function pageQuery({ body }: Prepared): { cursor?: string; limit?: number } {
+  const { cursor, limit } = body as ListPlace;
+  return { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
 }
 
 function createTask(client: Client, prepared: Prepared, context: SendContext): Promise<ApiAnswer<unknown>> {

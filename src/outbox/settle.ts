@@ -1,6 +1,7 @@
 import { type SyncError, wasSent } from '../errors/sync-error.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import {
+  type Action,
   effectOf,
   entity as entityName,
   type RequestOutcome,
@@ -10,22 +11,47 @@ import {
   type Written,
 } from '../model/change.ts';
 import { patience } from '../model/lane.ts';
-import { type EntityRow, findEntity, json, saveEntity } from '../store/entities.ts';
-import { wishTaskList } from '../store/list-reads.ts';
+import type { ListPage } from '../model/list-page.ts';
+import { holdsTask } from '../store/cached-tasks.ts';
+import { endCreation } from '../store/creates.ts';
+import { noteCreationPassed, noteCreationRefused } from '../store/creation-trials.ts';
+import { type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
+import { tasksWereRead, wishReads, wishTaskList } from '../store/list-reads.ts';
 import {
   changesSent,
   findChange,
+  findChanges,
   type OutboxRow,
   type OutboxUpdate,
   readWaiting,
   removeChange,
   updateChange,
 } from '../store/outbox-rows.ts';
+import {
+  dropRecordChanges,
+  noteListRefused,
+  noteRecordRefused,
+  noteRecordsListed,
+  noteRecordTaken,
+  type Refusal,
+  readRecordsRoute,
+} from '../store/records-route.ts';
 import { addRequest } from '../store/requests.ts';
+import { currentRevision } from '../store/revision.ts';
+import {
+  noteRouteAnswered,
+  noteRouteRefused,
+  type OptionalRoute,
+  routeOffUntil,
+  wasAnsweredLately,
+} from '../store/route-states.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import { openSweep, recordsSwept } from '../store/workspace-sweeps.ts';
+import { LONGEST_BLOCK } from './blocked-until.ts';
 import { PROBE_EVERY } from './breaker.ts';
-import type { Prepared } from './prepare.ts';
+import { type ListAnswer, type ListPlace, pageOf } from './list-pages.ts';
+import { OPTIONAL_READS, type Prepared } from './prepare.ts';
 import { ended } from './request-history.ts';
 
 /** A change refused for good, or failing this often while others get through, is held. */
@@ -57,40 +83,77 @@ export async function settle(
 ): Promise<readonly number[]> {
   const id = context.random.uuid();
   const { now, status } = context;
+  if (prepared.action === 'create-task' && body === undefined) {
+    const error = 'answer_malformed: the task was created, and the answer does not name it';
+    await addRequest(query, ended(prepared, { now, status, outcome: 'unknown', error }));
+    await awaitList(query, prepared, error, context);
+    return [];
+  }
   await addRequest(query, ended(prepared, { now, status, outcome: 'answered', answer: id }));
-  return settleAnswer(query, prepared, { id, body }, context);
+  await noteAnswered(query, prepared, now);
+  return settleAnswer(query, prepared, { id, body, ...listPageOf(prepared, body) }, context);
+}
+
+/** What a success teaches about the server. */
+async function noteAnswered(query: Scope, { action, entity, body, kind }: Prepared, now: number): Promise<void> {
+  const route = OPTIONAL_READS[action];
+  if (route !== undefined) await noteRouteAnswered(query, route, now);
+  if (action === 'read-pull-requests') await noteRecordsListed(query, now);
+  if (action === 'record-pull-request') await noteRecordTaken(query);
+  if (kind !== 'task') return;
+  await noteCreationPassed(query, entity, body);
+  await endCreation(query, now);
+}
+
+function listPageOf(prepared: Prepared, body: unknown): ReturnType<typeof pageOf> | undefined {
+  const name = LISTS[prepared.action];
+  if (name === undefined) return undefined;
+  const list = body as ListAnswer & Readonly<Record<string, unknown>>;
+  return pageOf(prepared, list, (list[name] as readonly unknown[]).length);
+}
+
+/** The lists that are read page by page, and the name of their array. */
+const LISTS: Readonly<Partial<Record<Action, string>>> = {
+  'read-tasks': 'tasks',
+  'read-pull-requests': 'pullRequests',
+};
+
+/** What came of a request: the answer itself goes through the inbox under this id. */
+interface Settled {
+  readonly id: string;
+  readonly body: unknown;
+  /** Of a list. */
+  readonly page?: ListPage;
 }
 
 async function settleAnswer(
   query: Scope,
   prepared: Prepared,
-  { id, body }: { readonly id: string; readonly body: unknown },
+  settled: Settled & { readonly next?: ListPlace },
   context: SettleContext,
 ): Promise<readonly number[]> {
   const { action, entity, sentAt } = prepared;
+  const { id, body, page, next } = settled;
   const { cursor } = prepared.body;
-  const page = action === 'read-pull-requests' && typeof cursor === 'string' ? { cursor } : {};
-  await appendAnswer(query, { action, entity, sentAt, body, ...page }, id, context.now);
+  const place = { ...(typeof cursor === 'string' && { cursor }), ...(page && { page }) };
+  // A read may be older than what became known since it was sent; a write is what its commit makes known.
+  const asOf = prepared.kind === 'read' ? prepared.revision - 1 : await currentRevision(query);
+  const { status } = context;
+  await appendAnswer(query, { action, entity, sentAt, asOf, body, status, ...place }, id, context.now);
   const row = await findChange(query, entity);
   if (row === undefined) return [];
   const waited = readWaiting(row);
   const done = waited.slice(0, prepared.waiting).map(({ at }) => at);
   const rest = waited.slice(prepared.waiting);
-  if (prepared.kind === 'read') await settleRead(query, row, body);
+  if (prepared.kind === 'read') await settleRead(query, row, next);
   else await settleWrite(query, row, prepared, { id, waiting: JSON.stringify(rest), body }, context);
   return done;
 }
 
 /** A list of several pages is read on from where this page ended. */
-async function settleRead(query: Scope, row: OutboxRow, body: unknown): Promise<void> {
-  const cursor = (body as { nextCursor?: string | null } | undefined)?.nextCursor;
-  if (row.entity !== entityName.readPullRequests || !cursor) return endRead(query, row);
-  await updateChange(query, row.entity, {
-    state: 'pending',
-    sent: JSON.stringify({ cursor }),
-    attempts: 0,
-    error: null,
-  });
+async function settleRead(query: Scope, row: OutboxRow, next: ListPlace | undefined): Promise<void> {
+  if (next === undefined) return endRead(query, row);
+  await updateChange(query, row.entity, { state: 'pending', sent: JSON.stringify(next), attempts: 0, error: null });
 }
 
 /** A read that was requested while this one was in flight may have to see more than this one saw. */
@@ -110,8 +173,8 @@ async function settleWrite(
   if (held === undefined) return removeChange(query, row.entity);
   const { action, sentAt, open: isRepeat } = prepared;
   const written: Written = { action, sentAt, answeredAt: context.now, id, ...(isRepeat && { isRepeat }) };
-  const now = { known: knownFrom(prepared, body), known_at: context.now, written: JSON.stringify(written) };
-  await saveEntity(query, { ...held, ...now, ...lostId(prepared) });
+  const known = { known: knownFrom(prepared, body), known_at: context.now, revision: await currentRevision(query) };
+  await saveEntity(query, { ...held, ...known, written: JSON.stringify(written), ...ofLink(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
   const due = since + patience(row.lane, context.usedShare, context.visibility).quiet;
@@ -145,8 +208,9 @@ const REST = {
   guard: null,
 } as const;
 
-function lostId(prepared: Prepared): Partial<EntityRow> {
-  return prepared.action === 'remove-link' ? { remote_id: null } : {};
+/** A link that was added is ours; the id of one that was removed stays, so that a late event about it is recognised. */
+function ofLink({ kind }: Prepared): Partial<EntityRow> {
+  return kind === 'link' ? { hand: null } : {};
 }
 
 /** Whether desired, as it is now, is something else than what was sent. */
@@ -195,14 +259,16 @@ async function lookAgain(query: Scope, entity: string, { now, random }: SettleCo
 
 async function fail(query: Scope, prepared: Prepared, error: SyncError, context: FailureContext): Promise<Failure> {
   const text = textOf(error);
-  if (isTheirWord(error) && error.status === 404) {
-    const answer = answerOfAbsence(prepared);
-    if (answer) {
-      await settleAnswer(query, prepared, { id: context.random.uuid(), body: answer.body }, context);
-      return 'settled';
-    }
-  }
+  const known =
+    (await settleRefusedList(query, prepared, error, context)) ??
+    (await settleRefusedRead(query, prepared, error, context)) ??
+    (await settleRefusedLink(query, prepared, error, context)) ??
+    (await settleRefusedCreation(query, prepared, error, context)) ??
+    (await settleRefusedRecord(query, prepared, error, context));
+  if (known !== undefined) return known;
   if (isUnknownFate(error) && settlement(prepared.kind) === 'list') return awaitList(query, prepared, text, context);
+  if (error.code === 'forbidden' && !isCredentialRefused(prepared, error))
+    return settleForbidden(query, prepared, text, context);
   if (error.verdict === 'wait-until') {
     // The throttle knows until when; being told to wait is no failure of this change.
     await updateChange(query, prepared.entity, { ...back(prepared), not_before: context.now, error: text });
@@ -210,32 +276,205 @@ async function fail(query: Scope, prepared: Prepared, error: SyncError, context:
   }
   return isFinal(prepared, error)
     ? refuse(query, prepared, text)
-    : tryAgain(query, prepared, text, isUnknownFate(error), {
-        ...context,
-        isRefusedPlace: isPlaceRefused(prepared, error),
-        isSent: wasSent(error),
-      });
+    : tryAgain(query, prepared, text, isUnknownFate(error), { ...context, isSent: wasSent(error) });
 }
 
 function textOf({ code, message }: SyncError): string {
   return `${code}: ${message}`.slice(0, 500);
 }
 
-/** A server that has forgotten where a list stood refuses its next page for ever: the list begins anew. */
-function isPlaceRefused({ action, body }: Prepared, error: SyncError): boolean {
-  return action === 'read-pull-requests' && body['cursor'] !== undefined && isTheirWord(error) && error.status === 400;
+/** Ends a request as if it had been answered so. */
+async function settleAs(
+  query: Scope,
+  prepared: Prepared,
+  answer: { readonly body: unknown; readonly page?: ListPage },
+  context: SettleContext,
+): Promise<Failure> {
+  await settleAnswer(query, prepared, { id: context.random.uuid(), ...answer }, context);
+  return 'settled';
 }
 
-/** What "there is no such thing" answers: a link that is gone already is removed, a task that is gone has none, and a document is
- * missing. */
-function answerOfAbsence({ action }: Prepared): { body: unknown } | undefined {
-  if (action === 'remove-link' || action === 'read-document') return { body: null };
-  return action === 'read-links' ? { body: { workItems: [] } } : undefined;
+/** How often a list begins anew before it ends as incomplete. */
+const MOST_RESTARTS = 2;
+
+/**
+ * A page that is refused: a server that has forgotten the cursor refuses it for ever, so the list begins anew; and a server
+ * without the route for records refuses their first page.
+ */
+async function settleRefusedList(
+  query: Scope,
+  prepared: Prepared,
+  error: SyncError,
+  context: FailureContext,
+): Promise<Failure | undefined> {
+  const name = LISTS[prepared.action];
+  if (name === undefined) return undefined;
+  const { cursor, limit, restarts = 0 } = prepared.body as ListPlace;
+  const isPlaceRefused = (cursor ?? limit) !== undefined && isRefusal(error);
+  if (isPlaceRefused && cursor !== undefined && restarts < MOST_RESTARTS) {
+    const anew = { ...back(prepared), sent: JSON.stringify({ restarts: restarts + 1 } satisfies ListPlace) };
+    await updateChange(query, prepared.entity, { ...anew, not_before: context.now, error: textOf(error) });
+    return 'again';
+  }
+  if (isPlaceRefused) {
+    const page = { began: (prepared.body as ListPlace).began ?? prepared.sentAt, isEnd: true, isComplete: false };
+    return settleAs(query, prepared, { body: { [name]: [] }, page }, context);
+  }
+  if (prepared.action !== 'read-pull-requests' || error.code === 'unauthorized') return undefined;
+  // Whether the key may use the workspace at all shows in the task list.
+  if (error.code === 'forbidden' && !(await tasksWereRead(query))) return undefined;
+  if (!(await noteListRefused(query, refusalOf(error), context.now))) return undefined;
+  await closeRecords(query, context.now);
+  await removeChange(query, prepared.entity);
+  return 'settled';
+}
+
+/** A refusal that repeats itself: a client error, apart from those that pass by themselves. */
+function isRefusal({ status = 0 }: SyncError): boolean {
+  return status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
+}
+
+function refusalOf(error: SyncError): Refusal {
+  return { status: error.status, own: error.own, error: textOf(error) };
+}
+
+/**
+ * A read that other work can do without. "There is no such thing" is an answer only if it is known to concern this one thing;
+ * otherwise the list of tasks is asked whether the task is still there.
+ */
+async function settleRefusedRead(
+  query: Scope,
+  prepared: Prepared,
+  error: SyncError,
+  context: FailureContext,
+): Promise<Failure | undefined> {
+  const route = OPTIONAL_READS[prepared.action];
+  if (route === undefined || error.status === undefined || isCredentialRefused(prepared, error)) return undefined;
+  const { entity, taskId } = prepared;
+  const isAbsent = error.own && error.code === 'not_found';
+  if (isAbsent && (await isKnownAbsent(query, route, taskId, context.now)))
+    return settleAs(query, prepared, { body: absenceOf(prepared) }, context);
+  const refusal = { status: error.status, resource: entity };
+  if (await noteRouteRefused(query, route, refusal, context.now)) {
+    await removeChange(query, entity);
+    return 'settled';
+  }
+  if (!isRefusal(error)) return undefined;
+  if (prepared.attempts > 0) return giveUpRead(query, prepared, textOf(error));
+  const { now, usedShare } = context;
+  if (isAbsent && taskId !== null) await wishTaskList(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  const again = { ...back(prepared), attempts: 1, not_before: now + PROBE_EVERY, error: textOf(error) };
+  await updateChange(query, entity, again);
+  return 'again';
+}
+
+async function isKnownAbsent(query: Scope, route: OptionalRoute, taskId: string | null, now: number): Promise<boolean> {
+  if (await wasAnsweredLately(query, route, now)) return true;
+  return taskId !== null && !(await holdsTask(query, taskId));
+}
+
+/** A task that is gone has no links, and a document is missing. */
+function absenceOf({ action }: Prepared): unknown {
+  return action === 'read-links' ? { workItems: [] } : null;
+}
+
+/** Links that cannot be looked up are not added: a person decides. */
+async function giveUpRead(query: Scope, { entity, taskId }: Prepared, error: string): Promise<Failure> {
+  await removeChange(query, entity);
+  const links = taskId === null ? [] : (await linksOfTask(query, taskId)).map((row) => row.entity);
+  for (const change of await findChanges(query, links))
+    if (change.state === 'pending' && change.not_before > 0)
+      await updateChange(query, change.entity, { state: 'held', error });
+  return 'settled';
+}
+
+/**
+ * A link that is gone already, or that is there already: the links of its task say which. Where they cannot be read, the word
+ * of the workspace counts.
+ */
+async function settleRefusedLink(
+  query: Scope,
+  prepared: Prepared,
+  error: SyncError,
+  context: FailureContext,
+): Promise<Failure | undefined> {
+  const { action, entity, attempts, taskId } = prepared;
+  const isGone = action === 'remove-link' && error.code === 'not_found';
+  const isThere = action === 'add-link' && error.code === 'conflict';
+  if (!error.own || !(isGone || isThere)) return undefined;
+  const { now } = context;
+  if ((await routeOffUntil(query, 'listWorkItems', now)) !== undefined)
+    return isGone ? settleAs(query, prepared, { body: null }, context) : undefined;
+  // The links were read, and nothing came of it.
+  if (attempts > 0) return refuse(query, prepared, textOf(error));
+  await wishReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);
+  const again = { ...back(prepared), attempts: 1, not_before: now + LONGEST_BLOCK, error: textOf(error) };
+  await updateChange(query, entity, again);
+  return 'again';
+}
+
+/** The server may refuse a field of a creation, and not its text. */
+async function settleRefusedCreation(
+  query: Scope,
+  prepared: Prepared,
+  error: SyncError,
+  { now }: FailureContext,
+): Promise<Failure | undefined> {
+  if (prepared.action !== 'create-task') return undefined;
+  if (!isUnknownFate(error)) await endCreation(query, now);
+  if (!error.own || error.status !== 400) return undefined;
+  const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);
+  if (without === undefined) return undefined;
+  const text = `${textOf(error)}; sent again without ${without.join(', ')}`.slice(0, 500);
+  await updateChange(query, prepared.entity, { ...back(prepared), attempts: 0, not_before: now, error: text });
+  return 'again';
+}
+
+/** A refused record is a refused change, unless the route turns out to be gone. */
+async function settleRefusedRecord(
+  query: Scope,
+  prepared: Prepared,
+  error: SyncError,
+  { now }: FailureContext,
+): Promise<Failure | undefined> {
+  if (prepared.action !== 'record-pull-request') return undefined;
+  const isClosed = await noteRecordRefused(query, refusalOf(error), now);
+  if (isClosed) await closeRecords(query, now);
+  if (!isClosed && (await readRecordsRoute(query)).state !== 'closed') return undefined;
+  await removeChange(query, prepared.entity);
+  return 'settled';
+}
+
+/** The mirror stays here: what waits to be recorded is dropped, and a round of the sweep does not wait for the list. */
+async function closeRecords(query: Scope, now: number): Promise<void> {
+  await dropRecordChanges(query);
+  const sweep = await openSweep(query);
+  if (sweep && sweep.records_at === null) await recordsSwept(query, sweep, now);
+}
+
+/** Whether the workspace refuses our key as a whole: then nothing else can be sent either. */
+export function isCredentialRefused({ action }: Pick<Prepared, 'action'>, error: SyncError): boolean {
+  if (error.code === 'unauthorized') return true;
+  return error.code === 'forbidden' && (action === 'read-tasks' || error.errorCode === 'workspace_forbidden');
+}
+
+/** The key lacks a right for this one request, or for all: the list of tasks shows which before it is sent again. */
+async function settleForbidden(
+  query: Scope,
+  prepared: Prepared,
+  error: string,
+  { now, usedShare }: FailureContext,
+): Promise<Failure> {
+  if (prepared.attempts > 0 && prepared.kind !== 'read') return refuse(query, prepared, error);
+  await wishTaskList(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  const again = { ...back(prepared), attempts: prepared.attempts + 1, not_before: now + PROBE_EVERY, error };
+  await updateChange(query, prepared.entity, again);
+  return 'again';
 }
 
 /** Whether the workspace itself answered, in its error object, and not something in front of it. */
 export function isTheirWord(error: SyncError): boolean {
-  return error.errorCode !== undefined && (error.status ?? 500) < 500;
+  return error.own && (error.status ?? 500) < 500;
 }
 
 /** Whether repeating it would bring the same refusal. A read has no content to refuse, and everything else waits for it. */
@@ -261,7 +500,7 @@ function isUnknownFate({ code }: SyncError): boolean {
 
 /** The row as it waits again. A list read keeps its place, and a write with unknown outcome its request. */
 function back(prepared: Prepared, open = prepared.open): OutboxUpdate {
-  const place = prepared.action === 'read-pull-requests' ? JSON.stringify(prepared.body) : null;
+  const place = prepared.action in LISTS ? JSON.stringify(prepared.body) : null;
   const isOpenWrite = open && prepared.kind !== 'read';
   return { state: 'pending', sent: isOpenWrite ? JSON.stringify(prepared) : place, sent_at: null };
 }
@@ -271,18 +510,18 @@ async function tryAgain(
   prepared: Prepared,
   error: string,
   isUnknown: boolean,
-  context: FailureContext & { readonly isRefusedPlace: boolean; readonly isSent: boolean },
+  context: FailureContext & { readonly isSent: boolean },
 ): Promise<Failure> {
-  const { outage, atFault, now, isRefusedPlace, isSent } = context;
+  const { outage, atFault, now, isSent } = context;
   const open = prepared.open || isUnknown;
   const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
   if (attempts >= MOST_ATTEMPTS && isSent && atFault && prepared.kind !== 'read') {
     await updateChange(query, prepared.entity, { ...back(prepared, open), state: 'held', attempts, error });
     return 'held';
   }
-  const notBefore = now + (outage ? 0 : pauseAfter(attempts, context.random));
-  const waits = { ...back(prepared, open), attempts, not_before: notBefore, error };
-  await updateChange(query, prepared.entity, isRefusedPlace ? { ...waits, sent: null } : waits);
+  const pause = outage ? 0 : pauseAfter(attempts, context.random);
+  const notBefore = now + (prepared.action === 'read-pull-requests' ? Math.max(pause, growing(attempts)) : pause);
+  await updateChange(query, prepared.entity, { ...back(prepared, open), attempts, not_before: notBefore, error });
   return 'again';
 }
 
@@ -295,6 +534,12 @@ function attemptsAfter({ attempts }: Prepared, isSent: boolean, isBlameless: boo
 /** Soon at first; then as seldom as in an outage, which it may be. In a known one the pump itself makes the pauses. */
 function pauseAfter(attempts: number, random: Random): number {
   return attempts < SOON_ATTEMPTS ? backoff(random, attempts, 1_000) : PROBE_EVERY;
+}
+
+/** Nothing else waits for the list of records: it is asked for ever more seldom. */
+function growing(attempts: number): number {
+  const times = Math.max(0, attempts - SOON_ATTEMPTS);
+  return times === 0 ? 0 : Math.min(LONGEST_BLOCK, PROBE_EVERY * 2 ** Math.min(times, 10));
 }
 
 async function awaitList(query: Scope, prepared: Prepared, error: string, context: SettleContext): Promise<Failure> {

@@ -7,7 +7,9 @@ import { entity } from '../model/change.ts';
 import type { Store } from '../store/database.ts';
 import { wishReads } from '../store/list-reads.ts';
 import { findChange } from '../store/outbox-rows.ts';
-import { beginSweep } from '../store/workspace-sweeps.ts';
+import { readRecordsRoute } from '../store/records-route.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import { beginSweep, recordsSwept, type Sweep } from '../store/workspace-sweeps.ts';
 import { nextInTurn, readTurn, START, type Turn, writeTurn } from '../store/workspace-turn.ts';
 
 export interface SweepJobsDeps {
@@ -17,12 +19,15 @@ export interface SweepJobsDeps {
   readonly when: Schedule;
   /** Requests that the workspace allows in one window of so many milliseconds. */
   readonly quota: { readonly requests: number; readonly window: number };
+  /** Whether any connection records its pull requests in the workspace. */
+  readonly recordsPullRequests: boolean;
   /** Rung when a read was requested. */
   readonly outbox: Bell;
 }
 
 export const SWEEP = 'workspace.sweep';
 const LINKS = 'workspace.links';
+const RECORDS = 'workspace.records';
 
 const DAY = 86_400_000;
 /** Part of a day's quota for reads of what no list contains. */
@@ -37,17 +42,31 @@ export function sweepJobs(deps: SweepJobsDeps): Job[] {
   return [
     { name: SWEEP, when: deps.when, run: () => sweep(deps) },
     { name: LINKS, when: deps.when, run: (signal) => takeTurn(deps, signal) },
+    ...(deps.recordsPullRequests ? [{ name: RECORDS, when: { everyMs: DAY }, run: () => askForRecords(deps) }] : []),
   ];
+}
+
+/** A workspace without a route for records may have got one. */
+async function askForRecords({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
+  await store.commit(async (transaction) => {
+    if ((await readRecordsRoute(transaction)).state !== 'closed') return;
+    await wishReads(transaction, [entity.readPullRequests], clock.now());
+  });
+  outbox.ring();
 }
 
 /**
  * Begins a round if none is running; the answers end it. If a running round lacks a read that nobody requests any more, requests
  * it again.
  */
-async function sweep({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
+async function sweep(deps: SweepJobsDeps): Promise<void> {
+  const { store, clock, outbox } = deps;
   const now = clock.now();
   await store.commit(async (transaction) => {
-    const { sweep: round, isNew } = await beginSweep(transaction, now);
+    const begun = await beginSweep(transaction, now);
+    const { isNew } = begun;
+    const areRecordsListed = deps.recordsPullRequests && (await readRecordsRoute(transaction)).state === 'open';
+    const round = areRecordsListed ? begun.sweep : await withoutRecords(transaction, begun.sweep, now);
     const lacking = [
       ...(round.tasks_at === null ? [entity.readTasks] : []),
       ...(round.records_at === null ? [entity.readPullRequests] : []),
@@ -58,6 +77,13 @@ async function sweep({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
     }
   });
   outbox.ring();
+}
+
+/** Nothing is recorded in the workspace: the list of tasks alone ends the round. */
+async function withoutRecords(query: Scope, round: Sweep, now: number): Promise<Sweep> {
+  if (round.records_at !== null) return round;
+  await recordsSwept(query, round, now);
+  return { ...round, records_at: now };
 }
 
 /** Reads one after the other what no list contains, as far as the interval goes, and from where the last run stopped. */

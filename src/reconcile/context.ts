@@ -9,8 +9,8 @@ import type { Vendor } from './desired.ts';
 export interface Source {
   readonly connection: string;
   readonly vendor: Vendor;
-  /** Whether its pull requests are recorded in the workspace. */
-  readonly mirror: boolean;
+  /** Whether its pull requests are recorded in the workspace, where the workspace has a route for it. */
+  readonly records: boolean;
   /** How people name its items. */
   readonly grammar?: Grammar;
   /** What is written to the vendor; absent: nothing. */

@@ -6,7 +6,7 @@ import {
   blankEntity,
   type EntityRow,
   findEntity,
-  forgetEntity,
+  forgetOrBury,
   json,
   linksOfItem,
   saveEntity,
@@ -17,7 +17,9 @@ import { addChange, setDifference, type Work } from './changes.ts';
 import { desiredLink } from './desired.ts';
 import { type KnownRecord, recordEntity } from './evaluate-record.ts';
 
-/** A link as it is known: an absent `externalId` means that nobody has looked at who made it. */
+/**
+ * A link as it is known. `externalId` says whose it is: the one of its item where it is ours; absent where that is not known yet.
+ */
 export interface KnownLink {
   readonly url?: string;
   readonly externalId?: string | null;
@@ -33,13 +35,16 @@ export async function evaluateLinks(
   const rows = new Map((await linksOfItem(query, item.key)).map((row) => [row.task_id as string, row]));
   for (const taskId of record?.taskIds ?? []) {
     // Links that nobody wants of us were made by hand, or before our database was lost: they stay as they are.
-    if (wanted.has(taskId) && !rows.has(taskId)) rows.set(taskId, unexplained(item, taskId, work.moment.now));
+    const isNew = wanted.has(taskId) && !rows.has(taskId);
+    if (isNew && !(await findEntity(query, entity.link(item.key, taskId))))
+      rows.set(taskId, unexplained(item, taskId, work.moment.now));
   }
   const names = [...wanted.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
   await findChanges(query, names);
   for (const [taskId, reason] of wanted) {
     const name = entity.link(item.key, taskId);
-    const row = rows.get(taskId) ?? blankEntity(name, 'link', { item_key: item.key, task_id: taskId });
+    const ids = { item_key: item.key, task_id: taskId };
+    const row = rows.get(taskId) ?? (await findEntity(query, name)) ?? blankEntity(name, 'link', ids);
     await wantLink(work, row, reason);
     rows.delete(taskId);
   }
@@ -74,7 +79,8 @@ async function wantLink(work: Work, row: EntityRow, reason: LinkReason): Promise
   const link = desiredLink(work.item);
   if (link === undefined) return;
   const next = JSON.stringify({ ...link, reason });
-  await saveEntity(work.query, { ...row, desired: next });
+  const hand = row.hand === 'gone' ? null : row.hand;
+  await saveEntity(work.query, { ...row, desired: next, hand });
   // A link that a person took away is not added again while the text goes on naming the task.
   const differs = row.known === null && row.hand !== 'removed';
   const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
@@ -84,6 +90,8 @@ async function wantLink(work: Work, row: EntityRow, reason: LinkReason): Promise
 async function unwantLink(work: Work, row: EntityRow): Promise<void> {
   const { query } = work;
   if (row.known === null) return abandonLink(work, row);
+  // A task that the list does not show may be closed: its links stay.
+  if ((await existingTasks(query, [row.task_id as string])).size === 0) return dropDifference(query, row.entity);
   await saveEntity(query, { ...row, desired: null });
   if (row.hand === 'manual') return dropDifference(query, row.entity);
   const { externalId } = json<KnownLink>(row.known) ?? {};
@@ -105,7 +113,7 @@ async function abandonLink(work: Work, row: EntityRow): Promise<void> {
   // A request that stands in the row is in flight or with unknown outcome.
   if (change === undefined || change.sent === null) {
     await dropDifference(query, row.entity);
-    await forgetEntity(query, row.entity);
+    await forgetOrBury(query, row);
     return strikeTask(work, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });

@@ -2,7 +2,7 @@ import { entity } from '../model/change.ts';
 import type { WorkItem } from '../model/item.ts';
 import { blankEntity, findEntity, forgetEntity, saveEntity } from '../store/entities.ts';
 import { triageSince } from '../store/meta.ts';
-import { dropDifference, findChange } from '../store/outbox-rows.ts';
+import { dropDifference, findChange, removeChange } from '../store/outbox-rows.ts';
 import { addChange, type Work } from './changes.ts';
 import type { TriageDecision } from './triage.ts';
 
@@ -17,12 +17,14 @@ export async function evaluateTask(work: Work, item: WorkItem, standing: readonl
   if (present?.known != null) return;
   if (!work.rules.triage.isOn && present === undefined) return;
   // A request that stands in the row is in flight or with unknown outcome: its answer, or a list, decides.
-  const isOpen = present !== undefined && (await findChange(query, name))?.sent != null;
+  const change = present && (await findChange(query, name));
+  const isOpen = change?.sent != null && change.state !== 'held';
   const row = present ?? blankEntity(name, 'task', { item_key: item.key });
   const decision = await decideTask(work, item);
   const isWanted = decision.outcome === 'create' && standing.length === 0;
   if (!isWanted && !isOpen) {
-    await dropDifference(query, name);
+    if (change?.state === 'held') await removeChange(query, name);
+    else await dropDifference(query, name);
     return forgetEntity(query, name);
   }
   const next = isWanted ? JSON.stringify(decision.task) : null;

@@ -1,5 +1,6 @@
 import { createGlob, createPattern, type Pattern, type PatternText } from '../lib/pattern.ts';
 import type { WorkItem } from '../model/item.ts';
+import { itemLine, withItemLine } from '../model/item-line.ts';
 import { fillTemplate } from '../model/template.ts';
 import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/text-limits.ts';
 import { type Users, userFinder } from './users.ts';
@@ -142,7 +143,7 @@ function taskOf(item: WorkItem, connection: string, rule: TriageRule, users: Use
     kind: rule.create === 'idea' ? 'idea' : 'bug',
     title: titleOf(item, rule.title),
     source: item.key,
-    ...(item.description ? { description: cut(item.description, LONGEST_TEXT) } : {}),
+    description: withItemLine(item.description, itemLine(item), LONGEST_TEXT),
     ...(priority === undefined ? {} : { priority }),
     ...(labels.length === 0 ? {} : { labels }),
     ...(reporterUserId === undefined ? {} : { reporterUserId }),

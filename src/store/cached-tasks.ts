@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Task } from '../model/task.ts';
+import { readCounts } from './counts.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -14,9 +15,21 @@ export async function holdsTask(query: Scope, taskId: string): Promise<boolean> 
   return row !== undefined;
 }
 
-export async function allTaskKeys(query: Scope): Promise<Map<string, string>> {
-  const rows = await query.selectFrom('tasks').select(['task_id', 'key']).execute();
-  return new Map(rows.map((row) => [row.task_id, row.key]));
+/** The tasks that were last seen at `before` or earlier, epoch milliseconds. */
+export async function tasksSeenBefore(
+  query: Scope,
+  before: number,
+): Promise<readonly { readonly taskId: string; readonly seenAt: number }[]> {
+  const rows = await query
+    .selectFrom('tasks')
+    .select(['task_id as taskId', 'seen_at as seenAt'])
+    .where('seen_at', '<=', before)
+    .execute();
+  return rows;
+}
+
+export async function countTasks(query: Scope): Promise<number> {
+  return (await readCounts(query)).tasks;
 }
 
 /** Of each prefix the key with the highest number: one look at an index for each. */

@@ -2,6 +2,7 @@ import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { findChanges, type OutboxRow } from './outbox-rows.ts';
+import { readServerFact, writeServerFact } from './server-facts.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** A task list that does not come for so long is waited for no longer, milliseconds. */
@@ -62,18 +63,72 @@ export async function releaseCreates(query: Scope, sentAt: number): Promise<void
     .execute();
 }
 
-/** Creates with unknown outcome. */
+/** Creations with unknown outcome, also those on which a person has to decide. */
 export async function unknownCreates(query: Scope): Promise<readonly OutboxRow[]> {
   const rows = await query
     .selectFrom('outbox')
     .select('entity')
     .where('kind', '=', 'task')
-    .where('state', '=', 'unknown')
+    .where('state', 'in', ['unknown', 'held'])
+    .where('sent', 'is not', null)
     .execute();
   return findChanges(
     query,
     rows.map((row) => row.entity),
   );
+}
+
+/**
+ * How worksync recognises a task of its own in the list of tasks: by its `source`, or by the line of its description that
+ * names the item.
+ */
+export interface TaskMarks {
+  readonly source: boolean;
+  readonly description: boolean;
+}
+
+/** The marks that a list has shown on a task that worksync made. */
+export async function taskMarks(query: Scope): Promise<TaskMarks> {
+  return (await readServerFact<TaskMarks>(query, 'marks')) ?? { source: false, description: false };
+}
+
+export async function marksWereSeen(query: Scope): Promise<boolean> {
+  const { source, description } = await taskMarks(query);
+  return source || description;
+}
+
+export async function saveTaskMarks(query: Scope, marks: TaskMarks): Promise<void> {
+  await writeServerFact(query, 'marks', marks);
+}
+
+/** Creations that are in flight, or of which nobody knows yet whether they were carried out. */
+export async function creationsUnderWay(query: Scope): Promise<readonly string[]> {
+  const rows = await query
+    .selectFrom('outbox')
+    .select('entity')
+    .where('kind', '=', 'task')
+    .where('state', 'in', ['sending', 'unknown'])
+    .execute();
+  return rows.map(({ entity }) => entity);
+}
+
+/** The longest wait for another creation, milliseconds. */
+const LONGEST_TURN = 60_000;
+
+/** All creations that wait do so until the one in flight has ended. @returns until when at most */
+export async function holdForCreation(query: Scope, now: number): Promise<number> {
+  const until = now + LONGEST_TURN;
+  await waitingCreates(query).set({ not_before: until }).where('not_before', '<', until).execute();
+  return until;
+}
+
+/** A creation has ended: the next one may go. */
+export async function endCreation(query: Scope, now: number): Promise<void> {
+  await waitingCreates(query)
+    .set({ not_before: 0 })
+    .where('not_before', '>', 0)
+    .where('not_before', '<=', now + LONGEST_TURN)
+    .execute();
 }
 
 /** Never tried: those that failed have pauses of their own. */

@@ -125,7 +125,11 @@ async function release(query: Scope, entities: readonly string[] | ReturnType<ty
   const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
   const { numUpdatedRows } = await query
     .updateTable('outbox')
-    .set(anew)
+    .set(({ eb }) => ({
+      ...anew,
+      // A person says that the creation was not carried out.
+      sent: eb.case().when('kind', '=', 'task').then(null).else(eb.ref('sent')).end(),
+    }))
     .where('state', '=', 'held')
     .where('entity', 'in', entities)
     .executeTakeFirstOrThrow();

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { type Dialect, dialectOf, textIn } from '../lib/database/dialect.ts';
 import { createCounts } from './count-migration.ts';
-import { COUNT_SHAPES, createStatistics, describeIndexes } from './statistics.ts';
+import { COUNT_SHAPES, createStatistics, describeIndexes, REVISION_SHAPES } from './statistics.ts';
 import { createTrace } from './trace-migration.ts';
 import { createUsage } from './usage-migration.ts';
 import { createWorkspaceTables } from './workspace-tables.ts';
@@ -130,6 +130,22 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
         .alterTable('replicas')
         .addColumn('about', 'text', (column) => column.notNull().defaultTo('{}'))
         .execute();
+    },
+  },
+  '011_link_revisions': {
+    async up(db) {
+      await db.schema
+        .alterTable('entities')
+        .addColumn('revision', 'bigint', (column) => column.notNull().defaultTo(0))
+        .execute();
+      // Links that worksync removed are purged a day later.
+      await db.schema
+        .createIndex('entities_gone')
+        .on('entities')
+        .columns(['workspace', 'known_at'])
+        .where(sql.ref('hand'), '=', 'gone')
+        .execute();
+      await describeIndexes(db, REVISION_SHAPES);
     },
   },
 };

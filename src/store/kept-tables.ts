@@ -33,7 +33,7 @@ export const KEPT = {
   entities: table('entities', {
     columns: [
       ...(['entity', 'kind', 'item_key', 'task_id', 'desired', 'known'] as const),
-      ...(['known_at', 'remote_id', 'hand', 'written'] as const),
+      ...(['known_at', 'remote_id', 'hand', 'written', 'revision'] as const),
     ],
     key: ['entity'],
     by: ['entity', 'item_key', 'task_id'],

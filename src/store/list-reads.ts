@@ -8,16 +8,16 @@ import type { Scope } from './workspace-scope.ts';
 export const TASKS_READ = 'tasks_read_at';
 export const PULL_REQUESTS_READ = 'pull_requests_read_at';
 
-/** Whether both lists were read completely at least once: before that nothing is written. */
-export async function firstReadsDone(query: Scope): Promise<boolean> {
-  return (await readMeta(query, TASKS_READ)) !== undefined && (await readMeta(query, PULL_REQUESTS_READ)) !== undefined;
+/** Whether the tasks were read at least once: before that nothing is written. */
+export async function tasksWereRead(query: Scope): Promise<boolean> {
+  return (await readMeta(query, TASKS_READ)) !== undefined;
 }
 
-/** At the start: asks for the lists that were never read, at once. */
-export async function wishFirstReads(query: Scope, now: number): Promise<void> {
+/** At the start: requests the lists that were never read, at once. The records only where a connection records. */
+export async function wishFirstReads(query: Scope, now: number, areRecordsWanted: boolean): Promise<void> {
   const wishes = [
     [TASKS_READ, entity.readTasks],
-    [PULL_REQUESTS_READ, entity.readPullRequests],
+    ...(areRecordsWanted ? [[PULL_REQUESTS_READ, entity.readPullRequests] as const] : []),
   ] as const;
   const missing: string[] = [];
   for (const [fact, name] of wishes) {

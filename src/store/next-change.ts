@@ -11,6 +11,8 @@ export interface Eligible {
   /** Only the first reads may go while the workspace's present content is not known. */
   readonly onlyReads: boolean;
   readonly onlyWrites?: boolean;
+  /** Records wait: nobody knows yet whether the workspace has their route. */
+  readonly withoutRecords?: boolean;
   /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
   readonly inTurn?: boolean;
   /** By how much changes go ahead of their due time, milliseconds: the quota could not serve all of them in time. */
@@ -89,11 +91,11 @@ const statements = new Map<string, StandingStatement<Moment, First>>();
 /** The statement of this name for these queues: few different ones are ever asked. */
 function standingFor(
   name: string,
-  { onlyWrites = false }: Eligible,
+  { onlyWrites = false, withoutRecords = false }: Eligible,
   queues: readonly Queue[],
   build: (scope: Scope, moment: Moment) => Compilable<First>,
 ): StandingStatement<Moment, First> {
-  const key = [name, onlyWrites, ...queues].join(' ');
+  const key = [name, onlyWrites, withoutRecords, ...queues].join(' ');
   const known = statements.get(key);
   if (known) return known;
   const statement = standing<Moment, First>((query, moment) => build(scopeOf(query, moment.workspace), moment));
@@ -200,13 +202,18 @@ export async function redateChanges(query: Scope, now: number): Promise<number> 
 
 const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
 
-function waitingIn(query: Scope, queue: Queue, { onlyWrites = false }: Pick<Eligible, 'onlyWrites'> = {}) {
+function waitingIn(
+  query: Scope,
+  queue: Queue,
+  { onlyWrites = false, withoutRecords = false }: Pick<Eligible, 'onlyWrites' | 'withoutRecords'> = {},
+) {
   return query
     .selectFrom('outbox')
     .select(COLUMNS)
     .where('state', '=', 'pending')
     .where('queue', '=', sql.lit(queue))
-    .$if(onlyWrites, (rows) => rows.where('kind', '!=', 'read'));
+    .$if(onlyWrites, (rows) => rows.where('kind', '!=', 'read'))
+    .$if(withoutRecords, (rows) => rows.where('kind', '!=', 'pull_request'));
 }
 
 function queuesOf({ onlyReads, onlyWrites = false }: Eligible): readonly Queue[] {

@@ -99,7 +99,9 @@ function merged(present: OutboxRow, difference: Difference): OutboxRow {
     return { ...next, due: lifted?.due ?? dueOf(present, difference), guard };
   }
   if (present.state !== 'held') return { ...next, next_since: present.next_since ?? difference.since };
-  if (!isRenewed(present, difference)) return next;
+  // Nobody knows whether it was carried out: only a person, or a list, decides whether it is sent again.
+  const isOpenCreation = present.kind === 'task' && present.sent !== null;
+  if (isOpenCreation || !isRenewed(present, difference)) return next;
   const { since, due } = difference;
   const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
   return { ...next, ...anew, guard: freshGuard(difference) };

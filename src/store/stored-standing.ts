@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { backfillsOf } from './backfills.ts';
 import { countsOf } from './counts.ts';
+import { serversOf } from './server-status.ts';
 import {
   byState,
   type ConnectionActivity,
@@ -17,7 +18,7 @@ import {
 import type { Sql } from './workspace-scope.ts';
 
 /** Of all that a status tells, what the verdict on a workspace depends on. Plain JSON. */
-export interface StoredStanding extends Pick<StoredStatus, 'backfills' | 'pullRequests' | 'links'> {
+export interface StoredStanding extends Pick<StoredStatus, 'backfills' | 'pullRequests' | 'links' | 'server'> {
   readonly deliveries: Pick<StoredStatus['deliveries'], 'quarantined'>;
   readonly changes: Pick<StoredStatus['changes'], 'byState' | 'waitingBackfills'>;
   /** Those of which something is known to be wrong. */
@@ -41,6 +42,7 @@ export async function readStandings(
   const polls = rowsOf(await failedPolls(query, workspaces));
   const sweeps = rowsOf(await lostSweeps(query, workspaces));
   const backfills = await backfillsOf(query, workspaces);
+  const servers = await serversOf(query, workspaces, now);
   return new Map(
     workspaces.map((workspace) => [
       workspace,
@@ -51,6 +53,7 @@ export async function readStandings(
         backfills: backfills(workspace).filter(isOfLate(now)),
         pullRequests: tally(counts(workspace), 'pull_request'),
         links: tally(counts(workspace), 'link'),
+        server: servers(workspace),
       },
     ]),
   );

@@ -7,6 +7,7 @@ import { type BackfillStatus, backfillsOf } from './backfills.ts';
 import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
+import { type ServerStatus, serversOf } from './server-status.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
 import { type Turn, turnsOf } from './workspace-turn.ts';
@@ -128,6 +129,7 @@ export interface StoredStatus {
   readonly tasks: number;
   readonly pullRequests: Tally;
   readonly links: Tally;
+  readonly server: ServerStatus;
 }
 
 /** Of one workspace. See `readStatuses`. */
@@ -157,6 +159,7 @@ export async function readStatuses(
   const sweeps = await sweepsOf(query, workspaces);
   const turns = await turnsOf(query, workspaces);
   const gone = await goneItems(query, workspaces);
+  const servers = await serversOf(query, workspaces, now);
   return new Map(
     workspaces.map((workspace) => [
       workspace,
@@ -171,6 +174,7 @@ export async function readStatuses(
         tasks: counts(workspace).tasks,
         pullRequests: tally(counts(workspace), 'pull_request'),
         links: tally(counts(workspace), 'link'),
+        server: servers(workspace),
       },
     ]),
   );
@@ -565,7 +569,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<
 /** Without the links that a person removed: their item desires them, and nobody adds them. */
 export function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
   return {
-    total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed'),
+    total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed' && each.hand !== 'gone'),
     waiting: sumOf(changes, (each) => each.kind === kind),
   };
 }

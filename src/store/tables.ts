@@ -118,10 +118,15 @@ export interface Tables {
     known_at: number | null;
     /** The workspace's id of it, where it has one. */
     remote_id: string | null;
-    /** `manual`: made by a person; `removed`: taken away by a person. Neither is touched. */
-    hand: 'manual' | 'removed' | null;
+    /**
+     * `manual`: made by a person; `removed`: removed by a person. Neither is touched. `gone`: a link that worksync removed,
+     * kept for a day so that a late answer cannot bring it back.
+     */
+    hand: 'manual' | 'removed' | 'gone' | null;
     /** The last request of ours that was answered, as JSON: `Written`. */
     written: Generated<string | null>;
+    /** Of a link: the revision at which its state was last written or read; see `revision.ts`. */
+    revision: Generated<number>;
   };
 
   /** What worksync writes to vendors about items; states in `store/notices.ts`. */

@@ -1,11 +1,12 @@
 import type { Action } from '../model/change.ts';
+import type { ListPage } from '../model/list-page.ts';
 import { appendDeliveries } from './append-deliveries.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
  * Requests of others through commands or the gateway, and reports of the workspace itself. `saw-record-edit` may have gone to
  * the provider first. `look-again` follows a person's action on the item that is the entity: its known state has been changed
- * already. `compare-records` is a step of a sweep.
+ * already. `compare-records` is a step of a sweep, `evaluate-records` one of the comparison after the route for records opened.
  */
 type Sighting =
   | 'saw-task'
@@ -17,6 +18,7 @@ type Sighting =
   | 'saw-link-removed'
   | 'saw-documents'
   | 'compare-records'
+  | 'evaluate-records'
   | 'look-again';
 
 /**
@@ -27,9 +29,15 @@ export interface Answer {
   readonly action: Action | Sighting;
   readonly entity: string;
   readonly sentAt: number;
+  /** What became known at a later revision, this answer does not override; see `revision.ts`. Absent: of an event. */
+  readonly asOf?: number;
   readonly body: unknown;
+  /** The HTTP status; absent where the answer did not come over HTTP. */
+  readonly status?: number;
   /** Of a list: which page it is; absent on the first one. */
   readonly cursor?: string;
+  /** Of a list that worksync reads itself. */
+  readonly page?: ListPage;
   /** Where the workspace told its id beside it. */
   readonly workspaceId?: string;
 }

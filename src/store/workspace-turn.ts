@@ -1,6 +1,7 @@
 import { type EntityRow, json } from './entities.ts';
 import { findItems, readFields } from './items.ts';
 import { readMeta, writeMeta } from './meta.ts';
+import { readRecordsRoute } from './records-route.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
@@ -67,13 +68,17 @@ export async function nextInTurn(query: Scope, after: Place): Promise<Step> {
   return after.kind === 'link' ? nextLinks(query, after.name) : nextDocument(query, after.name);
 }
 
-/** Only tasks with links of work items, or with links that their records tell nothing of: the others stand in the list of records. */
+/**
+ * Tasks with links of work items, or with links that no record names. Where nothing is recorded in the workspace, that is all of
+ * them: there is no other way to learn which links people made.
+ */
 async function nextLinks(query: Scope, after: string): Promise<Step> {
   const rows = await query
     .selectFrom('entities')
     .select(['task_id', 'item_key', 'known', 'desired'])
     .where('task_id', '>', after)
     .where('kind', '=', 'link')
+    .where(({ or, eb }) => or([eb('hand', 'is', null), eb('hand', '!=', 'gone')]))
     .orderBy('task_id')
     .limit(LOOKED_AT)
     .execute();
@@ -88,7 +93,8 @@ async function nextLinks(query: Scope, after: string): Promise<Step> {
   const isOfItem = ({ item_key }: LinkRow) => isItem.has(item_key ?? '');
   const ofPulls = rows.filter((row) => !isOfItem(row));
   const untold = new Set(await withOtherAddress(query, ofPulls));
-  const found = rows.find((row) => isOfItem(row) || untold.has(row))?.task_id;
+  const areListed = (await readRecordsRoute(query)).state === 'open';
+  const found = rows.find((row) => isOfItem(row) || untold.has(row) || !areListed)?.task_id;
   if (found) return { found: { kind: 'link', name: found } };
   const last = rows.at(-1)?.task_id;
   // A task with more links than that is gone past: nobody makes so many by hand.

@@ -1,7 +1,8 @@
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { parseJson } from '../http/parse-json.ts';
-import { errorObject, type Route } from './contract.ts';
+import { type ApiErrorCode, ERROR_CODES, type Route } from './contract.ts';
+import { unwrap } from './envelope.ts';
 import type { ApiRequest, ApiResponse } from './exchange.ts';
 
 const SECOND = 1_000;
@@ -9,10 +10,10 @@ const SECOND = 1_000;
 const SHORTEST_WAIT = SECOND;
 const LONGEST_WAIT = 900 * SECOND;
 
-/** Pure: the body of a success as the contract has it. Throws `answer_malformed`. */
+/** Pure: the body of a success as the contract has it, without what it came wrapped in. Throws `answer_malformed`. */
 export function readBody(route: Route, body: Uint8Array): unknown {
   if (route.response === undefined) return undefined;
-  const parsed = route.response.safeParse(parseBody(body));
+  const parsed = route.response.safeParse(unwrap(route, parseBody(body)));
   if (parsed.success) return parsed.data;
   const places = parsed.error.issues.map((issue) => issue.path.join('.')).join(', ');
   throw new SyncError('answer_malformed', `fields of the answer are missing or invalid: ${places}`);
@@ -40,23 +41,36 @@ const CODE_OF: Readonly<Record<number, ErrorCode>> = {
   429: 'rate_limited',
 };
 
-/** What an answer outside 2xx means. Decided by status alone; `errorCode` is passed on, the message is for people. */
+/**
+ * The failure that an answer outside 2xx stands for. A known `errorCode` decides, else the status does; the message is for
+ * people only.
+ */
 export function failureOf(response: ApiResponse, request: ApiRequest): SyncError {
-  const told = readErrorObject(response.body);
-  const message = `${nameOf(request)}: ${response.status} ${told?.message ?? 'without an error object'}`;
-  return new SyncError(codeOf(response.status), message, {
-    status: response.status,
-    errorCode: told?.errorCode,
-    hint: REMEDY_OF[told?.errorCode ?? ''],
-    retryAfter: response.status === 429 ? retryAfter(response, told?.message) : undefined,
+  const body = readErrorObject(response);
+  const status = meantStatus(response.status, body?.errorCode);
+  const message = `${nameOf(request)}: ${response.status} ${body?.message ?? 'without an error object'}`;
+  return new SyncError(codeOf(status), message, {
+    status,
+    own: body?.own,
+    errorCode: body?.errorCode,
+    hint: REMEDY_OF[body?.errorCode ?? ''],
+    retryAfter: status === 429 ? retryAfter(response, body?.message) : undefined,
   });
 }
 
-/** Where the workspace's own code tells more than the status: what helps. */
+/** Remedies for codes of the workspace that say more than the status. */
 const REMEDY_OF: Readonly<Record<string, string>> = {
   provider_not_connected:
     'The member behind this credential has no token at the provider that works: store one with "worksync workspace connect-provider".',
 };
+
+/** Statuses that mean the same with every `errorCode`. */
+const PLAIN: ReadonlySet<number> = new Set([401, 429]);
+
+function meantStatus(status: number, errorCode: string | undefined): number {
+  if (status < 400 || PLAIN.has(status) || errorCode === undefined) return status;
+  return Object.hasOwn(ERROR_CODES, errorCode) ? ERROR_CODES[errorCode as ApiErrorCode] : status;
+}
 
 function codeOf(status: number): ErrorCode {
   const named = CODE_OF[status];
@@ -65,20 +79,28 @@ function codeOf(status: number): ErrorCode {
   return status >= 400 ? 'refused' : 'answer_malformed';
 }
 
-/** Tolerant: a proxy in between answers what it likes. */
-const toldBy = errorObject.partial({ code: true, errorCode: true });
+interface ErrorBody {
+  readonly message?: string;
+  readonly errorCode?: string;
+  /** Gateways in between answer with a `message` alone; only the workspace adds an `errorCode`, or the status as `code`. */
+  readonly own: boolean;
+}
 
-function readErrorObject(body: Buffer): { message: string; errorCode?: string } | undefined {
+function readErrorObject({ status, body }: ApiResponse): ErrorBody | undefined {
   try {
-    return toldBy.parse(parseJson(body));
+    const { code, message, errorCode } = (parseJson(body) ?? {}) as Readonly<Record<string, unknown>>;
+    const stated = typeof errorCode === 'string' && errorCode !== '' ? errorCode : undefined;
+    const text = typeof message === 'string' ? message : undefined;
+    const own = stated !== undefined || (text !== undefined && code !== undefined && Number(code) === status);
+    return { own, ...(text !== undefined && { message: text }), ...(stated !== undefined && { errorCode: stated }) };
   } catch {
     return undefined;
   }
 }
 
 /**
- * The delay that the server asks for, milliseconds, bounded: `Retry-After` in seconds, else `<n>` of the message
- * (W68). It is a hint only; undefined where there is none.
+ * The delay that the server requests, bounded (ms): `Retry-After` in seconds, else `<n>` of the message (W68). It is a hint
+ * only; undefined where there is none.
  */
 function retryAfter(response: ApiResponse, message: string | undefined): number | undefined {
   const header = response.headers['retry-after']?.trim();

@@ -1,4 +1,5 @@
 import { keep, type Shape } from '../lib/shape.ts';
+import { lastLine } from '../model/item-line.ts';
 import { readBody } from './answer.ts';
 import { ROUTES, type RouteName } from './contract.ts';
 
@@ -14,8 +15,9 @@ const READ: Readonly<Partial<Record<RouteName, Shape>>> = {
     tasks: {
       ...{ taskId: true, key: true, title: true, status: true },
       ...{ workspaceId: true, source: true, createdAt: true, updatedAt: true },
+      ...{ description: true, reporterUserId: true },
     },
-    nextCursor: true,
+    ...{ nextCursor: true, isLast: true, unreadable: true },
   },
 };
 
@@ -23,5 +25,18 @@ const READ: Readonly<Partial<Record<RouteName, Shape>>> = {
 export function readLargeAnswer(route: RouteName, body: Uint8Array): unknown {
   const content = readBody(ROUTES[route], body);
   const shape = READ[route];
-  return shape === undefined ? content : keep(content, shape);
+  const kept = shape === undefined ? content : keep(content, shape);
+  return route === 'listTasks' ? withoutTexts(kept as TaskList) : kept;
+}
+
+interface TaskList {
+  readonly tasks: readonly { readonly description?: unknown }[];
+}
+
+/** Of a description only the last line is read: it names the item that the task was made for. */
+function withoutTexts(list: TaskList): TaskList {
+  const tasks = list.tasks.map((task) =>
+    typeof task.description === 'string' ? { ...task, description: lastLine(task.description) } : task,
+  );
+  return { ...list, tasks };
 }

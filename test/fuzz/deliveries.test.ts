@@ -42,7 +42,7 @@ function budgetOf({ body }: Pick<Delivery, 'body'>): number {
 async function translated(victim: Victim, given: Pick<Delivery, 'source' | 'event' | 'body'>) {
   const { id: connection, connector, options } = victim;
   const source = {
-    ...{ connection, vendor: connector, mirror: true },
+    ...{ connection, vendor: connector, records: true },
     translate: (delivery: Delivery) => connector.translate(delivery, options),
     reference: (item: Item) => connector.reference(item),
   };

@@ -16,10 +16,10 @@ import { PLAIN_RULES } from '../../src/reconcile/item-rules.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { allTaskKeys } from '../../src/store/cached-tasks.ts';
+import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { findEntity } from '../../src/store/entities.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
-import { firstReadsDone, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
+import { tasksWereRead, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
 import { dueFetches, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { drawn } from '../support/depth.ts';
@@ -41,7 +41,7 @@ const VENDOR: Vendor = {
 const SOURCE: Source = {
   connection: CONNECTION,
   vendor: VENDOR,
-  mirror: true,
+  records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),
 };
@@ -192,7 +192,7 @@ class World {
     for (;;) {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
-      const horizon = keyHorizon((await allTaskKeys(this.store.query)).values());
+      const horizon = keyHorizon(await highestTaskKeys(this.store.query));
       const surroundings = { sources: SOURCES, horizon, logger: silentLogger };
       const moment = { now: this.now, usedShare: 0 };
       const translated = await translateAll(pending, {
@@ -213,7 +213,7 @@ class World {
   }
 
   async send(fate: Fate): Promise<boolean> {
-    const onlyReads = !(await firstReadsDone(this.store.query));
+    const onlyReads = !(await tasksWereRead(this.store.query));
     const prepared = await this.store.commit((query) => prepareNext(query, { now: this.now, onlyReads }));
     if (!prepared) return false;
     const carriesOut = fate === 'answered' || fate.endsWith('after');
@@ -255,7 +255,7 @@ class World {
   async kill(): Promise<void> {
     this.inFlight = [];
     await this.store.commit(async (query) => {
-      await wishFirstReads(query, this.now);
+      await wishFirstReads(query, this.now, true);
       await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
     });
   }

@@ -13,9 +13,9 @@ import { createRules } from '../../src/reconcile/item-rules.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { allTaskKeys } from '../../src/store/cached-tasks.ts';
+import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
-import { firstReadsDone, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
+import { tasksWereRead, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
 import { switchTriage } from '../../src/store/meta.ts';
 import { drawn } from '../support/depth.ts';
 import { workItem } from '../support/items.ts';
@@ -31,7 +31,7 @@ const CONNECTION = 'tracker';
 const SOURCE: Source = {
   connection: CONNECTION,
   vendor: { id: 'tracker', publicHost: 'h', capabilities: { workItems: true } },
-  mirror: true,
+  records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as WorkItem] }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),
 };
@@ -156,7 +156,7 @@ class World {
     for (;;) {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
-      const horizon = keyHorizon((await allTaskKeys(this.store.query)).values());
+      const horizon = keyHorizon(await highestTaskKeys(this.store.query));
       const surroundings = { sources: SOURCES, horizon, logger: silentLogger, rules: RULES };
       const moment = { now: this.now, usedShare: 0 };
       const translated = await translateAll(pending, {
@@ -169,7 +169,7 @@ class World {
   }
 
   async send(fate: Fate): Promise<boolean> {
-    const onlyReads = !(await firstReadsDone(this.store.query));
+    const onlyReads = !(await tasksWereRead(this.store.query));
     const prepared = await this.store.commit((query) => prepareNext(query, { now: this.now, onlyReads }));
     if (!prepared) return false;
     if (fate === 'late') this.#late.push({ at: this.now + SETTLE_AFTER - 5_000, prepared });
@@ -220,7 +220,7 @@ class World {
   async kill(): Promise<void> {
     this.inFlight = [];
     await this.store.commit(async (query) => {
-      await wishFirstReads(query, this.now);
+      await wishFirstReads(query, this.now, true);
       await switchTriage(query, [CONNECTION], this.now);
       await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
     });

@@ -17,10 +17,10 @@ import { createRules } from '../../src/reconcile/item-rules.ts';
 import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
 import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
-import { allTaskKeys } from '../../src/store/cached-tasks.ts';
+import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { findItem } from '../../src/store/items.ts';
-import { firstReadsDone, wishFirstReads } from '../../src/store/list-reads.ts';
+import { tasksWereRead, wishFirstReads } from '../../src/store/list-reads.ts';
 import { dueFetches, requestFetch, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { openSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
 import { drawn } from '../support/depth.ts';
@@ -43,7 +43,7 @@ const JIRA: Vendor = { id: 'jira', publicHost: 'jira', capabilities: {} };
 const sourceOf = (connection: string, vendor: Vendor): Source => ({
   connection,
   vendor,
-  mirror: true,
+  records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),
 });
@@ -150,7 +150,7 @@ class World {
     for (;;) {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
-      const horizon = keyHorizon((await allTaskKeys(this.store.query)).values());
+      const horizon = keyHorizon(await highestTaskKeys(this.store.query));
       const around = { sources: SOURCES, horizon, logger: silentLogger, rules: RULES };
       const moment = { now: this.clock.now(), usedShare: 0 };
       const isSuspect = () => false;
@@ -160,7 +160,7 @@ class World {
   }
 
   async send(): Promise<boolean> {
-    const onlyReads = !(await firstReadsDone(this.store.query));
+    const onlyReads = !(await tasksWereRead(this.store.query));
     const prepared = await this.store.commit((query) => prepareNext(query, { now: this.clock.now(), onlyReads }));
     if (!prepared) return false;
     this.sent.push(prepared);
@@ -207,7 +207,7 @@ class World {
   async kill(): Promise<void> {
     this.#inFlight = [];
     await this.store.commit(async (query) => {
-      await wishFirstReads(query, this.clock.now());
+      await wishFirstReads(query, this.clock.now(), true);
       await recover(query, { now: this.clock.now(), random: EVEN, usedShare: 0 });
     });
   }
@@ -225,7 +225,7 @@ class World {
   #jobs() {
     const quota = { requests: 200, window: 900_000 };
     const parts = { clock: this.clock, logger: silentLogger, outbox: createBell() };
-    return sweepJobs({ store: this.store, ...parts, when: { everyMs: DAY }, quota });
+    return sweepJobs({ store: this.store, recordsPullRequests: true, ...parts, when: { everyMs: DAY }, quota });
   }
 
   async sweep(): Promise<void> {

@@ -32,7 +32,7 @@ function sourceOf(connection: string, connector: string): Source {
   return {
     connection,
     vendor: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
-    mirror: true,
+    records: true,
     grammar: PLAIN,
     writeBack: { comment: true, close: true, status: true },
     translate: () => ({ outcome: 'ignored', reason: 'translated already' }),

@@ -71,7 +71,7 @@ export async function outboxBench(
     }
   });
   const breaker = createBreaker();
-  const choice = createChoice({ store, throttle, clock, breaker });
+  const choice = createChoice({ recordsPullRequests: true, store, throttle, clock, breaker });
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send({ path }) {

@@ -30,7 +30,7 @@ export function reconcileOver(store: Store, parts: Parts) {
     ...source,
     connection: 'main',
     vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
-    mirror: true,
+    records: true,
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),
   };
   return createReconcile({

@@ -33,6 +33,7 @@ export const EMPTY: StoredStatus = {
   backfills: [],
   gone: [],
   sweep: { running: null, last: null, turn: null },
+  server: { records: { state: 'open', error: null }, routesOff: [], fieldsOff: [] },
   tasks: 0,
   pullRequests: { total: 0, waiting: 0 },
   links: { total: 0, waiting: 0 },
@@ -71,6 +72,7 @@ export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<St
           {
             name: 'github',
             connector: 'github',
+            mirror: 'auto',
             webhookPath: '/webhooks/acme/github',
             schedule: 'every 5 minutes',
             hooks: null,

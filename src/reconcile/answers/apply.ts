@@ -1,11 +1,14 @@
+import { ZodError } from 'zod';
+import { SyncError } from '../../errors/sync-error.ts';
 import { findEntity } from '../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
+import { readRecordsRoute } from '../../store/records-route.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
 import { applyDocument, applySeenDocuments } from './document-answers.ts';
 import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './link-answers.ts';
-import { applyOwnRecord, applyRecordPage, applySeenRecords } from './record-answers.ts';
+import { applyOwnRecord, applyRecordPage, applySeenRecords, onEvaluateRecords } from './record-answers.ts';
 import { linkShape, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
 import { onCompare, type Swept } from './sweep-answers.ts';
 import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './task-answers.ts';
@@ -26,7 +29,22 @@ export interface Taken extends Swept {
  * what became known after the request had left.
  */
 export async function applyAnswer(query: Scope, answer: Answer, moment: Moment): Promise<Taken> {
+  try {
+    return await applySound(query, answer, moment);
+  } catch (error) {
+    if (!(error instanceof ZodError)) throw error;
+    const places = error.issues.map(({ path }) => path.join('.')).join(', ');
+    throw new SyncError(
+      'answer_malformed',
+      `fields of the answer to ${answer.action} are missing or invalid: ${places}`,
+    );
+  }
+}
+
+async function applySound(query: Scope, answer: Answer, moment: Moment): Promise<Taken> {
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
+  // On a server without the route for records, a pull request that others see there is no record of ours.
+  if (RECORDS.has(answer.action) && (await readRecordsRoute(query)).state !== 'open') return { again: [] };
   switch (answer.action) {
     case 'read-tasks':
       return applyTaskList(query, answer, moment);
@@ -40,6 +58,13 @@ export async function applyAnswer(query: Scope, answer: Answer, moment: Moment):
       return { again: await apply(query, answer as Plain, moment) };
   }
 }
+
+const RECORDS: ReadonlySet<Answer['action']> = new Set([
+  'saw-record',
+  'saw-records',
+  'saw-record-edit',
+  'read-records',
+]);
 
 type Plain = Answer & {
   readonly action: Exclude<
@@ -71,7 +96,7 @@ async function apply(query: Scope, answer: Plain, moment: Moment): Promise<reado
     case 'saw-tasks':
       return applyTasks(query, taskList.parse(answer.body).tasks, moment);
     case 'saw-link':
-      return applySeenLink(query, linkShape.parse(answer.body), moment);
+      return applySeenLink(query, linkShape.parse(answer.body), answer, moment);
     case 'saw-link-removed':
       return applySeenRemoval(query, answer, moment);
     case 'read-document':
@@ -80,6 +105,8 @@ async function apply(query: Scope, answer: Plain, moment: Moment): Promise<reado
       return applySeenDocuments(query, answer, moment);
     case 'look-again':
       return [answer.entity];
+    case 'evaluate-records':
+      return onEvaluateRecords(query, answer, moment);
     case 'remove-link': {
       const row = await findEntity(query, answer.entity);
       return row?.item_key ? [row.item_key] : [];

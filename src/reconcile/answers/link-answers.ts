@@ -1,18 +1,28 @@
 import { z } from 'zod';
 import { entity } from '../../model/change.ts';
-import { isAutomatic } from '../../model/link.ts';
+import { externalIdOf, isAutomatic } from '../../model/link.ts';
 import {
+  allLinksOfItem,
+  allLinksOfTask,
   blankEntity,
   type EntityRow,
   findEntity,
   json,
-  linksOfItem,
-  linksOfTask,
   saveEntity,
 } from '../../store/entities.ts';
 import { itemsNamed } from '../../store/item-names.ts';
 import { inOrder } from '../../store/kept-rows.ts';
-import { dropDifference, findChange, findChanges } from '../../store/outbox-rows.ts';
+import { linksAreIdempotent, noteLinksRead } from '../../store/link-reads.ts';
+import { wishReads } from '../../store/list-reads.ts';
+import {
+  dropDifference,
+  findChange,
+  findChanges,
+  type OutboxRow,
+  removeChange,
+  saveChange,
+} from '../../store/outbox-rows.ts';
+import { currentRevision } from '../../store/revision.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
@@ -21,156 +31,270 @@ import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/item-names-of.ts';
 import { type ListedLink, type ListedRecord, linkList, linkShape } from './shapes.ts';
 
-/** A record names the tasks that have a link with its URL: so a person's removals and additions are seen without a request. */
-export async function compareLinks(query: Scope, itemKey: string, record: ListedRecord, look: Look): Promise<void> {
-  const links = await linksOfItem(query, itemKey);
-  await changesOf(query, links);
+/**
+ * What the answers of the workspace say about links.
+ *
+ * An answer never overrides a state that became known after its request was sent (`isNews`). Whose link it is follows from what
+ * worksync wrote; the `externalId` that a server returns counts only for links that worksync knows nothing about, as after the
+ * loss of its database.
+ */
+
+/** Whether a row may still be changed by an answer that is true as of this revision. */
+function isNews({ revision }: EntityRow, asOf: number): boolean {
+  return revision <= asOf;
+}
+
+/** How worksync came to see a link. */
+interface Sight {
+  readonly asOf: number;
+  readonly now: number;
+  /** A round of the sweep reports what is found. */
+  readonly isSwept: boolean;
+}
+
+/** A record names the tasks that link to its address: so links that people add and remove are seen without a request. */
+export async function compareLinks(query: Scope, itemKey: string, record: ListedRecord, sight: Sight): Promise<void> {
+  const links = await allLinksOfItem(query, itemKey);
+  await loadChanges(query, links);
   for (const link of links) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
-    // After a rename at the provider the record has another URL than the link: then it tells nothing of it.
+    // After a rename at the provider the record has another address than the link: then it says nothing about it.
     const isTold = (json<KnownLink>(link.known)?.url ?? record.url) === record.url;
-    if (!isTold) continue;
-    if (link.known !== null && !exists) await removedByHand(query, link, look);
-    else if (link.known === null && exists) await foundThere(query, link, look);
+    if (!isTold || !isNews(link, sight.asOf)) continue;
+    if (!exists) await missing(query, link, sight);
+    else if (link.known === null) await foundByRecord(query, link, sight);
   }
 }
 
-/** Reads them at once. */
-async function changesOf(query: Scope, links: readonly EntityRow[]): Promise<void> {
+async function loadChanges(query: Scope, links: readonly EntityRow[]): Promise<void> {
   await findChanges(
     query,
     links.map((link) => link.entity),
   );
 }
 
-/** How worksync came to see a link. */
-interface Look {
-  /** When the answer about it was requested, and now; epoch milliseconds. */
-  readonly sentAt: number;
-  readonly now: number;
-  /** Whether a round of the sweep reports what is found. */
-  readonly isSwept: boolean;
-}
-
-/** A link of ours that vanished without our doing was removed by a person, and stays removed. */
-async function removedByHand(query: Scope, link: EntityRow, { sentAt, now, isSwept }: Look): Promise<void> {
-  if ((link.known_at ?? 0) >= sentAt) return;
-  if (await findChange(query, link.entity)) return;
-  const hand = link.desired === null ? null : 'removed';
-  await saveEntity(query, { ...link, known: null, remote_id: null, hand });
-  if (isSwept) await addFindings(query, [{ what: 'link-removed', entity: link.entity }], now);
-}
-
-/** It stands there already: whoever made it, nothing need be sent. */
-async function foundThere(
-  query: Scope,
-  link: EntityRow,
-  { sentAt, now, isSwept }: Look,
-  told?: Partial<EntityRow>,
-): Promise<void> {
-  if ((link.known_at ?? 0) >= sentAt) return;
+/** The record does not say who made the link: before it is removed, the links of the task are read. */
+async function foundByRecord(query: Scope, link: EntityRow, sight: Sight): Promise<void> {
   const change = await findChange(query, link.entity);
   if (change && change.state !== 'pending') return;
   const url = json<KnownLink>(link.desired)?.url;
-  await saveEntity(query, { ...link, known: JSON.stringify({ url }), hand: null, ...told, known_at: now });
+  await save(query, { ...link, known: JSON.stringify({ url }), hand: null, remote_id: null }, sight.now);
   await dropDifference(query, link.entity);
-  if (isSwept) await addFindings(query, [{ what: 'link-added', entity: link.entity }], now);
+  if (sight.isSwept) await addFindings(query, [{ what: 'link-added', entity: link.entity }], sight.now);
 }
 
-/** The server answers with the link that exists for that URL, which a person may have made before us. */
+/** Stores the state of a link as it became known now. */
+async function save(query: Scope, row: EntityRow, now: number): Promise<void> {
+  await saveEntity(query, { ...row, known_at: now, revision: await currentRevision(query) });
+}
+
+/** A link that the workspace does not have. */
+async function missing(query: Scope, link: EntityRow, { now, isSwept }: Sight): Promise<void> {
+  if (link.known === null) return;
+  const change = await findChange(query, link.entity);
+  if (change?.state === 'sending') return;
+  const isOurDoing = change !== undefined && (link.desired === null || sentAction(change) === 'remove-link');
+  if (isOurDoing) return removed(query, link, change, now);
+  if (change !== undefined) return;
+  const hand = link.desired === null ? 'gone' : 'removed';
+  await save(query, { ...link, known: null, hand }, now);
+  if (isSwept) await addFindings(query, [{ what: 'link-removed', entity: link.entity }], now);
+}
+
+/** The removal that waits, or whose answer was lost, has taken effect. */
+async function removed(query: Scope, link: EntityRow, change: OutboxRow, now: number): Promise<void> {
+  await save(query, { ...link, known: null, hand: link.desired === null ? 'gone' : null }, now);
+  await removeChange(query, change.entity);
+}
+
+function sentAction({ sent }: OutboxRow): string | undefined {
+  return json<{ action?: string }>(sent)?.action;
+}
+
+/** The answer to our own addition: it names the link, which on an idempotent server a person may have made before. */
 export async function applyAddedLink(query: Scope, answer: Answer): Promise<string[]> {
-  const link = linkShape.parse(answer.body);
+  const link = linkShape.nullish().parse(answer.body);
   const row = await findEntity(query, answer.entity);
   if (!row) return [];
-  await saveEntity(query, { ...row, ...whoMade(link) });
+  if (link && row.known !== null && isNews(row, answer.asOf ?? 0)) {
+    const isTheirs = answer.status === 200 && !isAutomatic(link.externalId) && (await mayBeFound(query, row));
+    const own = { url: json<KnownLink>(row.known)?.url ?? link.url, externalId: externalIdOf(row.item_key ?? '') };
+    const theirs = { url: link.url, externalId: link.externalId ?? null };
+    const known = JSON.stringify((isTheirs ? theirs : own) satisfies KnownLink);
+    await saveEntity(query, { ...row, known, remote_id: link.workItemId, hand: isTheirs ? 'manual' : null });
+  }
   return row.item_key ? [row.item_key] : [];
 }
 
-function whoMade(link: ListedLink): Pick<EntityRow, 'known' | 'remote_id' | 'hand'> {
-  const externalId = link.externalId ?? null;
-  return {
-    known: JSON.stringify({ url: link.url, externalId } satisfies KnownLink),
-    remote_id: link.workItemId,
-    hand: isAutomatic(externalId) ? null : 'manual',
-  };
-}
-
-/**
- * Known under another id: it was removed and made again, and events may come late, so nobody knows which of the two stands there. The
- * links of the task are read before it is removed.
- */
-function unsure({ url }: ListedLink): Pick<EntityRow, 'known' | 'remote_id'> {
-  return { known: JSON.stringify({ url } satisfies KnownLink), remote_id: null };
+/** Whether the answer may name a link that was there before: not after an attempt of ours whose answer was lost. */
+async function mayBeFound(query: Scope, { written }: EntityRow): Promise<boolean> {
+  const isRepeat = json<{ isRepeat?: boolean }>(written)?.isRepeat ?? false;
+  return !isRepeat && (await linksAreIdempotent(query));
 }
 
 /** All links of one task: which there are, who made them, and under which id. */
 export async function applyLinkList(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const { workItems } = linkList.parse(answer.body);
   const taskId = answer.entity.slice(entity.readLinks('').length);
-  const look = { sentAt: answer.sentAt, now: moment.now, isSwept: true };
+  const asOf = answer.asOf ?? 0;
+  const sight = { asOf, now: moment.now, isSwept: true };
   const again: string[] = [];
-  const rows = await linksOfTask(query, taskId);
-  await changesOf(query, rows);
+  const rows = await allLinksOfTask(query, taskId);
+  await loadChanges(query, rows);
+  const matches = matchLinks(rows, workItems);
   for (const row of rows) {
-    const url = json<KnownLink>(row.known ?? row.desired)?.url;
-    const found = workItems.find((link) => link.workItemId === row.remote_id || link.url === url);
-    if (row.known === null && !found) continue;
-    if (!found) await removedByHand(query, row, look);
-    else if (row.known === null) await foundThere(query, row, look, whoMade(found));
-    else await saveEntity(query, { ...row, ...whoMade(found) });
+    if (!isNews(row, asOf)) continue;
+    const link = matches.get(row.entity);
+    if (link) await foundInList(query, row, link, sight);
+    else await missing(query, row, sight);
     if (row.item_key) again.push(row.item_key);
   }
-  const looks = workItems.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, moment));
+  await noteLinksRead(query, taskId, asOf + 1);
+  const matched = new Set(matches.values());
+  const others = workItems.filter((link) => !matched.has(link));
+  const looks = others.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, asOf, moment));
   const foreign = (await inOrder(query, looks)).flat();
   const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
   await addFindings(query, findings, moment.now);
   return [...again, ...foreign];
 }
 
-/** A link that somebody made: by hand, or we, and this is the echo. */
-export async function applySeenLink(query: Scope, link: ListedLink, moment: Moment): Promise<string[]> {
-  const again: string[] = [];
-  const rows = await linksOfTask(query, link.taskId ?? '');
-  await changesOf(query, rows);
-  for (const row of rows) {
-    const url = json<KnownLink>(row.known ?? row.desired)?.url;
-    if (row.remote_id !== link.workItemId && url !== link.url) continue;
-    // One of ours that we do not know of was taken away since: the event is late. Where it is wanted, adding it tells.
-    if (row.known === null && isAutomatic(link.externalId)) continue;
-    const change = await findChange(query, row.entity);
-    if (change && change.state !== 'pending') continue;
-    const isAnother = row.remote_id !== null && row.remote_id !== link.workItemId;
-    const told = isAnother ? unsure(link) : whoMade(link);
-    await saveEntity(query, { ...row, ...told, known_at: moment.now });
-    if (row.item_key) again.push(row.item_key);
-  }
-  return [...again, ...(await keepForeign(query, link, moment))];
+/**
+ * The link of each row: by its id, else by its address. Servers may drop the slash, the case or the fragment of an address:
+ * such a spelling counts where it fits one row only.
+ */
+function matchLinks(rows: readonly EntityRow[], links: readonly ListedLink[]): Map<string, ListedLink> {
+  const matches = new Map<string, ListedLink>();
+  const match = (fits: (row: EntityRow, link: ListedLink) => boolean, isSure = true) => {
+    for (const row of rows) {
+      if (matches.has(row.entity)) continue;
+      const free = links.filter((link) => ![...matches.values()].includes(link) && fits(row, link));
+      const [link] = free;
+      const rivals = rows.filter((other) => link !== undefined && !matches.has(other.entity) && fits(other, link));
+      if (link !== undefined && (isSure || (free.length === 1 && rivals.length === 1))) matches.set(row.entity, link);
+    }
+  };
+  match((row, link) => row.known !== null && row.remote_id === link.workItemId);
+  match((row, link) => urlOf(row) === link.url);
+  match((row, link) => spelling(urlOf(row)) === spelling(link.url), false);
+  return matches;
+}
+
+function urlOf(row: EntityRow): string | undefined {
+  return json<KnownLink>(row.known ?? row.desired)?.url;
+}
+
+/** An address without what servers may drop. */
+function spelling(url: string | undefined): string | undefined {
+  return url?.replace(/#.*$/s, '').replace(/\/$/, '').toLowerCase();
+}
+
+async function foundInList(query: Scope, row: EntityRow, link: ListedLink, { now, isSwept }: Sight): Promise<void> {
+  const change = await findChange(query, row.entity);
+  if (change?.state === 'sending') return;
+  const isOurs = isOwn(row, link, change);
+  const known = {
+    // As we spell it, where the server only spells it otherwise.
+    url: spelling(urlOf(row)) === spelling(link.url) ? urlOf(row) : link.url,
+    externalId: isOurs ? externalIdOf(row.item_key ?? '') : (link.externalId ?? null),
+  } satisfies KnownLink;
+  const hand = isOurs ? null : 'manual';
+  await save(query, { ...row, known: JSON.stringify(known), remote_id: link.workItemId, hand }, now);
+  if (row.known !== null) return;
+  // The link that was to be added, also by a request whose answer was lost, is there.
+  if (change?.sent != null) await saveChange(query, { ...change, sent: null, state: 'pending', attempts: 0 });
+  await dropDifference(query, row.entity);
+  if (isSwept && change?.sent == null) await addFindings(query, [{ what: 'link-added', entity: row.entity }], now);
+}
+
+/**
+ * Ours is what worksync wrote: a link that is known as ours, under the same id; or one that was not there before a request of
+ * ours whose answer was lost.
+ */
+function isOwn(row: EntityRow, link: ListedLink, change: OutboxRow | undefined): boolean {
+  const known = json<KnownLink>(row.known);
+  const isSame = row.remote_id === null || row.remote_id === link.workItemId;
+  if (known !== undefined && row.hand === 'manual') return false;
+  if (known?.externalId !== undefined && isSame) return true;
+  return (
+    isAutomatic(link.externalId) || (known === undefined && change !== undefined && sentAction(change) === 'add-link')
+  );
+}
+
+/**
+ * Somebody reports a link: an event of the workspace, which may come minutes late, or the answer to a request of somebody else.
+ * A link whose id is unknown is added. One that was removed under this id stays removed. Where the address stands there under
+ * another id, only the links of the task can tell which of the two is there.
+ */
+export async function applySeenLink(
+  query: Scope,
+  link: ListedLink,
+  { asOf }: Pick<Answer, 'asOf'>,
+  moment: Moment,
+): Promise<string[]> {
+  const taskId = link.taskId ?? '';
+  const rows = await allLinksOfTask(query, taskId);
+  await loadChanges(query, rows);
+  const byId = rows.find((row) => row.remote_id === link.workItemId);
+  const row = byId ?? rows.find((each) => urlOf(each) === link.url);
+  if (!row) return keepForeign(query, link, asOf, moment);
+  if (asOf !== undefined && !isNews(row, asOf)) return [];
+  if (byId)
+    return byId.known === null || spelling(urlOf(byId)) === spelling(link.url) ? [] : readLinks(query, taskId, moment);
+  // One of ours that is not known any more was removed since: the event is late. If it is wanted, adding it shows.
+  if (row.known === null && isAutomatic(link.externalId)) return [];
+  if (row.known !== null) return readLinks(query, taskId, moment);
+  const change = await findChange(query, row.entity);
+  if (change && (change.state !== 'pending' || change.sent !== null)) return [];
+  const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
+  await save(query, { ...row, known, remote_id: link.workItemId, hand: 'manual' }, moment.now);
+  return row.item_key ? [row.item_key] : [];
+}
+
+async function readLinks(query: Scope, taskId: string, { now }: Moment): Promise<string[]> {
+  await wishReads(query, [entity.readLinks(taskId)], now);
+  return [];
 }
 
 /** A person linked an item of a tracker to a task: then that task is the item's task. */
-async function keepForeign(query: Scope, link: ListedLink, moment: Moment): Promise<string[]> {
+async function keepForeign(
+  query: Scope,
+  link: ListedLink,
+  asOf: number | undefined,
+  moment: Moment,
+): Promise<string[]> {
   const url = normalUrl(link.url);
   if (url === undefined || link.taskId === undefined || isAutomatic(link.externalId)) return [];
   const again: string[] = [];
   for (const { itemKey } of await itemsNamed(query, [nameOf.url(url)])) {
     const name = entity.link(itemKey, link.taskId);
-    if (await findEntity(query, name)) continue;
-    const ids = { item_key: itemKey, task_id: link.taskId, known_at: moment.now };
-    await saveEntity(query, { ...blankEntity(name, 'link', ids), ...whoMade(link) });
+    const row = await findEntity(query, name);
+    // One that worksync removed may have been made anew since.
+    if (row && (row.hand !== 'gone' || (asOf !== undefined && !isNews(row, asOf)))) continue;
+    const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
+    const ids = { item_key: itemKey, task_id: link.taskId, known, remote_id: link.workItemId, hand: 'manual' } as const;
+    await save(query, blankEntity(name, 'link', ids), moment.now);
     again.push(itemKey);
   }
   return again;
 }
 
+const removal = z.object({ taskId: z.string(), workItemId: z.string(), url: z.string().nullish().catch(undefined) });
+
+/** Somebody removed a link whose id is known. */
 export async function applySeenRemoval(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
-  const { taskId, workItemId } = z.object({ taskId: z.string(), workItemId: z.string() }).parse(answer.body);
-  const again: string[] = [];
-  const rows = await linksOfTask(query, taskId);
-  await changesOf(query, rows);
-  for (const row of rows) {
-    if (row.known === null || row.remote_id !== workItemId) continue;
-    await removedByHand(query, row, { sentAt: answer.sentAt, now: moment.now, isSwept: false });
-    if (row.item_key) again.push(row.item_key);
+  const { taskId, workItemId, url } = removal.parse(answer.body);
+  const rows = await allLinksOfTask(query, taskId);
+  await loadChanges(query, rows);
+  const row = rows.find((each) => each.remote_id === workItemId && each.known !== null);
+  if (!row) {
+    // Removed under an id that is not the one known here: the links of the task say what is there.
+    const isOther = url != null && rows.some((each) => each.known !== null && urlOf(each) === url);
+    const isOld = rows.some((each) => each.remote_id === workItemId);
+    return isOther && !isOld && answer.asOf === undefined ? readLinks(query, taskId, moment) : [];
   }
-  return again;
+  if (answer.asOf !== undefined && !isNews(row, answer.asOf)) return [];
+  if (url != null && spelling(urlOf(row)) !== spelling(url)) return readLinks(query, taskId, moment);
+  await missing(query, row, { asOf: answer.asOf ?? 0, now: moment.now, isSwept: false });
+  return row.item_key ? [row.item_key] : [];
 }

@@ -1,12 +1,20 @@
 import { createHash } from 'node:crypto';
 import { entity } from '../../model/change.ts';
-import { blankEntity, type EntityRow, findEntity, json, linksOfItem, saveEntity } from '../../store/entities.ts';
-import { inOrder } from '../../store/kept-rows.ts';
+import {
+  allLinksOfItem,
+  blankEntity,
+  type EntityRow,
+  findEntity,
+  json,
+  mirroredAfter,
+  saveEntity,
+} from '../../store/entities.ts';
+import { inOrder, rowsWritten } from '../../store/kept-rows.ts';
 import { PULL_REQUESTS_READ } from '../../store/list-reads.ts';
 import { writeMeta } from '../../store/meta.ts';
 import { findChange } from '../../store/outbox-rows.ts';
-import { requestsOfItems } from '../../store/requests.ts';
-import type { Answer } from '../../store/workspace-answers.ts';
+import { takeReopened } from '../../store/records-route.ts';
+import { type Answer, appendAnswer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
 import { differingFields } from '../diff.ts';
@@ -22,9 +30,6 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 const SPELLING = 'spelling';
 const CHANGED_AT = 'changedAt';
-
-/** Requests about one item, among which those are that ended while an answer was on its way. */
-const LATEST = 50;
 
 function marksOf(record: ListedRecord): Fields {
   return { [SPELLING]: spellingOf(record), ...(record.updatedAt ? { [CHANGED_AT]: record.updatedAt } : {}) };
@@ -48,7 +53,7 @@ export async function applyOwnRecord(
 ): Promise<string[]> {
   const name = nameOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
-  const sight = { record, sentAt: answer.sentAt, moment, isSwept: false };
+  const sight = { record, sentAt: answer.sentAt, asOf: answer.asOf ?? 0, moment, isSwept: false };
   return keep(query, { row, known: json(row.known) ?? record }, sight);
 }
 
@@ -64,6 +69,8 @@ interface Sight {
   readonly record: ListedRecord;
   /** When the answer about it was requested, epoch milliseconds. */
   readonly sentAt: number;
+  /** The revision that the answer is true of, for what it says about links. */
+  readonly asOf: number;
   readonly moment: Moment;
   /** Whether a round of the sweep reports what it finds. */
   readonly isSwept: boolean;
@@ -109,48 +116,65 @@ async function isUnderWay(query: Scope, name: string): Promise<boolean> {
 async function keep(
   query: Scope,
   { row, known }: { readonly row: EntityRow; readonly known: Fields },
-  { record, sentAt, moment, isSwept }: Sight,
+  { record, asOf, moment, isSwept }: Sight,
 ): Promise<string[]> {
-  const taskIds = record.taskIds && (await stillLinked(query, row.item_key, record.taskIds, sentAt));
+  const taskIds = record.taskIds && (await stillLinked(query, row.item_key, record.taskIds, asOf));
   const next = JSON.stringify({ ...known, taskIds: taskIds ?? known['taskIds'], ...marksOf(record) });
   if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
-  if (record.taskIds) await compareLinks(query, row.item_key, record, { sentAt, now: moment.now, isSwept });
+  if (record.taskIds) await compareLinks(query, row.item_key, record, { asOf, now: moment.now, isSwept });
   return row.known === null ? [row.item_key] : [];
 }
 
-/** An answer that was on its way while we removed a link may tell it still, and no row of ours says better any more. */
-async function stillLinked(query: Scope, itemKey: string | null, taskIds: readonly string[], sentAt: number) {
+/** An answer that was on its way while a link was removed may still name it. */
+async function stillLinked(query: Scope, itemKey: string | null, taskIds: readonly string[], asOf: number) {
   if (itemKey === null) return taskIds;
-  const rows = new Set((await linksOfItem(query, itemKey)).map(({ task_id }) => task_id));
-  if (taskIds.every((taskId) => rows.has(taskId))) return taskIds;
-  const requests = await requestsOfItems(query, [itemKey], LATEST);
-  const removals = requests.filter((each) => each.action === 'remove-link' && each.completed_at >= sentAt);
-  const removed = new Set(removals.map(({ task_id }) => task_id));
-  return taskIds.filter((taskId) => rows.has(taskId) || !removed.has(taskId));
+  const rows = await allLinksOfItem(query, itemKey);
+  const removed = new Set(
+    rows.filter(({ known, revision }) => known === null && revision > asOf).map(({ task_id }) => task_id),
+  );
+  return taskIds.filter((taskId) => !removed.has(taskId));
 }
 
 export async function applySeenRecords(
   query: Scope,
-  { sentAt }: Answer,
+  { sentAt, asOf = 0 }: Answer,
   records: readonly ListedRecord[],
   moment: Moment,
   isSwept = false,
 ): Promise<Seen> {
-  const looks = records.map((record) => (own: Scope) => see(own, { record, sentAt, moment, isSwept }));
+  const looks = records.map((record) => (own: Scope) => see(own, { record, sentAt, asOf, moment, isSwept }));
   const seen = await inOrder(query, looks);
   return { again: seen.flatMap(({ again }) => again), edited: seen.flatMap(({ edited }) => edited) };
 }
 
 /** A page of the list of all. What a round of the sweep finds on it goes behind everything else. */
 export async function applyRecordPage(query: Scope, answer: Answer, moment: Moment): Promise<PageTaken> {
-  const { pullRequests, nextCursor } = recordPage.parse(answer.body);
+  const { pullRequests } = recordPage.parse(answer.body);
+  const { page = WHOLE } = answer;
   const sweep = await sweepOf(query, answer);
   const { again } = await applySeenRecords(query, answer, pullRequests, moment, sweep !== undefined);
-  const isLast = !nextCursor;
-  if (isLast) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
-  if (sweep) await onRecordPage(query, sweep, answer, { listed: pullRequests.map(nameOf), isLast }, moment);
+  if (page.isEnd) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
+  if (page.isEnd && (await takeReopened(query))) await evaluateRecordsFrom(query, '', moment.now);
+  if (sweep) await onRecordPage(query, sweep, answer, { listed: pullRequests.map(nameOf), ...page }, moment);
   return { again, isSweep: sweep !== undefined };
+}
+
+const WHOLE = { isEnd: true, isComplete: true };
+
+/** What the mirror holds is compared with the workspace again, some records at a time, each part a delivery of its own. */
+async function evaluateRecordsFrom(query: Scope, after: string, now: number): Promise<void> {
+  await rowsWritten(query);
+  const answer = { action: 'evaluate-records', entity: after, sentAt: now, body: null } as const;
+  await appendAnswer(query, answer, `evaluate-records-${now}-${after}`, now);
+}
+
+/** The next part of the mirror. @returns the items to evaluate */
+export async function onEvaluateRecords(query: Scope, { entity: after }: Answer, moment: Moment): Promise<string[]> {
+  await rowsWritten(query);
+  const { items, next } = await mirroredAfter(query, after);
+  if (next !== undefined) await evaluateRecordsFrom(query, next, moment.now);
+  return items;
 }
 
 interface PageTaken {

@@ -11,6 +11,8 @@ export const taskShape = z.looseObject({
   source: z.string().catch('api'),
   createdAt: z.string().catch(''),
   updatedAt: z.string().catch(''),
+  description: z.string().nullish().catch(undefined),
+  reporterUserId: z.string().nullish().catch(undefined),
 });
 
 export type ListedTask = z.infer<typeof taskShape>;
@@ -37,7 +39,7 @@ export const linkShape = z.looseObject({
 
 export type ListedLink = z.infer<typeof linkShape>;
 
-export const taskList = z.object({ tasks: z.array(taskShape) });
+export const taskList = z.object({ tasks: z.array(taskShape), unreadable: z.number().optional().catch(undefined) });
 
 export const linkList = z.object({ workItems: z.array(linkShape) });
 

@@ -58,7 +58,8 @@ export async function onTaskList(
 interface Page {
   /** The entities of the records on it. */
   readonly listed: readonly string[];
-  readonly isLast: boolean;
+  readonly isEnd: boolean;
+  readonly isComplete: boolean;
 }
 
 /**
@@ -69,14 +70,16 @@ export async function onRecordPage(
   query: Scope,
   sweep: Sweep,
   { cursor, sentAt }: Answer,
-  { listed, isLast }: Page,
+  { listed, isEnd, isComplete }: Page,
   { now }: Moment,
 ): Promise<void> {
   if (sweep.records_at !== null) return;
   const { list_began_at: began } = cursor === undefined ? await beginList(query, sweep, sentAt) : sweep;
   if (began !== null) await noteListed(query, listed);
-  if (!isLast) return;
+  if (!isEnd) return;
   if (began === null) await wishReads(query, [entity.readPullRequests], now, 'backfill');
+  // An incomplete list proves nothing about what it lacks.
+  else if (!isComplete) await recordsSwept(query, sweep, now);
   else await compareFrom(query, sweep, { began, after: '' }, now);
 }
 

@@ -1,24 +1,19 @@
-import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../model/change.ts';
-import {
-  allTaskKeys,
-  expectSources,
-  forgetTasks,
-  saveTask,
-  taskOfSource,
-  tasksByKeys,
-} from '../../store/cached-tasks.ts';
-import { releaseCreates, trustTasks, unknownCreates } from '../../store/creates.ts';
+import { entity } from '../../model/change.ts';
+import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksSeenBefore } from '../../store/cached-tasks.ts';
+import { releaseCreates, trustTasks } from '../../store/creates.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
 import { existingItems } from '../../store/items.ts';
 import { rowsWritten } from '../../store/kept-rows.ts';
-import { TASKS_READ, wishTaskList } from '../../store/list-reads.ts';
+import { noteLinksRead } from '../../store/link-reads.ts';
+import { TASKS_READ } from '../../store/list-reads.ts';
 import { itemsNaming } from '../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
-import { findChange, findChanges, type OutboxRow, removeChange, saveChange } from '../../store/outbox-rows.ts';
+import { findChanges } from '../../store/outbox-rows.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
 import { nameOf } from '../link-rules/item-names-of.ts';
+import { adopt, noteCandidates, noteMarks, settleCreates, waitForAnotherList } from './lost-creations.ts';
 import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
 import { onTaskList, type Swept, sweepOf } from './sweep-answers.ts';
 
@@ -72,24 +67,13 @@ async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise
   return [...(await itemsNaming(query, names)), ...linked, ...sources];
 }
 
-/**
- * A task whose source is an item's key was made for that item, by us or by whoever wrote so: then none is made any more. A
- * request in flight settles itself.
- */
-async function adopt(query: Scope, name: string, taskId: string, moment: Moment): Promise<void> {
-  const row = await findEntity(query, name);
-  if (!row || row.known !== null) return;
-  const change = await findChange(query, name);
-  if (change?.state === 'sending') return;
-  await saveEntity(query, { ...row, known: row.desired ?? '{}', known_at: moment.now, remote_id: taskId });
-  await removeChange(query, name);
-}
-
 export async function applyCreatedTask(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
   const task = taskShape.parse(answer.body);
   await rememberWorkspace(query, task);
   const row = await findEntity(query, answer.entity);
   if (row) await saveEntity(query, { ...row, remote_id: task.taskId });
+  // A task that was just made has no links that could be doubled.
+  await noteLinksRead(query, task.taskId, (answer.asOf ?? 0) + 1);
   const again = await applyTasks(query, [task], moment);
   return row?.item_key ? [...again, row.item_key] : again;
 }
@@ -99,28 +83,53 @@ export async function rememberWorkspace(query: Scope, task: ListedTask | undefin
   if (task?.workspaceId) await writeMeta(query, WORKSPACE_ID, task.workspaceId);
 }
 
-/** One complete list: what it lacks is gone. It is the oracle for the key set and for creates with unknown outcome. */
+/**
+ * A page of the list of tasks. At the end of a list that is known to be complete, what it lacks is gone, and creations with
+ * unknown outcome are settled. Any other list adds and updates, and proves nothing.
+ */
 export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
-  const { tasks } = taskList.parse(answer.body);
+  const { tasks, unreadable = 0 } = taskList.parse(answer.body);
+  const { page = { began: answer.sentAt, isEnd: true, isComplete: unreadable === 0 } } = answer;
+  const { began, isEnd } = page;
   await rowsWritten(query);
-  const present = new Set(tasks.map(({ taskId }) => taskId));
-  const lacking = [...(await allTaskKeys(query)).keys()].filter((taskId) => !present.has(taskId));
-  // One that was seen after the list was asked for may be younger than the list.
-  const missing = await forgetTasks(query, lacking, answer.sentAt);
-  const sweep = await sweepOf(query, answer);
+  const sweep = await sweepOf(query, { ...answer, sentAt: began });
   const otherwise = sweep ? await changedTasks(query, tasks) : [];
+  await noteCandidates(query, tasks, isFirstPage(answer));
   const changed = await keepTasks(query, tasks, moment);
   await rowsWritten(query);
-  await settleCreates(query, answer.sentAt, moment);
-  await rowsWritten(query);
-  await releaseCreates(query, answer.sentAt);
-  await trustTasks(query, answer.sentAt);
-  await writeMeta(query, TASKS_READ, String(moment.now));
+  await noteMarks(query, tasks);
   await rememberWorkspace(query, tasks[0]);
+  if (!isEnd) return { again: await itemsOfTasks(query, changed) };
+  await writeMeta(query, TASKS_READ, String(moment.now));
+  const lacking = page.isComplete ? await lackingTasks(query, { began, now: moment.now }) : undefined;
+  const missing = lacking === undefined ? [] : await forgetTasks(query, lacking, began);
+  await rowsWritten(query);
+  if (lacking === undefined) await waitForAnotherList(query, moment);
+  else await settleCreates(query, began, moment);
+  await rowsWritten(query);
+  await releaseCreates(query, began);
+  await trustTasks(query, began);
   const again = await itemsOfTasks(query, changed);
   if (!sweep) return { again };
-  const found = { count: tasks.length, changed: otherwise, missing };
+  const found = { count: await countTasks(query), changed: otherwise, missing };
   return { again, swept: await onTaskList(query, sweep, found, moment) };
+}
+
+function isFirstPage({ cursor, page, sentAt }: Answer): boolean {
+  return cursor === undefined && (page?.began ?? sentAt) === sentAt;
+}
+
+/** Tasks that were seen so lately are still there: a list without one of them is not complete, milliseconds. */
+const SEEN_LATELY = 3_600_000;
+
+/** The tasks that a complete list lacks; undefined where it lacks one that was seen so lately that the list cannot be complete. */
+async function lackingTasks(
+  query: Scope,
+  { began, now }: { readonly began: number; readonly now: number },
+): Promise<readonly string[] | undefined> {
+  const lacking = await tasksSeenBefore(query, began);
+  const isDoubtful = lacking.some(({ seenAt }) => seenAt > now - SEEN_LATELY && seenAt <= began);
+  return isDoubtful ? undefined : lacking.map(({ taskId }) => taskId);
 }
 
 /** Keys of those that differ from the known state. */
@@ -133,36 +142,4 @@ async function changedTasks(query: Scope, tasks: readonly ListedTask[]): Promise
     return task.title !== title || task.status !== status;
   };
   return tasks.filter(isChanged).map(({ key }) => key);
-}
-
-/**
- * Creates with unknown outcome, all settled by one list: present → known, and of several the oldest; absent → sent again. For a
- * create that was sent too shortly before the list was asked for, absence proves nothing: another list is requested.
- */
-async function settleCreates(query: Scope, sentAt: number, moment: Moment): Promise<void> {
-  const changes = await unknownCreates(query);
-  const rows = await findEntities(
-    query,
-    changes.map((change) => change.entity),
-  );
-  const itemKeys = new Map(rows.map((row) => [row.entity, row.item_key]));
-  await expectSources(
-    query,
-    rows.flatMap(({ item_key }) => item_key ?? []),
-  );
-  for (const change of changes) {
-    const itemKey = itemKeys.get(change.entity);
-    const made = itemKey && (await taskOfSource(query, itemKey));
-    if (made) await adopt(query, change.entity, made.taskId, moment);
-    else if (change.not_before <= sentAt)
-      await saveChange(query, { ...change, state: 'pending', not_before: 0, sent: null, sent_at: null });
-    else await wishLaterList(query, change, moment);
-  }
-}
-
-async function wishLaterList(query: Scope, change: OutboxRow, { now, usedShare }: Moment): Promise<void> {
-  // Further ahead it can only be where the clock was set back meanwhile.
-  const notBefore = Math.min(change.not_before, now + ON_ITS_WAY + SETTLE_AFTER);
-  await saveChange(query, { ...change, not_before: notBefore });
-  await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore });
 }

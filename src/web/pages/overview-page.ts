@@ -99,7 +99,7 @@ function remaining({ total, waiting }: WorkspaceStatus['links']): string {
   return waiting === 0 ? 'all of them' : `${count(waiting)} wait`;
 }
 
-function about({ address, items, tasks, sweep, gone }: WorkspaceStatus, now: number, name: string): Markup {
+function about({ address, items, tasks, sweep, gone, mirror }: WorkspaceStatus, now: number, name: string): Markup {
   const { last } = sweep;
   const repaired = last
     ? html`${when(last.finishedAt, now)}: ${count(last.repairs.done)} repaired`
@@ -107,6 +107,7 @@ function about({ address, items, tasks, sweep, gone }: WorkspaceStatus, now: num
   const fact = (term: string, value: Markup | string) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   return html`<section class="card stack"><h2>About ${name}</h2><dl class="facts wide">
 ${fact('API', html`<code>${address}</code>`)}
+${fact('Pull requests', mirror.message)}
 ${fact('Items known', count(items))}
 ${fact('Tasks cached', count(tasks))}
 ${fact('Items gone at their vendor', gone.length >= 20 ? '20 or more' : count(gone.length))}

@@ -21,6 +21,12 @@ export function overridesOf<Name extends string>(routes: Readonly<Record<Name, R
       .string()
       .regex(/^[A-Za-z0-9-]{1,64}$/)
       .optional(),
+    links: z
+      .enum(['idempotent'])
+      .optional()
+      .describe(
+        '`idempotent`: a link whose address the task has already is not added twice. Absent: worksync reads the links of a task before it adds the first one.',
+      ),
     routes: z
       .partialRecord(z.enum(names), override)
       .superRefine((given, context) => {

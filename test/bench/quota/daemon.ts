@@ -81,7 +81,10 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   });
   const send = sendTo(server, life);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
-  const outbox = createOutbox({ ...common, ...bells, throttle, client, visibility, untouched: succession?.untouched });
+  const outbox = createOutbox({
+    ...{ ...common, ...bells, throttle, client, visibility, untouched: succession?.untouched },
+    ...{ recordsPullRequests: true, baseUrl: 'bench', linksAreIdempotent: false },
+  });
   if (!options.straight) reconcile.start();
   outbox.start();
   const straight = (query: Scope, line: Line, isBackfill: boolean) => {
@@ -197,7 +200,7 @@ const SOURCE: Source = {
       reopensClosed: true,
     },
   },
-  mirror: true,
+  records: true,
   translate: ({ body }) => ({
     outcome: 'items',
     items: [pullRequest(JSON.parse(Buffer.from(body).toString()) as Line)],

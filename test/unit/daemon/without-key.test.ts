@@ -19,7 +19,7 @@ async function passed(repeat: (sent: string) => Buffer, authorization?: string) 
       ...{ apiKey: () => KEY, api: {}, cut: new AbortController().signal, readLarge: async () => undefined as never },
     },
     createTravellingClock(),
-    async (_context, send) => send(),
+    async (_context, send) => send(1),
   );
   const asked = { method: 'GET', path: '/tasks', query: '', headers: {}, caller: 'token gwt_1' } as const;
   const { headers, body } = await pass(

@@ -7,7 +7,7 @@ import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import { register, takeLeases, timeOf } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
-import { firstReadsDone, PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, tasksWereRead } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
@@ -92,7 +92,7 @@ describe('a backup', () => {
     async (only) => {
       const { path, backup, within } = await dataFolder();
       const isRead = (installation: Installation) =>
-        installation.store('acme').then(({ query }) => firstReadsDone(query));
+        installation.store('acme').then(({ query }) => tasksWereRead(query));
       await within(async (installation) => {
         const { query } = await installation.store('acme');
         for (const list of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, list, '1');

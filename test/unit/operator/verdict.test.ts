@@ -25,7 +25,7 @@ const ACTIVITY = {
 const unreachable = { code: 'unreachable', message: 'no route', hint: 'check it', unit: null, at: NOW };
 const DEAD: Parts = {
   connections: ['github', 'jira'].map((name) => ({
-    ...{ name, connector: name, webhookPath: null, schedule: 'every 5 min', hooks: null, names: [] },
+    ...{ name, connector: name, mirror: 'auto', webhookPath: null, schedule: 'every 5 min', hooks: null, names: [] },
   })),
   stored: {
     ...EMPTY,

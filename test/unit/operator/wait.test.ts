@@ -24,6 +24,7 @@ describe('synced', () => {
     const poll = {
       name: 'jira',
       connector: 'jira',
+      mirror: 'auto' as const,
       webhookPath: null,
       schedule: 'every 5 min',
       hooks: null,

@@ -28,7 +28,14 @@ function choiceOver(store: Pick<OpenedStore, 'query' | 'commit'>, visibility?: n
     ...{ isHalted: () => state.isHalted, paces: () => state.paces, usedShare: () => 0 },
     acquire: () => Promise.reject(new Error('nothing is sent here')),
   };
-  const choice = createChoice({ store: store as OpenedStore, throttle, clock, breaker, visibility });
+  const choice = createChoice({
+    recordsPullRequests: true,
+    store: store as OpenedStore,
+    throttle,
+    clock,
+    breaker,
+    visibility,
+  });
   return { clock, breaker, state, choice };
 }
 

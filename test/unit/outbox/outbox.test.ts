@@ -30,6 +30,7 @@ async function startAfterDeath(store: Store): Promise<() => Promise<void>> {
   });
   const parts = { logger: silentLogger, meter: silentMeter, random: systemRandom() };
   const outbox = createOutbox({
+    ...{ recordsPullRequests: true, baseUrl: 'test', linksAreIdempotent: false },
     ...{ store, throttle, client, clock, ...parts },
     ...{ outbox: createBell(), inbox: createBell() },
   });
@@ -104,6 +105,7 @@ async function runningOver<Own extends Store>(store: Own, links: number, answer?
   const lags: number[] = [];
   let writes = 0;
   const outbox = createOutbox({
+    ...{ recordsPullRequests: true, baseUrl: 'test', linksAreIdempotent: false },
     ...{
       store: { ...store, commit },
       throttle: bench.throttle,
@@ -247,6 +249,7 @@ test('whoever stops waits for what is in flight, and takes nothing more', async 
     },
   });
   const slow = createOutbox({
+    ...{ recordsPullRequests: true, baseUrl: 'test', linksAreIdempotent: false },
     ...{ store, throttle, client, clock, outbox: createBell(), inbox: createBell() },
     ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
   });

@@ -14,7 +14,7 @@ const NOW = 100_000;
 test('what another process was writing is left alone for a while, and what it was reading is read again at once', async () => {
   const store = await openTestStore();
   const { query } = store;
-  await wishFirstReads(query, 100);
+  await wishFirstReads(query, 100, true);
   const desired = JSON.stringify({ url: 'https://tracker.example/1' });
   await saveEntity(query, blankEntity(LINK, 'link', { item_key: 'jira:cloud:issue:1', task_id: 't1', desired }));
   await addDifference(query, {

@@ -38,7 +38,7 @@ async function linkedTasks(count: number, store?: Store): Promise<Store> {
 async function readFor(store: Store, clock: TravellingClock, ms: number): Promise<string[]> {
   const quota = { requests: 200, window: 15 * MINUTE };
   const parts = { clock, logger: silentLogger, outbox: createBell(), when: { everyMs: 24 * HOUR } as const, quota };
-  const job = sweepJobs({ store, ...parts }).find(({ name }) => name === 'workspace.links');
+  const job = sweepJobs({ store, recordsPullRequests: true, ...parts }).find(({ name }) => name === 'workspace.links');
   const stopping = new AbortController();
   const run = job?.run(stopping.signal);
   const read: string[] = [];
@@ -89,6 +89,7 @@ it.each([
       if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
       const quota = { requests: 200, window: 15 * MINUTE };
       const jobs = sweepJobs({
+        recordsPullRequests: true,
         store,
         clock,
         logger: silentLogger,
@@ -105,7 +106,11 @@ it.each([
 async function jobOver(store: Store, name: string, outbox = createBell()) {
   const clock = createTravellingClock();
   const quota = { requests: 200, window: 15 * MINUTE };
-  const jobs = sweepJobs({ ...{ store, clock, logger: silentLogger, outbox, quota }, when: { everyMs: HOUR } });
+  const jobs = sweepJobs({
+    recordsPullRequests: true,
+    ...{ store, clock, logger: silentLogger, outbox, quota },
+    when: { everyMs: HOUR },
+  });
   const job = jobs.find((each) => each.name === name);
   if (!job) throw new Error(`there is no job ${name}`);
   return { clock, job };

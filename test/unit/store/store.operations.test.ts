@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { allTaskKeys, forgetTasks, saveTask, tasksByKeys } from '../../../src/store/cached-tasks.ts';
+import { forgetTasks, saveTask, tasksByKeys } from '../../../src/store/cached-tasks.ts';
 import {
   blankEntity,
   findEntity,
@@ -14,9 +14,9 @@ import { itemsAtUrl, itemsCalled } from '../../../src/store/find-items.ts';
 import { countAttempt, pendingDeliveries, settleDeliveries } from '../../../src/store/inbox.ts';
 import { findItem, type ItemRow, itemMarks, readDeliveries, readFields, saveItem } from '../../../src/store/items.ts';
 import {
-  firstReadsDone,
   PULL_REQUESTS_READ,
   TASKS_READ,
+  tasksWereRead,
   wishFirstReads,
   wishTaskList,
 } from '../../../src/store/list-reads.ts';
@@ -26,6 +26,7 @@ import { findChange } from '../../../src/store/outbox-rows.ts';
 import { appendAnswer, readAnswer, WORKSPACE } from '../../../src/store/workspace-answers.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
 import { planOf } from '../../support/plans.ts';
+import { allTaskKeys } from '../../support/task-keys.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 
@@ -344,21 +345,21 @@ describe('tasks', () => {
 describe('the first reads', () => {
   it('are asked for until both lists were read completely', async () => {
     const { query } = await openTestStore();
-    await wishFirstReads(query, 50);
+    await wishFirstReads(query, 50, true);
     expect(await findChange(query, 'read:tasks')).toMatchObject({ kind: 'read', due: 50, state: 'pending' });
     expect(await findChange(query, 'read:pull_requests')).toMatchObject({ kind: 'read', due: 50, state: 'pending' });
-    expect(await firstReadsDone(query)).toBe(false);
+    expect(await tasksWereRead(query)).toBe(false);
     await writeMeta(query, TASKS_READ, '60');
-    expect(await firstReadsDone(query)).toBe(false);
+    expect(await tasksWereRead(query)).toBe(false);
     await writeMeta(query, PULL_REQUESTS_READ, '70');
-    expect(await firstReadsDone(query)).toBe(true);
+    expect(await tasksWereRead(query)).toBe(true);
   });
 
   it('are not asked for twice, nor where they were done', async () => {
     const { query } = await openTestStore();
     await writeMeta(query, TASKS_READ, '1');
-    await wishFirstReads(query, 50);
-    await wishFirstReads(query, 90);
+    await wishFirstReads(query, 50, true);
+    await wishFirstReads(query, 90, true);
     expect(await findChange(query, 'read:tasks')).toBeUndefined();
     expect(await findChange(query, 'read:pull_requests')).toMatchObject({ due: 50 });
   });

@@ -69,6 +69,7 @@ function everywhere(text: string): Status {
         {
           name: text,
           connector: text,
+          mirror: 'auto',
           webhookPath: text,
           schedule: text,
           hooks,

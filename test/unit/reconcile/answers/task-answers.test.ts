@@ -5,7 +5,7 @@ import type { Item } from '../../../../src/model/item.ts';
 import type { Prepared } from '../../../../src/outbox/prepare.ts';
 import { recover } from '../../../../src/outbox/settle.ts';
 import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
-import { allTaskKeys, saveTask, tasksByKeys } from '../../../../src/store/cached-tasks.ts';
+import { saveTask, tasksByKeys } from '../../../../src/store/cached-tasks.ts';
 import { doubtTasks, holdCreates, tasksAreUnsure } from '../../../../src/store/creates.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
@@ -16,6 +16,7 @@ import { beginSweep, openSweep, recordsSwept } from '../../../../src/store/works
 import { answered, START, saidOf, takeBatch } from '../../../support/batches.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { pull, workItem } from '../../../support/items.ts';
+import { allTaskKeys } from '../../../support/task-keys.ts';
 
 const BUG = workItem({ type: 'Bug', updatedAt: START });
 const NAME = entity.task(BUG.key);
@@ -67,6 +68,7 @@ test('a list that was read too early settles no creation any sooner, although th
   const sent: Prepared = {
     ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
     ...{ waiting: 0, attempts: 0, open: false, sentAt: START },
+    revision: 1,
   };
   const sending = { state: 'sending', sent: JSON.stringify(sent), sent_at: START } as const;
   await query.updateTable('outbox').set(sending).where('entity', '=', NAME).execute();

@@ -4,7 +4,15 @@ import { WARNINGS } from '../../../../src/operator/verdict.ts';
 import { troubles } from '../../../../src/web/pages/connection-cards.ts';
 
 const CONNECTION: ConnectionStatus = {
-  ...{ name: 'github', connector: 'github', webhookPath: null, schedule: null, lastDeliveryAt: null, units: 0 },
+  ...{
+    name: 'github',
+    connector: 'github',
+    mirror: 'auto',
+    webhookPath: null,
+    schedule: null,
+    lastDeliveryAt: null,
+    units: 0,
+  },
   ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },
   missingUnits: ['acme/<lost>'],
   hooks: {

@@ -1,0 +1,26 @@
+import { cut } from './text-limits.ts';
+
+/** The last line of a task's description: where the item is that the task was made for. */
+export function itemLine({
+  url,
+  connector,
+  identifier,
+}: {
+  url?: string;
+  connector: string;
+  identifier: string;
+}): string {
+  return `Source: ${url ?? `${connector} ${identifier}`}`;
+}
+
+/** The description with that line at its end. The description is cut, never the line. */
+export function withItemLine(description: string | null | undefined, line: string, longest: number): string {
+  const text = description?.trimEnd() ?? '';
+  return text === '' ? line : `${cut(text, longest - line.length - 2)}\n\n${line}`;
+}
+
+/** The last line of a text, without blanks around it; empty where there is none. */
+export function lastLine(text: string | null | undefined): string {
+  const end = text?.trimEnd() ?? '';
+  return end.slice(end.lastIndexOf('\n') + 1).trim();
+}

@@ -1,0 +1,54 @@
+import { entity as entityName, ON_ITS_WAY } from '../model/change.ts';
+import { creationsUnderWay, holdForCreation, marksWereSeen } from '../store/creates.ts';
+import { linksAreIdempotent, linksReadAt } from '../store/link-reads.ts';
+import { addDifference, type OutboxRow } from '../store/outbox-rows.ts';
+import { routeOffUntil } from '../store/route-states.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import type { Prepared } from './prepare.ts';
+
+/** How long a write waits for the answer that allows it, before it asks for another one, milliseconds. */
+export const LONGEST_BLOCK = 900_000;
+
+/**
+ * A write that could double something waits for an answer that says whether it would.
+ *
+ * @returns until when it waits at most, epoch milliseconds; undefined where it may be sent
+ */
+export async function blockedUntil(
+  query: Scope,
+  row: OutboxRow,
+  { action, taskId }: Pick<Prepared, 'action' | 'taskId'>,
+  now: number,
+): Promise<number | undefined> {
+  if (action === 'create-task') return creationBlockedUntil(query, row, now);
+  return action === 'add-link' ? linkBlockedUntil(query, row, taskId as string, now) : undefined;
+}
+
+/** Until it is known how a task of ours is recognised in the list, one creation is in flight at most. */
+async function creationBlockedUntil(query: Scope, { entity }: OutboxRow, now: number): Promise<number | undefined> {
+  if (await marksWereSeen(query)) return undefined;
+  const others = (await creationsUnderWay(query)).filter((each) => each !== entity);
+  return others.length === 0 ? undefined : holdForCreation(query, now);
+}
+
+/**
+ * On a server that may double links, the first link to a task and each repetition wait for a read of the task's links. The
+ * read begins when an earlier request can no longer be on its way.
+ */
+async function linkBlockedUntil(
+  query: Scope,
+  { sent, lane }: OutboxRow,
+  taskId: string,
+  now: number,
+): Promise<number | undefined> {
+  if (await linksAreIdempotent(query)) return undefined;
+  const earlier = sent === null ? undefined : (JSON.parse(sent) as Prepared);
+  const readAt = await linksReadAt(query, taskId);
+  if (readAt !== undefined && readAt > (earlier?.revision ?? 0)) return undefined;
+  const off = await routeOffUntil(query, 'listWorkItems', now);
+  if (off !== undefined) return off;
+  const notBefore = earlier === undefined ? 0 : Math.max(0, earlier.sentAt + ON_ITS_WAY);
+  const read = { entity: entityName.readLinks(taskId), kind: 'read', lane, since: now, due: now } as const;
+  await addDifference(query, { ...read, notBefore, weight: 1, waiting: [] });
+  return now + LONGEST_BLOCK;
+}

@@ -1,0 +1,37 @@
+import { entity } from '../model/change.ts';
+import { linksOfTask } from './entities.ts';
+import { readMeta, writeMeta } from './meta.ts';
+import { findChanges, saveChange } from './outbox-rows.ts';
+import { readRecordsRoute } from './records-route.ts';
+import type { Scope } from './workspace-scope.ts';
+
+/**
+ * Adding a link may double it on a server that does not recognise the address. There a link is added only after the task's
+ * links were read: once in the life of a database, and again after each answer that was lost.
+ */
+const CONFIGURED = 'server.links';
+
+/** At the start: `workspace.api.links` of the configuration. */
+export async function configureLinks(query: Scope, areIdempotent: boolean): Promise<void> {
+  const value = areIdempotent ? 'idempotent' : '';
+  if (((await readMeta(query, CONFIGURED)) ?? '') !== value) await writeMeta(query, CONFIGURED, value);
+}
+
+/** Whether an address that a task has already is not added a second time (W39, W74). */
+export async function linksAreIdempotent(query: Scope): Promise<boolean> {
+  return (await readRecordsRoute(query)).state === 'open' || (await readMeta(query, CONFIGURED)) === 'idempotent';
+}
+
+/** The revision of the last request that read the links of a task and was answered; undefined before the first one. */
+export async function linksReadAt(query: Scope, taskId: string): Promise<number | undefined> {
+  const revision = await readMeta(query, entity.readLinks(taskId));
+  return revision === undefined ? undefined : Number(revision);
+}
+
+/** The links of a task were read by a request of this revision: the links that waited for it may be added. */
+export async function noteLinksRead(query: Scope, taskId: string, revision: number): Promise<void> {
+  await writeMeta(query, entity.readLinks(taskId), String(revision));
+  const links = (await linksOfTask(query, taskId)).map((row) => row.entity);
+  for (const change of await findChanges(query, links))
+    if (change.state === 'pending' && change.not_before > 0) await saveChange(query, { ...change, not_before: 0 });
+}
