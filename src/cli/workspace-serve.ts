@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { OWN_COMMAND } from '../lib/own-command.ts';
+import { OWN_VARIANT } from '../workspace-service/http/variant.ts';
 import { createWorkspaceService, type Reached } from '../workspace-service/service.ts';
 import { endOnSignals } from './signals.ts';
 
@@ -14,6 +15,10 @@ export interface ServeOptions {
   readonly quota: { readonly requests: number; readonly burst: number };
   readonly allowPrivateWebhooks: boolean;
   readonly secretKey?: Buffer;
+  /** Behaves as the specification reads literally, without our extensions. */
+  readonly literal: boolean;
+  /** The start of its own header names; absent: `X-Service-`. */
+  readonly headers?: string;
   /** How clients reach it. */
   readonly reached: Reached;
 }
@@ -38,7 +43,7 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
   const { clock, random, logger } = parts;
   mkdirSync(dirname(options.file), { recursive: true });
   const quota = { ...options.quota, window: WINDOW, burstWindow: BURST_WINDOW };
-  const { file, secretKey, allowPrivateWebhooks, reached } = options;
+  const { file, secretKey, allowPrivateWebhooks, literal: isLiteral, headers, reached } = options;
   const service = await createWorkspaceService({
     file,
     quota,
@@ -47,6 +52,7 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
     logger,
     secretKey,
     allowPrivateWebhooks,
+    variant: { ...OWN_VARIANT, isLiteral, ...(headers && { headerPrefix: headers }) },
     reached,
     meter: parts.metrics.meter,
     providers: gitProviders(parts),

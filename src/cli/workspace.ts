@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { environment } from '../config/daemon-options.ts';
 import { secretKeyOf } from '../config/secret-key.ts';
 import type { Reached } from '../workspace-service/service.ts';
@@ -18,6 +18,8 @@ export function addWorkspace(program: Command, setting: Setting, exit: Exit): vo
     .option('--quota <requests>', 'requests per 15 minutes for all API keys; 0 lifts the limit', wholeNumber, 200)
     .option('--burst <requests>', 'requests per minute for all API keys; 0 lifts the limit', wholeNumber, 40)
     .option('--allow-private-webhooks', 'allow webhooks to this machine and to private networks')
+    .option('--literal', 'behave as the API specification reads literally, without the extensions of worksync')
+    .option('--headers <prefix>', 'start of its own header names, such as X-One- (default: X-Service-)', headerPrefix)
     .option(
       '--public-url <address>',
       'address under which clients reach it; file addresses start with it',
@@ -33,20 +35,26 @@ export function addWorkspace(program: Command, setting: Setting, exit: Exit): vo
     .addHelpText('after', '\nExample: worksync workspace serve --port 8090 --db data/workspace.service.db --json')
     .exitOverride()
     .action(async ({ json, db: file, port, host, quota: requests, burst, ...given }: ServeFlags) => {
-      const { allowPrivateWebhooks = false, ...reached } = given;
+      const { allowPrivateWebhooks = false, literal = false, headers, ...reached } = given;
       const { createLogger } = await import('../observe/pino-logger.ts');
       const { systemParts } = await import('../daemon/system-parts.ts');
       const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });
       const key = secretKeyOf(environment());
       if (key) setting.scrubber.add(key.text);
       const own = { file, quota: { requests, burst }, secretKey: key?.key };
-      const options = { ...own, port, host, allowPrivateWebhooks, reached };
+      const options = { ...own, port, host, allowPrivateWebhooks, literal, headers, reached };
       const { describeServed, serveWorkspace } = await import('./workspace-serve.ts');
       const served = await serveWorkspace(options, systemParts(logger, setting.version, setting.scrubber));
       print(json ? JSON.stringify(served) : describeServed(served, file));
     });
   addWorkspaceToken(workspace, exit);
   addConnectProvider(workspace, setting, exit);
+}
+
+/** Reads the start of a header name: letters, digits and hyphens. */
+function headerPrefix(text: string): string {
+  if (/^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(text)) return text;
+  throw new InvalidArgumentError('expected the start of a header name, such as X-One-');
 }
 
 interface ServeFlags extends Reached {
@@ -56,5 +64,7 @@ interface ServeFlags extends Reached {
   readonly quota: number;
   readonly burst: number;
   readonly allowPrivateWebhooks?: boolean;
+  readonly literal?: boolean;
+  readonly headers?: string;
   readonly json?: boolean;
 }

@@ -24,6 +24,7 @@ import { createStatistics, type KeyStatistics } from './http/key-statistics.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { openQuotaLog } from './http/quota-log.ts';
 import type { Quota } from './http/quota-windows.ts';
+import { OWN_VARIANT, type Variant } from './http/variant.ts';
 import { openSecretBox } from './keys/open-secret-box.ts';
 import { openServiceDatabase } from './storage/open-database.ts';
 import type { ServiceTables } from './storage/service-tables.ts';
@@ -44,6 +45,8 @@ export interface WorkspaceServiceOptions {
   readonly providers?: Service['providers'];
   /** Whether webhooks may go to this machine and to private networks. */
   readonly allowPrivateWebhooks?: boolean;
+  /** Absent: our own. */
+  readonly variant?: Variant;
   /** How clients reach it, where they do not under the address it listens on. */
   readonly reached?: Reached;
   readonly meter?: Meter;
@@ -116,7 +119,8 @@ async function assemble(
   const access = createAccess({ database, commits, clock, logger });
   const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
   const bell = createBell();
-  const events = createEvents({ clock, random, bell });
+  const { variant = OWN_VARIANT } = options;
+  const events = createEvents({ clock, random, bell, variant });
   const { file, secretKey: given, providers = {}, allowPrivateWebhooks = false } = options;
   const secrets = await openSecretBox({ file, given, database, random, owner: true });
   const ending = new AbortController();
@@ -129,13 +133,14 @@ async function assemble(
     secrets,
     providers,
     allowPrivateWebhooks,
+    variant,
     clock,
     random,
     logger,
     ending: ending.signal,
   };
   const http = options.http ?? webhookClient(options);
-  const delivery = createWebhookDelivery({ database, commits, secrets, clock, logger, http, bell });
+  const delivery = createWebhookDelivery({ database, commits, secrets, variant, clock, logger, http, bell });
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
   const { publicUrl, allowedHosts, trustedProxies } = options.reached ?? {};

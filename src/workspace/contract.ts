@@ -3,7 +3,8 @@ import { agentRoutes } from './contract/agents.ts';
 import { apiKeyRoutes } from './contract/api-keys.ts';
 import { documentRoutes } from './contract/documents.ts';
 import { fileRoutes } from './contract/files.ts';
-import { describeApi } from './contract/openapi.ts';
+import { HEADER_PREFIX, versionHeaderOf } from './contract/header-names.ts';
+import { type ApiDescription, describeApi } from './contract/openapi.ts';
 import { overridesOf } from './contract/overrides.ts';
 import { pullRequestRoutes } from './contract/pull-requests.ts';
 import { taskRoutes } from './contract/tasks.ts';
@@ -32,13 +33,13 @@ export type Routes = typeof ROUTES;
 export type RouteName = keyof Routes;
 
 /** W5: sent with every request. */
-export const VERSION_HEADER = 'X-Service-Api-Version';
+export const VERSION_HEADER = versionHeaderOf(HEADER_PREFIX);
 export const API_VERSION = '2';
 /** W4: the end of every base address. */
 export const BASE_PATH = '/api/v1';
 
-/** OpenAPI 3.1 of all routes, under the headings that readers see; a plain JSON value. */
-export function openApiDocument() {
+/** OpenAPI 3.1 of all routes, under the headings that readers see; a plain JSON value. `missing` routes are left out. */
+export function openApiDocument({ versionHeader = VERSION_HEADER, missing }: Partial<ApiDescription> = {}) {
   return describeApi({
     groups: {
       Tasks: taskRoutes,
@@ -51,7 +52,8 @@ export function openApiDocument() {
       Agents: agentRoutes,
     },
     basePath: BASE_PATH,
-    versionHeader: VERSION_HEADER,
+    versionHeader,
+    missing,
     version: API_VERSION,
   });
 }
@@ -62,6 +64,7 @@ export type ApiOverrides = z.infer<typeof apiOverrides>;
 
 export { SESSION_STATES } from './contract/agents.ts';
 export { type ApiErrorCode, ERROR_CODES, errorObject } from './contract/errors.ts';
+export { HEADER_PREFIX, versionHeaderOf, webhookHeadersOf } from './contract/header-names.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
 export { fillPath } from './contract/route-path.ts';
 export { ID_PATTERN, LIMITS } from './contract/value-schemas.ts';

@@ -1,15 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { SyncError } from '../errors/sync-error.ts';
 import { isSameSecret } from '../lib/same-secret.ts';
+import { HEADER_PREFIX, webhookHeadersOf } from './contract/header-names.ts';
 
-/** Headers of a delivery, in lower case (W65). */
-export const WEBHOOK_HEADERS = {
-  eventId: 'x-service-event-id',
-  eventType: 'x-service-event-type',
-  retry: 'x-service-retry-num',
-  key: 'x-service-webhook-key',
-  signature: 'x-service-signature',
-} as const;
+/** Headers of a delivery by the reference service. */
+export const WEBHOOK_HEADERS = webhookHeadersOf(HEADER_PREFIX);
 
 /** `sha256=<hex>`: HMAC of the body as it is sent. */
 export function signWebhook(body: string | Buffer, secret: string): string {

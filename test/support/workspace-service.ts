@@ -28,6 +28,7 @@ export interface TestServiceOptions {
   readonly faults?: Faults;
   readonly providers?: WorkspaceServiceOptions['providers'];
   readonly secretKey?: Buffer;
+  readonly variant?: WorkspaceServiceOptions['variant'];
   /** Webhooks may go to receivers of the test, unless told. */
   readonly allowPrivateWebhooks?: boolean;
   /** An existing database to serve; it stays when the test service is closed. */
@@ -57,6 +58,7 @@ export async function startWorkspaceService(options: TestServiceOptions = {}): P
     faults: options.faults,
     providers: options.providers,
     secretKey: options.secretKey,
+    variant: options.variant,
     allowPrivateWebhooks: options.allowPrivateWebhooks ?? true,
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import type { Server, ServerReply } from '../../http/server.ts';
-import { BASE_PATH, openApiDocument } from '../../workspace/contract.ts';
+import { BASE_PATH, openApiDocument, versionHeaderOf } from '../../workspace/contract.ts';
+import { missingRoutes, type Variant } from './variant.ts';
 
 /** The description of the API: public, and reading it uses no quota. */
 export const OPENAPI_ADDRESS = `${BASE_PATH}/openapi.json`;
@@ -11,9 +12,10 @@ export const OPENAPI_ADDRESS = `${BASE_PATH}/openapi.json`;
  * `/api/v1/openapi.json` and `/docs`, a page for people made from it. Both are public and count nothing: they hold what
  * the specification says, and nothing of any workspace. The page loads nothing from elsewhere.
  */
-export function addReference(server: Server): void {
+export function addReference(server: Server, variant: Variant): void {
   // Made when it is first wanted: it takes longer than the rest of a start.
-  const document = lazy(() => JSON.stringify(openApiDocument()));
+  const described = { versionHeader: versionHeaderOf(variant.headerPrefix), missing: missingRoutes(variant) };
+  const document = lazy(() => JSON.stringify(openApiDocument(described)));
   server.get(OPENAPI_ADDRESS, (_request, reply) => give(reply, 'application/json; charset=utf-8', document()));
   const found = findSwagger();
   if (!found) return;

@@ -10,6 +10,7 @@ import type { FileStore } from '../files/file-store.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Commits, Write } from '../storage/transactions.ts';
 import type { Events } from '../webhooks/events.ts';
+import type { Variant } from './variant.ts';
 
 /** What the handlers work with. */
 export interface Service {
@@ -22,6 +23,7 @@ export interface Service {
   /** Members' writes at git providers, by the provider's name. */
   readonly providers: Readonly<Partial<Record<string, GitProvider>>>;
   readonly allowPrivateWebhooks: boolean;
+  readonly variant: Variant;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;

@@ -1,15 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { JsonError, parseJson } from '../../http/parse-json.ts';
-import { API_VERSION, type Route, VERSION_HEADER } from '../../workspace/contract.ts';
+import { API_VERSION, type Route } from '../../workspace/contract.ts';
 import { ApiError, invalid } from './api-error.ts';
 
-const VERSION_HEADER_READ = VERSION_HEADER.toLowerCase();
-
 /** An absent version means 2; any other is refused (W6). Throws 400. */
-export function checkVersion(headers: IncomingHttpHeaders): void {
-  const version = headers[VERSION_HEADER_READ];
+export function checkVersion(headers: IncomingHttpHeaders, name: string): void {
+  const version = headers[name.toLowerCase()];
   if (version === undefined || version === API_VERSION) return;
-  throw new ApiError('unsupported_api_version', `${VERSION_HEADER}: only version ${API_VERSION} is served`);
+  throw new ApiError('unsupported_api_version', `${name}: only version ${API_VERSION} is served`);
 }
 
 /** Query parameters as the route wants them; unknown ones are ignored. Throws 400. */

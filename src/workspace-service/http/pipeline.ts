@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../../http/server.ts';
-import { ID_PATTERN, LIMITS, type Route, type RouteName } from '../../workspace/contract.ts';
+import { ID_PATTERN, LIMITS, type Route, type RouteName, versionHeaderOf } from '../../workspace/contract.ts';
 import { type Caller, requireAdmin, requireUser, resolveWorkspace } from '../access/caller-rights.ts';
 import { addFileTransfer } from '../files/file-transfer.ts';
 import { UPLOAD_ADDRESS } from '../files/files.ts';
@@ -12,7 +12,8 @@ import type { Fault, Faults } from './faults.ts';
 import { createKeptAnswers, KEPT_ROUTES, type KeptAnswer, type KeptAnswers } from './kept-answers.ts';
 import type { Statistics } from './key-statistics.ts';
 import type { QuotaLog } from './quota-log.ts';
-import { explainMiss, isApiAddress, SERVED, type Served } from './routing.ts';
+import { isApiAddress, missExplainer, SERVED, type Served } from './routing.ts';
+import { missingRoutes } from './variant.ts';
 
 /**
  * What every request passes, in this order: credentials (401), quota (429), version (400), route (404, 405), body size
@@ -58,24 +59,29 @@ export function createPipeline(deps: PipelineDeps): Server {
   });
   if (deps.faults) addFaults(server, deps.faults);
   server.decorateRequest('admission', null);
-  server.addHook('onRequest', (request) => admit(deps, request));
+  const { variant } = deps.service;
+  const versionHeader = versionHeaderOf(variant.headerPrefix);
+  const missing = missingRoutes(variant);
+  const served = SERVED.filter(({ name }) => !missing.has(name));
+  const explainMiss = missExplainer(served);
+  server.addHook('onRequest', (request) => admit(deps, request, versionHeader));
   server.setNotFoundHandler((request) => {
     throw explainMiss(request.url);
   });
   server.setErrorHandler((error, request, reply) => refuse(deps, error, request, reply));
   const kept = createKeptAnswers(() => deps.service.commits.count());
-  for (const served of SERVED) addRoute(server, deps, served, kept);
+  for (const each of served) addRoute(server, deps, each, kept);
   addFileTransfer(server, deps.service, (request) => enter(deps, request, 'any'));
-  addReference(server);
+  addReference(server, variant);
   return server;
 }
 
-async function admit(deps: PipelineDeps, request: ServerRequest): Promise<void> {
+async function admit(deps: PipelineDeps, request: ServerRequest, versionHeader: string): Promise<void> {
   if (!isApiAddress(request.url) || OPEN_ADDRESSES.has(request.routeOptions.url)) return;
   const found = deps.service.access.authenticate(request.headers.authorization);
   const caller = found instanceof Promise ? await found : found;
   (request as unknown as Admitted).admission = { caller, counted: count(deps, caller) };
-  checkVersion(request.headers);
+  checkVersion(request.headers, versionHeader);
 }
 
 /** API keys share their workspace's quota; OAuth tokens have none (W72, W73). Throws 429. */

@@ -28,16 +28,17 @@ const TRANSFERS = [
   { url: ASSET_ADDRESS, route: { method: 'GET' } },
 ] as const;
 
-const PATTERNS = [...SERVED, ...TRANSFERS].map(({ url, route }) => ({
-  method: route.method,
-  pattern: new RegExp(`^${url.replace(/:\w+/g, '[^/]+')}$`),
-}));
-
-/** Why no route was found: another method (405 with `Allow`), or no such address (404). */
-export function explainMiss(url: string): ApiError {
-  const path = url.split('?', 1)[0]!;
-  const methods = PATTERNS.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-  if (methods.length === 0) return notFound('address');
-  const allow = [...new Set(methods)].sort().join(', ');
-  return new ApiError('method_not_allowed', `this address takes ${allow}`, { allow });
+/** Explains why no route of those served was found: another method (405 with `Allow`), or no such address (404). */
+export function missExplainer(served: readonly Served[]): (url: string) => ApiError {
+  const patterns = [...served, ...TRANSFERS].map(({ url, route }) => ({
+    method: route.method,
+    pattern: new RegExp(`^${url.replace(/:\w+/g, '[^/]+')}$`),
+  }));
+  return (url) => {
+    const path = url.split('?', 1)[0]!;
+    const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+    if (methods.length === 0) return notFound('address');
+    const allow = [...new Set(methods)].sort().join(', ');
+    return new ApiError('method_not_allowed', `this address takes ${allow}`, { allow });
+  };
 }

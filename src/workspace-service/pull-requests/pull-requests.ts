@@ -83,10 +83,11 @@ async function listPullRequests(
   return { pullRequests: given.map(pullRequestOf), nextCursor };
 }
 
-/** Records the pull request if the body has an `identifier`, otherwise opens one at the provider (W59). */
+/** Opens a pull request at the provider; by our extension, records it if the body has an `identifier` (W59). */
 async function createPullRequest(service: Service, call: Call<'createPullRequest'>) {
   const { identifier } = call.body;
-  if (identifier !== undefined) return recordExisting(service, { ...call, body: { ...call.body, identifier } });
+  if (identifier !== undefined && !service.variant.isLiteral)
+    return recordExisting(service, { ...call, body: { ...call.body, identifier } });
   checkProviderFields(call.body);
   return openPullRequest(service, call);
 }

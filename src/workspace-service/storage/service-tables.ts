@@ -87,6 +87,8 @@ export interface ServiceTables {
     workspace_id: string;
     task_id: string;
     url: string;
+    /** 0; the literal service numbers further links of a task to one address. */
+    copy: Generated<number>;
     title: string | null;
     external_id: string | null;
     provider: string | null;

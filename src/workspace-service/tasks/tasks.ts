@@ -3,6 +3,7 @@ import type { CheckedBody, CheckedQuery, Routes } from '../../workspace/contract
 import { invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
 import { readPage } from '../http/paging.ts';
+import { type Variant, withoutKey } from '../http/variant.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import { type Prepared, prepared } from '../storage/prepared.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
@@ -24,7 +25,7 @@ export function taskHandlers(
     listTasks: async ({ workspaceId, query }) => ({ status: 200, body: await listTasks(service, workspaceId, query) }),
     getTask: async ({ workspaceId, ids }) => {
       const row = await findTask(service.database.query, workspaceId, ids.taskId);
-      return { status: 200, body: taskOf(row) };
+      return { status: 200, body: taskOf(row, service.variant) };
     },
     updateTask: async (call) => ({ status: 200, body: await updateTask(service, call) }),
     createBug: async (call) => ({ status: 201, body: await createTask(service, statements, call, 'bug') }),
@@ -32,8 +33,8 @@ export function taskHandlers(
   };
 }
 
-function taskOf(row: TaskRow) {
-  return {
+function taskOf(row: TaskRow, variant: Variant) {
+  return withoutKey(variant, {
     taskId: row.task_id,
     key: row.key,
     workspaceId: row.workspace_id,
@@ -52,7 +53,7 @@ function taskOf(row: TaskRow) {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     completedAt: row.completed_at,
-  };
+  });
 }
 
 type Query = Service['database']['query'] | Write;
@@ -89,9 +90,10 @@ async function listTasks(service: Service, workspaceId: string, query: CheckedQu
         .where('ref_id', '=', id),
     );
   }
-  if (query.all) return { tasks: (await rows.orderBy('seq', 'desc').execute()).map(taskOf), nextCursor: null };
+  const show = (row: TaskRow) => taskOf(row, service.variant);
+  if (query.all) return { tasks: (await rows.orderBy('seq', 'desc').execute()).map(show), nextCursor: null };
   const { given, nextCursor } = await readPage(rows, query);
-  return { tasks: given.map(taskOf), nextCursor };
+  return { tasks: given.map(show), nextCursor };
 }
 
 /** The statements of a creation, which many clients ask for at once. */
@@ -155,7 +157,7 @@ async function createTask(
     await recordTask(service, write, call, 'task.created', numbered);
     return next;
   });
-  return taskOf({ ...row, key: `${KINDS[kind].prefix}-${number}` });
+  return taskOf({ ...row, key: `${KINDS[kind].prefix}-${number}` }, service.variant);
 }
 
 function newRow(service: Service, call: Call<'createBug'>, kind: keyof typeof KINDS): Omit<TaskRow, 'key'> {
@@ -264,7 +266,13 @@ function recordTask(
   row: TaskRow,
 ): Promise<void> {
   const { workspace_id: workspaceId, task_id: id, key } = row;
-  return service.events.record(write, { type, workspaceId, caller, resource: { id, key }, body: taskOf(row) });
+  return service.events.record(write, {
+    type,
+    workspaceId,
+    caller,
+    resource: withoutKey(service.variant, { id, key }),
+    body: taskOf(row, service.variant),
+  });
 }
 
 async function updateTask(service: Service, call: Call<'updateTask'>) {
@@ -276,7 +284,7 @@ async function updateTask(service: Service, call: Call<'updateTask'>) {
     await write.updateTable('tasks').set(updated).where('seq', '=', seq).execute();
     await replaceRefs(write, workspaceId, seq, body);
     await recordTask(service, write, call, 'task.updated', updated);
-    return taskOf(updated);
+    return taskOf(updated, service.variant);
   });
 }
 

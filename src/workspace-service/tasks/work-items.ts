@@ -7,7 +7,7 @@ import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Write } from '../storage/transactions.ts';
 import { findTask } from './tasks.ts';
 
-type WorkItemRow = Omit<Selectable<ServiceTables['work_items']>, 'seq'>;
+type WorkItemRow = Omit<Selectable<ServiceTables['work_items']>, 'seq' | 'copy'>;
 
 export function workItemHandlers(service: Service): Handlers<'listWorkItems' | 'addWorkItem' | 'removeWorkItem'> {
   return {
@@ -42,7 +42,10 @@ async function listWorkItems(service: Service, { workspaceId, ids }: Call<'listW
   return { status: 200, body: { workItems: rows.map(workItemOf) } };
 }
 
-/** Idempotent by address: a second link with the same one is the first, unchanged (W39). */
+/**
+ * Idempotent by address: a second link with the same address returns the first, unchanged (W39). The literal service
+ * adds another link, with the next `copy` number.
+ */
 async function addWorkItem(service: Service, { workspaceId, ids, body, caller }: Call<'addWorkItem'>) {
   const row: WorkItemRow = {
     work_item_id: newId(service.random, 'wi'),
@@ -62,9 +65,14 @@ async function addWorkItem(service: Service, { workspaceId, ids, body, caller }:
       .where('workspace_id', '=', workspaceId)
       .where('task_id', '=', ids.taskId)
       .where('url', '=', body.url)
+      .orderBy('copy', 'desc')
       .executeTakeFirst();
-    if (existing) return { status: 200, body: workItemOf(existing) };
-    await write.insertInto('work_items').values(row).execute();
+    if (existing && !service.variant.isLiteral) return { status: 200, body: workItemOf(existing) };
+    const copy = existing ? existing.copy + 1 : 0;
+    await write
+      .insertInto('work_items')
+      .values({ ...row, copy })
+      .execute();
     await recordWorkItem(service, write, caller, 'work_item.created', row);
     return { status: 201, body: workItemOf(row) };
   });

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
 import type { WebhookEventType } from '../../workspace/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
+import type { Variant } from '../http/variant.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
 import { readStrings } from '../storage/string-lists.ts';
 import type { Write } from '../storage/transactions.ts';
@@ -35,19 +36,22 @@ export interface EventsDeps {
    * only after the commit.
    */
   readonly bell: Bell;
+  readonly variant: Variant;
 }
 
-export function createEvents({ clock, random, bell }: EventsDeps): Events {
+export function createEvents({ clock, random, bell, variant }: EventsDeps): Events {
   const subscriptionsOf = subscriptionReader();
+  const describe = variant.isLiteral ? publicCloudEvent : cloudEvent;
   return {
     async record(write, event) {
+      if (variant.isLiteral && isNeverPublic(event.type)) return;
       const subscriptions = await subscriptionsOf(write, event.workspaceId);
       const subscribers = subscriptions
         .filter(({ events }) => wants(readStrings(events), event.type))
         .map((row) => row.webhook_id);
       if (subscribers.length === 0) return;
       const eventId = newId(random, 'evt');
-      const body = JSON.stringify(cloudEvent(eventId, event, timeNow(clock)));
+      const body = JSON.stringify(describe(eventId, event, timeNow(clock)));
       await write.insertInto('webhook_events').values({ event_id: eventId, type: event.type, body }).execute();
       await queue(write, eventId, subscribers, clock.now());
       bell.ring();
@@ -103,19 +107,53 @@ function wants(events: readonly string[], type: string): boolean {
 }
 
 /** CloudEvents 1.0, structured JSON. `data` holds the resource under the name that is its `type`. */
-function cloudEvent(id: string, { type, workspaceId, caller, resource, body }: ServiceEvent, time: string) {
-  const [kind] = type.split('.') as [string];
+function cloudEvent(id: string, event: ServiceEvent, time: string) {
+  const kind = kindOf(event);
+  const { resource, body } = event;
+  return {
+    ...envelope(id, event, time),
+    source: `/workspaces/${event.workspaceId}`,
+    data: { resource: { type: kind, ...resource }, actor: actorOf(event.caller), [kind]: body },
+  };
+}
+
+/**
+ * The public form (W75): the resource stands under a name in camelCase, and `data.resource` names the resource, its
+ * workspace and its task.
+ */
+function publicCloudEvent(id: string, event: ServiceEvent, time: string) {
+  const name = kindOf(event).replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const { workspaceId, resource, body } = event;
+  return {
+    ...envelope(id, event, time),
+    source: `workspaces/${workspaceId}`,
+    data: {
+      resource: { type: name, workspaceId, ...resource, [`${name}Id`]: resource.id },
+      actor: actorOf(event.caller),
+      [name]: body,
+    },
+  };
+}
+
+function envelope(id: string, event: ServiceEvent, time: string) {
   return {
     specversion: '1.0',
     id,
-    type,
-    source: `/workspaces/${workspaceId}`,
-    subject: `${kind}/${resource.id}`,
+    type: event.type,
+    subject: `${kindOf(event)}/${event.resource.id}`,
     time,
     datacontenttype: 'application/json',
-    workspaceid: workspaceId,
-    data: { resource: { type: kind, ...resource }, actor: actorOf(caller), [kind]: body },
+    workspaceid: event.workspaceId,
   };
+}
+
+function kindOf({ type }: ServiceEvent): string {
+  return type.split('.', 1)[0]!;
+}
+
+/** No public payload has a pull request. */
+function isNeverPublic(type: WebhookEventType): boolean {
+  return type.startsWith('pull_request.');
 }
 
 function actorOf({ kind, credentialId, userId }: ServiceEvent['caller']) {

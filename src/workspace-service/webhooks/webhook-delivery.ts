@@ -7,7 +7,8 @@ import type { Database } from '../../lib/database/database-types.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { SecretBox } from '../../lib/secret-box.ts';
 import type { Stage } from '../../lib/stage.ts';
-import { signWebhook, WEBHOOK_HEADERS } from '../../workspace/contract.ts';
+import { signWebhook, webhookHeadersOf } from '../../workspace/contract.ts';
+import type { Variant } from '../http/variant.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
 import type { Commits, Write } from '../storage/transactions.ts';
 import { dropDeliveries, type LastDelivery, webhookPlace } from './webhooks.ts';
@@ -16,6 +17,7 @@ export interface DeliveryDeps {
   readonly database: Database<ServiceTables>;
   readonly commits: Commits;
   readonly secrets: SecretBox;
+  readonly variant: Variant;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Gives up after 3 s; refuses private addresses unless they are allowed. */
@@ -132,16 +134,17 @@ function nextDue({ database, clock }: DeliveryDeps, webhookId: string) {
 
 type Outcome = Pick<LastDelivery, 'status' | 'error'>;
 
-async function attempt({ http, secrets }: DeliveryDeps, due: Due): Promise<Outcome> {
+async function attempt({ http, secrets, variant }: DeliveryDeps, due: Due): Promise<Outcome> {
   const secret = secrets.open(due.sealed_secret, webhookPlace(due.webhook_id, 'secret'));
+  const names = webhookHeadersOf(variant.headerPrefix);
   const headers = {
-    'content-type': 'application/cloudevents+json',
+    'content-type': `application/cloudevents+json${variant.isLiteral ? '; charset=utf-8' : ''}`,
     'user-agent': 'worksync-workspace-service',
-    [WEBHOOK_HEADERS.eventId]: due.event_id,
-    [WEBHOOK_HEADERS.eventType]: due.type,
-    [WEBHOOK_HEADERS.retry]: String(due.attempts),
-    [WEBHOOK_HEADERS.key]: secrets.open(due.sealed_key, webhookPlace(due.webhook_id, 'key')),
-    [WEBHOOK_HEADERS.signature]: signWebhook(due.body, secret),
+    [names.eventId]: due.event_id,
+    [names.eventType]: due.type,
+    [names.retry]: String(due.attempts),
+    [names.key]: secrets.open(due.sealed_key, webhookPlace(due.webhook_id, 'key')),
+    ...(!variant.isLiteral && { [names.signature]: signWebhook(due.body, secret) }),
   };
   const request = { method: 'POST', url: due.url, headers, body: due.body, target: 'webhook' } as const;
   try {

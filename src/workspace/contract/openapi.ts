@@ -13,6 +13,8 @@ export interface ApiDescription {
   /** The end of every base address. */
   readonly basePath: string;
   readonly versionHeader: string;
+  /** Names of routes that the server does not have. */
+  readonly missing?: ReadonlySet<string>;
   readonly version: string;
 }
 
@@ -53,15 +55,17 @@ interface Operation {
 
 type SchemaOf = (schema: ZodType, io: 'input' | 'output') => Json;
 
-function operationsOf({ groups }: ApiDescription, schema: SchemaOf): Operation[] {
+function operationsOf({ groups, missing }: ApiDescription, schema: SchemaOf): Operation[] {
   return Object.entries(groups).flatMap(([tag, routes]) =>
-    Object.entries(routes).flatMap(([name, route]) =>
-      addressesOf(name, route).map(({ path, operationId }) => ({
-        path,
-        method: route.method.toLowerCase(),
-        operation: operationOf(route, { tag, operationId, path }, schema),
-      })),
-    ),
+    Object.entries(routes)
+      .filter(([name]) => !missing?.has(name))
+      .flatMap(([name, route]) =>
+        addressesOf(name, route).map(({ path, operationId }) => ({
+          path,
+          method: route.method.toLowerCase(),
+          operation: operationOf(route, { tag, operationId, path }, schema),
+        })),
+      ),
   );
 }
 

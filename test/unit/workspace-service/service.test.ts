@@ -255,3 +255,20 @@ it('group commit: one that throws is refused alone, the others of its group are 
     .execute();
   expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'f']);
 });
+
+it('keeps the links of a database from before it knew copies', async () => {
+  const file = await temporaryFile();
+  const { '006_copies_of_links': _later, ...earlier } = MIGRATIONS;
+  const old = await openDatabase<ServiceTables>({ file, migrations: earlier });
+  const [created_at, url] = ['2026-01-01T00:00:00.000Z', 'https://example.com/1'];
+  const ids = { work_item_id: 'wi_1', workspace_id: 'ws_1', task_id: 'tsk_1' };
+  await old.query
+    .insertInto('work_items')
+    .values({ ...ids, url, created_at, title: 'T' })
+    .execute();
+  await old.close();
+  const migrated = await openDatabase<ServiceTables>({ file, migrations: MIGRATIONS });
+  onTestFinished(() => migrated.close());
+  const rows = await migrated.query.selectFrom('work_items').selectAll().execute();
+  expect(rows).toEqual([{ ...ids, seq: 1, url, copy: 0, title: 'T', external_id: null, provider: null, created_at }]);
+});
