@@ -19,6 +19,7 @@ import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts
 import { type Holder, soleHolder } from '../../src/lease/holder.ts';
 import type { CheckFile } from '../../src/lib/integrity.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
+import { silentMeter } from '../../src/lib/meter.ts';
 import { type Random, systemRandom } from '../../src/lib/random.ts';
 import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
@@ -33,7 +34,17 @@ import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace
 import type { StartCredentials } from '../../src/workspace-service/access/administration.ts';
 import type { Faults } from '../../src/workspace-service/http/faults.ts';
 import type { Quota } from '../../src/workspace-service/http/quota-windows.ts';
-import { createWorkspaceService, type WorkspaceService } from '../../src/workspace-service/service.ts';
+import {
+  createWorkspaceService,
+  type WorkspaceService,
+  type WorkspaceServiceOptions,
+} from '../../src/workspace-service/service.ts';
+import type { Behaviours } from './plausible-server/dimensions.ts';
+import {
+  type PlausibleServer,
+  type PlausibleServerOptions,
+  plausibleServer,
+} from './plausible-server/plausible-server.ts';
 import { createQueryPlans } from './query-plans.ts';
 import { openGate } from './server-gate.ts';
 import { nextTurnOfLoop, statementsUnderWay, watchStatements } from './statements.ts';
@@ -82,6 +93,12 @@ export interface WorldOptions {
   readonly http?: (own: HttpClient) => HttpClient;
   /** Where traces go. */
   readonly traces?: TraceExport;
+  /** Of the service; the reference service's own unless told. */
+  readonly variant?: WorkspaceServiceOptions['variant'];
+  /** How the workspace's server differs from the reference service; `{}`: not at all, but `world.server` counts. */
+  readonly behaviours?: Behaviours;
+  /** Which answers to the daemon are lost; needs `behaviours`. */
+  readonly loses?: PlausibleServerOptions['loses'];
   /** Of the daemon; silent unless told. */
   readonly logger?: Logger;
   /** Where others hold workspaces too. */
@@ -94,6 +111,8 @@ export interface WorldOptions {
 export interface World {
   readonly clock: TravellingClock;
   service(): WorkspaceService;
+  /** Where `behaviours` are given. */
+  readonly server: PlausibleServer | undefined;
   /** As the workspace's owner, by OAuth: costs no quota. For looking, and for what people do by hand. */
   readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
@@ -169,6 +188,7 @@ interface Site {
   readonly people: WorkspaceClient<object>;
   /** Requests on their way, of all daemons. */
   readonly traffic: Traffic;
+  readonly server: PlausibleServer | undefined;
   service(): WorkspaceService;
   unplug(): Promise<() => Promise<void>>;
   close(): Promise<void>;
@@ -183,14 +203,20 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   const traffic: Traffic = { requests: 0 };
   const outside = countInFlight(vendorClient(noSteps, createMetrics({ version: 'test' })), traffic);
   const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
+  const { behaviours, loses } = options;
+  const server = behaviours && plausibleServer({ clock, behaviours, loses });
+  // A server with other limits counts by itself.
+  const countsItself = (behaviours?.limits ?? 'sliding') !== 'sliding';
   const openService = () =>
     createWorkspaceService({
       file: join(folder, 'service.db'),
       clock,
       random,
       logger: silentLogger,
-      quota,
+      quota: countsItself ? { ...quota, requests: 0, burst: 0 } : quota,
       faults: options.faults,
+      variant: options.variant,
+      ...(server && { http: server.serviceClient(createHttpClient({ steps: noSteps, meter: silentMeter })) }),
       providers,
       allowPrivateWebhooks: true,
     });
@@ -204,7 +230,7 @@ async function openSite(options: WorldOptions, random: Random): Promise<Site> {
   }
   const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
   return {
-    ...{ clock, quota, url, credentials, outside, traffic },
+    ...{ clock, quota, url, credentials, outside, traffic, server },
     people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
     service: () => service,
     async unplug() {
@@ -259,9 +285,10 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
     const metrics = createMetrics({ version: 'test' });
     const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics), traffic);
+    const http = site.server?.daemonClient(inside.http) ?? inside.http;
     const parts = {
       ...{ clock, random, metrics, connectors, health: createHealth() },
-      http: options.http?.(inside.http) ?? inside.http,
+      http: options.http?.(http) ?? http,
       logger: options.logger ?? silentLogger,
       checkFile: options.checkFile ?? (async () => []),
       steps: options.steps ?? noSteps,
@@ -368,6 +395,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
   const world: World = {
     clock,
     service: site.service,
+    server: site.server,
     people,
     daemon: () => running.daemon,
     partition,

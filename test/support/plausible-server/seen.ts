@@ -1,0 +1,81 @@
+import { type Call, type Fields, isCreation, isSuccess, type Reply } from './exchange.ts';
+
+/** What a server saw and did. A lost answer counts here too, unless `Faults` of the service itself lost it. */
+export interface Seen {
+  /** Requests by name of the route. */
+  readonly requests: Map<string, number>;
+  /** Answers of 4xx, by route and status: `listTasks 429`. */
+  readonly refusals: Map<string, number>;
+  /** Titles of the pull requests that were opened at a provider. */
+  readonly opened: string[];
+  /** Created tasks, by source and title as the client sent them: `["<source>","<title>"]`. */
+  readonly creations: Map<string, number>;
+  /** Present links, by task and address: `<taskId> <url>`. */
+  readonly links: Map<string, number>;
+  /** Webhooks that reached the subscriber, by type. */
+  readonly webhooks: Map<string, number>;
+}
+
+export function createSeen(): Seen {
+  return {
+    requests: new Map(),
+    refusals: new Map(),
+    opened: [],
+    creations: new Map(),
+    links: new Map(),
+    webhooks: new Map(),
+  };
+}
+
+export function count(counts: Map<string, number>, name: string, by = 1): void {
+  const sum = (counts.get(name) ?? 0) + by;
+  if (sum === 0) counts.delete(name);
+  else counts.set(name, sum);
+}
+
+/** Tasks and links of which there are several. */
+export function doubled({ creations, links }: Seen): string[] {
+  return [...creations, ...links].filter(([, number]) => number > 1).map(([name]) => name);
+}
+
+export function sawRequest(seen: Seen, { route }: Call): void {
+  count(seen.requests, route);
+}
+
+export function sawReply(seen: Seen, { route }: Call, { status }: Reply): void {
+  if (status >= 400 && status < 500) count(seen.refusals, `${route} ${status}`);
+}
+
+/** Counts what the reference service carried out. */
+export function effectCounter(seen: Seen) {
+  const urls = new Map<string, string>();
+  return {
+    /** @param sent the body as the client sent it */
+    carriedOut(call: Call, reply: Reply, sent: Fields): void {
+      if (!isSuccess(reply)) return;
+      const body = (reply.body ?? {}) as Fields;
+      if (isCreation(call)) count(seen.creations, JSON.stringify([sent['source'] ?? null, sent['title']]));
+      if (call.route === 'createPullRequest' && String(body['identifier']) !== String(sent['identifier']))
+        seen.opened.push(String(sent['title']));
+      const { taskId, workItemId } = call.ids;
+      if (call.route === 'addWorkItem' && reply.status === 201) {
+        const name = `${taskId} ${shownUrl(String(body['url']))}`;
+        urls.set(String(body['workItemId']), name);
+        count(seen.links, name);
+      }
+      const name = call.route === 'removeWorkItem' ? urls.get(String(workItemId)) : undefined;
+      if (name !== undefined) count(seen.links, name, -1);
+    },
+  };
+}
+
+const COPY = '#copy-of-this-link-';
+
+/** An address under which the reference service stores a further link to `url`. */
+export function copyOfUrl(url: string, number: number): string {
+  return `${url}${COPY}${number}`;
+}
+
+export function shownUrl(url: string): string {
+  return url.split(COPY, 1)[0]!;
+}
