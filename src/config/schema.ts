@@ -25,8 +25,12 @@ export interface WorkspaceConfig {
     /** The `workspaceId` in the paths of the API. */
     readonly id: string;
     readonly apiKey?: string;
-    /** Live values of a subscription to the workspace's own webhooks; absent: none come. */
-    readonly webhook?: { readonly key: readonly string[]; readonly secret: readonly string[] };
+    /** The subscription to the workspace's own webhooks: its live values, and the prefix of its header names. */
+    readonly webhook?: {
+      readonly key: readonly string[];
+      readonly secret: readonly string[];
+      readonly headers: string;
+    };
     /** Overrides of the contract, as the schema that was passed in yields them. */
     readonly api: unknown;
     /** Where people look at it. */
@@ -135,10 +139,15 @@ const webhook = z
   .strictObject({
     key: liveSecrets('The shared key that the workspace sends as `X-Service-Webhook-Key`'),
     secret: liveSecrets('The secret that signs `X-Service-Signature`'),
+    headers: z
+      .string()
+      .regex(/^[A-Za-z][A-Za-z0-9-]{0,48}-$/, 'expected the beginning of header names, such as X-Service-')
+      .default('X-Service-')
+      .describe('Prefix of all header names of these webhooks; upper and lower case are the same.'),
   })
   .refine(
     ({ key, secret }) => key.length + secret.length > 0,
-    'set key, secret, or both: worksync refuses unsigned webhooks',
+    'set key, secret, or both: worksync refuses webhooks that prove nothing',
   )
   .describe(
     "The workspace's own webhooks, sent to `/webhooks/<workspace>/workspace`; a webhook must match each of key and secret that is set.",

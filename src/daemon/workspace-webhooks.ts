@@ -4,14 +4,17 @@ import type { Collector } from '../intake/collector.ts';
 import type { Receiver } from '../intake/webhook-routes.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import { isSameSecret } from '../lib/same-secret.ts';
 import type { Tracer } from '../lib/tracer.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
-import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../workspace/contract.ts';
+import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace/contract.ts';
 
-/** Live values of a subscription to the workspace's own webhooks; of each two while one replaces the other. */
+/** The subscription to the workspace's own webhooks. Of each value there are two while one replaces the other. */
 interface Subscription {
   readonly key: readonly string[];
   readonly secret: readonly string[];
+  /** Prefix of the header names. */
+  readonly headers: string;
 }
 
 export interface ReceiverParts {
@@ -19,31 +22,41 @@ export interface ReceiverParts {
   readonly meter: Meter;
   readonly logger: Logger;
   readonly tracer?: Tracer;
-  /** Called when something was appended: somebody changed the workspace. */
+  /** Called after an event was appended, because the workspace has changed. */
   readonly onEvent: () => void;
 }
 
 /** A document with all its text, as JSON, bytes. */
 const LARGEST_EVENT = 4 * 1024 * 1024;
+/** The workspace waits 3 s for an answer, milliseconds. */
+const ANSWER_WITHIN = 2_500;
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/;
 
-/** Where the workspace's own webhooks go: `POST /webhooks/<workspace>/workspace` (W65). */
+/**
+ * Receives the workspace's own webhooks at `POST /webhooks/<workspace>/workspace` (W65). `GET` and `HEAD` there verify the
+ * shared key.
+ */
 export function workspaceReceiver(subscription: Subscription, parts: ReceiverParts): Receiver {
   const { collector, meter, logger, tracer, onEvent } = parts;
+  const { key, secret } = subscription;
+  const names = webhookHeadersOf(subscription.headers);
   const verify = async (request: WebhookRequest) => {
-    verifyAny(subscription, request);
-    return {
-      event: readName(request, WEBHOOK_HEADERS.eventType),
-      deliveryId: readName(request, WEBHOOK_HEADERS.eventId),
-    };
+    verifyAny(subscription, names, request);
+    return { event: readName(request, names.eventType), deliveryId: readName(request, names.eventId) };
+  };
+  const matchesKey: NonNullable<Receiver['sharedKey']>['matches'] = (headers) => {
+    const given = headers[names.key];
+    return typeof given === 'string' && key.filter((each) => isSameSecret(given, each)).length > 0;
   };
   return {
     active: {
       name: WORKSPACE,
-      secrets: [...subscription.key, ...subscription.secret],
+      secrets: [...key, ...secret],
       connector: { largestDelivery: LARGEST_EVENT, verify },
     },
     source: 'workspace',
+    sharedKey: { matches: matchesKey, isOnlyProof: secret.length === 0 },
+    answerWithin: ANSWER_WITHIN,
     collector: {
       ...collector,
       append: (delivery) => collector.append(delivery).finally(onEvent),
@@ -54,13 +67,19 @@ export function workspaceReceiver(subscription: Subscription, parts: ReceiverPar
   };
 }
 
-/** Whatever kind is configured must be right, by one of its live values. Throws what `verifyWorkspaceWebhook` throws. */
-function verifyAny({ key: keys, secret: secrets }: Subscription, { headers, body }: WebhookRequest): void {
+/**
+ * Requires each kind that is configured to match one of its live values. Throws what `verifyWorkspaceWebhook` throws.
+ */
+function verifyAny(
+  { key: keys, secret: secrets }: Subscription,
+  names: WebhookHeaders,
+  { headers, body }: WebhookRequest,
+): void {
   const checks = [keys.map((key) => ({ key })), secrets.map((secret) => ({ secret }))];
   for (const candidates of checks) {
     const failures = candidates.flatMap((credentials) => {
       try {
-        verifyWorkspaceWebhook(headers, body, credentials);
+        verifyWorkspaceWebhook(headers, body, credentials, names);
         return [];
       } catch (error) {
         return [error];

@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { VerifiedRequest } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { Server } from '../http/server.ts';
-import type { Clock } from '../lib/clock.ts';
+import { groupOfAddress } from '../http/address-group.ts';
+import { createAddressGuard } from '../http/address-guard.ts';
+import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
+import { type Clock, sleep, systemClock } from '../lib/clock.ts';
 import { sha256Of } from '../lib/digest.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
@@ -14,13 +16,22 @@ import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
 import { receiveSpan } from './intake-spans.ts';
 
-/** Where the webhooks of one connection go. */
+/** Receives the webhooks of one connection. */
 export interface Receiver {
   readonly active: Pick<ActiveConnection, 'name' | 'secrets'> & {
     readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify' | 'accepted'>;
   };
   /** `webhook` unless told. */
   readonly source?: DeliverySource;
+  /** A shared key that `GET` and `HEAD` verify; absent: they are refused. */
+  readonly sharedKey?: {
+    /** Compares in constant time. */
+    matches(headers: IncomingHttpHeaders): boolean;
+    /** Whether deliveries carry no signature: then a guessed key is enough to forge one. */
+    readonly isOnlyProof: boolean;
+  };
+  /** How long the sender waits for the answer, milliseconds. A delivery that is not stored by then is answered 503. */
+  readonly answerWithin?: number;
   readonly collector: Collector;
   readonly meter: Meter;
   readonly logger: Logger;
@@ -38,7 +49,7 @@ export interface WebhookDeps {
 }
 
 type Path = { Params: { workspace: string; connection: string } };
-type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders };
+type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders; readonly ip: string };
 
 const ROUTE = '/webhooks/:workspace/:connection';
 
@@ -56,6 +67,9 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 /** Seconds that a sender is told to wait where the error names no time. */
 const RETRY_AFTER = 30;
 
+/** Wrong keys of one address, in one burst and per second, before worksync stops comparing keys from there. */
+const WRONG_KEYS = { burst: 60, perSecond: 1 };
+
 /**
  * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
  *
@@ -65,20 +79,29 @@ const RETRY_AFTER = 30;
  * 413; 415 for a compressed body; 503 with `Retry-After` where the delivery could not be stored, or the workspace did not start.
  * Where more comes in than can be held or looked at, the worst address is refused first: 429 with `Retry-After` where it is one
  * that keeps failing, else 503.
+ *
+ * `GET` and `HEAD` with a shared key: 204 if it is right, 401 if not, both without a body. After too many wrong keys from one
+ * address all requests from there are answered 429 and no key is compared; deliveries that are signed too are exempt, because
+ * senders may share an address.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
+  const wrongKeys = createAddressGuard(deps.clock, WRONG_KEYS);
+  // Senders wait in real time.
+  const network = systemClock();
   const receiverOf = ({ workspace, connection }: Path['Params']) => deps.find(workspace, connection);
   const refuse = (receiver: Receiver, address: string, error: string) => {
     server.traffic.failed(address);
     const connection = receiver.active.name;
     receiver.meter.count('deliveries_total', { connection, outcome: 'refused' });
     receiver.logger.warn({ connection, code: error, address }, 'delivery refused');
+    if (receiver.sharedKey && error.startsWith('signature_')) wrongKeys.failed(groupOfAddress(address));
   };
 
-  const refusalOfHead = ({ params, headers }: Head): readonly [status: number, error: string] | undefined => {
+  const refusalOfHead = ({ params, headers, ip }: Head): readonly [status: number, error: string] | undefined => {
     const receiver = receiverOf(params);
     if (!receiver) return deps.isBroken(params.workspace) ? [503, 'workspace_unavailable'] : [404, 'not_found'];
     if (receiver.active.secrets.length === 0) return [401, 'signature_missing'];
+    if (receiver.sharedKey?.isOnlyProof && !wrongKeys.admits(groupOfAddress(ip))) return [429, 'signature_mismatch'];
     if (headers['content-encoding']) return [415, 'refused'];
     const length = Number(headers['content-length'] ?? 0);
     return length > receiver.active.connector.largestDelivery ? [413, 'payload_too_large'] : undefined;
@@ -93,7 +116,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       const refusal = refusalOfHead(request);
       if (!refusal) return goOn();
       const [status, error] = refusal;
-      if (status === 503) reply.header('retry-after', RETRY_AFTER);
+      if (status === 429 || status === 503) reply.header('retry-after', RETRY_AFTER);
       reply.code(status).send(errorBody(error));
     },
     errorHandler: (thrown, _request, reply) => {
@@ -108,6 +131,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       const receiver = receiverOf(request.params);
       if (!receiver) return reply.code(404).send(errorBody('not_found'));
       const from = deps.clock.now();
+      const arrivedAt = network.monotonic();
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       // Known only here where the sender named no length.
       if (body.length > receiver.active.connector.largestDelivery)
@@ -119,7 +143,7 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
         refuse(receiver, request.ip, verified.error.code);
         return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
       }
-      const row = await append(receiver, verified, body);
+      const row = await appendInTime(receiver, verified, body, arrivedAt);
       if (row instanceof SyncError)
         return reply.code(503).header('retry-after', retryAfter(row)).send(errorBody(row.code));
       const { accepted = 202 } = receiver.active.connector;
@@ -128,12 +152,44 @@ export function webhookRoutes(server: Server, deps: WebhookDeps): void {
       return reply.code(accepted).send(ACCEPTED[row.appended]);
     },
   });
-  server.route({
-    method: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+
+  const refuseMethod = (request: ServerRequest, reply: ServerReply) => {
+    const allow = receiverOf(request.params as Path['Params'])?.sharedKey ? 'GET, HEAD, POST' : 'POST';
+    return reply.code(405).header('allow', allow).type(JSON_TYPE).send(errorBody('refused'));
+  };
+  server.route<Path>({
+    method: ['GET', 'HEAD'],
     url: ROUTE,
     config: { door: 'webhook' },
-    handler: (_request, reply) => reply.code(405).header('allow', 'POST').type(JSON_TYPE).send(errorBody('refused')),
+    handler: (request, reply) => {
+      const receiver = receiverOf(request.params);
+      if (!receiver && deps.isBroken(request.params.workspace))
+        return reply.code(503).header('retry-after', RETRY_AFTER).send();
+      if (!receiver?.sharedKey) return refuseMethod(request, reply);
+      if (!wrongKeys.admits(groupOfAddress(request.ip)))
+        return reply.code(429).header('retry-after', RETRY_AFTER).send();
+      if (receiver.sharedKey.matches(request.headers)) return reply.code(204).send();
+      refuse(receiver, request.ip, 'signature_mismatch');
+      return reply.code(401).send();
+    },
   });
+  server.route({
+    method: ['PUT', 'PATCH', 'DELETE', 'OPTIONS'],
+    url: ROUTE,
+    config: { door: 'webhook' },
+    handler: refuseMethod,
+  });
+
+  /** An append that takes too long goes on: the sender's next attempt finds the delivery stored. */
+  async function appendInTime(receiver: Receiver, verified: VerifiedRequest, body: Buffer, arrivedAt: number) {
+    const appended = append(receiver, verified, body);
+    if (receiver.answerWithin === undefined) return appended;
+    const done = new AbortController();
+    const late = sleep(network, arrivedAt + receiver.answerWithin - network.monotonic(), done.signal).then(
+      () => new SyncError('database_failed', 'the delivery could not be stored in time'),
+    );
+    return Promise.race([appended, late]).finally(() => done.abort());
+  }
 }
 
 const CODE_OF_STATUS: Readonly<Record<number, string>> = { 413: 'payload_too_large', 500: 'internal' };

@@ -69,4 +69,9 @@ export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } 
 export { fillPath } from './contract/route-path.ts';
 export { ID_PATTERN, LIMITS } from './contract/value-schemas.ts';
 export type { WebhookEventType } from './contract/webhooks.ts';
-export { signWebhook, verifyWorkspaceWebhook, WEBHOOK_HEADERS } from './webhook-signature.ts';
+export {
+  signWebhook,
+  verifyWorkspaceWebhook,
+  WEBHOOK_HEADERS,
+  type WebhookHeaders,
+} from './webhook-signature.ts';

@@ -3,6 +3,8 @@ import { SyncError } from '../errors/sync-error.ts';
 import { isSameSecret } from '../lib/same-secret.ts';
 import { HEADER_PREFIX, webhookHeadersOf } from './contract/header-names.ts';
 
+export type WebhookHeaders = Readonly<ReturnType<typeof webhookHeadersOf>>;
+
 /** Headers of a delivery by the reference service. */
 export const WEBHOOK_HEADERS = webhookHeadersOf(HEADER_PREFIX);
 
@@ -11,7 +13,7 @@ export function signWebhook(body: string | Buffer, secret: string): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
 
-/** What a receiver knows of its subscription; whatever is given must be right. */
+/** The receiver's side of a subscription. A delivery must match each value that is given. */
 export type WebhookCredentials =
   | { readonly secret: string; readonly key?: string }
   | { readonly secret?: string; readonly key: string };
@@ -21,14 +23,16 @@ export type WebhookCredentials =
  * constant time. Throws `signature_missing` and `signature_mismatch`.
  *
  * @param headers names in lower case, as Node gives them
+ * @param names the server's header names
  */
 export function verifyWorkspaceWebhook(
   headers: Readonly<Record<string, string | string[] | undefined>>,
   rawBody: string | Buffer,
   { secret, key }: WebhookCredentials,
+  names: WebhookHeaders = WEBHOOK_HEADERS,
 ): void {
-  if (secret !== undefined) compare(headers, WEBHOOK_HEADERS.signature, signWebhook(rawBody, secret));
-  if (key !== undefined) compare(headers, WEBHOOK_HEADERS.key, key);
+  if (secret !== undefined) compare(headers, names.signature, signWebhook(rawBody, secret));
+  if (key !== undefined) compare(headers, names.key, key);
 }
 
 function compare(

@@ -7,7 +7,7 @@ export function versionHeaderOf(prefix: string): string {
 }
 
 /** Headers of a webhook delivery, in lower case (W65). */
-export function webhookHeadersOf(prefix: string) {
+export function webhookHeadersOf(prefix: string): Record<'eventId' | 'eventType' | 'retry' | 'key' | 'signature', string> {
   const lower = prefix.toLowerCase();
   return {
     eventId: `${lower}event-id`,
@@ -15,5 +15,5 @@ export function webhookHeadersOf(prefix: string) {
     retry: `${lower}retry-num`,
     key: `${lower}webhook-key`,
     signature: `${lower}signature`,
-  } as const;
+  };
 }

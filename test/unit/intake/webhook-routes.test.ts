@@ -16,14 +16,20 @@ interface Parts {
   readonly secrets?: readonly string[];
   readonly connector?: Partial<Receiver['active']['connector']>;
   readonly source?: Receiver['source'];
+  readonly sharedKey?: Receiver['sharedKey'];
+  readonly answerWithin?: number;
+  /** When the delivery is stored. */
+  readonly storing?: Promise<void>;
   /** What becomes of a delivery. */
   readonly appended?: Appended | SyncError;
   readonly isBroken?: boolean;
 }
 
 /** A server with the webhooks of `main/notes`, and what it did. */
-async function bench({ secrets = [SECRET], connector, source, appended = 'new', isBroken = false }: Parts = {}) {
+async function bench(parts: Parts = {}) {
+  const { secrets = [SECRET], connector, source, sharedKey, answerWithin, appended = 'new', isBroken = false } = parts;
   const server = createServer();
+  const clock = createTravellingClock();
   const stored: NewDelivery[] = [];
   const counted: string[] = [];
   const failures: string[] = [];
@@ -32,8 +38,11 @@ async function bench({ secrets = [SECRET], connector, source, appended = 'new', 
   const receiver: Receiver = {
     active: { name: 'notes', secrets, connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
     ...(source && { source }),
+    ...(sharedKey && { sharedKey }),
+    ...(answerWithin !== undefined && { answerWithin }),
     collector: {
       async append(delivery) {
+        await parts.storing;
         if (appended instanceof SyncError) throw appended;
         stored.push(delivery);
         return { appended, id: 1 } as Awaited<ReturnType<Receiver['collector']['append']>>;
@@ -53,7 +62,7 @@ async function bench({ secrets = [SECRET], connector, source, appended = 'new', 
   webhookRoutes(server, {
     find: (workspace, connection) => (`${workspace}/${connection}` === 'main/notes' ? receiver : undefined),
     isBroken: () => isBroken,
-    clock: createTravellingClock(),
+    clock,
     largestDelivery: LARGEST,
   });
   const url = await server.listen({ host: '127.0.0.1', port: 0 });
@@ -64,7 +73,7 @@ async function bench({ secrets = [SECRET], connector, source, appended = 'new', 
     return { status: answer.status, body: await answer.json(), ...(retryAfter && { retryAfter }) };
   };
   const waitFor = (turnToCome: () => Promise<void>) => void (turn = turnToCome);
-  return { url, post, stored, counted, failures, turns, waitFor };
+  return { url, clock, post, stored, counted, failures, turns, waitFor };
 }
 
 test.each<Appended>(['new', 'repeated', 'revived'])(
@@ -171,6 +180,65 @@ test('only POST is answered', async () => {
   const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'PUT', body: BODY });
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
 });
+
+test('a delivery that is not stored in time is answered 503, and stored all the same', async () => {
+  const storing = Promise.withResolvers<void>();
+  const { post, stored } = await bench({ answerWithin: 20, storing: storing.promise });
+  expect(await post()).toMatchObject({ status: 503, body: { error: 'database_failed' } });
+  storing.resolve();
+  await expect.poll(() => stored.length).toBe(1);
+});
+
+const keyed = (isOnlyProof: boolean): Parts => ({
+  sharedKey: { matches: (headers) => headers['x-key'] === 'right', isOnlyProof },
+  connector: {
+    async verify({ headers }) {
+      if (headers['x-key'] !== 'right') throw new SyncError('signature_mismatch', 'wrong');
+      return { event: 'note', deliveryId: 'delivery-1' };
+    },
+  },
+});
+
+test('verification of a workspace that did not start is to be repeated', async () => {
+  const { url } = await bench({ isBroken: true });
+  const answer = await fetch(`${url}/webhooks/other/workspace`, { method: 'HEAD' });
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '30']);
+});
+
+test.each(['GET', 'HEAD'])('%s verifies the shared key and answers without a body', async (method) => {
+  const { url, stored } = await bench(keyed(true));
+  const ask = (key: string, path = '') =>
+    fetch(`${url}/webhooks/main/notes${path}`, { method, headers: { 'x-key': key } });
+  const answers = [await ask('right'), await ask('wrong'), await ask('', '?x-key=right')];
+  expect(answers.map(({ status }) => status)).toEqual([204, 401, 401]);
+  expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual(['', '', '']);
+  expect(stored).toEqual([]);
+});
+
+test.each<[isOnlyProof: boolean, post: number]>([
+  [true, 429],
+  [false, 202],
+])(
+  'GET, HEAD and POST share one limit of wrong keys, where the key is the only proof: %s',
+  async (isOnlyProof, status) => {
+    const { url, clock } = await bench(keyed(isOnlyProof));
+    const ask = async (method: string, key: string) => {
+      const body = method === 'POST' ? { body: BODY } : {};
+      return (await fetch(`${url}/webhooks/main/notes`, { method, ...body, headers: { 'x-key': key } })).status;
+    };
+    const wrong: number[] = [];
+    for (const method of ['GET', 'HEAD', 'POST'].flatMap((each) => Array<string>(20).fill(each)))
+      wrong.push(await ask(method, 'wrong'));
+    expect(new Set(wrong)).toEqual(new Set([401]));
+    expect([await ask('GET', 'right'), await ask('HEAD', 'right'), await ask('POST', 'right')]).toEqual([
+      429,
+      429,
+      status,
+    ]);
+    await clock.advance(1_000);
+    expect(await ask('GET', 'right')).toBe(204);
+  },
+);
 
 test('the address of a webhook', () => {
   expect(webhookPathOf('main', 'notes')).toBe('/webhooks/main/notes');
