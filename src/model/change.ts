@@ -47,6 +47,7 @@ export type EntityKind = 'pull_request' | 'link' | 'task' | 'document' | 'read';
 /** What the outbox asks of the workspace. */
 export type Action =
   | 'read-tasks'
+  | 'read-task'
   | 'read-pull-requests'
   | 'read-records'
   | 'read-links'
@@ -109,6 +110,7 @@ export const entity = {
   link: (itemKey: string, taskId: string) => `link:${itemKey}>${taskId}`,
   task: (itemKey: string) => `task:${itemKey}`,
   readTasks: 'read:tasks',
+  readTask: (taskId: string) => `read:task:${taskId}`,
   readPullRequests: 'read:pull_requests',
   /** Of one branch: the few records that one of them is looked for among. */
   readRecords: (provider: string, repoId: string, headBranch: string) =>

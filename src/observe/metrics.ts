@@ -70,6 +70,12 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
     help: 'Deliveries by outcome.',
     labels: { connection: null, outcome: OUTCOMES },
   },
+  workspace_events_unknown_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Webhooks of the workspace of a type that worksync does not know, and so ignored. At most 50 types; others count as other.',
+    labels: { type: null },
+  },
   polls_total: {
     kind: 'counter',
     perWorkspace: true,

@@ -105,7 +105,7 @@ const VERIFIED: Readonly<Record<DeliverySource, string>> = {
   backfill: 'worksync asked for it, with the credential of the connection',
   fetch: 'worksync asked for it, with the credential of the connection',
   answer: 'it is the answer to a request to the workspace',
-  workspace: "its signature, with the secret of the workspace's webhook, before it was stored",
+  workspace: "its shared key or signature, with the values of the workspace's webhook, before it was stored",
 };
 
 /** What was sent for it; of an answer, the request that it answers. */

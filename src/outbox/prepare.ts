@@ -6,12 +6,14 @@ import { type Eligible, nextChange } from '../store/next-change.ts';
 import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../store/outbox-rows.ts';
 import { nextRevision } from '../store/revision.ts';
 import { type OptionalRoute, routeOffUntil } from '../store/route-states.ts';
+import { requestTaskList } from '../store/task-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { blockedUntil } from './blocked-until.ts';
 
 /** The routes of reads that other work can do without. */
 export const OPTIONAL_READS: Readonly<Partial<Record<Action, OptionalRoute>>> = {
   'read-links': 'listWorkItems',
+  'read-task': 'getTask',
   'read-document': 'getDocument',
 };
 
@@ -132,13 +134,18 @@ type Request = Pick<Prepared, 'action' | 'body' | 'known' | 'taskId'>;
 async function readOnce(query: Scope, row: OutboxRow, now: number): Promise<Request | undefined> {
   const request = readOf(row);
   const route = OPTIONAL_READS[request.action];
-  const isOff = route !== undefined && (await routeOffUntil(query, route, now)) !== undefined;
-  return isOff ? undefined : request;
+  if (route === undefined || (await routeOffUntil(query, route, now)) === undefined) return request;
+  if (request.action === 'read-task') await requestTaskList(query, now);
+  return undefined;
 }
 
 function readOf(row: OutboxRow): Request {
   const none = { known: null, taskId: null };
   if (row.entity === entityName.readTasks) return { ...none, action: 'read-tasks', body: json(row.sent) ?? {} };
+  const ofTask = entityName.readTask('');
+  if (row.entity.startsWith(ofTask)) {
+    return { ...none, action: 'read-task', body: {}, taskId: row.entity.slice(ofTask.length) };
+  }
   if (row.entity === entityName.readPullRequests) {
     return { ...none, action: 'read-pull-requests', body: json(row.sent) ?? {} };
   }

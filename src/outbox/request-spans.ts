@@ -76,6 +76,7 @@ function requestName({ trace, entity, sentAt }: Prepared, workspace: number): Sp
 
 const ROUTE_OF: Readonly<Record<Exclude<Action, 'create-task'>, RouteName>> = {
   'read-tasks': 'listTasks',
+  'read-task': 'getTask',
   'read-pull-requests': 'listPullRequestRecords',
   'read-records': 'listPullRequestRecords',
   'read-links': 'listWorkItems',

@@ -13,6 +13,8 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
   switch (prepared.action) {
     case 'read-tasks':
       return client.listTasks({ query: { all: true, ...pageQuery(prepared) } }, context);
+    case 'read-task':
+      return client.getTask({ taskId }, context);
     case 'read-pull-requests':
       return client.listPullRequestRecords({ query: { limit: PAGE, ...pageQuery(prepared) } }, context);
     case 'read-records':

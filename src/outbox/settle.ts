@@ -355,7 +355,11 @@ async function settleRefusedRead(
   if (isAbsent && (await isKnownAbsent(query, route, taskId, context.now)))
     return settleAs(query, prepared, { body: absenceOf(prepared) }, context);
   const refusal = { status: error.status, resource: entity };
-  if (await noteRouteRefused(query, route, refusal, context.now)) {
+  const isOff = await noteRouteRefused(query, route, refusal, context.now);
+  // The list of tasks says as much: a null answer requests it.
+  if (prepared.action === 'read-task' && (isRefusal(error) || error.code === 'answer_malformed'))
+    return settleAs(query, prepared, { body: null }, context);
+  if (isOff) {
     await removeChange(query, entity);
     return 'settled';
   }

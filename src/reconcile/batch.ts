@@ -81,7 +81,13 @@ export async function applyBatch(
   return work;
 }
 
-const TELL_TASKS: ReadonlySet<Answer['action']> = new Set(['read-tasks', 'create-task', 'saw-task', 'saw-tasks']);
+const TELL_TASKS: ReadonlySet<Answer['action']> = new Set([
+  'read-tasks',
+  'read-task',
+  'create-task',
+  'saw-task',
+  'saw-tasks',
+]);
 
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];

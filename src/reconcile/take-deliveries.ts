@@ -55,11 +55,16 @@ const MOST_ATTEMPTS = 3;
 /** A delivery over which the process ended this often, each time while it was processed alone, is put into quarantine. */
 const MOST_ENDS = 5;
 
+/** Unknown types of events that are counted one by one. */
+const MAX_UNKNOWN_TYPES = 50;
+const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
+
 export function createTakeOver(deps: TakeOverDeps): TakeOver {
   const { store, clock, logger, meter, inputs, suspects } = deps;
   const told = createPortion(clock, ITEMS);
   /** Suspects whose present attempt is counted. A database that does not take them over ends no process: they are tried again. */
   const counted = new Set<number>();
+  const unknownTypes = new Set<string>();
 
   /** Alone, and with the attempt committed before: so a text that ends the process again is recognised. */
   async function takeOverSuspect(delivery: PendingDelivery): Promise<void> {
@@ -97,6 +102,7 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
     const from = clock.now();
     try {
       report(deliveries, await apply(portion), from);
+      for (const { unknownType } of portion) if (unknownType !== undefined) countUnknownType(unknownType);
     } catch (error) {
       if (!isFaultOfDelivery(error)) throw error;
       if (portion.length > 1) for (const each of portion) await takeOverPortion([each], failed);
@@ -137,6 +143,13 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
     logger.debug({ delivery: id, key, connection, outcome, reason, items }, 'delivery taken over');
     // The request that brought an answer of the workspace tells all of it.
     if (source !== 'answer') deps.tracer?.record(decisionSpan({ delivery, verdict, items, from, to: clock.now() }));
+  }
+
+  /** The number of labels is limited, because servers choose the types. */
+  function countUnknownType(type: string): void {
+    const hasRoom = unknownTypes.size < MAX_UNKNOWN_TYPES && EVENT_TYPE.test(type);
+    if (hasRoom) unknownTypes.add(type);
+    meter.count('workspace_events_unknown_total', { type: unknownTypes.has(type) ? type : 'other' });
   }
 
   function report(pending: readonly PendingDelivery[], result: BatchResult, from: number): void {

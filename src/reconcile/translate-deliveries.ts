@@ -16,6 +16,8 @@ export interface Translated {
   readonly translation?: Translation;
   /** What the workspace itself said. */
   readonly answer?: Answer;
+  /** Type of an event of the workspace that worksync does not know. */
+  readonly unknownType?: string;
   readonly failure?: SyncError;
   /** Elements of a page that took more than they may; the translation is of the others. */
   readonly costly?: readonly CostlyPart[];
@@ -106,7 +108,9 @@ function translateOwn(delivery: PendingDelivery): Translated {
   if (delivery.source !== 'workspace') return { delivery, answer: readAnswer(delivery.body) };
   try {
     const told = translateEvent(delivery);
-    return told.outcome === 'answer' ? { delivery, answer: told.answer } : { delivery, translation: told };
+    if (told.outcome === 'answer') return { delivery, answer: told.answer };
+    const { unknownType, ...translation } = told;
+    return { delivery, translation, ...(unknownType !== undefined && { unknownType }) };
   } catch (error) {
     return { delivery, failure: asSyncError(error) };
   }

@@ -7,6 +7,7 @@ import type { Scope } from './workspace-scope.ts';
  * Requests of others through commands or the gateway, and reports of the workspace itself. `saw-record-edit` may have gone to
  * the provider first. `look-again` follows a person's action on the item that is the entity: its known state has been changed
  * already. `compare-records` is a step of a sweep, `evaluate-records` one of the comparison after the route for records opened.
+ * `named` lists resources that an event names without carrying them.
  */
 type Sighting =
   | 'saw-task'
@@ -17,6 +18,7 @@ type Sighting =
   | 'saw-link'
   | 'saw-link-removed'
   | 'saw-documents'
+  | 'named'
   | 'compare-records'
   | 'evaluate-records'
   | 'look-again';

@@ -288,9 +288,6 @@ describe('a delivery', () => {
   it.each([
     ['no JSON', 'no JSON'],
     ['an event without a type', '{"data":{}}'],
-    ['a task without its key', JSON.stringify({ type: 'task.created', data: { task: { taskId: 'x' } } })],
-    ['no data', '{"type":"work_item.created"}'],
-    ['a link without its task', '{"type":"work_item.deleted","data":{"work_item":{"workItemId":"a","url":"b"}}}'],
   ])('with %s is quarantined and holds up nothing', async (_name, body) => {
     await open({ secret: SECRET });
     expect((await deliver(body)).status).toBe(202);
@@ -302,11 +299,40 @@ describe('a delivery', () => {
     ]);
   });
 
-  it('of an unknown type is ignored', async () => {
+  it('without data is ignored', async () => {
     await open({ secret: SECRET });
-    await deliver({ type: 'sprint.started' });
+    await deliver({ type: 'work_item.created' });
     await events(1);
-    expect(await inbox()).toMatchObject([{ state: 'ignored', reason: 'unknown event type' }]);
+    const reason = 'the event does not name the task of the link';
+    expect(await inbox()).toMatchObject([{ state: 'ignored', reason }]);
+  });
+
+  it('of an unknown type is ignored, and counted under at most 50 types', async () => {
+    await open({ secret: SECRET });
+    for (let number = 1; number <= 52; number++) await deliver({ type: `sprint.changed_${number}` });
+    await deliver({ type: 'no label "can" hold this' });
+    await deliver({ type: 'sprint.changed_7' });
+    await events(54);
+    expect(new Set((await inbox()).map(({ state, reason }) => `${state}: ${reason}`))).toEqual(
+      new Set(['ignored: unknown event type']),
+    );
+    const lines = (await world.metrics())
+      .split('\n')
+      .filter((line) => line.startsWith('worksync_workspace_events_unknown'));
+    const counts = new Map(lines.map((line) => [/type="([^"]+)"/.exec(line)?.[1], Number(line.split(' ').at(-1))]));
+    expect(counts.size).toBe(51);
+    expect([counts.get('sprint.changed_7'), counts.get('other')]).toEqual([2, 3]);
+  });
+
+  it('that is older than a day is ignored', async () => {
+    await open({ secret: SECRET });
+    await deliver({ ...taskEvent(7), time: new Date(world.clock.now() - 25 * 60 * 60_000).toISOString() });
+    await deliver({ ...taskEvent(8), time: new Date(world.clock.now()).toISOString() });
+    await events(2);
+    expect(await inbox()).toMatchObject([
+      { state: 'ignored', reason: 'the event is older than 24 hours' },
+      { state: 'applied' },
+    ]);
   });
 
   it('that comes late changes nothing that is newer', async () => {
@@ -317,5 +343,129 @@ describe('a delivery', () => {
     await events(2);
     const [row] = await world.partition().store.query.selectFrom('tasks').select('fields').execute();
     expect(JSON.parse(row?.fields ?? '')).toMatchObject({ title: 'New' });
+  });
+});
+
+describe('a server that sends a shared key, its own header names and no signature', () => {
+  const NAMES = { key: KEY, headers: 'X-One-' };
+  let number = 0;
+
+  async function post(event: object, { key = KEY, id = `evt_${++number}` } = {}) {
+    const answer = await fetch(`${world.daemon().address}/webhooks/test/workspace`, {
+      method: 'POST',
+      body: JSON.stringify({ specversion: '1.0', id, time: new Date(world.clock.now()).toISOString(), ...event }),
+      headers: {
+        'content-type': 'application/cloudevents+json; charset=utf-8',
+        'x-one-event-id': id,
+        'X-ONE-Event-Type': 'task.created',
+        'X-One-Webhook-Key': key,
+        'x-one-retry-num': '0',
+      },
+    });
+    return [answer.status, ((await answer.json()) as { delivery?: string }).delivery];
+  }
+
+  const createTask = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body;
+
+  it.each(['HEAD', 'GET'])('%s verifies the key, in the header only', async (method) => {
+    await open(NAMES);
+    const ask = async (headers: Record<string, string>, path = 'workspace') => {
+      const answer = await fetch(`${world.daemon().address}/webhooks/test/${path}`, { method, headers });
+      return [answer.status, await answer.text()];
+    };
+    expect(await ask({ 'x-one-webhook-key': KEY })).toEqual([204, '']);
+    expect(await ask({ 'x-one-webhook-key': `${KEY}x` })).toEqual([401, '']);
+    expect(await ask({ 'x-service-webhook-key': KEY })).toEqual([401, '']);
+    expect(
+      await ask({}, `workspace?key=${encodeURIComponent(KEY)}&x-one-webhook-key=${encodeURIComponent(KEY)}`),
+    ).toEqual([401, '']);
+    expect((await ask({ 'x-one-webhook-key': KEY }, 'github'))[0]).toBe(405);
+    expect(await inbox()).toEqual([]);
+  });
+
+  it('is accepted: tasks and links are known without a read, and a repeated event is recognised', async () => {
+    await open(NAMES);
+    const body = await createTask('By a person');
+    const resource = { type: 'task', id: body.taskId, workspaceId: 'w_1', taskId: body.taskId };
+    const created = {
+      type: 'task.created',
+      data: { resource, task: { ...body, labels: [{ id: 'l' }], priority: null } },
+    };
+    expect(await post(created, { key: 'a wrong key of some length' })).toEqual([401, undefined]);
+    expect(await post(created, { id: 'evt_same' })).toEqual([202, 'new']);
+    expect(await post(created, { id: 'evt_same' })).toEqual([202, 'repeated']);
+    await events(1);
+    await world.deliver('pull_request', pullEvent({ title: `${body.key}: fix` }));
+    await world.settled();
+    expect(asked().filter((request) => request.startsWith('GET'))).toEqual([]);
+    const [link] = (await world.people.listWorkItems({ taskId: body.taskId }, {})).body.workItems;
+    expect(link).toMatchObject({ url: URL_OF_ONE });
+
+    // The echo of worksync's own link, once whole and once by its ids.
+    const ids = { type: 'workItem', id: link?.workItemId, workItemId: link?.workItemId, taskId: body.taskId };
+    await post({ type: 'workItem.created', data: { resource: ids, workItem: link } });
+    await post({ type: 'workItem.created', data: { resource: ids } });
+    // A person removes it.
+    await world.people.removeWorkItem({ taskId: body.taskId, workItemId: link?.workItemId ?? '' }, {});
+    await post({ type: 'workItem.deleted', data: { resource: ids } });
+    await events(4);
+    await world.clock.advance(10 * 60_000);
+    await world.settled();
+    expect(asked()).toEqual([]);
+    expect((await world.people.listWorkItems({ taskId: body.taskId }, {})).body.workItems).toEqual([]);
+    expect((await inbox()).map(({ state }) => state)).toEqual(['applied', 'applied', 'applied', 'applied']);
+  });
+
+  it('that names a task without carrying it leads to a read of that task', async () => {
+    await open(NAMES);
+    const { taskId, key } = await createTask('By a person');
+    await post({ type: 'task.created', data: { resource: { type: 'task', id: taskId, taskId } } });
+    await events(1);
+    await world.settled();
+    expect(asked()).toEqual([`GET /workspaces/current/tasks/${taskId}`]);
+    await world.deliver('pull_request', pullEvent({ title: `${key}: fix` }));
+    await world.settled();
+    expect((await world.people.listWorkItems({ taskId }, {})).body.workItems).toMatchObject([{ url: URL_OF_ONE }]);
+  });
+
+  it('that names a task that is gone leads to one list', async () => {
+    await open(NAMES);
+    await post({ type: 'task.deleted', data: { resource: { type: 'task', id: 'tsk_gone' } } });
+    await events(1);
+    await world.clock.advance(2 * 60_000);
+    await world.settled();
+    expect(asked()).toEqual([
+      'GET /workspaces/current/tasks/tsk_gone',
+      expect.stringMatching(/^GET \/workspaces\/current\/tasks\?/),
+    ]);
+  });
+
+  it('that names many tasks leads to one list in five minutes', async () => {
+    await open(NAMES);
+    const tasks = [];
+    for (const title of ['A', 'B', 'C', 'D']) tasks.push(await createTask(title));
+    const taskIds = tasks.map(({ taskId }) => taskId);
+    const bulk = { type: 'task.updated', data: { resource: { type: 'task', workspaceId: 'w_1', taskIds } } };
+    const from = world.clock.elapsed();
+    for (let minute = 0; minute < 9; minute++) {
+      await post(bulk);
+      await events(minute + 1);
+      await world.clock.advance(60_000);
+    }
+    const lists = weather.arrivals.map(({ at, url }) => [Math.round((at - from) / 60_000), url.includes('/tasks?')]);
+    expect(lists).toEqual([
+      [1, true],
+      [6, true],
+    ]);
+    expect(await world.partition().store.query.selectFrom('tasks').select('key').execute()).toHaveLength(4);
+  });
+
+  it('that names a link without its address leads to a read of the links of its task', async () => {
+    await open(NAMES);
+    const { taskId } = await createTask('By a person');
+    await post({ type: 'work_item.created', data: { resource: { type: 'work_item', id: 'wi_new', taskId } } });
+    await events(1);
+    await world.settled();
+    expect(asked()).toEqual([`GET /tasks/${taskId}/work-items`]);
   });
 });

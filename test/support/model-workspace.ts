@@ -110,6 +110,7 @@ export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY): Model
       case 'attach-document':
         documents.set(String(body['documentId']), task);
         return { documentId: body['documentId'], taskId: task };
+      case 'read-task':
       case 'create-task':
         throw new SyncError('internal', 'no rule of this model asks for it');
     }

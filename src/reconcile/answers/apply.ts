@@ -3,11 +3,13 @@ import { SyncError } from '../../errors/sync-error.ts';
 import { findEntity } from '../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
 import { readRecordsRoute } from '../../store/records-route.ts';
+import { requestTaskList, taskListApplied } from '../../store/task-reads.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
 import { applyDocument, applySeenDocuments } from './document-answers.ts';
 import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './link-answers.ts';
+import { applyNamed } from './named-answers.ts';
 import { applyOwnRecord, applyRecordPage, applySeenRecords, onEvaluateRecords } from './record-answers.ts';
 import { linkShape, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
 import { onCompare, type Swept } from './sweep-answers.ts';
@@ -46,8 +48,12 @@ async function applySound(query: Scope, answer: Answer, moment: Moment): Promise
   // On a server without the route for records, a pull request that others see there is no record of ours.
   if (RECORDS.has(answer.action) && (await readRecordsRoute(query)).state !== 'open') return { again: [] };
   switch (answer.action) {
-    case 'read-tasks':
-      return applyTaskList(query, answer, moment);
+    case 'read-tasks': {
+      const taken = await applyTaskList(query, answer, moment);
+      const { began = answer.sentAt, isEnd = true } = answer.page ?? {};
+      if (isEnd) await taskListApplied(query, began, moment.now);
+      return taken;
+    }
     case 'read-pull-requests':
       return applyRecordPage(query, answer, moment);
     case 'compare-records':
@@ -88,11 +94,17 @@ async function apply(query: Scope, answer: Plain, moment: Moment): Promise<reado
       return applyAddedLink(query, answer);
     case 'create-task':
       return applyCreatedTask(query, answer, moment);
-    case 'saw-task': {
-      const task = taskShape.parse(answer.body);
-      await rememberWorkspace(query, task);
-      return applyTasks(query, [task], moment);
-    }
+    case 'named':
+      await applyNamed(query, answer, moment);
+      return [];
+    case 'read-task':
+      if (answer.body === null) {
+        await requestTaskList(query, moment.now);
+        return [];
+      }
+      return applyTask(query, answer, moment);
+    case 'saw-task':
+      return applyTask(query, answer, moment);
     case 'saw-tasks':
       return applyTasks(query, taskList.parse(answer.body).tasks, moment);
     case 'saw-link':
@@ -114,4 +126,10 @@ async function apply(query: Scope, answer: Plain, moment: Moment): Promise<reado
     case 'attach-document':
       return [];
   }
+}
+
+async function applyTask(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
+  const task = taskShape.parse(answer.body);
+  await rememberWorkspace(query, task);
+  return applyTasks(query, [task], moment);
 }

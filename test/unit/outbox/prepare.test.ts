@@ -91,6 +91,7 @@ describe('what a write would send', () => {
 
 test.each<[entity: string, sent: object | null, request: object]>([
   [entityName.readTasks, null, { action: 'read-tasks', body: {}, taskId: null }],
+  [entityName.readTask('t1'), null, { action: 'read-task', body: {}, taskId: 't1' }],
   [entityName.readPullRequests, null, { action: 'read-pull-requests', body: {}, taskId: null }],
   [entityName.readPullRequests, { cursor: 'c' }, { action: 'read-pull-requests', body: { cursor: 'c' }, taskId: null }],
   [

@@ -25,6 +25,7 @@ async function sent(action: Prepared['action'], parts: Partial<Prepared>) {
 
 test.each<[action: Prepared['action'], parts: Partial<Prepared>, method: string, path: RegExp, body?: object]>([
   ['read-tasks', {}, 'GET', /\/tasks\?.*all=true/],
+  ['read-task', { taskId: 't1' }, 'GET', /\/tasks\/t1$/],
   ['read-pull-requests', {}, 'GET', /\/pull-requests\?limit=100$/],
   ['read-pull-requests', { body: { cursor: 'c' } }, 'GET', /\/pull-requests\?limit=100&cursor=c$/],
   ['read-records', { body: { headBranch: 'b' } }, 'GET', /\/pull-requests\?limit=100&headBranch=b$/],

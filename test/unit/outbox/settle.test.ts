@@ -281,6 +281,9 @@ describe('a read that failed', () => {
     ],
     ['of links of a task that is not there', entityName.readLinks('t1'), null, ABSENT, undefined],
     ['of a document that is not there', entityName.readDocument('d1'), null, ABSENT, undefined],
+    ['of one task that is not there', entityName.readTask('t1'), null, ABSENT, undefined],
+    ['of one task, refused by something in front', entityName.readTask('t1'), null, failed('refused', 404), undefined],
+    ['of one task, without an answer', entityName.readTask('t1'), null, LOST, { state: 'pending' }],
     ['of tasks that are not there', entityName.readTasks, null, ABSENT, { state: 'pending' }],
   ])('%s', async (_what, entity, sent, error, left) => {
     const { query, prepared } = await readInFlight(entity, { sent: sent && JSON.stringify(sent), attempts: 4 });
@@ -294,6 +297,7 @@ describe('a read that failed', () => {
   it.each([
     [entityName.readLinks('t1'), { workItems: [] }],
     [entityName.readDocument('d1'), null],
+    [entityName.readTask('t1'), null],
   ])('%s of what is not there says that there is none', async (entity, body) => {
     const { store, query, prepared } = await readInFlight(entity);
     await settleFailure(query, prepared, ABSENT, { ...CONTEXT, outage: false, atFault: false });
