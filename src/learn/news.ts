@@ -19,7 +19,6 @@ const ACTIONS: Readonly<Partial<Record<RouteName, Answer['action']>>> = {
   createPullRequest: 'saw-record',
   recordPullRequest: 'saw-record',
   updatePullRequest: 'saw-record-edit',
-  addWorkItem: 'saw-link',
 };
 
 /** What a success tells of the workspace; undefined where it is nothing that is followed here. */
@@ -38,6 +37,9 @@ export function newsOf({ route, ids }: Matched, query: string, content: unknown)
   switch (route) {
     case 'listWorkItems':
       return { action: 'read-links', entity: entity.readLinks(taskId), body: content };
+    case 'addWorkItem':
+      // The path names the task; the answer need not.
+      return { action: 'saw-link', entity: '', body: { ...content, taskId } };
     case 'attachDocument':
       return documents([{ ...content, taskId }]);
     case 'getDocument':

@@ -1,7 +1,9 @@
+import { cut } from './text-limits.ts';
+
 /** A task of the workspace, as far as the daemon caches it. */
 export interface Task {
   readonly taskId: string;
-  /** Short human key: `BUG-12`. */
+  /** Short human key, such as `BUG-12`. In a workspace without keys it is the same as `taskId`. */
   readonly key: string;
   readonly title: string;
   readonly status: string;
@@ -11,4 +13,19 @@ export interface Task {
   readonly createdAt?: string;
   /** RFC 3339, UTC. */
   readonly updatedAt: string;
+}
+
+/** A task as the workspace returned it, with its id as `key` where it has no key. Returns other values unchanged. */
+export function withKey(task: unknown): unknown {
+  if (typeof task !== 'object' || task === null) return task;
+  const { key, taskId } = task as { readonly key?: unknown; readonly taskId?: unknown };
+  return typeof key === 'string' && key !== '' ? task : { ...task, key: String(taskId ?? '') };
+}
+
+const LONGEST_SHOWN_TITLE = 60;
+
+/** The name of a task for people: its key, or `"Door sticks" (tsk_9f2)` where it has none. Contains text of strangers. */
+export function taskName({ taskId, key, title }: Pick<Task, 'taskId' | 'key' | 'title'>): string {
+  if (key !== taskId) return key;
+  return title === '' ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
 }

@@ -13,17 +13,21 @@ const CURSORS = ['nextCursor', 'next_cursor', 'next', 'cursor'];
  * page, and `isLast`: whether it is the last page, null where the answer does not say so. What fits nothing is returned as it
  * is.
  */
-export function unwrap(route: Pick<Route, 'response'>, content: unknown): unknown {
-  const { response } = route;
-  if (!(response instanceof z.ZodObject)) return content;
-  const list = arrayOf(response);
-  return list === undefined ? unwrapResource(response, content) : unwrapList(list, content);
+export function unwrap({ response }: Pick<Route, 'response'>, content: unknown): unknown {
+  const { object, id } = objectOf(response);
+  if (object === undefined) return content;
+  if (id !== undefined) return unwrapResource(id, content);
+  const list = Object.entries(object.shape).find(([, field]) => field instanceof z.ZodArray)?.[0];
+  return list === undefined ? content : unwrapList(list, content);
 }
 
-/** The name of the array of a list; undefined where the answer is a single resource. */
-function arrayOf(response: z.ZodObject): string | undefined {
-  if (response.meta()?.id !== undefined) return undefined;
-  return Object.entries(response.shape).find(([, field]) => field instanceof z.ZodArray)?.[0];
+/** The object that a schema describes, whatever prepares its input, and the id of the resource; a list has none. */
+function objectOf(schema: unknown): { readonly object?: z.ZodObject; readonly id?: string } {
+  if (!(schema instanceof z.ZodType)) return {};
+  const id = schema.meta()?.id;
+  const { object, ...inner } =
+    schema instanceof z.ZodPipe ? objectOf(schema.out) : { object: schema instanceof z.ZodObject ? schema : undefined };
+  return { object, ...inner, ...(typeof id === 'string' && { id }) };
 }
 
 function unwrapList(name: string, content: unknown): unknown {
@@ -54,9 +58,8 @@ function cursorOf(next: unknown): string | undefined {
   return URL.parse(next, 'http://next.invalid')?.searchParams.get('cursor') ?? undefined;
 }
 
-function unwrapResource(response: z.ZodObject, content: unknown): unknown {
-  const id = response.meta()?.id;
-  if (!isObject(content) || typeof id !== 'string') return content;
+function unwrapResource(id: string, content: unknown): unknown {
+  if (!isObject(content)) return content;
   const name = id.charAt(0).toLowerCase() + id.slice(1);
   const held = content[name];
   const isBare = [`${name}Id`, 'identifier'].some((identity) => Object.hasOwn(content, identity));

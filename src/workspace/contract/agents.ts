@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Route } from './route.ts';
-import { answered, asked, ID_PATTERN, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, ID_PATTERN, listOf, openEnum, sent } from './value-schemas.ts';
 
 /** States of a session (W63). */
 export const SESSION_STATES = [
@@ -20,10 +20,10 @@ const ACTIVITY_TYPES = ['progress', 'plan', 'url', 'completion', 'failure', 'pol
 /** The profile of an agent; it belongs to the member who made it. */
 const agent = z
   .looseObject({
-    agentId: z.string(),
-    workspaceId: z.string().default(''),
-    userId: z.string(),
-    name: z.string(),
+    agentId: answered.id,
+    workspaceId: answered.string,
+    userId: answered.string,
+    name: answered.string,
     description: answered.text,
     createdAt: answered.time,
     updatedAt: answered.time,
@@ -33,10 +33,10 @@ const agent = z
 /** A program that runs an agent. */
 const harness = z
   .looseObject({
-    harnessId: z.string(),
-    agentId: z.string(),
-    workspaceId: z.string().default(''),
-    name: z.string(),
+    harnessId: answered.id,
+    agentId: answered.string,
+    workspaceId: answered.string,
+    name: answered.string,
     version: answered.text,
     createdAt: answered.time,
     lastHeartbeatAt: answered.time,
@@ -45,10 +45,10 @@ const harness = z
 
 const claim = z
   .looseObject({
-    claimId: z.string(),
-    sessionId: z.string(),
-    harnessId: z.string(),
-    workspaceId: z.string().default(''),
+    claimId: answered.id,
+    sessionId: answered.string,
+    harnessId: answered.string,
+    workspaceId: answered.string,
     state: openEnum(CLAIM_STATES),
     expiresAt: answered.time.meta({ description: 'end of the lease; a heartbeat of the harness renews it' }),
     createdAt: answered.time,
@@ -59,14 +59,14 @@ const claim = z
 /** `claim` is the live one, else null. */
 const session = z
   .looseObject({
-    sessionId: z.string(),
-    agentId: z.string(),
-    workspaceId: z.string().default(''),
+    sessionId: answered.id,
+    agentId: answered.string,
+    workspaceId: answered.string,
     taskId: answered.text,
-    title: z.string(),
+    title: answered.string,
     state: openEnum(SESSION_STATES),
     error: answered.text,
-    claim: claim.nullable().default(null),
+    claim: claim.nullable().catch(null),
     createdByUserId: answered.text,
     createdAt: answered.time,
     updatedAt: answered.time,
@@ -76,9 +76,9 @@ const session = z
 
 const activity = z
   .looseObject({
-    activityId: z.string(),
-    sessionId: z.string(),
-    workspaceId: z.string().default(''),
+    activityId: answered.id,
+    sessionId: answered.string,
+    workspaceId: answered.string,
     type: openEnum(ACTIVITY_TYPES),
     content: answered.text,
     url: answered.text,
@@ -102,7 +102,7 @@ const newActivity = z
   .meta({ id: 'NewActivity' });
 
 const page = { limit: asked.limit.optional(), cursor: asked.cursor.optional() };
-const nextCursor = answered.text;
+const nextCursor = answered.cursor;
 
 export const agentRoutes = {
   /** W63. `{agents, nextCursor}`, newest first. */
@@ -113,7 +113,7 @@ export const agentRoutes = {
     rules: 'W62, W63',
     access: 'user',
     query: z.object(page),
-    response: z.looseObject({ agents: z.array(agent), nextCursor }),
+    response: listOf('agents', agent, ['agentId'], { nextCursor }),
     success: [200],
   },
   /** W63. The agent belongs to the caller. */
@@ -156,7 +156,7 @@ export const agentRoutes = {
     rules: 'W62, W63',
     access: 'user',
     query: z.object(page),
-    response: z.looseObject({ harnesses: z.array(harness), nextCursor }),
+    response: listOf('harnesses', harness, ['harnessId'], { nextCursor }),
     success: [200],
   },
   createHarness: {
@@ -187,7 +187,7 @@ export const agentRoutes = {
     rules: 'W62, W63',
     access: 'user',
     query: z.object({ ...page, state: asked.list.pipe(z.array(z.enum(SESSION_STATES))).optional() }),
-    response: z.looseObject({ sessions: z.array(session), nextCursor }),
+    response: listOf('sessions', session, ['sessionId'], { nextCursor }),
     success: [200],
   },
   /** W63. A new session is `queued`. Errors: 400 for an unknown task. */
@@ -278,7 +278,7 @@ export const agentRoutes = {
     rules: 'W62, W63',
     access: 'user',
     query: z.object(page),
-    response: z.looseObject({ activities: z.array(activity), nextCursor }),
+    response: listOf('activities', activity, ['activityId'], { nextCursor }),
     success: [200],
   },
   addActivity: {

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import type { Route } from './route.ts';
-import { answered, openEnum, sent } from './value-schemas.ts';
+import { answered, listOf, openEnum, sent } from './value-schemas.ts';
 
 /** W24. */
 const apiKey = z
   .looseObject({
-    apiKeyId: z.string(),
-    workspaceId: z.string().default(''),
-    description: z.string(),
+    apiKeyId: answered.id,
+    workspaceId: answered.string,
+    description: answered.string,
     status: openEnum(['active', 'revoked']),
-    keyPrefix: z.string().default(''),
+    keyPrefix: answered.string,
     createdByUserId: answered.text,
     createdAt: answered.time,
     lastUsedAt: answered.time,
@@ -25,7 +25,7 @@ export const apiKeyRoutes = {
     summary: 'List API keys',
     rules: 'W25',
     access: 'admin',
-    response: z.looseObject({ apiKeys: z.array(apiKey) }),
+    response: listOf('apiKeys', apiKey, ['apiKeyId'], {}),
     success: [200],
   },
   /** W19, W24. The key with its one-time `secret`. Errors: 409 `api_key_limit_reached` at 20 active keys. */

@@ -1,17 +1,17 @@
 import { z } from 'zod';
 import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from './field-values.ts';
 import type { Route } from './route.ts';
-import { answered, asked, ID_PATTERN, LIMITS, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, ID_PATTERN, LIMITS, listOf, openEnum, sent } from './value-schemas.ts';
 
 /** W45. Lists leave `content` out, which reads as null, unless `includeContent` asks for it. */
 const documentFields = z.looseObject({
-  documentId: z.string(),
-  workspaceId: z.string().default(''),
-  title: z.string(),
-  type: openEnum(DOCUMENT_TYPES).default('requirement'),
-  status: openEnum(DOCUMENT_STATUSES).default('draft'),
+  documentId: answered.id,
+  workspaceId: answered.string,
+  title: answered.string,
+  type: openEnum(DOCUMENT_TYPES, 'requirement'),
+  status: openEnum(DOCUMENT_STATUSES, 'draft'),
   taskId: answered.text.describe('the one task that the document is attached to'),
-  excerpt: z.string().default('').describe('the beginning of the content'),
+  excerpt: answered.string.describe('the beginning of the content'),
   content: answered.text,
   createdByUserId: answered.text,
   updatedByUserId: answered.text,
@@ -19,7 +19,7 @@ const documentFields = z.looseObject({
   updatedAt: answered.time,
 });
 const listedDocument = documentFields.meta({ id: 'ListedDocument' });
-const document = documentFields.extend({ content: z.string() }).meta({ id: 'Document' });
+const document = documentFields.extend({ content: answered.string }).meta({ id: 'Document' });
 
 /** Half a surrogate pair cannot be stored as UTF-8: what is read would differ from what was written. */
 const wellFormed = <Text extends z.ZodType<string>>(text: Text) =>
@@ -87,7 +87,7 @@ export const documentRoutes = {
     rules: 'W41, W47',
     access: 'any',
     query: documentQuery,
-    response: z.looseObject({ documents: z.array(listedDocument), nextCursor: answered.text }),
+    response: listOf('documents', listedDocument, ['documentId'], { nextCursor: answered.cursor }),
     success: [200],
   },
   /** W46. The created document. Not idempotent. Errors: 400 for an unknown `taskId`. */
@@ -155,7 +155,7 @@ export const documentRoutes = {
     summary: "List a task's documents",
     rules: 'W40, W44',
     access: 'any',
-    response: z.looseObject({ documents: z.array(listedDocument) }),
+    response: listOf('documents', listedDocument, ['documentId'], {}),
     success: [200],
   },
   /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Route } from './route.ts';
-import { sent } from './value-schemas.ts';
+import { answered, sent } from './value-schemas.ts';
 
 /** No parameters: `image/png`, `video/mp4`, `image/svg+xml`. */
 const MEDIA_TYPE = /^(image|video)\/[a-z0-9][a-z0-9.+_-]{0,99}$/;
@@ -16,11 +16,13 @@ const newFile = z.object({
 
 const uploadTicket = z
   .looseObject({
-    uploadUrl: z.string().describe('takes the bytes once, without a bearer'),
-    assetUrl: z.string().describe('gives the bytes afterwards, with the bearer'),
-    method: z.string().default('PUT'),
-    headers: z.record(z.string(), z.string()).default({}).describe('to be sent with the bytes'),
-    expiresAt: z.string().nullable().default(null).describe('RFC 3339, UTC'),
+    uploadUrl: answered.url.describe('takes the bytes once, without a bearer'),
+    assetUrl: answered.url.describe('gives the bytes afterwards, with the bearer'),
+    method: z.string().catch('PUT'),
+    headers: z
+      .preprocess((value) => value ?? {}, z.record(z.string(), z.string()))
+      .describe('to be sent with the bytes'),
+    expiresAt: answered.time.describe('RFC 3339, UTC'),
   })
   .meta({ id: 'UploadTicket' });
 

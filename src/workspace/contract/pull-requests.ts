@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { PROVIDERS, PULL_REQUEST_STATES } from './field-values.ts';
 import type { Route } from './route.ts';
-import { answered, asked, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, listOf, openEnum, sent } from './value-schemas.ts';
 
 /** W57: a number is accepted, a string is returned. */
 const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name]);
@@ -9,13 +9,13 @@ const numberOrName = z.union([z.int().nonnegative().transform(String), sent.name
 /** W58. `taskIds` is worked out by the service from the work-item links with this address. */
 const pullRequest = z
   .looseObject({
-    provider: openEnum(PROVIDERS),
-    repoId: z.string(),
-    identifier: z.string(),
-    title: z.string(),
+    provider: answered.id.meta({ 'x-extensible-enum': PROVIDERS }),
+    repoId: answered.id,
+    identifier: answered.id,
+    title: answered.string,
     description: answered.text,
-    headBranch: z.string(),
-    baseBranch: z.string(),
+    headBranch: answered.string,
+    baseBranch: answered.string,
     state: openEnum(PULL_REQUEST_STATES),
     draft: answered.flag,
     url: answered.text,
@@ -23,7 +23,8 @@ const pullRequest = z
     reviewers: answered.strings,
     labels: answered.strings,
     assignees: answered.strings,
-    taskIds: answered.strings,
+    // An absent list says nothing about links; an empty one says that there are none.
+    taskIds: z.array(z.string()).optional().catch(undefined),
     createdAt: answered.time,
     updatedAt: answered.time,
     mergedAt: answered.time,
@@ -87,7 +88,9 @@ const pullRequestQuery = z.object({
 });
 
 /** W61. */
-const pullRequestList = z.looseObject({ pullRequests: z.array(pullRequest), nextCursor: answered.text });
+const pullRequestList = listOf('pullRequests', pullRequest, ['provider', 'repoId', 'identifier'], {
+  nextCursor: answered.cursor,
+});
 
 export const pullRequestRoutes = {
   /** W53, W61. `{pullRequests, nextCursor}`, newest record first. */

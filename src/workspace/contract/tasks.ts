@@ -1,20 +1,21 @@
 import { z } from 'zod';
+import { withKey } from '../../model/task.ts';
 import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from './field-values.ts';
 import type { Route } from './route.ts';
-import { answered, asked, ID_PATTERN, openEnum, sent } from './value-schemas.ts';
+import { answered, asked, ID_PATTERN, listOf, openEnum, sent } from './value-schemas.ts';
 
 /** W30. */
-const task = z
+const taskFields = z
   .looseObject({
-    taskId: z.string(),
-    key: z.string().describe('the short key that people use, for example BUG-12'),
-    workspaceId: z.string().default(''),
-    kind: openEnum(TASK_KINDS).default(''),
-    title: z.string(),
+    taskId: answered.id,
+    key: answered.string.describe('the short key that people use, for example BUG-12; the id where tasks have none'),
+    workspaceId: answered.string,
+    kind: openEnum(TASK_KINDS),
+    title: answered.string,
     description: answered.text,
     status: openEnum(TASK_STATUSES),
-    priority: openEnum(PRIORITIES).default('none'),
-    source: z.string().default('api'),
+    priority: openEnum(PRIORITIES, 'none'),
+    source: z.string().catch('api'),
     reporterUserId: answered.text,
     reportedAt: answered.time,
     teamIds: answered.strings,
@@ -26,6 +27,7 @@ const task = z
     completedAt: answered.time,
   })
   .meta({ id: 'Task' });
+const task = z.preprocess(withKey, taskFields);
 
 /** W28, W32 to W35. */
 const newTask = z
@@ -75,7 +77,7 @@ export const taskRoutes = {
     rules: 'W29, W36',
     access: 'any',
     query: taskQuery,
-    response: z.looseObject({ tasks: z.array(task), nextCursor: answered.text }),
+    response: listOf('tasks', task, ['taskId'], { nextCursor: answered.cursor }),
     success: [200],
   },
   /** W37. One task. Errors: 404 `not_found`. */

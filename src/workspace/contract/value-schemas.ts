@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { identifiedOnly, idText, namesIn, timeText } from '../../lib/lenient.ts';
 
 /** Limits of W49, W51, W10 and W11. Lengths of text are UTF-16 code units. */
 export const LIMITS = {
@@ -20,20 +21,51 @@ export const LIMITS = {
 export const ID_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * A value of a list that may grow: the reader takes any string, so that a new value never breaks it; the known ones
- * are published as `x-extensible-enum`.
+ * A value of an answer whose list of values may grow: the reader accepts any string, so that a new value never breaks it.
+ * The known values are published as `x-extensible-enum`.
  */
-export function openEnum(values: readonly string[]) {
-  return z.string().meta({ 'x-extensible-enum': values });
+export function openEnum(values: readonly string[], otherwise = '') {
+  return z.string().catch(otherwise).meta({ 'x-extensible-enum': values });
 }
 
-/** Fields of answers. What another server leaves out reads as `null` or `[]`; unknown fields are kept. */
+/**
+ * Fields of answers. Only `id`, `url` and `cursor` can fail an answer. Every other field that is missing, null or of
+ * another type reads as its default. Unknown fields are kept.
+ */
 export const answered = {
-  text: z.string().nullable().default(null),
-  strings: z.array(z.string()).default([]),
-  time: z.string().nullable().default(null).meta({ format: 'date-time', description: 'RFC 3339, UTC' }),
-  flag: z.boolean().default(false),
+  /** Identifies a thing: an answer without it has no meaning. A number reads as text. */
+  id: z.preprocess(idText, z.string()),
+  /** Identifies a link or a file. */
+  url: z.string(),
+  /** A cursor of an unknown type must not read as the end of the list. A number reads as text. */
+  cursor: z.preprocess(
+    (value) => (typeof value === 'number' ? idText(value) : value),
+    z.string().nullable().default(null),
+  ),
+  text: z.string().nullable().catch(null),
+  string: z.string().catch(''),
+  /** Objects in the list read as their names. */
+  strings: z.preprocess(namesIn, z.array(z.string())),
+  /** A number reads as an epoch time. */
+  time: z.preprocess(timeText, z.string().nullable()).meta({ format: 'date-time', description: 'RFC 3339, UTC' }),
+  flag: z.boolean().catch(false),
 } as const;
+
+/**
+ * A list in its envelope. Elements that lack an id are dropped, and `unreadable` says how many there were: such a list
+ * does not prove that anything is absent. The field is missing where no element was dropped.
+ *
+ * @param identity fields that every element must have
+ */
+export function listOf<const Name extends string, Element extends z.ZodType, More extends z.ZodRawShape>(
+  name: Name,
+  element: Element,
+  identity: readonly string[],
+  more: More,
+) {
+  const shape = { [name]: z.array(element), ...more } as { readonly [Key in Name]: z.ZodArray<Element> } & More;
+  return z.preprocess((value) => identifiedOnly(value, name, identity), z.looseObject(shape));
+}
 
 /** Fields of requests. */
 export const sent = {

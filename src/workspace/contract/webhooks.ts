@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Route } from './route.ts';
-import { answered, openEnum, sent } from './value-schemas.ts';
+import { answered, listOf, openEnum, sent } from './value-schemas.ts';
 
 /** Kinds of events (W65). */
 const WEBHOOK_EVENTS = [
@@ -19,25 +19,25 @@ export type WebhookEventType = (typeof WEBHOOK_EVENTS)[number];
 
 /** The last attempt: `status` is null where no answer came, and `error` then says why. */
 const lastDelivery = z.looseObject({
-  eventId: z.string(),
+  eventId: answered.string,
   type: openEnum(WEBHOOK_EVENTS),
   at: answered.time,
-  retryNum: z.int(),
-  status: z.int().nullable().default(null),
+  retryNum: z.int().catch(0),
+  status: z.int().nullable().catch(null),
   error: answered.text,
 });
 
 /** W65. `events` empty: all. `failures`: events that were given up; `active` is false once the address answered 410. */
 const webhook = z
   .looseObject({
-    webhookId: z.string(),
-    workspaceId: z.string().default(''),
-    url: z.string(),
-    events: z.array(openEnum(WEBHOOK_EVENTS)).default([]),
-    active: z.boolean().default(true),
+    webhookId: answered.id,
+    workspaceId: answered.string,
+    url: answered.string,
+    events: z.array(openEnum(WEBHOOK_EVENTS)).catch([]),
+    active: z.boolean().catch(true),
     createdAt: answered.time,
-    failures: z.int().default(0),
-    lastDelivery: lastDelivery.nullable().default(null),
+    failures: z.int().catch(0),
+    lastDelivery: lastDelivery.nullable().catch(null),
   })
   .meta({ id: 'Webhook' });
 
@@ -53,7 +53,7 @@ export const webhookRoutes = {
     summary: 'List webhook subscriptions',
     rules: 'W64, W65',
     access: 'admin',
-    response: z.looseObject({ webhooks: z.array(webhook) }),
+    response: listOf('webhooks', webhook, ['webhookId'], {}),
     success: [200],
   },
   /**

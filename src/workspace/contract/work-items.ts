@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { Route } from './route.ts';
-import { answered, sent } from './value-schemas.ts';
+import { answered, listOf, sent } from './value-schemas.ts';
 
 /** W39. */
 const workItem = z
   .looseObject({
-    workItemId: z.string(),
-    taskId: z.string(),
-    workspaceId: z.string().default(''),
-    url: z.string(),
+    workItemId: answered.id,
+    taskId: answered.string,
+    workspaceId: answered.string,
+    url: answered.url,
     title: answered.text,
     externalId: answered.text,
     provider: answered.text,
@@ -34,7 +34,7 @@ export const workItemRoutes = {
     summary: "List a task's external links",
     rules: 'W38, W39',
     access: 'any',
-    response: z.looseObject({ workItems: z.array(workItem) }),
+    response: listOf('workItems', workItem, ['workItemId', 'url'], {}),
     success: [200],
   },
   /** W38, W39. 201 new; 200 with the link that has this address already, unchanged. */

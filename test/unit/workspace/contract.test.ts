@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
 import { openApiDocument, ROUTES, type Route } from '../../../src/workspace/contract.ts';
 import { SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
 
@@ -56,6 +57,34 @@ it('has every route of the contract at every address, and no other', () => {
       .toSorted(),
   ).toEqual(expected.toSorted());
 });
+
+type Part = z.core.JSONSchema.BaseSchema;
+
+/** Fields that an answer must have, because it has no meaning without them. */
+const REQUIRED: Readonly<Record<string, unknown>> = {
+  ...{ taskId: 'a', workItemId: 'a', documentId: 'a', apiKeyId: 'a', webhookId: 'a' },
+  ...{ agentId: 'a', harnessId: 'a', sessionId: 'a', claimId: 'a', activityId: 'a' },
+  ...{ provider: 'a', repoId: 'a', identifier: 'a' },
+  ...{ url: 'a', uploadUrl: 'a', assetUrl: 'a', headers: {}, secret: 'a', key: 'a' },
+};
+
+it.each((Object.entries(ROUTES) as [string, Route][]).filter(([, { response }]) => response))(
+  'reads the answer of %s whatever its fields hold that identify nothing',
+  (_name, { response }) => {
+    const whole = z.toJSONSchema(response as z.ZodType, { unrepresentable: 'any' });
+    const fieldsOf = (part: Part) => (whole.$defs?.[part.$ref?.split('/').at(-1) ?? ''] ?? part).properties ?? {};
+    const { nextCursor: _, ...envelope } = fieldsOf(whole);
+    const [[list, { items }], ...others] = Object.entries(envelope) as [[string, Part & { items?: Part }]];
+    const isList = items !== undefined && others.length === 0;
+    for (const value of [undefined, null, 5, 'text', true, {}, [5, null, {}]]) {
+      const names = Object.keys(isList ? fieldsOf(items) : envelope);
+      const element = Object.fromEntries(names.map((name) => [name, REQUIRED[name] ?? value]));
+      const read = response?.safeParse(isList ? { [list]: [element] } : element);
+      expect(read?.error?.issues ?? []).toEqual([]);
+      if (isList) expect(read?.data).toMatchObject({ [list]: [{}] });
+    }
+  },
+);
 
 it('names each operation once, and every reference leads somewhere', () => {
   const ids = operations().map(({ operation }) => operation.operationId);

@@ -95,6 +95,12 @@ describe('answers', () => {
     });
   });
 
+  it('reads times that are numbers and labels that are objects', async () => {
+    const { client } = clientOf({ json: { ...TASK, updatedAt: 1_767_603_600, labels: [{ name: 'ui' }, { id: 5 }] } });
+    const { body } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(body).toMatchObject({ updatedAt: '2026-01-05T09:00:00.000Z', labels: ['ui'] });
+  });
+
   it('reads any mutated answer or says answer_malformed, never anything else', async () => {
     const mutated = fc.dictionary(fc.constantFrom(...Object.keys(TASK), 'labels', 'reportedAt', 'x'), fc.jsonValue());
     await fc.assert(
@@ -106,6 +112,17 @@ describe('answers', () => {
     );
   });
 
+  it('drops elements of a list that have no id, and counts them', async () => {
+    const { client } = clientOf({ json: { tasks: [TASK, { ...TASK, taskId: null }, 'tsk_2'] } });
+    const { body } = await client.listTasks({}, '');
+    expect(body).toMatchObject({ tasks: [TASK], unreadable: 2 });
+  });
+
+  it('gives a task without a key its id as key', async () => {
+    const { client } = clientOf({ json: { ...TASK, key: null } });
+    expect((await client.getTask({ taskId: 'tsk_1' }, '')).body.key).toBe('tsk_1');
+  });
+
   it('204 has no body', async () => {
     const { client } = clientOf({ status: 204 });
     expect((await client.removeWorkItem({ taskId: 't', workItemId: 'w' }, '')).body).toBeUndefined();
@@ -115,7 +132,7 @@ describe('answers', () => {
     ['no JSON', { body: Buffer.from('<html>') }],
     ['an empty body', {}],
     ['a field missing', { json: { ...TASK, taskId: undefined } }],
-    ['a field of another type', { json: { ...TASK, title: 5 } }],
+    ['an id of another type', { json: { ...TASK, taskId: {} } }],
     ['a redirect', { status: 302 }],
   ])('answer_malformed for %s', async (_what, answer) => {
     expect(await failureOf(answer)).toMatchObject({ code: 'answer_malformed' });
@@ -147,12 +164,12 @@ describe('answers of more than a mebibyte', () => {
   });
 
   it('fail as others do', async () => {
-    const wrong = { tasks: LARGE.tasks.map((task) => ({ ...task, key: 7 })) };
+    const wrong = { ...LARGE, nextCursor: {} };
     const readLarge: ReadLarge = async (route, body) => readLargeAnswer(route, body);
     await expect(clientWith(wrong, readLarge).listTasks({}, '')).rejects.toMatchObject({
       ...{ code: 'answer_malformed', status: 200 },
       message: expect.stringMatching(
-        /^GET \/workspaces\/ws_1\/tasks: fields of the answer are missing or invalid: tasks\.0\.key/,
+        /^GET \/workspaces\/ws_1\/tasks: fields of the answer are missing or invalid: nextCursor/,
       ),
     });
   });

@@ -12,11 +12,12 @@ const LOOSE = { taskId: null, isMissing: false };
 
 test.each<[what: string, told: object, known: object, hand: 'removed' | null]>([
   ['of before it was attached comes late', { taskId: null, updatedAt: at(4) }, ATTACHED, null],
+  ['of before, with a time in numbers, comes late', { taskId: null, updatedAt: Date.parse(at(4)) }, ATTACHED, null],
   ['that people took it off is true', { taskId: null, updatedAt: at(6) }, { ...LOOSE, updatedAt: at(6) }, 'removed'],
   ['that it is gone is true, whatever its time', { updatedAt: at(4), isMissing: true }, { isMissing: true }, 'removed'],
   ['that tells no time is taken as new', { taskId: null }, LOOSE, 'removed'],
   ['with a time that nobody can read is taken as new', { taskId: null, updatedAt: 'soon' }, LOOSE, 'removed'],
-  ['with a time of another kind is taken as new', { taskId: null, updatedAt: 4 }, LOOSE, 'removed'],
+  ['with a time of another kind is taken as new', { taskId: null, updatedAt: {} }, LOOSE, 'removed'],
 ])('of a document that was attached, an event %s', async (_what, told, known, hand) => {
   const { query, commit } = await openTestStore();
   const row = {
