@@ -17,9 +17,14 @@ const STATES: Readonly<Record<Link['state'], string>> = {
   absent: 'not linked',
 };
 
+/** Names a task, with its id behind a key. */
+export function taskHead({ taskId, key, name }: NonNullable<Explained['task']>): string {
+  return printable(key === taskId ? name : `${name}  ${taskId}`);
+}
+
 /** What people read. Texts of providers are made safe for the terminal. */
 export function describeExplained({ task, items, isCut }: Explained): string {
-  const head = task ? [`${task.key}  ${task.taskId}`] : [];
+  const head = task ? [taskHead(task)] : [];
   if (items.length === 0) return [...head, '  no item names it'].join('\n');
   const more = isCut ? [`these are ${counted(items.length, 'item')}: there may be more`] : [];
   return [...head, ...items.flatMap((item) => describeExplainedItem(item)), ...more].join('\n');
@@ -42,14 +47,14 @@ export function describeExplainedItem({ item, url, title, gone, links, others, t
   ];
 }
 
-function describeLink({ task, state, reason, delivery, request, error }: Link): string[] {
+function describeLink({ name, state, reason, delivery, request, error }: Link): string[] {
   const because = reason
     ? [
         `    because ${reason.rule}: "${reason.text}" in ${reason.place} (${reason.intent}${reason.via ? `, of ${reason.via}` : ''})`,
       ]
     : [];
   return [
-    `  ${task}: ${STATES[state]}`,
+    `  ${name}: ${STATES[state]}`,
     ...because,
     ...(delivery
       ? [

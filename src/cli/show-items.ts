@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Answered } from '../operator/questions.ts';
 import { askingWorkspace } from './ask-workspace.ts';
-import { describeExplainedItem } from './explained.ts';
+import { describeExplainedItem, taskHead } from './explained.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, printable } from './words.ts';
@@ -27,7 +27,7 @@ type Told = Answered<'items'>;
 
 export function describeItems({ task, items, count }: Told): string {
   return [
-    ...(task ? [`${task.key}  ${task.taskId}`] : []),
+    ...(task ? [taskHead(task)] : []),
     ...(items.length === 0 ? ['  no item names it'] : []),
     ...items.flatMap(describeItem),
     ...(count > items.length ? [`and ${count - items.length} more`] : []),

@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
 import { SyncError } from '../errors/sync-error.ts';
+import { taskName } from '../model/task.ts';
 import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
+import { taskHead } from './explained.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';
@@ -65,7 +67,11 @@ async function listTasks(client: CommandClient, flags: TaskListFlags): Promise<T
 }
 
 function describeTasks(tasks: readonly Task[]): string {
-  return table(tasks.map((task) => [task.key, task.status, task.priority, printable(task.title), task.taskId]));
+  const cells = ({ key, taskId, ...task }: Task) => {
+    const id = key === taskId ? [] : [taskId];
+    return [key, task.status, task.priority, printable(task.title), ...id];
+  };
+  return table(tasks.map(cells));
 }
 
 function addGet(group: Command, setting: Setting, exit: Exit): void {
@@ -110,7 +116,7 @@ function describeTask(task: Task): string {
     ['labels', task.labels.join(', ')],
     ['id', task.taskId],
   ].filter(([, value]) => value !== '');
-  const head = `${task.key}  ${printable(task.title)}`;
+  const head = task.key === task.taskId ? printable(task.title) : `${task.key}  ${printable(task.title)}`;
   const body = rows.map(([name, value]) => `  ${name!.padEnd(10)}${printable(value!)}`);
   const text = task.description?.split('\n').map(printable).join('\n');
   return [head, ...body, ...(text ? ['', text] : [])].join('\n');
@@ -146,7 +152,7 @@ function addCreate(group: Command, kind: 'bug' | 'idea', setting: Setting, exit:
       return runOnWorkspace(setting, exit, flags, async (client) => {
         const create = kind === 'bug' ? client.createBug : client.createIdea;
         const task = (await create({ body }, {})).body;
-        return { text: `created ${task.key}  ${task.taskId}`, json: [task] };
+        return { text: `created ${taskHead({ ...task, name: taskName(task) })}`, json: [task] };
       });
     });
 }

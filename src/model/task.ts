@@ -29,3 +29,6 @@ export function taskName({ taskId, key, title }: Pick<Task, 'taskId' | 'key' | '
   if (key !== taskId) return key;
   return title === '' ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
 }
+
+/** The prefixes of task ids that are recognised until a list shows which ids the workspace gives. */
+export const USUAL_ID_PREFIXES: readonly string[] = ['tsk_'];

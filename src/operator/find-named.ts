@@ -1,8 +1,9 @@
 import { SyncError } from '../errors/sync-error.ts';
 import { didYouMean } from '../lib/nearest.ts';
 import type { ItemKey } from '../model/item.ts';
+import { type Task, taskName } from '../model/task.ts';
 import { nameOf, normalUrl } from '../reconcile/link-rules/item-names-of.ts';
-import { existingTasks, tasksByKeys } from '../store/cached-tasks.ts';
+import { tasksByIds, tasksByKeys } from '../store/cached-tasks.ts';
 import { itemsAtUrl, itemsCalled, itemsOfTask, namesBeginning } from '../store/find-items.ts';
 import { itemsNamed } from '../store/item-names.ts';
 import { existingItems } from '../store/items.ts';
@@ -11,16 +12,22 @@ import type { Scope } from '../store/workspace-scope.ts';
 /** A task that a person named. */
 export interface FoundTask {
   readonly taskId: string;
+  /** The id where tasks have no keys. */
   readonly key: string;
+  /** See `taskName`. */
+  readonly name: string;
 }
 
 /** By its key or its id. */
 export async function findTask(query: Scope, target: string): Promise<FoundTask | undefined> {
   const key = target.toUpperCase();
   const byKey = (await tasksByKeys(query, [key])).get(key);
-  if (byKey) return { taskId: byKey.taskId, key };
-  const isTask = (await existingTasks(query, [target])).has(target);
-  return isTask ? { taskId: target, key: target } : undefined;
+  const [task = byKey] = await tasksByIds(query, [target]);
+  return task && foundTask(task);
+}
+
+export function foundTask(task: Task): FoundTask {
+  return { taskId: task.taskId, key: task.key, name: taskName(task) };
 }
 
 /** Items by key, address, or what people call them. */
@@ -38,7 +45,7 @@ export async function findItems(query: Scope, target: string): Promise<ItemKey[]
 export const MOST_ABOUT = 200;
 
 /** The items that a task is linked to, or that name it; the first `MOST_ABOUT` of them. */
-export async function itemsAbout(query: Scope, { taskId, key }: FoundTask): Promise<ItemKey[]> {
+export async function itemsAbout(query: Scope, { taskId, key }: Pick<FoundTask, 'taskId' | 'key'>): Promise<ItemKey[]> {
   return itemsOfTask(query, { taskId, names: [key, nameOf.taskId(taskId)], most: MOST_ABOUT });
 }
 

@@ -1,5 +1,6 @@
 import { type EntityKind, recordsWanted, taskOfLinkRead } from '../model/change.ts';
 import type { Item, ItemKey } from '../model/item.ts';
+import { taskName } from '../model/task.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { findEntities } from '../store/entities.ts';
 import { calledItems } from '../store/find-items.ts';
@@ -45,7 +46,7 @@ export interface NamedEntity {
   readonly entity: string;
   readonly kind: EntityKind;
   readonly item: NamedItem | null;
-  readonly task: { readonly taskId: string; readonly key: string } | null;
+  readonly task: { readonly taskId: string; readonly name: string } | null;
   /** `link of acme/app#1 to BUG-12` */
   readonly label: string;
 }
@@ -70,11 +71,11 @@ export async function nameEntities(
     query,
     rows.flatMap(({ task_id }) => task_id ?? []),
   );
-  const keys = new Map(tasks.map(({ taskId, key }) => [taskId, key]));
+  const taskNames = new Map(tasks.map((task) => [task.taskId, taskName(task)]));
   return new Map(
     rows.map(({ entity, kind, item_key, task_id }) => {
       const item = (item_key !== null && items.get(item_key)) || null;
-      const task = task_id === null ? null : { taskId: task_id, key: keys.get(task_id) ?? task_id };
+      const task = task_id === null ? null : { taskId: task_id, name: taskNames.get(task_id) ?? task_id };
       const label = labelOf({ entity, kind, task, item: item?.name ?? item_key ?? '' });
       return [entity, { entity, kind, item, task, label }];
     }),
@@ -104,20 +105,20 @@ function labelOf(about: {
   readonly entity: string;
   readonly kind: EntityKind;
   readonly item: string;
-  readonly task: { readonly key: string } | null;
+  readonly task: { readonly name: string } | null;
 }): string {
   const { entity, kind, item, task } = about;
   switch (kind) {
     case 'pull_request':
       return `record of ${item}`;
     case 'link':
-      return `link of ${item} to ${task?.key ?? ''}`;
+      return `link of ${item} to ${task?.name ?? ''}`;
     case 'task':
       return `task for ${item}`;
     case 'document':
-      return `document for ${task?.key ?? item}`;
+      return `document for ${task?.name ?? item}`;
     case 'read':
-      return readLabel(entity, task?.key);
+      return readLabel(entity, task?.name);
   }
 }
 

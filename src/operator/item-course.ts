@@ -6,7 +6,7 @@ import type { ListedDelivery } from '../store/find-deliveries.ts';
 import { findItem, readFields, readStanding } from '../store/items.ts';
 import { type Course, coursesOf } from './courses.ts';
 import { deliveriesThatChanged } from './deliveries.ts';
-import { type FoundTask, findItems, findTask, itemsAbout, noSuchItem } from './find-named.ts';
+import { type FoundTask, findItems, findTask, foundTask, itemsAbout, noSuchItem } from './find-named.ts';
 import { type NamedItem, nameOfItem } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -52,9 +52,9 @@ export async function showItems(
     const { item } = readFields(row);
     const linked = explained.links.filter(({ state }) => state === 'linked' || state === 'manual');
     const standing = await tasksByIds(query, await readStanding(query, key));
-    const tasks = new Map([
-      ...standing.map(({ taskId, key: task }) => [taskId, task] as const),
-      ...linked.map(({ taskId, task }) => [taskId, task] as const),
+    const tasks = new Map<string, FoundTask>([
+      ...standing.map((each) => [each.taskId, foundTask(each)] as const),
+      ...linked.map(({ taskId, task: own, name: shown }) => [taskId, { taskId, key: own, name: shown }] as const),
     ]);
     items.push({
       ...nameOfItem(item),
@@ -64,7 +64,7 @@ export async function showItems(
       providerTime: row.provider_time,
       seenAt: row.seen_at,
       fields: shortened(item),
-      tasks: [...tasks].map(([taskId, key]) => ({ taskId, key })),
+      tasks: [...tasks.values()],
       explained,
       deliveries: await deliveriesThatChanged(query, [key]),
       courses: await coursesOf(query, [key]),

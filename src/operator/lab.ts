@@ -9,9 +9,9 @@ import type { LinkReason } from '../model/link.ts';
 import { BatchLooks } from '../reconcile/batch-looks.ts';
 import type { Work } from '../reconcile/changes.ts';
 import type { Moment } from '../reconcile/context.ts';
-import { rulesLookedBy } from '../reconcile/look-again.ts';
-import { lookUp, wantedLinks } from '../reconcile/resolve.ts';
-import { taskKeyOf } from '../store/cached-tasks.ts';
+import { digestOf, rulesLookedBy } from '../reconcile/look-again.ts';
+import { lookUp, mentionsIn, wantedLinks } from '../reconcile/resolve.ts';
+import { taskIdPrefixes, taskNameOf } from '../store/cached-tasks.ts';
 import { readCounts } from '../store/counts.ts';
 import { type EntityRow, json, linksOfItem } from '../store/entities.ts';
 import { findItem, findItems, itemsAfter, readFields } from '../store/items.ts';
@@ -58,7 +58,7 @@ export interface LabSample {
   readonly item: ItemKey | null;
   readonly title: string | null;
   readonly url: string | null;
-  /** Key of the task; null where it is none, or not known. */
+  /** Name of the task, see `taskName`; null where there is none. */
   readonly task: string | null;
   /** Why the link would be there. */
   readonly reason: LinkReason | null;
@@ -102,10 +102,11 @@ export async function tryRules(
   if (config.name !== workspace.name)
     throw new SyncError('usage', `the configuration is of workspace ${config.name}, not of ${workspace.name}`);
   const lookedBy = await rulesLookedBy(query);
+  const idPrefixes = await taskIdPrefixes(query);
   const isOther = partsThatDiffer(workspace.config, config);
-  const inUse = lookedBy === rules.digest && Object.values(isOther).every((differs) => !differs);
+  const inUse = lookedBy === digestOf(rules, idPrefixes) && Object.values(isOther).every((differs) => !differs);
   const tally = new Tally(query, limit);
-  const by = await tryAll(query, { ...tried, isOther, moment: { now: clock.now(), usedShare: 0 } }, tally, {
+  const by = await tryAll(query, { ...tried, isOther, moment: { now: clock.now(), usedShare: 0, idPrefixes } }, tally, {
     clock,
     ...bounds,
   });
@@ -182,9 +183,9 @@ const NOTHING = { since: 0, waiting: [] };
 
 /** Most items name by new rules what they named before, or what does not exist: to see that costs a fraction of evaluating them. */
 async function withOtherLinks(query: Scope, works: readonly Work[]): Promise<Work[]> {
-  const mentions = works.map(({ item, source, rules }) => {
-    const named = rules.links.mentionsOf(item, source).map(({ name, ...reason }) => ({ name, reason }));
-    return [item.key, named] as const;
+  const mentions = works.map((work) => {
+    const named = mentionsIn(work).map(({ name, ...reason }) => ({ name, reason }));
+    return [work.item.key, named] as const;
   });
   const others = new Set(await itemsMentioningOther(query, new Map(mentions)));
   const looked = works.filter(({ item }) => others.has(item.key));
@@ -254,7 +255,7 @@ class Tally {
   ): Promise<LabSample> {
     const item = entity?.item_key ? await this.#item(entity.item_key) : undefined;
     const taskId = entity?.task_id ?? taskOfLinkRead(row.entity) ?? null;
-    const task = taskId === null ? null : ((await taskKeyOf(this.#query, taskId)) ?? taskId);
+    const task = taskId === null ? null : await taskNameOf(this.#query, taskId);
     const reason = json<{ readonly reason?: LinkReason }>(entity?.desired ?? null)?.reason ?? null;
     return { ...what, item: item?.key ?? null, title: item?.title ?? null, url: item?.url ?? null, task, reason };
   }

@@ -2,7 +2,7 @@ import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { ItemKey, PullRequest } from '../model/item.ts';
-import { highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts';
+import { highestTaskKeys, someTaskId, tasksByIds } from '../store/cached-tasks.ts';
 import { itemsAtUrl, itemsCalled } from '../store/find-items.ts';
 import { existingItems, findItem, readFields } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -19,6 +19,7 @@ export interface AskedPullRequest {
 
 /** A task that it is linked to. */
 export interface LinkedTask {
+  /** The id where it has no key. */
   readonly key: string;
   /** Null where the workspace has not told it yet. */
   readonly title: string | null;
@@ -46,7 +47,7 @@ export interface PullRequestTasks {
   readonly notLinked: readonly UnlinkedName[];
   /** Where it is unknown: connections that it may come from yet. */
   readonly expectedFrom: readonly string[];
-  /** Key of one task of the workspace. */
+  /** Key of one task of the workspace, or its id where tasks have no keys. */
   readonly example: string | null;
 }
 
@@ -62,7 +63,7 @@ export async function pullRequestTasks(
   clock: Clock,
 ): Promise<PullRequestTasks> {
   const { query } = partition.store;
-  const [example = null] = await highestTaskKeys(query);
+  const [example = (await someTaskId(query)) ?? null] = await highestTaskKeys(query);
   const found = await findPullRequest(query, asked);
   if (!found) return { ...NOTHING, example, expectedFrom: expectedFrom(partition.connections, asked) };
   const { items } = await explainLinks(partition, { target: found.key }, clock);

@@ -157,7 +157,7 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
   const names = await nameEntities(query, stored);
   const nameOf = ({ entity, item_key }: EntityRow): string => {
     const { item = null, task = null } = names.get(entity) ?? {};
-    return [item?.label ?? item_key, task?.key ?? null].filter((part) => part !== null).join(' → ');
+    return [item?.label ?? item_key, task?.name ?? null].filter((part) => part !== null).join(' → ');
   };
   const describe = (row: OutboxRow): ListedChange => {
     const { entity, kind, effect, lane, state, since, due, attempts, error } = row;

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
-import { highestTaskKeys } from '../store/cached-tasks.ts';
+import { highestTaskKeys, taskIdPrefixes } from '../store/cached-tasks.ts';
 import type { Store } from '../store/database.ts';
 import type { Surroundings } from './batch.ts';
 import type { Moment, Sources } from './context.ts';
@@ -21,24 +21,40 @@ export interface BatchInputsDeps {
 
 /** What a batch needs to know beside its deliveries. */
 export interface BatchInputs {
+  /** The conditions of a transaction; call `around` first. */
   moment(): Moment;
   /** Not within a transaction: it may read of its own. */
   around(): Promise<Surroundings>;
-  /** Tasks were added or renamed: the highest keys are read again. */
+  /** Not within a transaction: it may read of its own. */
+  idPrefixes(): Promise<readonly string[]>;
+  /** Tasks were added or renamed: the highest keys and the prefixes of ids are read again. */
   tasksChanged(): void;
 }
 
 export function createBatchInputs(deps: BatchInputsDeps): BatchInputs {
   const { store, sources, clock, logger, rules, guard } = deps;
   let horizon: KeyHorizon | undefined;
+  let prefixes: readonly string[] | undefined;
+  async function idPrefixes(): Promise<readonly string[]> {
+    prefixes ??= await taskIdPrefixes(store.query);
+    return prefixes;
+  }
   return {
-    moment: () => ({ now: clock.now(), usedShare: deps.usedShare(), visibility: deps.visibility }),
+    moment: () => ({
+      now: clock.now(),
+      usedShare: deps.usedShare(),
+      visibility: deps.visibility,
+      idPrefixes: prefixes,
+    }),
     async around() {
       horizon ??= keyHorizon(await highestTaskKeys(store.query));
+      await idPrefixes();
       return { sources, horizon, logger, rules, guard };
     },
+    idPrefixes,
     tasksChanged() {
       horizon = undefined;
+      prefixes = undefined;
     },
   };
 }

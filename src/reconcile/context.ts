@@ -53,4 +53,6 @@ export interface Moment {
   readonly usedShare: number;
   /** Promised, milliseconds; absent where none is. */
   readonly visibility?: number;
+  /** The prefixes of this workspace's task ids; absent: the usual ones. */
+  readonly idPrefixes?: readonly string[];
 }

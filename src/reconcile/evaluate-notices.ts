@@ -52,13 +52,19 @@ function isDone({ state }: Item): boolean {
   return state === 'done';
 }
 
-/** Keys of tasks only: whatever else a task holds may be written by strangers, and would be read by other strangers there. */
-function shownKeys(tasks: readonly Pick<Task, 'key'>[]): readonly string[] {
+/**
+ * Keys, or ids of tasks without one. Never titles: strangers may have written them, and other strangers would read them
+ * at the vendor.
+ */
+function shownKeys(tasks: readonly Pick<Task, 'taskId' | 'key'>[]): readonly string[] {
   return tasks
-    .map(({ key }) => key)
-    .filter((key) => /^[A-Za-z0-9-]{1,40}$/.test(key))
+    .map(({ taskId, key }) => (key === taskId || KEY.test(key) ? key : ''))
+    .filter((key) => KEY.test(key) || ID.test(key))
     .sort();
 }
+
+const KEY = /^[A-Za-z0-9-]{1,40}$/;
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 function textOf(keys: readonly string[]): string | null {
   return keys.length === 0 ? null : `Linked to ${new Intl.ListFormat('en').format(keys)}.`;

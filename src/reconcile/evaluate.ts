@@ -13,7 +13,7 @@ import { evaluateRecord, recordEntity } from './evaluate-record.ts';
 import { evaluateTask } from './evaluate-task.ts';
 import { PLAIN } from './link-rules/intent.ts';
 import { namesOfItem } from './link-rules/item-names-of.ts';
-import { type Resolution, resolve, wantedLinks } from './resolve.ts';
+import { type Resolution, type Resolved, resolve, wantedLinks } from './resolve.ts';
 
 export interface Evaluated {
   /** Task keys and ids that the item names and that are no cached task. */
@@ -69,9 +69,15 @@ async function evaluateWorkItem(work: Work, item: WorkItem): Promise<readonly st
 
 function unknownOf({ resolved, added }: Resolution): Pick<Evaluated, 'unknownKeys' | 'unknownIds'> {
   const unknown = resolved.filter(({ outcome, rule }) => outcome === 'unknown' && !rule.startsWith('item-'));
-  const names = unknown.map(({ name }) => name);
+  const isKey = ({ name }: Resolved) => !name.includes(':');
+  const ids = unknown.filter((each) => !isKey(each) && added.has(each.name) && !isCode(each));
   return {
-    unknownKeys: names.filter((name) => !name.includes(':')),
-    unknownIds: names.filter((name) => name.includes(':') && added.has(name)),
+    unknownKeys: unknown.filter(isKey).map(({ name }) => name),
+    unknownIds: ids.map(({ name }) => name),
   };
+}
+
+/** A word such as `task_name` stands in code more often than it is an id: looking for it is not worth a request. */
+function isCode({ name, rule }: Resolved): boolean {
+  return rule === 'task-id' && !/[A-Z0-9]/.test(name.slice(name.indexOf('_')));
 }

@@ -1,7 +1,8 @@
 import { entity } from '../model/change.ts';
 import type { Item } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
-import { taskKeyOf } from '../store/cached-tasks.ts';
+import { taskName } from '../model/task.ts';
+import { taskIdPrefixes, taskNameOf, tasksByIds } from '../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../store/entities.ts';
 import { findDelivery, type ToldDelivery } from '../store/inbox.ts';
 import { findItem, readFields } from '../store/items.ts';
@@ -25,7 +26,10 @@ interface ToldRequest {
 }
 
 interface ExplainedLink {
+  /** Key of the task, or its id where it has none. */
   readonly task: string;
+  /** Name of the task for people: see `taskName`. */
+  readonly name: string;
   readonly taskId: string;
   /**
    * linked   it stands in the workspace, and we made it, or found it where we wanted it.
@@ -72,7 +76,7 @@ export async function explainItem(
   if (!row) return undefined;
   const { item } = readFields(row);
   const source = sources.get(row.connection);
-  const moment = { now, usedShare: 0 };
+  const moment = { now, usedShare: 0, idPrefixes: await taskIdPrefixes(query) };
   const work = source && { query, item, source, sources, rules, moment, cause: { since: now, waiting: [] } };
   const resolved = work ? await lookUp(work) : [];
   const links: ExplainedLink[] = [];
@@ -99,8 +103,10 @@ async function explainLink(query: Scope, row: EntityRow): Promise<ExplainedLink>
   const change = await findChange(query, row.entity);
   const reason = json<{ reason: LinkReason }>(row.desired)?.reason ?? null;
   const taskId = row.task_id as string;
+  const [task] = await tasksByIds(query, [taskId]);
   return {
-    task: (await taskKeyOf(query, taskId)) ?? taskId,
+    task: task?.key ?? taskId,
+    name: task ? taskName(task) : taskId,
     taskId,
     state: change ? (change.state === 'pending' ? 'waiting' : change.state) : stateOf(row),
     reason,
@@ -140,7 +146,7 @@ async function triageOf(
   const { query } = work;
   const row = await findEntity(query, entity.task(item.key));
   if (row?.known != null) {
-    const task = row.remote_id === null ? undefined : await taskKeyOf(query, row.remote_id);
+    const task = row.remote_id === null ? undefined : await taskNameOf(query, row.remote_id);
     const request = requestOf(row);
     const when = request ? ` on ${new Date(request.sentAt).toISOString()}, request ${request.id}` : '';
     return `became ${task ?? 'a task'}${when}`;

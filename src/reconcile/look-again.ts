@@ -1,10 +1,21 @@
+import { USUAL_ID_PREFIXES } from '../model/task.ts';
 import { openItemsAfter } from '../store/items.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import type { Rules } from './item-rules.ts';
 
 /** Names of facts: the rules by which all open items were evaluated, and how far the evaluation by newer rules is. */
 const LOOKED_BY = 'rules.looked_by';
 const LOOKING = 'rules.looking';
+
+/**
+ * Identifies the rules that items are evaluated by: those of the configuration, and the ids that they recognise. The
+ * usual ids do not count, so that the first list of tasks causes no evaluation in most workspaces.
+ */
+export function digestOf({ digest }: Pick<Rules, 'digest'>, idPrefixes: readonly string[]): string | undefined {
+  const unusual = idPrefixes.filter((prefix) => !USUAL_ID_PREFIXES.includes(prefix));
+  return digest === undefined || unusual.length === 0 ? digest : `${digest} ${unusual.join(' ')}`;
+}
 
 /**
  * The open items that were not looked at yet by these rules, at most `most` at a time; undefined when all were. What is finished

@@ -8,7 +8,7 @@ import type { Store } from '../store/database.ts';
 import { applyBatch } from './batch.ts';
 import type { BatchInputs } from './batch-inputs.ts';
 import type { Rules } from './item-rules.ts';
-import { lookedAt, nextToLookAt } from './look-again.ts';
+import { digestOf, lookedAt, nextToLookAt } from './look-again.ts';
 import { ITEMS, isFaultOfDelivery } from './take-deliveries.ts';
 
 export interface LookAtOpenDeps {
@@ -21,16 +21,23 @@ export interface LookAtOpenDeps {
   readonly writeBack?: Bell;
 }
 
-/** With changed rules open items may need other links: the guard holds a mass of them. */
+/**
+ * Evaluates open items again by changed rules, or by new forms of task ids: they may need other links, and the guard holds
+ * a mass of them. Costs nothing when called again for the same rules and ids.
+ */
 export function createLookAtOpen(deps: LookAtOpenDeps): (signal: AbortSignal) => Promise<void> {
   const { store, logger, inputs } = deps;
   const lookedAgain = createPortion(deps.clock, ITEMS);
+  let done: string | undefined;
 
   async function lookAgain(signal: AbortSignal): Promise<void> {
-    const digest = deps.rules?.digest;
-    while (digest !== undefined && !signal.aborted) {
+    const digest = deps.rules && digestOf(deps.rules, await inputs.idPrefixes());
+    while (digest !== undefined && digest !== done && !signal.aborted) {
       const keys = await store.commit((transaction) => nextToLookAt(transaction, digest, lookedAgain.size()));
-      if (keys === undefined) return;
+      if (keys === undefined) {
+        done = digest;
+        return;
+      }
       await lookAt(keys, digest);
       deps.outbox.ring();
       deps.writeBack?.ring();

@@ -78,6 +78,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
       try {
         await lookAgain(signal);
         await drain(signal);
+        // A list of tasks may have shown ids of another form.
+        await lookAgain(signal);
         failures = 0;
         await options.inbox.next();
       } catch (error) {

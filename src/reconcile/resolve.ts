@@ -36,8 +36,8 @@ export interface Resolution {
 
 /** Reads an item's texts, keeps what they name, and looks up what there is of it. */
 export async function resolve(work: Work): Promise<Resolution> {
-  const { query, item, source, cause, rules } = work;
-  const mentions = rules.links.mentionsOf(item, source);
+  const { query, item, cause } = work;
+  const mentions = mentionsIn(work);
   const stored = mentions.map(({ name, ...reason }) => ({ name, reason }));
   const { reasons, added } = await saveMentions(query, item.key, stored, cause.delivery);
   return { resolved: await resolveAll(work, mentions, reasons), added };
@@ -45,8 +45,13 @@ export async function resolve(work: Work): Promise<Resolution> {
 
 /** As `resolve`, for looking only: nothing is written. */
 export async function lookUp(work: Work): Promise<readonly Resolved[]> {
-  const mentions = work.rules.links.mentionsOf(work.item, work.source);
+  const mentions = mentionsIn(work);
   return resolveAll(work, mentions, await readMentions(work.query, work.item.key));
+}
+
+/** All that the texts of the item name. */
+export function mentionsIn({ item, source, rules, moment }: Work): readonly Mention[] {
+  return rules.links.mentionsOf(item, source, moment.idPrefixes);
 }
 
 async function resolveAll(
@@ -67,7 +72,7 @@ async function resolveAll(
     else if (taskId !== undefined) resolved.push({ ...about, outcome: 'linked', intent, tasks: [taskId] });
     else resolved.push(...(await throughItems(work, { ...about, intent }, items.get(mention.name) ?? [])));
   }
-  return withoutMisreadings(resolved);
+  return withoutShorterIds(withoutMisreadings(resolved));
 }
 
 /** Of several readings of one place, the one that exists counts. */
@@ -78,6 +83,34 @@ function withoutMisreadings(resolved: readonly Resolved[]): Resolved[] {
 
 function shortest(name: string): string {
   return readingsOf(name).at(-1) as string;
+}
+
+/**
+ * A text such as `tsk_a1-fix-door` is read as several ids, see `idsIn`. Keeps the longest one that is a task, or the
+ * longest one where none is.
+ */
+function withoutShorterIds(resolved: readonly Resolved[]): Resolved[] {
+  const ids = resolved.filter(({ name }) => name.startsWith(nameOf.taskId('')));
+  const isDropped = (one: Resolved) =>
+    ids.some((other) => {
+      if (other.name === one.name) return false;
+      if (isReadingOf(one.name, other.name))
+        return other.outcome === 'linked' ? isSamePlace(one, other) : isUnknown(one);
+      return isReadingOf(other.name, one.name) && isUnknown(one) && other.outcome === 'linked';
+    });
+  return resolved.filter((each) => !ids.includes(each) || !isDropped(each));
+}
+
+function isReadingOf(shorter: string, longer: string): boolean {
+  return longer.startsWith(shorter) && /[-_]/.test(longer.charAt(shorter.length));
+}
+
+function isUnknown({ outcome }: Resolved): boolean {
+  return outcome === 'unknown';
+}
+
+function isSamePlace(one: Resolved, other: Resolved): boolean {
+  return one.place === other.place && one.text === other.text;
 }
 
 /** Tasks by the names that mention them. */

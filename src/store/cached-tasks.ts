@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Task } from '../model/task.ts';
+import { type Task, taskName, USUAL_ID_PREFIXES } from '../model/task.ts';
 import { readCounts } from './counts.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './workspace-scope.ts';
@@ -32,9 +32,12 @@ export async function countTasks(query: Scope): Promise<number> {
   return (await readCounts(query)).tasks;
 }
 
-/** Of each prefix the key with the highest number: one look at an index for each. */
+/**
+ * The key with the highest number of each prefix, by one index lookup per prefix. Ids that stand for missing keys are no
+ * keys: each of them would have a prefix of its own.
+ */
 export async function highestTaskKeys({ whole, workspace }: Scope): Promise<string[]> {
-  const own = sql`from tasks where workspace = ${workspace}`;
+  const own = sql`from tasks where workspace = ${workspace} and prefix like '%-'`;
   const { rows } = await sql<{ key: string }>`
     with recursive prefixes(prefix) as (
       select min(prefix) ${own}
@@ -90,7 +93,40 @@ function byAge(left: Pick<Task, 'createdAt' | 'key'>, right: Pick<Task, 'created
   return left.key.localeCompare(right.key, 'en', { numeric: true });
 }
 
-export async function taskKeyOf(query: Scope, taskId: string): Promise<string | undefined> {
-  const row = await query.selectFrom('tasks').select('key').where('task_id', '=', taskId).executeTakeFirst();
-  return row?.key;
+/** The name of a task for people; its id if it is not cached. */
+export async function taskNameOf(query: Scope, taskId: string): Promise<string> {
+  const [task] = await tasksByIds(query, [taskId]);
+  return task ? taskName(task) : taskId;
 }
+
+/** The id of one cached task. */
+export async function someTaskId(query: Scope): Promise<string | undefined> {
+  const row = await query.selectFrom('tasks').select('task_id').orderBy('task_id').limit(1).executeTakeFirst();
+  return row?.task_id;
+}
+
+/** Other beginnings than these are too many to be a prefix that people recognise. */
+const MOST_ID_PREFIXES = 8;
+
+/**
+ * The prefixes of the cached tasks' ids, such as `tsk_`, by one index lookup per prefix. An id that does not begin with
+ * at least two letters and an underscore has none. Before any task is cached: the usual prefix.
+ */
+export async function taskIdPrefixes(query: Scope): Promise<readonly string[]> {
+  const prefixes: string[] = [];
+  for (let from = '', looked = 0; looked < MOST_ID_PREFIXES; looked++) {
+    const { first } = await query
+      .selectFrom('tasks')
+      .select(({ fn }) => fn.min('task_id').as('first'))
+      .where('task_id', '>=', from)
+      .executeTakeFirstOrThrow();
+    if (first === null) return looked === 0 ? USUAL_ID_PREFIXES : prefixes;
+    const prefix = ID_PREFIX.exec(first)?.[0];
+    if (prefix !== undefined) prefixes.push(prefix);
+    // Ids are compared by code units: "`" follows the underscore, and a control character follows the end of an id.
+    from = prefix === undefined ? `${first}\u0001` : `${prefix.slice(0, -1)}\``;
+  }
+  return prefixes;
+}
+
+const ID_PREFIX = /^[A-Za-z]{2}[A-Za-z0-9]{0,14}_/;

@@ -72,6 +72,7 @@ export const SIGNS = [
     '\n\n',
     '\0',
     'x',
+    'tsk_',
     '1',
     'é',
     '😀',

@@ -1,11 +1,12 @@
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../lib/pattern.ts';
 import type { Grammar } from '../../model/grammar.ts';
 import type { Item, PullRequest } from '../../model/item.ts';
+import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { cut } from '../../model/text-limits.ts';
 import { PLAIN, type Word, wordsOf } from './intent.ts';
 import { LONGEST_NAME, nameOf, normalUrl, type Place } from './item-names-of.ts';
 import { proseOf } from './prose.ts';
-import { readingsOf, type ScanWish, scan, type Token, wordPattern } from './scan.ts';
+import { idPattern, idsIn, readingsOf, type ScanWish, scan, type Token, wordPattern } from './scan.ts';
 import { type Address, addressOf, pathOf } from './workspace-address.ts';
 
 /** Something that an item's text names: a task, an item of a tracker, or a document. Whether it exists is not known here. */
@@ -46,8 +47,12 @@ export interface Reader {
 }
 
 export interface LinkRules {
-  /** Pure. All that an item's texts name, each once. */
-  mentionsOf(item: Item, reader: Reader): readonly Mention[];
+  /**
+   * Pure. All that an item's texts name, each once.
+   *
+   * @param idPrefixes the beginnings of the ids of the workspace's tasks; absent: the usual ones
+   */
+  mentionsOf(item: Item, reader: Reader, idPrefixes?: readonly string[]): readonly Mention[];
 }
 
 /** More names than this of one sort in one item are a list of something else. */
@@ -62,6 +67,7 @@ const MOST_COMMITS = 250;
 export function createLinkRules(input: LinkRulesInput): LinkRules {
   const grammars = input.grammars.map(({ grammar = PLAIN }) => grammar);
   const shared: Shared = {
+    idPrefixes: USUAL_ID_PREFIXES,
     addresses: input.addresses.flatMap((address) => addressOf(address) ?? []),
     hostNumbers: input.grammars.filter(({ grammar }) => grammar?.names.includes('host-number')),
     trailers: new Set(input.trailers.map((name) => name.toLowerCase())),
@@ -75,19 +81,29 @@ export function createLinkRules(input: LinkRulesInput): LinkRules {
       connection: connection?.map(createGlob),
     })),
   };
-  const read = new WeakMap<Item, { readonly reader: Reader; readonly mentions: readonly Mention[] }>();
+  const read = new WeakMap<
+    Item,
+    { readonly reader: Reader; readonly ids: RegExp | undefined; readonly mentions: readonly Mention[] }
+  >();
+  let compiled: { readonly prefixes: readonly string[]; readonly ids: RegExp | undefined } | undefined;
+  function patternOf(prefixes: readonly string[]): RegExp | undefined {
+    if (compiled?.prefixes.join() !== prefixes.join()) compiled = { prefixes, ids: idPattern(prefixes) };
+    return compiled.ids;
+  }
   return {
-    mentionsOf(item, reader) {
+    mentionsOf(item, reader, idPrefixes = USUAL_ID_PREFIXES) {
+      const ids = patternOf(idPrefixes);
       const before = read.get(item);
-      if (before?.reader === reader) return before.mentions;
-      const mentions = gather(item, reader, shared);
-      read.set(item, { reader, mentions });
+      if (before?.reader === reader && before.ids === ids) return before.mentions;
+      const mentions = gather(item, reader, { ...shared, idPrefixes, wish: { ...shared.wish, ids } });
+      read.set(item, { reader, ids, mentions });
       return mentions;
     },
   };
 }
 
 interface Shared {
+  readonly idPrefixes: readonly string[];
   readonly addresses: readonly Address[];
   readonly hostNumbers: readonly Place[];
   readonly trailers: ReadonlySet<string>;
@@ -112,7 +128,7 @@ interface Source {
 function gather(item: Item, reader: Reader, shared: Shared): Mention[] {
   const found = new Found();
   for (const source of sourcesOf(item, shared)) {
-    for (const token of scan(source.searched, shared.wish)) {
+    for (const token of scan(source.searched, wishFor(source, shared))) {
       for (const named of namesOf(token, source, { item, reader, shared })) found.add(named, source, token);
     }
     if (source.place === 'trailer') for (const id of idsOf(source)) found.add(id.named, source, id);
@@ -120,6 +136,13 @@ function gather(item: Item, reader: Reader, shared: Shared): Mention[] {
   if (item.kind === 'pull_request') branchNumber(item, reader, found);
   ownPatterns(item, reader, shared, found);
   return found.mentions();
+}
+
+/** Ids keep their case: a place whose letters are folded for keys is searched for ids as it stands. */
+function wishFor({ place, text }: Source, { wish }: Shared): ScanWish {
+  // The words of a trailer are read one by one: see `idsOf`.
+  if (place === 'trailer') return { ...wish, ids: undefined };
+  return place === 'branch' ? { ...wish, unfolded: text } : wish;
 }
 
 function sourcesOf(item: Item, { trailers }: Shared): Source[] {
@@ -179,6 +202,10 @@ function namesOf(token: Token, { place }: Source, around: Circumstances): Named[
   switch (token.kind) {
     case 'key':
       return [{ name: token.text, rule: place === 'trailer' ? 'trailer' : 'task-key' }];
+    case 'id':
+      return idsIn(token.text)
+        .filter((id) => ID.test(id))
+        .map((id) => ({ name: nameOf.taskId(id), rule: 'task-id' }));
     case 'url':
       return readingsOf(token.text).flatMap((text) => namesOfUrl(text, around));
     case 'short-id':
@@ -209,7 +236,7 @@ function namesOfUrl(text: string, { item, reader, shared }: Circumstances): Name
   if (url === undefined) return [];
   for (const address of shared.addresses) {
     const path = pathOf(text, address);
-    if (path) return namesBelow(path);
+    if (path) return namesBelow(path, shared.idPrefixes);
   }
   if (item.kind !== 'pull_request') return [];
   const untitled = TITLED.exec(url)?.[1];
@@ -223,8 +250,11 @@ const TITLED = /^(.+\/[A-Z][A-Z0-9]*-[1-9][0-9]{0,8})\/[^/]+$/;
 const KEY = /^[A-Za-z][A-Za-z0-9]*-[1-9][0-9]{0,8}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Below the workspace's own addresses: a task by its key anywhere, by its id behind `tasks`; a document likewise. */
-function namesBelow(path: readonly string[]): Named[] {
+/**
+ * Below the workspace's own addresses: a task by its key or by an id of the usual form anywhere, by any other id behind
+ * `tasks`; a document likewise.
+ */
+function namesBelow(path: readonly string[], idPrefixes: readonly string[]): Named[] {
   const behind = (words: readonly string[]) => {
     const at = path.findIndex((segment) => words.includes(segment));
     const id = at === -1 ? undefined : path[at + 1];
@@ -232,7 +262,8 @@ function namesBelow(path: readonly string[]): Named[] {
   };
   const document = behind(['documents', 'document', 'docs']);
   if (document !== undefined) return [{ name: nameOf.document(document), rule: 'document-url' }];
-  const task = behind(['tasks', 'task']);
+  const isId = (segment: string) => ID.test(segment) && idPrefixes.some((prefix) => segment.startsWith(prefix));
+  const task = behind(['tasks', 'task']) ?? path.find(isId);
   const key = [task, ...path].find((segment) => segment !== undefined && KEY.test(segment));
   if (key !== undefined && (task === undefined || KEY.test(task)))
     return [{ name: key.toUpperCase(), rule: 'task-url' }];

@@ -5,8 +5,8 @@ import { escapePattern } from '../../lib/text.ts';
  * of what is named, which is not known yet.
  */
 export interface Token {
-  /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`. */
-  readonly kind: 'key' | 'short-id' | 'number' | 'path-number' | 'prefix-number' | 'url';
+  /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`, `id` begins as the ids of tasks do. */
+  readonly kind: 'key' | 'id' | 'short-id' | 'number' | 'path-number' | 'prefix-number' | 'url';
   /** As it is searched for: keys in upper case where the place folds them. Of an address the longest reading. */
   readonly text: string;
   readonly index: number;
@@ -22,6 +22,28 @@ export interface Token {
  * keeps matching linear: a run of letters has one place to start. So it does in the patterns below.
  */
 const KEY = /(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])/gu;
+/** Ids may contain what people put behind them: see `idsIn`. They have at most 64 characters. */
+export function idPattern(prefixes: readonly string[]): RegExp | undefined {
+  if (prefixes.length === 0) return undefined;
+  const before = notBehind(String.raw`\p{Lu}\p{Ll}\p{Lt}\p{Nd}`);
+  const beginning = prefixes.map(escapePattern).join('|');
+  return new RegExp(String.raw`${before}(?:${beginning})[A-Za-z0-9_-]{1,60}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])`, 'gu');
+}
+
+/** A text with more places where an id may end is read up to these. */
+const MOST_ENDS = 5;
+
+/**
+ * The ids that a text such as `tsk_a1-fix-door` may mean: all of it, and what stands before each of the first hyphens and
+ * underscores, the longest first. Only the cached tasks show which of them exists.
+ */
+export function idsIn(text: string): string[] {
+  const start = text.indexOf('_') + 2;
+  const ends = [...text.slice(start).matchAll(/[-_]/g)].slice(0, MOST_ENDS);
+  const shorter = ends.map(({ index }) => text.slice(0, start + index));
+  return [...new Set([...readingsOf(text), ...shorter.toReversed()])];
+}
+
 const SHORT_ID = new RegExp(
   `${notBehind('A-Za-z0-9-')}[A-Z][A-Z0-9_-]{0,60}-[A-Z0-9]{1,10}${notBefore('A-Za-z0-9-')}`,
   'g',
@@ -50,13 +72,17 @@ function notBefore(characters: string): string {
 const MOST_TOKENS = 5_000;
 
 export interface ScanWish {
+  /** Finds ids of tasks; made by `idPattern`. Absent: none are looked for. */
+  readonly ids?: RegExp | undefined;
+  /** The text before its letters were folded, if they were: ids keep their case. */
+  readonly unfolded?: string;
   /** Matches at the end of what stands before a name; made by `wordPattern`. */
   readonly words: RegExp;
   readonly shortIds: boolean;
 }
 
 /** The names in a text, from left to right; short ids, which may overlap them, come last. */
-export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
+export function scan(text: string, { ids, unfolded, words, shortIds }: ScanWish): Token[] {
   const urls = [...Iterator.from(addressesIn(text)).take(MOST_TOKENS)];
   const outside = blankOut(text, urls);
   const keys = first(outside.matchAll(KEY)).map(({ 0: found, index }) => ({
@@ -64,12 +90,14 @@ export function scan(text: string, { words, shortIds }: ScanWish): Token[] {
     text: found,
     index,
   }));
+  const found = ids ? first((unfolded ?? outside).matchAll(ids)) : [];
+  const named = found.map(({ 0: id, index }) => ({ kind: 'id' as const, text: id, index }));
   const numbers = first(HAS_NUMBER.test(outside) ? outside.matchAll(NUMBER) : []).map(({ 0: found, index }) => ({
     kind: kindOfNumber(found),
     text: found,
     index,
   }));
-  const all = [...urls, ...keys, ...numbers].sort((left, right) => left.index - right.index);
+  const all = [...urls, ...keys, ...named, ...numbers].sort((left, right) => left.index - right.index);
   const short = shortIds
     ? first(outside.matchAll(SHORT_ID)).map(({ 0: found, index }) => ({
         kind: 'short-id' as const,

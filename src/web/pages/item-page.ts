@@ -20,10 +20,10 @@ export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
   const parts = items.flatMap((item, index) => partsOf(visit, item, index));
   const [first] = items;
   const about = task
-    ? html`<p class="soft">${counted(count, 'item')} of the task <strong>${task.key}</strong></p>`
+    ? html`<p class="soft">${counted(count, 'item')} of the task <strong>${task.name}</strong></p>`
     : null;
   return {
-    title: task ? `Task ${task.key}` : (first?.name ?? 'Item'),
+    title: task ? `Task ${task.name}` : (first?.name ?? 'Item'),
     parts: [search, { id: 'task', body: html`${about}` }, ...parts],
   };
 }
@@ -76,7 +76,7 @@ function factsCard(item: ShownItem, now: number): Markup {
 ${fact('Author', fields.author)}
 ${fact('Branch', fields.kind === 'pull_request' ? fields.headBranch : null)}
 ${fact('Labels', fields.labels?.join(', '))}
-${fact('Tasks', tasks.length === 0 ? 'none' : tasks.map((task) => task.key).join(', '))}
+${fact('Tasks', tasks.length === 0 ? 'none' : tasks.map((task) => task.name).join(', '))}
 ${fact('Connection', connection)}
 ${fact('Changed at its vendor', when(providerTime, now))}
 ${fact('Stored', when(seenAt, now))}
@@ -108,7 +108,7 @@ function linksTable(workspace: string, { links }: ExplainedItem): Markup {
       {
         title: 'Task',
         kind: 'name',
-        cell: ({ task }) => html`<a href="${pathOf(workspace, 'item', { name: task })}">${task}</a>`,
+        cell: ({ task, name }) => html`<a href="${pathOf(workspace, 'item', { name: task })}">${name}</a>`,
       },
       {
         title: 'Why',

@@ -63,6 +63,7 @@ test.each<[what: string, expected: string[], before: Before]>([
   ['none, while a task is made for it', [], { change: entity.task(ISSUE.key) }],
   ['no key that strangers could have written', ['comment waiting 0 Linked to BUG-1.'], { key: '@all' }],
   ['no key that is too long', ['comment waiting 0 Linked to BUG-1.'], { key: `B-${'1'.repeat(39)}` }],
+  ['the id, where it has no key,', ['comment waiting 0 Linked to BUG-1 and t2.'], { key: 't2' }],
   [
     'one of forty letters',
     [`comment waiting 0 Linked to B-${'1'.repeat(38)} and BUG-1.`],

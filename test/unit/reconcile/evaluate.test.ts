@@ -60,6 +60,20 @@ test('what a text names and nobody knows is told: keys each time, ids when they 
   expect(await look(store, text)).toEqual({ unknownKeys: ['BUG-7'], unknownIds: [], again: [] });
 });
 
+test('of the ids that a text may mean, the one that is a task counts, and no list is read for the others', async () => {
+  const store = await taken([PULL], [{ ...TASK, taskId: 'tsk_a1', key: 'tsk_a1' }]);
+  const named = {
+    ...PULL,
+    headBranch: 'tsk_a1-fix-door',
+    title: 'tsk_a1_b2 and tsk_c3-d4, see task_name and tsk_name',
+  };
+  const { unknownIds } = await look(store, named);
+  expect(unknownIds).toEqual(['id:tsk_c3-d4']);
+  const links = await store.query.selectFrom('entities').select('task_id').where('kind', '=', 'link').execute();
+  expect(links).toEqual([{ task_id: 'tsk_a1' }]);
+  expect((await look(store, named)).unknownIds).toEqual([]);
+});
+
 test('of what is gone nothing more is written, and what stands stays', async () => {
   const named = { ...PULL, title: 'BUG-1: a change' };
   const store = await taken([BUG, named], [{ ...TASK, source: 'api' }]);

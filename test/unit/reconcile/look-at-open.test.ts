@@ -9,6 +9,7 @@ import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
 import { keyHorizon } from '../../../src/reconcile/key-horizon.ts';
 import { rulesLookedBy } from '../../../src/reconcile/look-again.ts';
 import { createLookAtOpen } from '../../../src/reconcile/look-at-open.ts';
+import { saveTask } from '../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
 import { RULES, SOURCES, saidOf } from '../../support/batches.ts';
@@ -47,6 +48,7 @@ async function afterOtherRules(store: Store, bugs: number, onError = (): void =>
   return {
     rung,
     errors,
+    inputs,
     lookWithout: createLookAtOpen({ ...parts, inputs, outbox, rules: RULES }),
     lookAgain: createLookAtOpen({ ...parts, inputs, outbox }),
     /** It is told to end when it has looked at the first of them. */
@@ -78,6 +80,24 @@ test('all open items are looked at by the new rules, some at a time, from where 
   rung.length = 0;
   await lookAgain(new AbortController().signal);
   expect(rung).toEqual([]);
+});
+
+test('evaluates open items again when a list shows ids of another form', async () => {
+  const store = await openTestStore();
+  const { lookAgain, inputs } = await afterOtherRules(store, 2);
+  const { signal } = new AbortController();
+  await lookAgain(signal);
+  await store.query.deleteFrom('outbox').execute();
+  const see = async (taskId: string) => {
+    const task = { taskId, key: taskId, title: '', status: 'open', source: 'api', updatedAt: '' };
+    await store.commit((query) => saveTask(query, task, 1));
+    inputs.tasksChanged();
+    await lookAgain(signal);
+    return wanted(store);
+  };
+  expect(await see('tsk_1')).toBe(0);
+  expect(await see('bug_1')).toBe(2);
+  expect(await rulesLookedBy(store.query)).toBe('present bug_');
 });
 
 test('whatever statement fails where the database cannot be written, whoever waits is told', async () => {

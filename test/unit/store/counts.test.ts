@@ -184,10 +184,11 @@ test('the highest key of each prefix is told without a look at the others', asyn
       .execute();
   expect(await highestTaskKeys(store.query)).toEqual([]);
   const own = store.query.workspace;
-  for (const key of ['BUG-9', 'BUG-10', 'IDEA-2', 'A-1-3', 'bare', 'A-1-20', 'X9-7']) await put(own, key);
+  for (const key of ['BUG-9', 'BUG-10', 'IDEA-2', 'A-1-3', 'bare', 'A-1-20', 'X9-7', 'tsk_9', 'tsk_a'])
+    await put(own, key);
   await put(own + 1, 'BUG-99');
   statements.length = 0;
-  expect((await highestTaskKeys(store.query)).sort()).toEqual(['A-1-20', 'BUG-10', 'IDEA-2', 'X9-7', 'bare']);
+  expect((await highestTaskKeys(store.query)).sort()).toEqual(['A-1-20', 'BUG-10', 'IDEA-2', 'X9-7']);
   const { indexes, scanned } = await planOf(store.database, (statements[0] as string).trim());
   expect(new Set(indexes)).toEqual(new Set(['tasks_by_number']));
   // PostgreSQL does not show how the one inside the recursion is answered.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { forgetTasks, saveTask, tasksByKeys } from '../../../src/store/cached-tasks.ts';
+import { forgetTasks, saveTask, taskIdPrefixes, tasksByKeys } from '../../../src/store/cached-tasks.ts';
 import {
   blankEntity,
   findEntity,
@@ -332,6 +332,20 @@ describe('tasks', () => {
     await saveTask(query, task(2), 30);
     expect(await forgetTasks(query, ['t1', 't2', 't3'], 20)).toEqual(['BUG-1']);
     expect([...(await allTaskKeys(query)).keys()]).toEqual(['t2']);
+  });
+
+  it.each<[ids: string[], prefixes: string[]]>([
+    [[], ['tsk_']],
+    [['tsk_1', 'tsk_9_x', 'tsk_B'], ['tsk_']],
+    [
+      ['0f1e', 'bug_1', 'ini_1', 'ini_2', 'x_1', 'zz9_4'],
+      ['bug_', 'ini_', 'zz9_'],
+    ],
+    [Array.from({ length: 20 }, (_, at) => `0f${at}`), []],
+  ])('whose ids are %j have ids that begin with %j', async (ids, prefixes) => {
+    const { query } = await openTestStore();
+    for (const taskId of ids) await saveTask(query, { ...task(1), taskId, key: taskId }, 10);
+    expect(await taskIdPrefixes(query)).toEqual(prefixes);
   });
 
   it('are none for no key and for a key that is no task', async () => {

@@ -59,6 +59,29 @@ function inPlace(place: string, text: string) {
 const found = (place: string, text: string, reader = READER) =>
   rules.mentionsOf(inPlace(place, text), reader).map(({ name, rule, place: where }) => `${where} ${rule} ${name}`);
 
+describe('ids of tasks', () => {
+  const named = (title: string, prefixes?: readonly string[]) =>
+    rules.mentionsOf(inPlace('title', title), READER, prefixes).map(({ name }) => name);
+
+  it('begin as the list of tasks shows', () => {
+    const text = 'tsk_aB1, bug_7f and ini_3c';
+    expect(named(text)).toEqual(['id:tsk_aB1']);
+    expect(named(text, ['bug_', 'ini_'])).toEqual(['id:bug_7f', 'id:ini_3c']);
+    expect(named(text, [])).toEqual([]);
+  });
+
+  it('are found again in the same item by other prefixes', () => {
+    const item = inPlace('title', 'tsk_aB1 and bug_7f');
+    expect(rules.mentionsOf(item, READER, ['tsk_'])).toHaveLength(1);
+    expect(rules.mentionsOf(item, READER, ['bug_', 'tsk_'])).toHaveLength(2);
+  });
+
+  it('have the words before them', () => {
+    const [mention] = rules.mentionsOf(inPlace('description', 'Fixes tsk_aB1.'), READER);
+    expect(mention?.words).toEqual([{ word: 'fixes', isFirst: true }]);
+  });
+});
+
 describe('what a text names', () => {
   it.each<[place: string, text: string, found: string[]]>([
     // Keys.
@@ -90,6 +113,21 @@ describe('what a text names', () => {
     ],
     ['description', 'https://work.example.com/documents/doc_1', ['description document-url doc:doc_1']],
     ['description', 'https://work.example.com/', []],
+    // Ids of tasks.
+    ['title', 'Door sticks, tsk_aB1x', ['title task-id id:tsk_aB1x']],
+    ['branch', 'mona/tsk_aB1x', ['branch task-id id:tsk_aB1x']],
+    ['description', '(_tsk_aB1x_).', ['description task-id id:tsk_aB1x_', 'description task-id id:tsk_aB1x']],
+    ['commit', 'Fix tsk_aB1x: door', ['commit task-id id:tsk_aB1x']],
+    [
+      'branch',
+      'tsk_aB1x-fix_door',
+      ['id:tsk_aB1x-fix_door', 'id:tsk_aB1x-fix', 'id:tsk_aB1x'].map((name) => `branch task-id ${name}`),
+    ],
+    ['title', 'atsk_aB1x, tsk_, tsk_aB1xé and TSK_AB1X', []],
+    ['title', `tsk_${'a'.repeat(61)}`, []],
+    ['description', '`tsk_aB1x` in code', []],
+    ['title', 'https://example.com/tsk_aB1x', ['title item-url url:example.com/tsk_aB1x']],
+    ['title', 'https://boards.example.com/acme/open/tsk_aB1x?tab=2', ['title task-url id:tsk_aB1x']],
     // Trailers.
     ['description', 'Text\n\nTask: bug-12', ['trailer trailer BUG-12']],
     [
