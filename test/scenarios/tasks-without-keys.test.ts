@@ -1,0 +1,93 @@
+import { afterEach, expect, it } from 'vitest';
+import { describeExplained } from '../../src/cli/explained.ts';
+import { describeItems } from '../../src/cli/show-items.ts';
+import type { HttpClient } from '../../src/http/http-client.ts';
+import { createWorld, type World } from '../support/daemon.ts';
+import { editPull } from '../support/edit-pull.ts';
+
+/** A workspace whose tasks have no keys, and whose other fields are not as in the contract. */
+
+let world: World;
+afterEach(() => world.close());
+
+const PAGES = 'https://boards.example.com/acme';
+const PULL = 'https://github.com/acme/app/pull/1';
+
+/** @param idPrefix what ids of tasks begin with, instead of `tsk_` */
+function keyless(own: HttpClient, idPrefix: string): HttpClient {
+  const rename = (text: string, from: string, to: string) => text.replaceAll(from, to);
+  return {
+    ...own,
+    async request(request) {
+      const path = rename(request.url, idPrefix, 'tsk_');
+      const answer = await own.request({ ...request, url: path });
+      const text = answer.body.toString();
+      if (!text.includes('"taskId"')) return answer;
+      const changed = JSON.parse(rename(text, 'tsk_', idPrefix), (name, value: unknown) => {
+        if (name === 'key') return undefined;
+        if (name === 'priority' || name === 'source') return null;
+        if (name === 'updatedAt') return Date.parse(String(value));
+        return name === 'labels' ? [{ id: 1, name: 'ui' }] : value;
+      }) as object;
+      return { ...answer, body: Buffer.from(JSON.stringify(changed)) };
+    },
+  };
+}
+
+async function open(idPrefix = 'tsk_'): Promise<void> {
+  world = await createWorld({ http: (own) => keyless(own, idPrefix), config: CONFIG });
+}
+
+const CONFIG = {
+  workspace: { web: [PAGES] },
+  connections: {
+    github: {
+      ...{ connector: 'github', repositories: ['acme/app'], poll: 'off' },
+      webhookSecrets: 'a webhook secret for tests only',
+    },
+  },
+};
+
+const newBug = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body.taskId;
+const linksOf = async (taskId: string) =>
+  (await world.people.listWorkItems({ taskId }, {})).body.workItems.map(({ url }) => url);
+
+it('links a branch that names an id, and shows title and id', async () => {
+  await open();
+  const taskId = await newBug('Door sticks');
+  await editPull(world, { title: 'Oil the hinge', head: `mona/${taskId}-oil` }, 'branch');
+  expect(await linksOf(taskId)).toEqual([PULL]);
+  expect(await world.partition().status()).toMatchObject({ tasks: 1 });
+  const name = `"Door sticks" (${taskId})`;
+  const explained = describeExplained(await world.ask('explain', { target: PULL }));
+  expect(explained).toContain(`${name}: linked`);
+  expect(explained).toContain(`because task-id: "${taskId}-oil" in branch`);
+  expect(explained).not.toContain('not by');
+  expect(describeExplained(await world.ask('explain', { target: taskId }))).toContain(name);
+  const items = describeItems(await world.ask('items', { name: 'acme/app#1' }));
+  expect(items).toContain(`link of acme/app#1 to ${name}`);
+  const page = await (await world.read(`/workspaces/test/item?name=${encodeURIComponent(PULL)}`)).text();
+  expect(page).toContain(`&quot;Door sticks&quot; (${taskId})`);
+});
+
+it('links titles, descriptions, trailers and addresses that name ids', async () => {
+  await open();
+  const ids = [];
+  for (const title of ['a', 'b', 'c', 'd', 'e']) ids.push(await newBug(title));
+  const [first, second, third, fourth, fifth] = ids;
+  const body = `Part of ${second}, ${PAGES}/tasks/${third} and ${PAGES}/open/${fourth}.\n\nTask: ${fifth}`;
+  await editPull(world, { title: `${first}: hinge`, body }, 'texts');
+  for (const taskId of ids) expect(await linksOf(taskId as string)).toEqual([PULL]);
+});
+
+it('learns from a list which ids the workspace gives, and links what named them before', async () => {
+  await open('bug_');
+  await world.settled();
+  await world.clock.advance(60_000);
+  const taskId = await newBug('Door sticks');
+  await editPull(world, { title: `${taskId.replace('tsk_', 'bug_')}: hinge` }, 'early');
+  expect(await linksOf(taskId)).toEqual([]);
+  // It may be a new task: the list is read.
+  await editPull(world, { number: 2, title: 'BUG-1' }, 'later');
+  expect(await linksOf(taskId)).toEqual([PULL]);
+});
