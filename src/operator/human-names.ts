@@ -1,10 +1,10 @@
 import { type EntityKind, recordsWanted, taskOfLinkRead } from '../model/change.ts';
 import type { Item, ItemKey } from '../model/item.ts';
-import { taskName } from '../model/task.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { findEntities } from '../store/entities.ts';
 import { calledItems } from '../store/find-items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import { type FoundTask, foundTask } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** An item under the name that people give it. */
@@ -46,7 +46,7 @@ export interface NamedEntity {
   readonly entity: string;
   readonly kind: EntityKind;
   readonly item: NamedItem | null;
-  readonly task: { readonly taskId: string; readonly name: string } | null;
+  readonly task: FoundTask | null;
   /** `link of acme/app#1 to BUG-12` */
   readonly label: string;
 }
@@ -71,11 +71,11 @@ export async function nameEntities(
     query,
     rows.flatMap(({ task_id }) => task_id ?? []),
   );
-  const taskNames = new Map(tasks.map((task) => [task.taskId, taskName(task)]));
+  const cached = new Map(tasks.map((task) => [task.taskId, foundTask(task)]));
   return new Map(
     rows.map(({ entity, kind, item_key, task_id }) => {
       const item = (item_key !== null && items.get(item_key)) || null;
-      const task = task_id === null ? null : { taskId: task_id, name: taskNames.get(task_id) ?? task_id };
+      const task = task_id === null ? null : (cached.get(task_id) ?? { taskId: task_id, key: task_id, name: task_id });
       const label = labelOf({ entity, kind, task, item: item?.name ?? item_key ?? '' });
       return [entity, { entity, kind, item, task, label }];
     }),

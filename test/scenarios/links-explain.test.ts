@@ -42,6 +42,7 @@ describe('explain', () => {
     expect(byItem.items[0]?.links).toEqual([
       {
         task: 'BUG-1',
+        name: 'BUG-1',
         taskId,
         state: 'linked',
         reason: {

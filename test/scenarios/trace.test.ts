@@ -59,7 +59,7 @@ it('tells what a delivery said, what was decided, what was sent for it, and what
     const course = [received, decided, asked, slot, sent, answered] as number[];
     expect(course).toEqual(course.toSorted((a, b) => a - b));
     expect(due).toBeGreaterThanOrEqual(received as number);
-    expect(about.task).toEqual(about.kind === 'link' ? { taskId, key: 'BUG-1' } : null);
+    expect(about.task).toEqual(about.kind === 'link' ? { taskId, key: 'BUG-1', name: 'BUG-1' } : null);
   }
   const text = describeDelivery(told, { raw: true });
   expect(text).toContain('says      acme/app#1 Door  (github:github.com:5001:pull:1): changed it');
@@ -148,7 +148,7 @@ it('tells of an item what it holds, why it is linked or not, and its waterfall',
     expect(items[0]).toMatchObject({
       label: 'acme/app#1 Door two',
       fields: { title: 'Door two', state: 'open' },
-      tasks: [{ taskId, key: 'BUG-1' }],
+      tasks: [{ taskId, key: 'BUG-1', name: 'BUG-1' }],
       finished: false,
     });
     expect(items[0]?.explained.links.map(({ task, state }) => [task, state])).toEqual([['BUG-1', 'linked']]);

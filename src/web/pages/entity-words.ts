@@ -26,7 +26,7 @@ export function entityWords(workspace: string, { item, task, label, entity }: Na
   const linked =
     task === null
       ? null
-      : html` <span class="soft">to</span> <a href="${pathOf(workspace, 'item', { name: task.taskId })}">${task.name}</a>`;
+      : html` <span class="soft">to</span> <a href="${pathOf(workspace, 'item', { name: task.key })}">${task.name}</a>`;
   const words = item === null ? label : html`${itemLink(workspace, item)}${linked}`;
   return html`${words}<div class="hint">${copyable(entity)}</div>`;
 }

@@ -7,7 +7,9 @@ export function versionHeaderOf(prefix: string): string {
 }
 
 /** Headers of a webhook delivery, in lower case (W65). */
-export function webhookHeadersOf(prefix: string): Record<'eventId' | 'eventType' | 'retry' | 'key' | 'signature', string> {
+export function webhookHeadersOf(
+  prefix: string,
+): Record<'eventId' | 'eventType' | 'retry' | 'key' | 'signature', string> {
   const lower = prefix.toLowerCase();
   return {
     eventId: `${lower}event-id`,
