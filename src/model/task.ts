@@ -19,7 +19,8 @@ export interface Task {
 export function withKey(task: unknown): unknown {
   if (typeof task !== 'object' || task === null) return task;
   const { key, taskId } = task as { readonly key?: unknown; readonly taskId?: unknown };
-  return typeof key === 'string' && key !== '' ? task : { ...task, key: String(taskId ?? '') };
+  if (typeof key === 'string' && key !== '') return task;
+  return { ...task, key: typeof taskId === 'number' ? String(taskId) : taskId };
 }
 
 const LONGEST_SHOWN_TITLE = 60;
