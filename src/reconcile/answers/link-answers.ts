@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { entity } from '../../model/change.ts';
 import { externalIdOf, isAutomatic } from '../../model/link.ts';
+import { mayBeCut } from '../../model/list-page.ts';
 import {
   allLinksOfItem,
   allLinksOfTask,
@@ -134,7 +135,8 @@ async function mayBeFound(query: Scope, { written }: EntityRow): Promise<boolean
 
 /** All links of one task: which there are, who made them, and under which id. */
 export async function applyLinkList(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
-  const { workItems } = linkList.parse(answer.body);
+  const { workItems, isLast = null, unreadable } = linkList.parse(answer.body);
+  const isComplete = isLast !== false && unreadable === 0 && !mayBeCut(workItems.length, isLast);
   const taskId = answer.entity.slice(entity.readLinks('').length);
   const asOf = answer.asOf ?? 0;
   const sight = { asOf, now: moment.now, isSwept: true };
@@ -146,7 +148,7 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
     if (!isNews(row, asOf)) continue;
     const link = matches.get(row.entity);
     if (link) await foundInList(query, row, link, sight);
-    else await missing(query, row, sight);
+    else if (isComplete) await missing(query, row, sight);
     if (row.item_key) again.push(row.item_key);
   }
   await noteLinksRead(query, taskId, asOf + 1);

@@ -74,7 +74,9 @@ export type ListedLink = z.infer<typeof linkShape>;
 
 export const taskList = listOf('tasks', taskShape, ['taskId'], {});
 
-export const linkList = listOf('workItems', linkShape, ['workItemId', 'url'], {});
+export const linkList = listOf('workItems', linkShape, ['workItemId', 'url'], {
+  isLast: z.boolean().nullish().catch(null),
+});
 
 /** Says to which task a document is attached; null: to none. */
 const attachedTo = z.string().nullish().catch(null);
