@@ -28,6 +28,7 @@ import {
   updateChange,
 } from '../store/outbox-rows.ts';
 import {
+  closeIfRefused,
   dropRecordChanges,
   noteListRefused,
   noteRecordRefused,
@@ -56,6 +57,8 @@ import { ended } from './request-history.ts';
 
 /** A change refused for good, or failing this often while others get through, is held. */
 const MOST_ATTEMPTS = 5;
+/** After this many attempts, one more refusal is the last. */
+const LAST_ATTEMPT = MOST_ATTEMPTS - 1;
 /** Fewer attempts than this follow each other within seconds. */
 const SOON_ATTEMPTS = 3;
 
@@ -99,6 +102,7 @@ async function noteAnswered(query: Scope, { action, entity, body, kind }: Prepar
   const route = OPTIONAL_READS[action];
   if (route !== undefined) await noteRouteAnswered(query, route, now);
   if (action === 'read-pull-requests') await noteRecordsListed(query, now);
+  if (action === 'read-tasks' && (await closeIfRefused(query, now))) await closeRecords(query, now);
   if (action === 'record-pull-request') await noteRecordTaken(query);
   if (kind !== 'task') return;
   await noteCreationPassed(query, entity, body);
@@ -321,11 +325,11 @@ async function settleRefusedList(
     return settleAs(query, prepared, { body: { [name]: [] }, page }, context);
   }
   if (prepared.action !== 'read-pull-requests' || error.code === 'unauthorized') return undefined;
-  // Whether the key may use the workspace at all shows in the task list.
-  if (error.code === 'forbidden' && !(await tasksWereRead(query))) return undefined;
-  if (!(await noteListRefused(query, refusalOf(error), context.now))) return undefined;
+  // Whether the workspace accepts our requests at all shows in the list of tasks.
+  const isWorkspaceRead = await tasksWereRead(query);
+  const isClosed = await noteListRefused(query, refusalOf(error), { now: context.now, isWorkspaceRead });
+  if (!isClosed) return undefined;
   await closeRecords(query, context.now);
-  await removeChange(query, prepared.entity);
   return 'settled';
 }
 
@@ -364,10 +368,10 @@ async function settleRefusedRead(
     return 'settled';
   }
   if (!isRefusal(error)) return undefined;
-  if (prepared.attempts > 0) return giveUpRead(query, prepared, textOf(error));
+  if (prepared.attempts >= LAST_ATTEMPT) return giveUpRead(query, prepared, textOf(error));
   const { now, usedShare } = context;
   if (isAbsent && taskId !== null) await wishTaskList(query, { now, usedShare, lane: 'read', notBefore: 0 });
-  const again = { ...back(prepared), attempts: 1, not_before: now + PROBE_EVERY, error: textOf(error) };
+  const again = { ...back(prepared), attempts: LAST_ATTEMPT, not_before: now + PROBE_EVERY, error: textOf(error) };
   await updateChange(query, entity, again);
   return 'again';
 }
@@ -410,9 +414,10 @@ async function settleRefusedLink(
   if ((await routeOffUntil(query, 'listWorkItems', now)) !== undefined)
     return isGone ? settleAs(query, prepared, { body: null }, context) : undefined;
   // The links were read, and nothing came of it.
-  if (attempts > 0) return refuse(query, prepared, textOf(error));
+  if (attempts >= LAST_ATTEMPT) return refuse(query, prepared, textOf(error));
   await wishReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);
-  const again = { ...back(prepared), attempts: 1, not_before: now + LONGEST_BLOCK, error: textOf(error) };
+  const waits = { attempts: LAST_ATTEMPT, not_before: now + LONGEST_BLOCK };
+  const again = { ...back(prepared), ...waits, error: textOf(error) };
   await updateChange(query, entity, again);
   return 'again';
 }
@@ -452,6 +457,7 @@ async function settleRefusedRecord(
 /** The mirror stays here: what waits to be recorded is dropped, and a round of the sweep does not wait for the list. */
 async function closeRecords(query: Scope, now: number): Promise<void> {
   await dropRecordChanges(query);
+  await removeChange(query, entityName.readPullRequests);
   const sweep = await openSweep(query);
   if (sweep && sweep.records_at === null) await recordsSwept(query, sweep, now);
 }
@@ -469,9 +475,9 @@ async function settleForbidden(
   error: string,
   { now, usedShare }: FailureContext,
 ): Promise<Failure> {
-  if (prepared.attempts > 0 && prepared.kind !== 'read') return refuse(query, prepared, error);
+  if (prepared.attempts >= LAST_ATTEMPT && prepared.kind !== 'read') return refuse(query, prepared, error);
   await wishTaskList(query, { now, usedShare, lane: 'read', notBefore: 0 });
-  const again = { ...back(prepared), attempts: prepared.attempts + 1, not_before: now + PROBE_EVERY, error };
+  const again = { ...back(prepared), attempts: LAST_ATTEMPT, not_before: now + PROBE_EVERY, error };
   await updateChange(query, prepared.entity, again);
   return 'again';
 }

@@ -15,7 +15,7 @@ export async function holdsTask(query: Scope, taskId: string): Promise<boolean> 
   return row !== undefined;
 }
 
-/** The tasks that were last seen at `before` or earlier, epoch milliseconds. */
+/** The tasks that were last seen before this time, epoch milliseconds. */
 export async function tasksSeenBefore(
   query: Scope,
   before: number,
@@ -23,7 +23,7 @@ export async function tasksSeenBefore(
   const rows = await query
     .selectFrom('tasks')
     .select(['task_id as taskId', 'seen_at as seenAt'])
-    .where('seen_at', '<=', before)
+    .where('seen_at', '<', before)
     .execute();
   return rows;
 }

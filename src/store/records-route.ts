@@ -23,6 +23,8 @@ export interface RecordsRoute {
   readonly refusals?: number;
   /** Code and message of the last refusal. */
   readonly error?: string;
+  /** The workspace refused the list before it was known whether it accepts any request of ours. */
+  readonly isRefused?: boolean;
   /** It was closed before: what the mirror holds is to be compared once more. */
   readonly isReopened?: boolean;
 }
@@ -67,13 +69,31 @@ export async function takeReopened(query: Scope): Promise<boolean> {
   return isReopened;
 }
 
-/** The list of records was refused. @returns whether this closes the route */
-export async function noteListRefused(query: Scope, refusal: Refusal, now: number): Promise<boolean> {
+/**
+ * The list of records was refused.
+ *
+ * @param isWorkspaceRead whether the workspace has accepted another request: until then the refusal may be one of all requests
+ * @returns whether this closes the route
+ */
+export async function noteListRefused(
+  query: Scope,
+  refusal: Refusal,
+  { now, isWorkspaceRead }: { readonly now: number; readonly isWorkspaceRead: boolean },
+): Promise<boolean> {
   const route = await readRecordsRoute(query);
   if (route.state === 'open') return false;
   const next = afterListRefused(route, refusal, now);
-  await writeServerFact(query, 'records', next);
-  return next.state === 'closed';
+  const isEarly = next.state === 'closed' && !isWorkspaceRead;
+  await writeServerFact(query, 'records', isEarly ? { ...route, isRefused: true, error: refusal.error } : next);
+  return next.state === 'closed' && !isEarly;
+}
+
+/** The workspace accepted another request. @returns whether this closes the route */
+export async function closeIfRefused(query: Scope, now: number): Promise<boolean> {
+  const { isRefused, error } = await readRecordsRoute(query);
+  if (!isRefused) return false;
+  await writeServerFact(query, 'records', { state: 'closed', since: now, error } satisfies RecordsRoute);
+  return true;
 }
 
 /** Pure. */

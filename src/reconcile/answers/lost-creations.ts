@@ -67,7 +67,7 @@ async function candidatesOf(query: Scope): Promise<CandidatesOf> {
 }
 
 function signsOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task: ListedTask) => boolean>> {
-  const itemKey = change.entity.slice(entity.task('').length);
+  const itemKey = itemOf(change);
   const { body, sentAt } = json<SentCreation>(change.sent) as SentCreation;
   const line = lastLine(body.description);
   return {
@@ -87,23 +87,37 @@ function isMadeSince({ createdAt }: ListedTask, sentAt: number): boolean {
   return Number.isNaN(made) || made >= sentAt - SKEW;
 }
 
-/** Settles lost creations by a complete list. @param began when its first page was requested, epoch milliseconds */
-export async function settleCreates(query: Scope, began: number, moment: Moment): Promise<void> {
+/**
+ * Settles lost creations by a complete list.
+ *
+ * @param began when its first page was requested, epoch milliseconds
+ * @returns the items whose task was found
+ */
+export async function settleCreates(query: Scope, began: number, moment: Moment): Promise<string[]> {
   const lost = await unknownCreates(query);
-  if (lost.length === 0) return;
+  if (lost.length === 0) return [];
+  const again: string[] = [];
   const candidates = await candidatesOf(query);
   const isRecognisable = await marksWereSeen(query);
   for (const change of lost) {
     const { source, description, title } = candidates[change.entity] ?? NONE;
     const found = [source, description, title].find((each) => each.length > 0) ?? [];
     const [only] = found;
-    if (only && found.length === 1) await adopt(query, change.entity, only.taskId, moment);
-    else if (change.state === 'held') continue;
-    else if (change.not_before > began) await requestLaterList(query, change, moment);
+    const isLate = change.not_before <= began;
+    if (only && found.length === 1 && (isLate || found !== title)) {
+      await adopt(query, change.entity, only.taskId, moment);
+      again.push(itemOf(change));
+    } else if (change.state === 'held') continue;
+    else if (!isLate) await requestLaterList(query, change, moment);
     else if (found.length === 0 && isRecognisable) await sendAgain(query, change);
     else await askPerson(query, change, found);
   }
   await forgetMeta(query, CANDIDATES);
+  return again;
+}
+
+function itemOf({ entity: name }: OutboxRow): string {
+  return name.slice(entity.task('').length);
 }
 
 async function sendAgain(query: Scope, change: OutboxRow): Promise<void> {

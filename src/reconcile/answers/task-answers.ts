@@ -95,7 +95,8 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   const sweep = await sweepOf(query, { ...answer, sentAt: began });
   const otherwise = sweep ? await changedTasks(query, tasks) : [];
   await noteCandidates(query, tasks, isFirstPage(answer));
-  const changed = await keepTasks(query, tasks, moment);
+  // Not earlier than the list began, whatever the clock did meanwhile.
+  const changed = await keepTasks(query, tasks, { ...moment, now: Math.max(moment.now, began) });
   await rowsWritten(query);
   await noteMarks(query, tasks);
   await rememberWorkspace(query, tasks[0]);
@@ -104,12 +105,12 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   const lacking = page.isComplete ? await lackingTasks(query, { began, now: moment.now }) : undefined;
   const missing = lacking === undefined ? [] : await forgetTasks(query, lacking, began);
   await rowsWritten(query);
+  const adopted = lacking === undefined ? [] : await settleCreates(query, began, moment);
   if (lacking === undefined) await waitForAnotherList(query, moment);
-  else await settleCreates(query, began, moment);
   await rowsWritten(query);
   await releaseCreates(query, began);
   await trustTasks(query, began);
-  const again = await itemsOfTasks(query, changed);
+  const again = [...(await itemsOfTasks(query, changed)), ...adopted];
   if (!sweep) return { again };
   const found = { count: await countTasks(query), changed: otherwise, missing };
   return { again, swept: await onTaskList(query, sweep, found, moment) };
@@ -128,7 +129,7 @@ async function lackingTasks(
   { began, now }: { readonly began: number; readonly now: number },
 ): Promise<readonly string[] | undefined> {
   const lacking = await tasksSeenBefore(query, began);
-  const isDoubtful = lacking.some(({ seenAt }) => seenAt > now - SEEN_LATELY && seenAt <= began);
+  const isDoubtful = lacking.some(({ seenAt }) => seenAt > now - SEEN_LATELY);
   return isDoubtful ? undefined : lacking.map(({ taskId }) => taskId);
 }
 
