@@ -12,16 +12,15 @@ const SETTLED = ['applied', 'superseded', 'ignored'] as const;
 
 /** Of these workspaces, those of which `purgeBodies` would purge some. */
 export function withOldBodies(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
-    exists(
-      selectFrom('inbox')
-        .whereRef('inbox.workspace', '=', 'workspaces.id')
-        .where(BODY_IS_KEPT)
-        .where('settled_at', '<', before)
-        .where('state', 'in', SETTLED)
-        .select('inbox.id'),
-    ),
-  );
+  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+    selectFrom('inbox')
+      .whereRef('inbox.workspace', '=', 'workspaces.id')
+      .where(BODY_IS_KEPT)
+      .where('settled_at', '<', before)
+      .where('state', 'in', SETTLED)
+      .select('inbox.id')
+      .limit(1),
+  ]);
 }
 
 /** Of these workspaces, those of which `deleteDeliveries` would delete some. */
@@ -30,15 +29,14 @@ export function withOldDeliveries(
   workspaces: readonly number[],
   before: number,
 ): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
-    exists(
-      selectFrom('inbox')
-        .whereRef('inbox.workspace', '=', 'workspaces.id')
-        .where('received_at', '<', before)
-        .where('state', '!=', 'pending')
-        .select('inbox.id'),
-    ),
-  );
+  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+    selectFrom('inbox')
+      .whereRef('inbox.workspace', '=', 'workspaces.id')
+      .where('received_at', '<', before)
+      .where('state', '!=', 'pending')
+      .select('inbox.id')
+      .limit(1),
+  ]);
 }
 
 /**

@@ -285,12 +285,16 @@ const withPending = standing<object, { readonly name: string }>((query) =>
   query
     .selectFrom('workspaces')
     .select('name')
-    .where(({ exists, selectFrom }) =>
-      exists(
+    // As a value: PostgreSQL would turn `exists` into a join that reads all pending deliveries.
+    .where(({ eb, selectFrom }) =>
+      eb(
         selectFrom('inbox')
           .select('inbox.id')
           .whereRef('inbox.workspace', '=', 'workspaces.id')
-          .where('inbox.state', '=', sql.lit('pending')),
+          .where('inbox.state', '=', sql.lit('pending'))
+          .limit(sql.lit(1)),
+        'is not',
+        null,
       ),
     ),
 );

@@ -79,14 +79,13 @@ export async function quotaUseByCaller(query: Scope, since: number): Promise<rea
 
 /** Of these workspaces, those that have use from before. */
 export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
-    exists(
-      selectFrom('quota_use')
-        .select('quota_use.since')
-        .whereRef('quota_use.workspace', '=', 'workspaces.id')
-        .where('quota_use.since', '<', before),
-    ),
-  );
+  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+    selectFrom('quota_use')
+      .select('quota_use.since')
+      .whereRef('quota_use.workspace', '=', 'workspaces.id')
+      .where('quota_use.since', '<', before)
+      .limit(1),
+  ]);
 }
 
 /** Deletes whole quarters from before, some at a time; returns how many rows, 0 where none is left. */

@@ -39,16 +39,17 @@ export async function requestsOfItems(query: Scope, items: readonly string[], mo
 
 /** Of these workspaces, those of which `deleteRequests` would delete some. */
 export function withOldRequests(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ exists, selectFrom, or }) => {
-    const own = selectFrom('requests').whereRef('requests.workspace', '=', 'workspaces.id');
-    const surplus = own
-      .where('requests.id', '<=', ({ selectFrom: from }) =>
-        from('requests as last')
-          .whereRef('last.workspace', '=', 'workspaces.id')
-          .select(({ fn, eb }) => eb(fn.max('last.id'), '-', MOST_REQUESTS).as('id')),
-      )
-      .select('requests.id');
-    return or([exists(own.where('requests.completed_at', '<', before).select('requests.id')), exists(surplus)]);
+  return workspacesWith(query, workspaces, ({ selectFrom }) => {
+    const own = selectFrom('requests')
+      .select('requests.id')
+      .whereRef('requests.workspace', '=', 'workspaces.id')
+      .limit(1);
+    const surplus = own.where('requests.id', '<=', ({ selectFrom: from }) =>
+      from('requests as last')
+        .whereRef('last.workspace', '=', 'workspaces.id')
+        .select(({ fn, eb }) => eb(fn.max('last.id'), '-', MOST_REQUESTS).as('id')),
+    );
+    return [own.where('requests.completed_at', '<', before), surplus];
   });
 }
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { CODES } from '../errors/codes.ts';
+import { dialectOf, rowsIn, rowsOfSubquery } from '../lib/database/dialect.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import { LANES, type Lane } from '../model/lane.ts';
@@ -15,7 +16,7 @@ import { type Turn, turnsOf } from './workspace-turn.ts';
 /** Rows shown of each list: the page is for a glance, the commands list everything. */
 const SHOWN = 20;
 
-/** Deliveries looked through for the last one of each connection; no index orders them by connection. */
+/** Deliveries searched for the last one of each connection, because no index orders them by connection and time. */
 const LOOKED_THROUGH = 1_000;
 
 const DAY = 24 * 60 * 60 * 1_000;
@@ -249,27 +250,25 @@ function withoutOwner<Row extends Owned>(row: Row): Omit<Row, 'workspace'> {
   return rest;
 }
 
-/**
- * Of each workspace those that `own` finds by an index. Their numbers alone lead to the rows: with the workspace beside them
- * SQLite would go through all that the workspace has.
- */
-function deliveryRows(query: Sql, workspaces: readonly number[], own: 'latest' | 'quarantined') {
-  return query
+/** The first rows of each workspace in the order of an index. Their cost does not depend on how many other rows there are. */
+async function deliveryRows(query: Sql, workspaces: readonly number[], which: 'latest' | 'quarantined') {
+  const rows = await query
     .selectFrom('workspaces')
-    .innerJoin('inbox', (join) =>
-      join.on('inbox.id', 'in', ({ selectFrom }) => {
-        const ids = selectFrom('inbox as own').select('own.id').whereRef('own.workspace', '=', 'workspaces.id');
-        if (own === 'latest') return ids.orderBy('own.received_at', 'desc').orderBy('own.id', 'desc').limit(SHOWN);
-        return ids.where('own.state', '=', sql.lit('quarantined')).orderBy('own.id', 'desc').limit(SHOWN);
-      }),
-    )
-    .select([
-      'inbox.workspace',
-      ...(['inbox.id', 'inbox.connection', 'inbox.source', 'inbox.event', 'inbox.received_at as receivedAt'] as const),
-      ...(['inbox.state', 'inbox.reason'] as const),
-    ])
+    .select(({ selectFrom }) => {
+      const own = selectFrom('inbox')
+        .select(['inbox.workspace', 'inbox.id', 'inbox.connection', 'inbox.source', 'inbox.event'])
+        .select(['inbox.received_at as receivedAt', 'inbox.state', 'inbox.reason'])
+        .whereRef('inbox.workspace', '=', 'workspaces.id')
+        .limit(SHOWN);
+      const shown =
+        which === 'latest'
+          ? own.orderBy('inbox.received_at', 'desc').orderBy('inbox.id', 'desc')
+          : own.where('inbox.state', '=', sql.lit('quarantined')).orderBy('inbox.id', 'desc');
+      return rowsOfSubquery(dialectOf(query), shown).as('shown');
+    })
     .where('workspaces.id', 'in', workspaces)
     .execute();
+  return rows.flatMap(({ shown }) => rowsIn(shown));
 }
 
 export async function countDeliveries(
@@ -383,24 +382,22 @@ async function quarantinedSeenOf(query: Sql, workspaces: readonly number[]): Pro
 }
 
 /** One state at a time: then the index is in due order already, however many there are. */
-function changeRows(query: Sql, workspaces: readonly number[], state: ChangeState) {
-  return query
+async function changeRows(query: Sql, workspaces: readonly number[], state: ChangeState) {
+  const rows = await query
     .selectFrom('workspaces')
-    .innerJoin('outbox', 'outbox.workspace', 'workspaces.id')
-    .select([
-      ...(['outbox.workspace', 'outbox.entity', 'outbox.kind', 'outbox.lane', 'outbox.state'] as const),
-      ...(['outbox.since', 'outbox.due', 'outbox.not_before', 'outbox.attempts', 'outbox.error'] as const),
-    ])
+    .select(({ selectFrom }) => {
+      const shown = selectFrom('outbox')
+        .select(['outbox.workspace', 'outbox.entity', 'outbox.kind', 'outbox.lane', 'outbox.state', 'outbox.since'])
+        .select(['outbox.due', 'outbox.not_before', 'outbox.attempts', 'outbox.error'])
+        .whereRef('outbox.workspace', '=', 'workspaces.id')
+        .where('outbox.state', '=', state)
+        .orderBy('outbox.due')
+        .limit(SHOWN);
+      return rowsOfSubquery(dialectOf(query), shown).as('shown');
+    })
     .where('workspaces.id', 'in', workspaces)
-    .where('outbox.entity', 'in', ({ selectFrom }) =>
-      selectFrom('outbox as own')
-        .select('own.entity')
-        .whereRef('own.workspace', '=', 'workspaces.id')
-        .where('own.state', '=', state)
-        .orderBy('own.due')
-        .limit(SHOWN),
-    )
     .execute();
+  return rows.flatMap(({ shown }) => rowsIn(shown));
 }
 
 type StoredChange = Awaited<ReturnType<typeof changeRows>>[number];
@@ -456,23 +453,56 @@ function refusedWebhook(row: RefusedWebhook | undefined): RefusedWebhook | null 
   return { at, status, code, count };
 }
 
-/** Among the last deliveries of each workspace. */
+/**
+ * When each connection last received something, among the last deliveries of its workspace. The names of connections are steps
+ * over the index of delivery keys, and the walk back from the latest delivery stops at the first one of the connection.
+ */
 function lastOfConnections(query: Sql, workspaces: readonly number[]) {
   return query
-    .selectFrom('workspaces')
-    .innerJoin('inbox', (join) =>
-      join.on('inbox.id', 'in', ({ selectFrom }) =>
-        selectFrom('inbox as own')
-          .select('own.id')
-          .whereRef('own.workspace', '=', 'workspaces.id')
-          .orderBy('own.received_at', 'desc')
-          .orderBy('own.id', 'desc')
-          .limit(LOOKED_THROUGH),
-      ),
+    .withRecursive('named(workspace, connection)', (build) =>
+      build
+        .selectFrom('workspaces')
+        .select(({ selectFrom }) => [
+          'workspaces.id as workspace',
+          selectFrom('inbox')
+            .select(({ fn }) => fn.min('inbox.connection').as('connection'))
+            .whereRef('inbox.workspace', '=', 'workspaces.id')
+            .as('connection'),
+        ])
+        .where('workspaces.id', 'in', workspaces)
+        .unionAll(
+          build
+            .selectFrom('named')
+            .select(({ selectFrom }) => [
+              'named.workspace',
+              selectFrom('inbox')
+                .select(({ fn }) => fn.min('inbox.connection').as('connection'))
+                .whereRef('inbox.workspace', '=', 'named.workspace')
+                .whereRef('inbox.connection', '>', 'named.connection')
+                .as('connection'),
+            ])
+            .where('named.connection', 'is not', null),
+        ),
     )
-    .select((build) => ['inbox.workspace', 'inbox.connection', build.fn.max('inbox.received_at').as('at')])
-    .where('workspaces.id', 'in', workspaces)
-    .groupBy(['inbox.workspace', 'inbox.connection'])
+    .selectFrom('named')
+    .select(({ selectFrom, ref }) => [
+      'named.workspace',
+      ref('named.connection').$notNull().as('connection'),
+      selectFrom(
+        selectFrom('inbox')
+          .select(['inbox.connection', 'inbox.received_at'])
+          .whereRef('inbox.workspace', '=', 'named.workspace')
+          .orderBy('inbox.received_at', 'desc')
+          .orderBy('inbox.id', 'desc')
+          .limit(LOOKED_THROUGH)
+          .as('recent'),
+      )
+        .select('recent.received_at')
+        .whereRef('recent.connection', '=', 'named.connection')
+        .limit(1)
+        .as('at'),
+    ])
+    .where('named.connection', 'is not', null)
     .execute();
 }
 
@@ -551,19 +581,18 @@ function failureOf(stored: string): Failure {
 async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<readonly (Owned & GoneItem)[]>> {
   const rows = await query
     .selectFrom('workspaces')
-    .innerJoin('items', 'items.workspace', 'workspaces.id')
-    .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
+    .select(({ selectFrom }) => {
+      const shown = selectFrom('items')
+        .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
+        .whereRef('items.workspace', '=', 'workspaces.id')
+        .where('items.gone', '=', sql.lit(1))
+        .orderBy('items.seen_at', 'desc')
+        .limit(SHOWN);
+      return rowsOfSubquery(dialectOf(query), shown).as('shown');
+    })
     .where('workspaces.id', 'in', workspaces)
-    .where('items.key', 'in', ({ selectFrom }) =>
-      selectFrom('items as own')
-        .select('own.key')
-        .whereRef('own.workspace', '=', 'workspaces.id')
-        .where('own.gone', '=', sql.lit(1))
-        .orderBy('own.seen_at', 'desc')
-        .limit(SHOWN),
-    )
     .execute();
-  return rowsOf(rows.toSorted((a, b) => b.at - a.at));
+  return rowsOf(rows.flatMap(({ shown }) => rowsIn(shown)).toSorted((a, b) => b.at - a.at));
 }
 
 /** Without the links that a person removed: their item desires them, and nobody adds them. */

@@ -1,4 +1,4 @@
-import type { Expression, ExpressionBuilder, SqlBool } from 'kysely';
+import type { Expression, ExpressionBuilder } from 'kysely';
 import type { Schema } from './tables.ts';
 import type { Sql } from './workspace-scope.ts';
 
@@ -26,19 +26,22 @@ async function foundOf(query: Sql, names: readonly string[]): Promise<ReadonlyMa
   return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
-type OfWorkspace = (build: ExpressionBuilder<Schema, 'workspaces'>) => Expression<SqlBool>;
+type OfWorkspace = (build: ExpressionBuilder<Schema, 'workspaces'>) => readonly Expression<unknown>[];
 
-/** Of these workspaces, those for which it holds: by `exists`, one look at an index for each. */
+/**
+ * Of these workspaces, those for which one of the subqueries finds a row: one look at an index for each. A subquery selects one
+ * column of one row. It is used as a value, since PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
+ */
 export async function workspacesWith(
   query: Sql,
   workspaces: readonly number[],
-  holds: OfWorkspace,
+  rows: OfWorkspace,
 ): Promise<readonly number[]> {
-  const rows = await query
+  const found = await query
     .selectFrom('workspaces')
     .select('id')
     .where('id', 'in', workspaces)
-    .where((build) => holds(build))
+    .where((build) => build.or(rows(build).map((row) => build(row, 'is not', null))))
     .execute();
-  return rows.map(({ id }) => id);
+  return found.map(({ id }) => id);
 }

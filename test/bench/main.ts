@@ -18,6 +18,7 @@ import { pgIngest } from './postgres/ingest.ts';
 import { pgQuota } from './postgres/quota.ts';
 import { pgReconcile } from './postgres/reconcile.ts';
 import { pgAtRest } from './postgres/rest.ts';
+import { pgStatus } from './postgres/status.ts';
 import { pgTakeover } from './postgres/takeover.ts';
 import { providerCalls } from './provider-calls.ts';
 import { automatic } from './quota/automatic.ts';
@@ -69,6 +70,7 @@ const BENCHES: readonly Bench[] = [
   pgReconcile,
   pgQuota,
   pgAtRest,
+  pgStatus,
   pgTakeover,
 ];
 const DEEP: readonly Bench[] = [bigStart, loopBlock, neighbour, ruleLab, pages];

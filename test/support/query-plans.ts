@@ -40,8 +40,8 @@ export function createQueryPlans(): QueryPlans {
 }
 
 function isCostly(detail: string, statement: string): boolean {
-  // What names workspaces by their numbers names no row of the tables that it looks into for each of them.
-  if (/from "workspaces" where "id" in/.test(statement)) return false;
+  // A statement that names workspaces by their numbers names no row of the tables that it searches for each of them.
+  if (/from "workspaces" where (?:"workspaces"\.)?"id" in/.test(statement)) return false;
   const [, table] = /(?:from|update) "(\w+)"/.exec(statement) ?? [];
   const [, searched] = /^(?:SEARCH|SCAN) (\w+)(?: USING .*\(workspace=\?\)| USING (?!.*\().*)?$/.exec(detail) ?? [];
   return searched !== undefined && searched === table && NAMED.test(statement);

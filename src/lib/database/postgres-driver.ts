@@ -4,7 +4,7 @@ import { createQueue } from '../queue.ts';
 import type { Steps } from '../steps.ts';
 import { storable } from '../text.ts';
 import type { FaultWatch } from './database-fault.ts';
-import { isStalePlan } from './postgres-fault.ts';
+import { asSlowRead, isStalePlan } from './postgres-fault.ts';
 
 /**
  * How a process uses its connections: all that it writes goes through one of them, one transaction or statement after
@@ -65,7 +65,7 @@ export function createConnections(options: PostgresDriverOptions): Connections {
       });
   }
 
-  async function run(client: PoolClient, statement: Statement, isAlone = false): Promise<QueryResult<never>> {
+  async function run(client: PoolClient, statement: CompiledQuery, isAlone = false): Promise<QueryResult<never>> {
     options.onStatement(statement.sql);
     const { command, rowCount, rows } = await guarded(() => query(client, statement, isAlone));
     if (command === 'INSERT') options.onInserted?.(rowCount ?? 0);
@@ -74,15 +74,16 @@ export function createConnections(options: PostgresDriverOptions): Connections {
   }
 
   /** @param isAlone whether it is in no transaction, which its failure would have ended */
-  async function query(client: PoolClient, { sql, parameters }: Statement, isAlone: boolean): Promise<PgResult> {
+  async function query(client: PoolClient, statement: CompiledQuery, isAlone: boolean): Promise<PgResult> {
+    const { sql, parameters } = statement;
     const name = names.of(sql);
     try {
       return await client.query({ ...(name && { name }), text: sql, values: parameters.map(asKept) });
     } catch (error) {
-      if (!isStalePlan(error)) throw error;
+      if (!isStalePlan(error)) throw reads(statement) ? asSlowRead(error) : error;
       // Several may fail at once: those that were asked later have new names.
       if (names.of(sql) === name) names.renew();
-      if (isAlone) return query(client, { sql, parameters }, false);
+      if (isAlone) return query(client, statement, false);
       throw error;
     }
   }
@@ -97,13 +98,11 @@ export function createConnections(options: PostgresDriverOptions): Connections {
   };
 }
 
-type Statement = Pick<CompiledQuery, 'sql' | 'parameters'>;
-
 interface Over extends PostgresDriverOptions {
   readonly begin: string;
   readonly turn: ReturnType<typeof createQueue>;
   connect(pool: Pool): Promise<PoolClient>;
-  run(client: PoolClient, statement: Statement, isAlone?: boolean): Promise<QueryResult<never>>;
+  run(client: PoolClient, statement: CompiledQuery, isAlone?: boolean): Promise<QueryResult<never>>;
   guarded<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -215,7 +214,7 @@ class Connection implements DatabaseConnection {
     }
   }
 
-  async #once<Row>(pool: Pool, statement: Statement): Promise<QueryResult<Row>> {
+  async #once<Row>(pool: Pool, statement: CompiledQuery): Promise<QueryResult<Row>> {
     const client = await this.#over.connect(pool);
     let failed = true;
     try {

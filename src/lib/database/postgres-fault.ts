@@ -25,6 +25,10 @@ const STATES: readonly (readonly [state: string, kind: FaultKind])[] = [
 
 const NETWORK =
   /^(ECONN|EPIPE|EHOST|ENET|ENOTFOUND|EAI_|ETIMEDOUT|ENOENT|CERT_|ERR_TLS|ERR_SSL|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/;
+/** What the pool says when each of its connections is in use, as by slow reads. The server is still there. */
+const POOL_IN_USE = 'timeout exceeded when trying to connect';
+/** What `pg` says about a statement that had no answer in time. */
+const NO_ANSWER = 'Query read timeout';
 /** What `pg` says where neither server nor system gave a code. */
 const CLIENT = /timeout|terminated|Client has encountered|not queryable|closed|does not support SSL/i;
 
@@ -33,7 +37,7 @@ const HINTS: FaultHints = {
   denied:
     'PostgreSQL refuses it: look at user and password in the address, at the rights of the role in its schema, and at pg_hba.conf.',
   failed: 'PostgreSQL cannot read or write its files: look at its log. worksync resumes by itself when it can.',
-  busy: 'Another transaction holds a lock, PostgreSQL is short of memory, or another version of worksync has just changed a table: see the cause, then try again.',
+  busy: 'A statement took too long, another transaction holds a lock, PostgreSQL is short of memory, or another version of worksync has just changed a table: see the cause, then try again.',
   corrupt: 'PostgreSQL found its own files damaged: look at its log, and restore a backup of it.',
 };
 
@@ -45,6 +49,17 @@ export function isStalePlan(error: unknown): boolean {
   const { code = '', message = '' } = error as { code?: string; message?: string };
   return code === '0A000' && message.startsWith('cached plan');
 }
+
+/**
+ * Gives a read that had no answer in time the code of a statement that the server cancelled. A slow read does not prove that the
+ * server is away: the next write or connection finds out.
+ */
+export function asSlowRead(error: unknown): unknown {
+  const { code = '', message = '' } = error as { code?: string; message?: string };
+  return code === '' && message === NO_ANSWER ? Object.assign(error as Error, { code: QUERY_CANCELED }) : error;
+}
+
+const QUERY_CANCELED = '57014';
 
 /** The fault that an error of the server, or of the way there, shows; undefined if it shows none. */
 export function postgresFaultOf(error: unknown, place: string): DatabaseFault | undefined {
@@ -59,5 +74,6 @@ export function postgresFaultOf(error: unknown, place: string): DatabaseFault | 
 function kindOf(code: string, message: string): FaultKind | undefined {
   const [, kind] = STATES.find(([state]) => code.startsWith(state)) ?? [];
   if (kind) return kind;
+  if (message === POOL_IN_USE) return 'busy';
   return NETWORK.test(code) || (code === '' && CLIENT.test(message)) ? 'away' : undefined;
 }

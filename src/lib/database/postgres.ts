@@ -27,7 +27,8 @@ export async function openPostgres<Tables>(
   const address = readAddress(options.file);
   const watch = watchFaults((error) => postgresFaultOf(error, address.place), onFault);
   const passed = () => performance.now();
-  const limits = { connect: CONNECT_WITHIN, answer: within };
+  // The server is to cancel a slow statement first: then a timeout of the client means that the server does not answer.
+  const limits = { connect: CONNECT_WITHIN, answer: within, silence: within + SILENCE };
   const pools = { writer: openPool(address, 1, limits), readers: openPool(address, address.connections, limits) };
   const statistics = createStatistics(pools.readers);
   const deps = { watch, steps, onStatement, passed };
@@ -43,7 +44,7 @@ export async function openPostgres<Tables>(
           query: query as Kysely<unknown>,
           patient: async (work) => {
             // It connects only where there is something to change, and reads nothing of its own.
-            const writer = openPool(address, 1, { connect: CONNECT_WITHIN, answer: NO_LIMIT });
+            const writer = openPool(address, 1, { connect: CONNECT_WITHIN, answer: NO_LIMIT, silence: NO_LIMIT });
             try {
               await work(kyselyOver<unknown>(createConnections({ ...deps, writer, readers: writer }), 'begin'));
             } finally {
@@ -101,7 +102,7 @@ export function openApart<Tables>({
     (error) => postgresFaultOf(error, address.place),
     () => undefined,
   );
-  const pool = openPool(address, 1, { connect: within, answer: within });
+  const pool = openPool(address, 1, { connect: within, answer: within, silence: within });
   const passed = () => performance.now();
   const pools = { writer: pool, readers: pool };
   const connections = createConnections({ ...pools, watch, steps: noSteps, onStatement: () => undefined, passed });
@@ -113,14 +114,18 @@ export function openApart<Tables>({
   };
 }
 
-/** How long somebody waits for a connection, and for the answer to one statement, milliseconds. */
+/** Milliseconds. */
 interface Limits {
   readonly connect: number;
+  /** After this time the server cancels a statement. */
   readonly answer: number;
+  /** After this time the client gives up a statement that the server has not even cancelled. */
+  readonly silence: number;
 }
 
 const CONNECT_WITHIN = 5_000;
 const ANSWER_WITHIN = 15_000;
+const SILENCE = 1_000;
 /** As the server and its client take it. */
 const NO_LIMIT = 0;
 /** How long a connection says nothing before the system asks whether the other end is still there, milliseconds. */
@@ -129,14 +134,14 @@ const ASK_AFTER = 10_000;
 /** Whole numbers of 64 bits, and sums of them, are numbers here. */
 const NUMBERS: ReadonlySet<number> = new Set([20, 1700]);
 
-function openPool(address: PostgresAddress, max: number, { connect, answer }: Limits): pg.Pool {
+function openPool(address: PostgresAddress, max: number, { connect, answer, silence }: Limits): pg.Pool {
   const pool = new pg.Pool({
     ...address.connection,
     max,
     // What is asked for together is answered in one journey.
     pipeline: true,
     connectionTimeoutMillis: connect,
-    query_timeout: answer,
+    query_timeout: silence,
     keepAlive: true,
     keepAliveInitialDelayMillis: ASK_AFTER,
     application_name: 'worksync',

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { asSyncError } from '../../../../src/errors/sync-error.ts';
 import { DatabaseFault } from '../../../../src/lib/database/database-fault.ts';
-import { postgresFaultOf } from '../../../../src/lib/database/postgres-fault.ts';
+import { asSlowRead, postgresFaultOf } from '../../../../src/lib/database/postgres-fault.ts';
 
 const PLACE = 'postgres://db.example.com/worksync, schema worksync';
 
@@ -37,12 +37,23 @@ it.each([
   expect(fault?.mayPass).toBe(kind !== 'corrupt');
 });
 
-it.each(['Query read timeout', 'timeout exceeded when trying to connect', 'Connection terminated unexpectedly'])(
-  'the client says: %s',
-  (message) => {
-    expect(postgresFaultOf(new Error(message), PLACE)).toMatchObject({ kind: 'away' });
-  },
-);
+it.each([
+  'Query read timeout',
+  'Connection terminated due to connection timeout',
+  'Connection terminated unexpectedly',
+])('the client says: %s', (message) => {
+  expect(postgresFaultOf(new Error(message), PLACE)).toMatchObject({ kind: 'away' });
+});
+
+it('a pool whose connections are all in use is busy, not away', () => {
+  const error = new Error('timeout exceeded when trying to connect');
+  expect(postgresFaultOf(error, PLACE)).toMatchObject({ kind: 'busy' });
+});
+
+it('a read that has no answer in time is busy, and a lost connection stays away', () => {
+  expect(postgresFaultOf(asSlowRead(new Error('Query read timeout')), PLACE)).toMatchObject({ kind: 'busy' });
+  expect(postgresFaultOf(asSlowRead(new Error('Connection terminated unexpectedly')), PLACE)?.kind).toBe('away');
+});
 
 it.each([['23505'], ['42601'], ['22P02'], ['0A000']])('%s is an error of a statement, and no fault', (code) => {
   expect(postgresFaultOf(failure(code), PLACE)).toBeUndefined();

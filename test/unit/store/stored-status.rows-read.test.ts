@@ -1,0 +1,175 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
+import { heldPart } from '../../../src/store/connection-sweeps.ts';
+import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../../../src/store/deletions.ts';
+import { latestIds, lookAtDeliveries } from '../../../src/store/find-deliveries.ts';
+import { itemsCalled } from '../../../src/store/find-items.ts';
+import { heldChanges } from '../../../src/store/held-changes.ts';
+import { pendingWorkspaces, quarantined } from '../../../src/store/inbox.ts';
+import { changesIn } from '../../../src/store/listed-changes.ts';
+import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota-use.ts';
+import { listRefused } from '../../../src/store/refused-requests.ts';
+import { deleteRequests, withOldRequests } from '../../../src/store/requests.ts';
+import { readStandings } from '../../../src/store/stored-standing.ts';
+import { readStatuses } from '../../../src/store/stored-status.ts';
+import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
+import { nextInTurn, START } from '../../../src/store/workspace-turn.ts';
+import { planOf } from '../../support/plans.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
+import { ON_POSTGRES } from '../../support/store-place.ts';
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+const WORKSPACES = 2_000;
+const ROWS = 100_000;
+/** Rows of each workspace in each large table. */
+const OWN = ROWS / WORKSPACES;
+const ALL = Array.from({ length: WORKSPACES }, (_, index) => index + 1);
+const SOME = ALL.slice(0, 250);
+
+interface Read {
+  readonly name: string;
+  readonly run: (query: Sql, own: Scope) => Promise<unknown>;
+  /** Entries of indexes and rows of tables that it may read. */
+  readonly most: number;
+}
+
+const before = NOW - 30 * 86_400_000;
+/** Retention looks once at each workspace, and finds nothing old. */
+const ONE_LOOK_EACH = 8 * WORKSPACES;
+/** A page, a sweep or a deletion of one workspace reads what that workspace has, in a few statements. */
+const OF_ONE = 12 * OWN;
+
+const READS: readonly Read[] = [
+  // Twenty deliveries and twenty changes of each are shown, and its deliveries of the last day are counted.
+  {
+    name: 'status of 250 workspaces',
+    run: (query) => readStatuses(query, SOME, NOW),
+    most: SOME.length * (4 * 20 + 4 * 20 + OWN * 2 + 60),
+  },
+  { name: 'status of one workspace', run: (query) => readStatuses(query, [7], NOW), most: 10 * OWN },
+  { name: 'list of 250 workspaces', run: (query) => readStandings(query, SOME, NOW), most: SOME.length * 20 },
+  { name: 'workspaces with pending deliveries', run: (query) => pendingWorkspaces(query), most: ONE_LOOK_EACH },
+  { name: 'retention: old bodies', run: (query) => withOldBodies(query, ALL, before), most: ONE_LOOK_EACH },
+  { name: 'retention: old deliveries', run: (query) => withOldDeliveries(query, ALL, before), most: ONE_LOOK_EACH },
+  { name: 'retention: old requests', run: (query) => withOldRequests(query, ALL, before), most: ONE_LOOK_EACH },
+  { name: 'retention: old use of quota', run: (query) => withOldQuotaUse(query, ALL, before), most: ONE_LOOK_EACH },
+  { name: 'deletion of audit', run: (query) => deleteAudit(query, before, 100), most: 10 },
+  { name: 'purge of bodies', run: (_, own) => purgeBodies(own, NOW + 1, 20), most: OF_ONE },
+  { name: 'deletion of deliveries', run: (_, own) => deleteDeliveries(own, NOW - 20_000, 20), most: OF_ONE },
+  { name: 'deletion of requests', run: (_, own) => deleteRequests(own, NOW - 20_000, 20), most: OF_ONE },
+  { name: 'deletion of use of quota', run: (_, own) => deleteQuotaUse(own, NOW - 20_000, 20), most: OF_ONE },
+  { name: 'page of deliveries', run: (_, own) => latestIds(own, 20), most: OF_ONE },
+  {
+    name: 'page of quarantined deliveries',
+    run: (_, own) => lookAtDeliveries(own, { states: ['quarantined'] }, { before: undefined, most: 500, wanted: 20 }),
+    most: OF_ONE,
+  },
+  { name: 'quarantine', run: (_, own) => quarantined(own, 20), most: OF_ONE },
+  { name: 'page of changes', run: (_, own) => changesIn(own, 'pending', 20), most: OF_ONE },
+  { name: 'held changes', run: (_, own) => heldChanges(own, 5), most: OF_ONE },
+  { name: 'page of the quota', run: (_, own) => quotaUseByCaller(own, 0), most: OF_ONE },
+  { name: 'search of items', run: (_, own) => itemsCalled(own, 'acme/web#7'), most: OF_ONE },
+  {
+    name: 'sweep of a connection',
+    run: (_, own) => heldPart(own, { connection: 'gh', seenBefore: NOW }, ''),
+    most: OF_ONE,
+  },
+  { name: 'turn of links', run: (_, own) => nextInTurn(own, START), most: OF_ONE },
+  { name: 'page of refused requests', run: (query) => listRefused(query, { workspaces: null, limit: 20 }), most: 100 },
+  {
+    name: 'page of the audit',
+    run: (query) => listAudit(query, { workspaces: null, since: 0, before: undefined, limit: 20 } as never),
+    most: 100,
+  },
+];
+
+describe(`with ${ROWS} rows of ${WORKSPACES} workspaces`, () => {
+  const statements: string[] = [];
+  let store: OpenedStore;
+
+  beforeAll(async () => {
+    store = await openStore({ file: ':memory:', onStatement: (statement) => statements.push(statement) });
+    await fill(store.database);
+  });
+  afterAll(() => store.close());
+
+  it.each(READS)('$name reads no more than it needs', async ({ run, most }) => {
+    if (ON_POSTGRES) {
+      expect(await rowsRead(store.database, run)).toBeLessThanOrEqual(most);
+      return;
+    }
+    statements.length = 0;
+    await run(store.database, scopeOf(store.database, 7));
+    for (const statement of statements.filter((each) => /^(select|with|update|delete)\b/.test(each))) {
+      const { scanned, text } = await planOf(store.database, statement);
+      expect(
+        scanned.filter((table) => LARGE.includes(table)),
+        `${statement}\n${text}`,
+      ).toEqual([]);
+    }
+  });
+});
+
+const LARGE = ['inbox', 'items', 'entities', 'outbox', 'requests', 'quota_use', 'audit', 'own', 'last'];
+
+/** PostgreSQL's own count of what is read from tables and indexes. Changes are taken back. */
+async function rowsRead(database: Sql, run: Read['run']): Promise<number> {
+  let read = 0;
+  const undo = new Error('undo');
+  await database
+    .transaction()
+    .execute(async (transaction) => {
+      const before = await tuplesOf(transaction);
+      await run(transaction, scopeOf(transaction, 7));
+      read = (await tuplesOf(transaction)) - before;
+      throw undo;
+    })
+    .catch((error: unknown) => {
+      if (error !== undo) throw error;
+    });
+  return read;
+}
+
+/** Of the session, since it reported them to the server last: within a transaction it reports nothing. */
+async function tuplesOf(transaction: Sql): Promise<number> {
+  const { rows } = await sql<{
+    read: number;
+  }>`select coalesce(sum(pg_stat_get_xact_tuples_returned(oid)), 0)::float8 as read
+    from pg_class where relkind in ('r', 'i') and relnamespace = current_schema()::regnamespace`.execute(transaction);
+  return rows[0]?.read ?? 0;
+}
+
+/** The same rows of each workspace: 50 deliveries, items, records, changes, requests, and quarters of use. */
+async function fill(database: Sql): Promise<void> {
+  const numbers = sql.raw(
+    ON_POSTGRES
+      ? `(select n from generate_series(0, ${ROWS - 1}) as n) as numbers`
+      : `(with recursive numbers(n) as (select 0 union all select n + 1 from numbers where n < ${ROWS - 1}) select n from numbers)`,
+  );
+  const own = sql.raw(`1 + n % ${WORKSPACES}`);
+  const at = sql.raw(`${NOW} - n`);
+  await sql`delete from workspaces`.execute(database);
+  await sql`insert into workspaces (id, name) select ${own}, 'w' || n from ${numbers} where n < ${sql.raw(`${WORKSPACES}`)}`.execute(
+    database,
+  );
+  await sql`insert into inbox (workspace, connection, delivery_key, source, event, received_at, state, settled_at, body)
+    select ${own}, case when n % 3 = 0 then 'gh' else 'jira' end, 'k' || n, 'webhook', 'x', ${at}, 'applied', ${at}, null
+    from ${numbers}`.execute(database);
+  await sql`insert into items (workspace, key, kind, connector, connection, hash, finished, gone, fields, provider_time, seen_at)
+    select ${own}, 'k' || n, 'pull_request', 'github', 'gh', '', 0, 0, '{}', 1, 1 from ${numbers}`.execute(database);
+  await sql`insert into entities (workspace, entity, kind, item_key, desired)
+    select ${own}, 'pull_request:k' || n, 'pull_request', 'k' || n, '{}' from ${numbers}`.execute(database);
+  await sql`insert into outbox (workspace, entity, kind, lane, since, due, weight, not_before, state, waiting)
+    select ${own}, 'pull_request:k' || n, 'pull_request', 'mirror', ${at}, ${at}, 1, 0, 'pending', '[]' from ${numbers}`.execute(
+    database,
+  );
+  await sql`insert into requests (workspace, id, entity, kind, action, lane, sent_at, completed_at, outcome, attempt, deliveries)
+    select ${own}, n, 'pull_request:k' || n, 'pull_request', 'record', 'mirror', ${at}, ${at}, 'done', 1, '[]' from ${numbers}`.execute(
+    database,
+  );
+  await sql`insert into quota_use (workspace, since, caller, requests, refused) select ${own}, ${at}, 'sync', 1, 0 from ${numbers}`.execute(
+    database,
+  );
+  if (ON_POSTGRES) await sql`vacuum analyze`.execute(database);
+}
