@@ -1,5 +1,6 @@
-import { type LoadInput, loadConfig } from '../config/load.ts';
+import { configSize, LARGE_CONFIG, type LoadedConfig, type LoadInput, loadConfig } from '../config/load.ts';
 import { folderOf, stampOf } from '../config/stamp.ts';
+import { createConverter } from '../convert/converter.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
 import { watchFolder } from '../lib/watch-folder.ts';
 
@@ -7,8 +8,9 @@ import { watchFolder } from '../lib/watch-folder.ts';
 export function configSource(input: LoadInput, secretSources: readonly string[]): ConfigSource {
   let sources = secretSources;
   return {
-    load() {
-      const config = loadConfig(input);
+    async load() {
+      const bytes = configSize(input);
+      const config = bytes > LARGE_CONFIG ? await loadInThread(input, bytes) : loadConfig(input);
       sources = config.secretSources;
       return config;
     },
@@ -18,4 +20,14 @@ export function configSource(input: LoadInput, secretSources: readonly string[])
       return folder === undefined ? () => undefined : watchFolder(folder, onChange);
     },
   };
+}
+
+/** The configuration changes seldom: the thread ends with it. */
+async function loadInThread({ path, text, env }: LoadInput, bytes: number): Promise<LoadedConfig> {
+  const converter = createConverter();
+  try {
+    return await converter.config({ path, text, env }, bytes);
+  } finally {
+    await converter.close();
+  }
 }

@@ -9,7 +9,7 @@ import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
 import { createVariables, type Environment, noVariables, type Variables } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
-import { type Problem, problemLines } from './problems.ts';
+import { firstProblems, MOST_PROBLEMS, type Problem, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
@@ -52,6 +52,22 @@ export const CONFIG_FOLDER = join(PROGRAM, 'config');
 const LARGEST_FILE = 1_048_576;
 
 /**
+ * A running daemon reads configurations that are larger in another thread, bytes of all files together: the parser needs up to
+ * 50 ms for so much, whatever it says.
+ */
+export const LARGE_CONFIG = 8_192;
+
+/** Bytes of all files, or of the text; 0 where they cannot be read. */
+export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolder'>): number {
+  if (input.text !== undefined) return Buffer.byteLength(input.text);
+  try {
+    return configFiles(input).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
+  } catch {
+    return 0;
+  }
+}
+
+/**
  * Reads and checks every workspace, from files or from the text of the variable: each line of a problem is `file:line:column: message (did you mean "x"?)`.
  * Throws `config_invalid` where none is right, with the problems of all; `config_unreadable` where the path cannot be
  * read or holds no file.
@@ -66,9 +82,10 @@ export function loadConfig(input: LoadInput): LoadedConfig {
       : readVariable(input.text, given);
   const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
   // Of a text with several workspaces one fault breaks all: nobody can correct it while the daemon runs.
-  const broken = [...Map.groupBy(read, ({ file }) => file).values()].flatMap((own) => {
-    return brokenBy(own, problems, variables);
-  });
+  const ofFile = Map.groupBy(problems, ({ file }) => file);
+  const broken = [...Map.groupBy(read, ({ file }) => file)].flatMap(([file, own]) =>
+    brokenBy(own, ofFile.get(file) ?? [], variables),
+  );
   const isBroken = new Set(broken.map(({ file }) => file));
   const workspaces = read.flatMap(({ file, config }) => (isBroken.has(file) ? [] : (config ?? [])));
   if (workspaces.length === 0) throw together(broken);
@@ -106,15 +123,10 @@ function together(broken: readonly BrokenConfig[]): SyncError {
   return new SyncError(code, errors.map(({ message }) => message).join('\n'));
 }
 
-/** @param read what one file holds */
-function brokenBy(
-  [first]: readonly ReadWorkspace[],
-  problems: readonly Problem[],
-  variables: Variables,
-): BrokenConfig[] {
+/** @param own problems of that file */
+function brokenBy([first]: readonly ReadWorkspace[], own: readonly Problem[], variables: Variables): BrokenConfig[] {
   if (first === undefined) return [];
   const { file, name, error } = first;
-  const own = problems.filter((problem) => problem.file === file);
   const found =
     error ??
     (own.length > 0
@@ -221,19 +233,18 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
   const whole = validate(schema, { document, path: [], value: document.data });
   const own = nameOf(document);
   const mirror = whole.data?.mirror ?? 'auto';
-  const connections = connectionsIn(document.data).map((connection) =>
-    connectionConfig({ document, connectors, mirror, ...connection }),
-  );
-  const problems = [
-    ...document.problems,
-    ...whole.problems,
-    ...own.problems,
-    ...unknownUsers(document, connectors),
-    ...unknownConnections(document, whole.data?.rules),
-    ...connections.flatMap((connection) => connection.problems),
-  ];
+  const connections: ReturnType<typeof connectionConfig>[] = [];
+  const problems = [...document.problems, ...whole.problems, ...own.problems, ...unknownUsers(document, connectors)];
+  problems.push(...unknownConnections(document, whole.data?.rules));
+  for (const connection of connectionsIn(document.data)) {
+    if (problems.length >= MOST_PROBLEMS) break;
+    const checked = connectionConfig({ document, connectors, mirror, ...connection });
+    connections.push(checked);
+    problems.push(...checked.problems);
+  }
   if (problems.length > 0 || !whole.data || !own.name) {
-    return { document, name: own.name, problems: problems.filter((problem) => isMeant(problem, document)) };
+    const meant = problems.values().filter((problem) => isMeant(problem, document));
+    return { document, name: own.name, problems: firstProblems(meant) };
   }
   const { workspace, quota, retention, guard, gateway, rules, users } = whole.data;
   const config: WorkspaceConfig = {
@@ -275,13 +286,16 @@ function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOp
     ...connectors.map(({ id }) => id),
     ...connectionsIn(document.data).map((connection) => connection.name),
   ];
-  return Object.keys(users)
-    .filter((key) => !known.includes(key))
-    .map((key) => {
-      const suggestion = nearest(key, known);
-      const message = `users: "${key}" is no connection, no connector, and not email`;
-      return { ...document.keyPlace(['users', key]), message, ...(suggestion && { suggestion }) };
-    });
+  const isKnown = new Set(known);
+  const unknown = Object.keys(users)
+    .values()
+    .filter((key) => !isKnown.has(key));
+  const problems = unknown.map((key) => {
+    const suggestion = nearest(key, known);
+    const message = `users: "${key}" is no connection, no connector, and not email`;
+    return { ...document.keyPlace(['users', key]), message, ...(suggestion && { suggestion }) };
+  });
+  return firstProblems(problems);
 }
 
 /** A rule for connections that do not exist would never do anything, and nobody would know. */
@@ -294,8 +308,9 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
       connection: when.connection,
     })),
   ];
-  return named.flatMap(({ path, connection = [] }) =>
+  const problems = named.values().flatMap(({ path, connection = [] }) =>
     connection
+      .values()
       .filter((glob) => !known.some((name) => createGlob(glob).test(name)))
       .map((glob) => {
         const suggestion = nearest(glob, known);
@@ -304,6 +319,7 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
         return { ...place, message, ...(suggestion && { suggestion }) };
       }),
   );
+  return firstProblems(problems);
 }
 
 /** The key `name`, else the name of the file, which must be fit for it. A variable has no name of its own. */

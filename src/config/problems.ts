@@ -13,6 +13,14 @@ export interface Place {
   readonly column: number;
 }
 
+/** Problems of one file that are looked for. Whoever has so many corrects these first. */
+export const MOST_PROBLEMS = 100;
+
+/** The first problems of a list, found only until there are enough of them. */
+export function firstProblems(problems: Iterable<Problem>, most = MOST_PROBLEMS): readonly Problem[] {
+  return Iterator.from(problems).take(most).toArray();
+}
+
 /** `file:line:column: message (did you mean "x"?)` */
 function problemText(problem: Problem): string {
   const { file, line, column, message, suggestion } = problem;

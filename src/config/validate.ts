@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
 import { nearest } from '../lib/nearest.ts';
-import type { Problem } from './problems.ts';
+import { firstProblems, MOST_PROBLEMS, type Problem } from './problems.ts';
 import type { ConfigDocument, Path } from './yaml-document.ts';
 
 /** The part of a document that a schema checks. */
@@ -16,6 +16,7 @@ export interface Part {
 export interface Validated<Output> {
   /** Present where the schema accepts the part. */
   readonly data?: Output;
+  /** At most `MOST_PROBLEMS`. */
   readonly problems: readonly Problem[];
 }
 
@@ -30,10 +31,10 @@ export function validate<Output>(schema: ZodType<Output>, part: Part): Validated
   const texts = result.error?.issues.filter((issue) => readVariable(issue, value, part)) ?? [];
   if (texts.length > 0) result = schema.safeParse(value);
   if (result.success) return { data: result.data, problems: [] };
-  const problems = result.error.issues
+  const problems = Iterator.from(result.error.issues)
     .filter((issue) => !part.document.isUnresolved([...part.path, ...issue.path]))
     .flatMap((issue) => describe(issue, { ...part, value, schema }));
-  return { problems };
+  return { problems: firstProblems(problems) };
 }
 
 type Issue = z.core.$ZodIssue;
@@ -63,7 +64,8 @@ function readAs(expected: string, text: string): number | boolean | undefined {
 
 function describe(issue: Issue, context: Context): readonly Problem[] {
   const path = [...context.path, ...issue.path];
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, issue.path, context));
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.slice(0, MOST_PROBLEMS).map((key) => unknownKey(key, issue.path, context));
   if (issue.code === 'invalid_union') return describeUnion(issue, context);
   if (issue.code === 'invalid_key') return [invalidKey(issue, context)];
   if (isMissing(issue, context))
@@ -185,10 +187,20 @@ function valueAt(value: unknown, path: Path): unknown {
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
+const jsonSchemas = new WeakMap<ZodType, JsonSchema>();
+
+/** Made once for each schema: that takes milliseconds, and each unknown key needs it. */
+function jsonSchemaOf(schema: ZodType): JsonSchema {
+  const known = jsonSchemas.get(schema);
+  if (known) return known;
+  const made = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
+  jsonSchemas.set(schema, made);
+  return made;
+}
+
 /** Keys that the schema allows at a path, whatever alternatives and transformations lie on the way. */
 function keysAt(schema: ZodType, path: Path): readonly string[] {
-  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  let nodes = alternatives(root);
+  let nodes = alternatives(jsonSchemaOf(schema));
   for (const key of path) nodes = nodes.flatMap((node) => childrenAt(node, key)).flatMap(alternatives);
   return [...new Set(nodes.flatMap((node) => [...Object.keys(node.properties ?? {}), ...listedNames(node)]))];
 }

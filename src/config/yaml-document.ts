@@ -13,7 +13,7 @@ import {
   type YAMLError,
 } from 'yaml';
 import { interpolate, type Variables } from './interpolate.ts';
-import type { Place, Problem } from './problems.ts';
+import { MOST_PROBLEMS, type Place, type Problem } from './problems.ts';
 
 export type Path = readonly PropertyKey[];
 
@@ -37,6 +37,11 @@ export interface ConfigDocument {
 
 /** Sharing a few settings by anchors is fine; hundreds of aliases are an attack on memory. */
 const MOST_ALIASES = 50;
+/** To resolve an alias takes a walk through the document. */
+const MOST_ALIASES_WRITTEN = 200;
+
+/** The parser compares each key with each other one of its mapping: `repeatedKeys` does it at a lower cost. */
+const READING = { prettyErrors: false, uniqueKeys: false } as const;
 
 /** Something wrong at an offset of the source. */
 interface Fault {
@@ -47,14 +52,14 @@ interface Fault {
 /** Reads YAML 1.2. Duplicate keys, unknown tags and second documents are problems. Never throws. */
 export function readDocument(file: string, source: string, variables: Variables): ConfigDocument {
   const lines = new LineCounter();
-  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false });
+  const document = parseDocument(source, { ...READING, lineCounter: lines });
   return filledDocument(document, { file, source, lines, variables });
 }
 
 /** The same of a text that may hold several documents, with `---` between them. */
 export function readDocuments(file: string, source: string, variables: Variables): readonly ConfigDocument[] {
   const lines = new LineCounter();
-  const documents: readonly Document[] = parseAllDocuments(source, { lineCounter: lines, prettyErrors: false });
+  const documents: readonly Document[] = parseAllDocuments(source, { ...READING, lineCounter: lines });
   if (documents.length === 0) return [readDocument(file, source, variables)];
   return documents.map((document) => filledDocument(document, { file, source, lines, variables }));
 }
@@ -68,7 +73,7 @@ interface Origin {
 
 function filledDocument(document: Document, { file, source, lines, variables }: Origin): ConfigDocument {
   const filled = fillVariables(document, variables);
-  const syntax = syntaxFaults(document, source);
+  const syntax = [...syntaxFaults(document, source), ...repeatedKeys(document)].sort((a, b) => a.offset - b.offset);
   const refused = forbidden(document);
   const content = refused.length === 0 ? toData(document) : { faults: [] };
   const placeAt = (offset: number): Place => {
@@ -79,14 +84,13 @@ function filledDocument(document: Document, { file, source, lines, variables }: 
     file,
     data: content.data,
     unsound: new Set(syntax.map(({ offset }) => placeAt(offset).line)),
-    problems: [...syntax, ...refused, ...filled.faults, ...content.faults].map(({ offset, message }) => ({
-      ...placeAt(offset),
-      message,
-    })),
+    problems: [...syntax, ...refused, ...filled.faults, ...content.faults]
+      .slice(0, MOST_PROBLEMS)
+      .map(({ offset, message }) => ({ ...placeAt(offset), message })),
     place: (path) => placeAt(offsetOf(walk(document, path).at(-1), false)),
     keyPlace: (path) => placeAt(offsetOf(walk(document, path).at(-1), true)),
-    hasVariable: (path) => filled.holders.has(valueAt(document, path)),
-    isUnresolved: (path) => filled.unresolved.has(valueAt(document, path)),
+    hasVariable: (path) => filled.holders.size > 0 && filled.holders.has(valueAt(document, path)),
+    isUnresolved: (path) => filled.unresolved.size > 0 && filled.unresolved.has(valueAt(document, path)),
   };
 }
 
@@ -118,6 +122,7 @@ function syntaxFaults(document: Document, source: string): readonly Fault[] {
 
 /** What YAML allows and plain data must not hold: data without an end, and a key that reaches into the language. */
 function forbidden(document: Document): readonly Fault[] {
+  if (countAliases(document) > MOST_ALIASES_WRITTEN) return [TOO_MANY_ALIASES];
   const faults: Fault[] = [];
   const refuse = (node: Node, message: string) => faults.push({ offset: node.range?.[0] ?? 0, message });
   visit(document, {
@@ -141,8 +146,36 @@ function toData(document: Document): { readonly data?: unknown; readonly faults:
   try {
     return { data: document.toJS({ maxAliasCount: MOST_ALIASES }), faults: [] };
   } catch {
-    return { faults: [{ offset: 0, message: `too many aliases: at most ${MOST_ALIASES} expansions are allowed` }] };
+    return { faults: [TOO_MANY_ALIASES] };
   }
+}
+
+const TOO_MANY_ALIASES: Fault = {
+  offset: 0,
+  message: `too many aliases: at most ${MOST_ALIASES} expansions are allowed`,
+};
+
+function countAliases(document: Document): number {
+  let count = 0;
+  visit(document, { Alias: () => void count++ });
+  return count;
+}
+
+/** The second and later ones of the same name in a mapping. */
+function repeatedKeys(document: Document): readonly Fault[] {
+  const faults: Fault[] = [];
+  visit(document, {
+    Map(_key, { items }) {
+      const seen = new Set<string>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const name = String(key.value);
+        if (seen.has(name)) faults.push({ offset: key.range?.[0] ?? 0, message: 'this key appears twice' });
+        seen.add(name);
+      }
+    },
+  });
+  return faults;
 }
 
 function valueAt(document: Document, path: Path): unknown {
@@ -188,7 +221,6 @@ function resolved(document: Document, value: Node | undefined): Step {
 }
 
 function syntaxMessage(error: YAMLError, source: string): string {
-  if (error.code === 'DUPLICATE_KEY') return 'this key appears twice';
   if (error.code === 'TAB_AS_INDENT') return 'indent with spaces: YAML allows no tabs';
   if (error.code === 'MULTIPLE_DOCS') return 'one file describes one workspace: remove what follows ---';
   const before = source.slice(Math.max(0, error.pos[0] - 1), error.pos[0] + 1);

@@ -1,3 +1,5 @@
+import type { LoadedConfig } from '../config/load.ts';
+import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -7,10 +9,14 @@ import { createWorkerHost, OverBudget, type WorkBudget } from '../lib/worker-hos
 import type { StoredBody } from '../store/bodies.ts';
 import type { RouteName } from '../workspace/contract.ts';
 import {
+  type ConfigTask,
+  type ConfigTextTask,
   type Content,
   type Done,
   type Part,
   type PartsTask,
+  type PlainConfig,
+  type PlainError,
   perform,
   type Task,
   type Translated,
@@ -18,7 +24,7 @@ import {
 } from './thread-tasks.ts';
 
 /**
- * Reads bodies that are too large or too suspect for the main thread. Throws what the reading throws, and `over_budget` if it
+ * Reads bodies and configurations that are too large or too suspect for the main thread. Throws what the reading throws, and `over_budget` if it
  * took too much time or memory.
  */
 export interface Converter {
@@ -35,6 +41,10 @@ export interface Converter {
    * `answer_malformed`, `over_budget`.
    */
   answer(route: RouteName, bytes: Buffer): Promise<unknown>;
+  /** `loadConfig`. @param bytes how large all its files are together */
+  config(task: ConfigTask, bytes: number): Promise<LoadedConfig>;
+  /** `readConfigText`. */
+  configText(task: ConfigTextTask): Promise<WorkspaceConfig>;
   close(): Promise<void>;
 }
 
@@ -80,6 +90,10 @@ export function createInlineConverter(connectors: readonly Connector<unknown>[])
   return converterOver({ perform: async (task) => perform(task, connectors), close: async () => undefined });
 }
 
+function errorOf({ code, message, hint }: PlainError): SyncError {
+  return new SyncError(code, message, { hint });
+}
+
 interface Performer {
   perform(task: Task, budget: WorkBudget): Promise<Done>;
   close(): Promise<void>;
@@ -88,7 +102,7 @@ interface Performer {
 function converterOver({ perform: run, close }: Performer): Converter {
   const ask = async (task: Task, budget: WorkBudget): Promise<unknown> => {
     const done = await run(task, budget);
-    if ('code' in done) throw new SyncError(done.code, done.message);
+    if ('error' in done) throw errorOf(done.error);
     return done.value;
   };
   const contentOf = async (task: Task & { readonly bytes: Uint8Array }): Promise<unknown> =>
@@ -99,6 +113,12 @@ function converterOver({ perform: run, close }: Performer): Converter {
     parts: async (task) => (await ask({ task: 'parts', ...task }, budgetOf(task.body))) as readonly Part[],
     read: (bytes, keep) => contentOf({ task: 'read', bytes, keep }),
     answer: (route, bytes) => contentOf({ task: 'answer', route, bytes }),
+    async config(task, bytes) {
+      const { broken, ...config } = (await ask({ task: 'config', ...task }, budgetFor(bytes))) as PlainConfig;
+      return { ...config, broken: broken.map(({ error, ...each }) => ({ ...each, error: errorOf(error) })) };
+    },
+    configText: async (task) =>
+      (await ask({ task: 'configText', ...task }, budgetFor(task.text.length))) as WorkspaceConfig,
     close,
   };
 }

@@ -1,4 +1,7 @@
 import { hash } from 'node:crypto';
+import type { Environment } from '../config/interpolate.ts';
+import { type BrokenConfig, type LoadedConfig, loadConfig, readConfigText } from '../config/load.ts';
+import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { JsonError, parseJson } from '../http/parse-json.ts';
@@ -7,17 +10,19 @@ import type { Shape } from '../lib/shape.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { Seen } from '../model/names.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
-import type { RouteName } from '../workspace/contract.ts';
+import { apiOverrides, type RouteName } from '../workspace/contract.ts';
 import { readLargeAnswer } from '../workspace/large-answers.ts';
 
 /**
- * The work on bodies that may be large: pure, and cloneable both ways, so that another thread can do it.
+ * The work on bodies and configurations that may be large: cloneable both ways, so that another thread can do it.
  */
 export type Task =
   | ({ readonly task: 'translate' } & TranslateTask)
   | ({ readonly task: 'parts' } & PartsTask)
   | ({ readonly task: 'read' } & ReadTask)
-  | ({ readonly task: 'answer' } & AnswerTask);
+  | ({ readonly task: 'answer' } & AnswerTask)
+  | ({ readonly task: 'config' } & ConfigTask)
+  | ({ readonly task: 'configText' } & ConfigTextTask);
 
 export interface TranslateTask {
   readonly connector: string;
@@ -63,21 +68,44 @@ export interface Content {
   readonly content: unknown;
 }
 
-/** A failure on its way between two threads. */
-export type Done =
-  | { readonly value: Translated | readonly Part[] | Content }
-  | { readonly code: SyncError['code']; readonly message: string };
+/** All workspaces: `LoadInput` without what the thread has itself. */
+export interface ConfigTask {
+  readonly path?: string | undefined;
+  readonly text?: string | undefined;
+  readonly env: Environment;
+}
+
+/** One workspace from a text that is only tried. */
+export interface ConfigTextTask {
+  readonly text: string;
+  readonly file: string;
+}
+
+/** An error on its way between two threads. */
+export type PlainError = Pick<SyncError, 'code' | 'message' | 'hint'>;
+
+/** A configuration on its way between two threads. */
+export interface PlainConfig extends Omit<LoadedConfig, 'broken'> {
+  readonly broken: readonly (Omit<BrokenConfig, 'error'> & { readonly error: PlainError })[];
+}
+
+type Value = Translated | readonly Part[] | Content | PlainConfig | WorkspaceConfig;
+
+export type Done = { readonly value: Value } | { readonly error: PlainError };
 
 export function perform(task: Task, connectors: readonly Connector<unknown>[]): Done {
   try {
     return { value: resultOf(task, connectors) };
   } catch (error) {
-    const { code, message } = asSyncError(error);
-    return { code, message };
+    return { error: plain(asSyncError(error)) };
   }
 }
 
-function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Translated | readonly Part[] | Content {
+function plain({ code, message, hint }: SyncError): PlainError {
+  return { code, message, hint };
+}
+
+function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Value {
   switch (task.task) {
     case 'translate':
       return translate(task, connectors);
@@ -87,7 +115,15 @@ function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Transl
       return read(task);
     case 'answer':
       return { content: readLargeAnswer(task.route, task.bytes) };
+    case 'config':
+      return plainConfig(loadConfig({ ...task, connectors, apiOverrides }));
+    case 'configText':
+      return readConfigText(task.text, { connectors, apiOverrides }, task.file);
   }
+}
+
+function plainConfig({ broken, ...config }: LoadedConfig): PlainConfig {
+  return { ...config, broken: broken.map(({ error, ...each }) => ({ ...each, error: plain(error) })) };
 }
 
 function read({ bytes, keep }: ReadTask): Content {

@@ -9,7 +9,7 @@ import type { Applied, Workspaces } from './workspaces.ts';
 /** The configuration's files, which change while the daemon runs. */
 export interface ConfigSource {
   /** Reads them, and the files that secrets come from, anew. Throws what is wrong with all of them. */
-  load(): LoadedConfig;
+  load(): LoadedConfig | Promise<LoadedConfig>;
   /** Differs when one of them was changed, added or taken away. */
   stamp(): string;
   /** Calls soon after a change; may miss some. */
@@ -84,7 +84,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
     seen = undefined;
     let config: LoadedConfig;
     try {
-      config = source.load();
+      config = await source.load();
     } catch (error) {
       fault = asSyncError(error);
       logger.error({ error: fault }, 'the configuration could not be reloaded: the last good one stays in use');

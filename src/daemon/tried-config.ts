@@ -1,4 +1,4 @@
-import { readConfigText } from '../config/load.ts';
+import { LARGE_CONFIG, readConfigText } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Converter } from '../convert/converter.ts';
 import type { TriedConfig } from '../operator/open-workspace.ts';
@@ -15,8 +15,15 @@ interface Tried extends Pick<Parts, 'connectors'> {
 }
 
 /** Another configuration of a workspace that is open, ready to evaluate items by. Nothing of it is opened or asked. */
-export function tryConfig(text: string, { inUse, baseUrl, books, connectors, converter }: Tried): TriedConfig {
-  const config = readConfigText(text, { connectors, apiOverrides }, `${inUse.name}.yaml`);
+export async function tryConfig(
+  text: string,
+  { inUse, baseUrl, books, connectors, converter }: Tried,
+): Promise<TriedConfig> {
+  const file = `${inUse.name}.yaml`;
+  const config =
+    text.length > LARGE_CONFIG
+      ? await converter.configText({ text, file })
+      : readConfigText(text, { connectors, apiOverrides }, file);
   return {
     config,
     rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),

@@ -97,7 +97,7 @@ export async function tryRules(
   bounds = BOUNDS,
 ): Promise<LabReport> {
   const { query } = workspace.store;
-  const tried = workspace.compile(text);
+  const tried = await workspace.compile(text);
   const { config, rules } = tried;
   if (config.name !== workspace.name)
     throw new SyncError('usage', `the configuration is of workspace ${config.name}, not of ${workspace.name}`);

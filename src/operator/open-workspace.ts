@@ -65,7 +65,7 @@ export interface OpenWorkspace {
   /** The public address of the daemon, if configured. */
   readonly publicUrl?: string;
   /** Another configuration of this workspace from the text of a file. Throws `config_invalid`. */
-  compile(config: string): TriedConfig;
+  compile(config: string): Promise<TriedConfig>;
   /** Tells the outbox that changes became due without reconcile's doing. */
   wakeOutbox(): void;
   /** Tells reconcile that something came into the inbox. */

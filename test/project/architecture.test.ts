@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'connectors/kit': [...PURE, 'http', 'connectors/connector.ts'],
   intake: [...PURE, 'http', 'store', 'connectors/connector.ts'],
   reconcile: [...PURE, 'store', 'connectors/connector.ts'],
-  convert: [...PURE, 'http', 'store', 'workspace', 'connectors/connector.ts', 'connectors/registry.ts'],
+  convert: [...PURE, 'config', 'http', 'store', 'workspace', 'connectors/connector.ts', 'connectors/registry.ts'],
   outbox: [...PURE, 'store', 'workspace'],
   client: [...PURE, 'http', 'throttle/windows.ts', 'workspace'],
   'write-back': [...PURE, 'store', 'connectors/connector.ts', 'intake/pauses.ts'],

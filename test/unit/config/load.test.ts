@@ -5,6 +5,7 @@ import { loadConfig, RESERVED_NAME } from '../../../src/config/load.ts';
 import { folderOf as folderOfFiles, stampOf } from '../../../src/config/stamp.ts';
 import { INSTALLATION_FILE } from '../../../src/store/installation.ts';
 import { apiOverrides, folderOf, forge, load, loadText, problemsOf, refusal } from '../../support/config-files.ts';
+import { cpuTimeOf } from '../../support/cpu-time.ts';
 
 const SECRET = 'a-webhook-secret-of-some-length';
 const MINIMAL = `
@@ -13,6 +14,31 @@ connections:
     connector: forge
     projects: [one]
 `;
+
+/** Texts of 32 KiB whose cost grew with the square of their length. */
+const COSTLY = {
+  'unknown keys': (index: number) => `key${index}: 1\n`,
+  'keys that appear twice': () => 'a: 1\n',
+  'unknown users': (index: number) => `${index === 0 ? 'users:\n' : ''}  user${index}: x\n`,
+  'connections without a connector': (index: number) => `${index === 0 ? 'connections:\n' : ''}  c${index}: {}\n`,
+  anchors: (index: number) => `a${index}: &a${index} x\nb${index}: *a${index}\n`,
+  'unset variables': (index: number) => `k${index}: "\${V${index}}"\n`,
+} as const satisfies Record<string, (index: number) => string>;
+
+describe.each(Object.entries(COSTLY))('a file of many %s', (_what, line) => {
+  const text = (length: number) => {
+    let made = '';
+    for (let index = 0; made.length < length; index++) made += line(index);
+    return made;
+  };
+
+  test('lists at most 100 problems, and costs no more than its length', () => {
+    expect(refusal(() => loadText(text(32_768))).message.split('\n').length).toBeLessThanOrEqual(100);
+    const cost = cpuTimeOf(() => refusal(() => loadText(text(131_072))));
+    // Milliseconds: before, seconds to minutes.
+    expect(cost).toBeLessThan(2_500);
+  });
+});
 
 describe('a valid file', () => {
   test('gets every default', () => {

@@ -1,0 +1,37 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { configSource } from '../../../src/cli/config-source.ts';
+import { LARGE_CONFIG, loadConfig } from '../../../src/config/load.ts';
+import { connectors } from '../../../src/connectors/registry.ts';
+import { apiOverrides } from '../../../src/workspace/contract.ts';
+import { folderOfTest } from '../../support/folder.ts';
+
+const KIBIBYTE = 1_024;
+/** Microseconds of this thread; to start the other one takes most of it. */
+const LITTLE = 500_000;
+
+function inputWith(text: string) {
+  const path = join(folderOfTest('config-source'), 'own.yaml');
+  writeFileSync(path, text);
+  return { path, env: {}, connectors, apiOverrides };
+}
+
+it('a large configuration that is right is the same as read at once', async () => {
+  const connection = '  main: { connector: github, repositories: [acme/web], webhookSecrets: a-secret-of-its-own }\n';
+  const comment = `# ${'x'.repeat(2 * LARGE_CONFIG)}\n`;
+  const input = inputWith(`${comment}connections:\n${connection}`);
+  expect(await configSource(input, []).load()).toEqual(loadConfig(input));
+});
+
+it('a malformed configuration of 512 KiB occupies another thread, and fails as it would at once', async () => {
+  let keys = '';
+  for (let index = 0; keys.length < 512 * KIBIBYTE; index++) keys += `key${index}: 1\n`;
+  const input = inputWith(keys);
+  const before = process.threadCpuUsage();
+  const failure = await Promise.resolve(configSource(input, []).load()).catch((error: unknown) => error);
+  const { user, system } = process.threadCpuUsage(before);
+  expect(failure).toMatchObject({ code: 'config_invalid', message: expect.stringContaining('unknown key "key0"') });
+  expect((failure as Error).message.split('\n')).toHaveLength(100);
+  expect(user + system).toBeLessThan(LITTLE);
+});
