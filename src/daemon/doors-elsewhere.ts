@@ -9,6 +9,7 @@ import { signedBy } from '../web/access-control.ts';
 import type { Elsewhere } from '../web/passing-on.ts';
 import type { Sessions } from '../web/sessions.ts';
 import { workspaceIdOf } from './partition-stages.ts';
+import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
 interface DoorsElsewhereDeps {
@@ -31,6 +32,7 @@ export function doorsElsewhere(deps: DoorsElsewhereDeps): DoorsElsewhere {
   const { replicas } = sharing;
   const isHere = (name: string) => workspaces.find(name) !== undefined;
   const places = createPlaces(installation);
+  const configOf = (name: string) => workspaces.configured().find((config) => config.name === name);
 
   async function isStillKnown({ session, gatewayToken, workspaces: limited }: Identity): Promise<boolean> {
     if (session && !(await sessions.isOpen(session.digest))) return false;
@@ -44,7 +46,8 @@ export function doorsElsewhere(deps: DoorsElsewhereDeps): DoorsElsewhere {
     forGateway: createGatewayElsewhere({
       ...{ replicas, signedBy },
       places: () => workspaces.configured().flatMap((config) => (isHere(config.name) ? [] : [places(config)])),
-      longestWait: (name) => workspaces.configured().find((config) => config.name === name)?.gateway.wait ?? 0,
+      longestWait: (name) => configOf(name)?.gateway.wait ?? 0,
+      versionHeader: (name) => versionHeaderOf(configOf(name)?.workspace.api),
     }),
   };
 }

@@ -26,6 +26,7 @@ import type { Parts } from './parts.ts';
 import { rulesOf, sourcesOf } from './sources.ts';
 import { tryConfig } from './tried-config.ts';
 import { openWorkspaceApi, type WorkspaceApi } from './workspace-api.ts';
+import { versionHeaderOf } from './workspace-send.ts';
 
 /** One workspace: its rows, its throttle, its stages. Partitions share nothing but the process. */
 export interface Partition extends OpenWorkspace {
@@ -163,7 +164,7 @@ function passageOf(
     workspaceId: workspaceIdOf(config, store),
     holdsTask: (taskId) => holdsTask(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),
-    settings: { freshFor, longestWait, keyPrefix },
+    settings: { freshFor, longestWait, keyPrefix, versionHeader: versionHeaderOf(config.workspace.api) },
     nextSlotAt: () => throttle.snapshot().nextForPeopleAt,
   };
 }

@@ -1,5 +1,6 @@
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Passage } from '../gateway/passage.ts';
 import type { HttpClient } from '../http/http-client.ts';
 import type { Learn } from '../learn/learn.ts';
@@ -146,8 +147,8 @@ export function directSend(options: DoorOptions, through: Through, clock: Clock,
 /** How the gateway sends: the request as the caller wrote it, with the caller's credential or, for a gateway token, with ours. */
 export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
   const { http, baseUrl, apiKey, cut } = options;
-  const version = apiOverrides.parse(options.api ?? {}).versionHeader ?? VERSION_HEADER;
-  return ({ method, path, query, headers, body, authorization, caller }, waiting) =>
+  const version = versionHeaderOf(options.api);
+  return ({ method, path, query, headers, body, room, authorization, caller }, waiting) =>
     through(
       { lane: 'interactive', caller, signal: waiting, credential: authorization ? 'theirs' : 'ours' },
       async (revision) => {
@@ -156,13 +157,14 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
           method,
           url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
           headers: {
-            [version.toLowerCase()]: API_VERSION,
+            [version]: API_VERSION,
             ...headers,
             authorization: authorization ?? `Bearer ${apiKey()}`,
           },
           body,
           signal: cut,
           largestAnswer: LARGEST_PASSED,
+          room,
           target: 'workspace',
         });
         return { ...(authorization ? answer : await withoutKey(answer, apiKey())), ...sent };
@@ -170,8 +172,10 @@ export function passOn(options: DoorOptions, clock: Clock, through: Through): Pa
     );
 }
 
-/** The largest file that the workspace holds, bytes (W51). */
-const LARGEST_PASSED = 100 * 1024 * 1024;
+/** Name of the header with the version of the API, in lower case. @param api overrides of the contract, as the configuration holds them */
+export function versionHeaderOf(api: unknown): string {
+  return (apiOverrides.parse(api ?? {}).versionHeader ?? VERSION_HEADER).toLowerCase();
+}
 
 /** A client over any way of sending, with the names that this workspace's configuration overrides. */
 export function clientOver<Context>(

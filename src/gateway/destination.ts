@@ -91,25 +91,39 @@ function renamed(path: string, id: string): string {
   return path.replace(/^\/workspaces\/[^/]+/, `/workspaces/${id}`);
 }
 
-/** The headers of a request that the gateway passes on to the workspace. */
-const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range', 'x-service-api-version'];
+/** The headers of a request that the gateway passes on to the workspace, beside that with the version of the API. */
+const PASSED_ON = ['accept', 'content-type', 'if-none-match', 'if-match', 'range'];
 
-export function passedRequest(request: ServerRequest, path: string, caller: Known | Stranger): PassedRequest {
+export function passedRequest(
+  request: ServerRequest,
+  { path, passage }: Destination,
+  caller: Known | Stranger,
+): PassedRequest {
   const at = request.url.indexOf('?');
   return {
     method: request.method as PassedRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
-    headers: passedHeaders(request),
+    headers: passedHeaders(request, passage.settings.versionHeader),
     ...(Buffer.isBuffer(request.body) && request.body.length > 0 ? { body: request.body } : {}),
     ...(caller.kind === 'token' ? {} : { authorization: request.headers.authorization ?? '' }),
     caller: quotaCallerOf(caller, request.headers.authorization ?? ''),
   };
 }
 
-export function passedHeaders(request: ServerRequest): Record<string, string> {
+/**
+ * What the answer to a read may depend on beside its address and its caller: each header that is passed on, without the condition
+ * that the gateway itself checks. `accept` comes first and alone where there is no other, as usual.
+ */
+export function variantOf({ headers }: Pick<ServerRequest, 'headers'>, versionHeader: string): string {
+  const { accept = '', [versionHeader]: version, 'content-type': type, 'if-match': match } = headers;
+  if (version === undefined && type === undefined && match === undefined) return accept;
+  return JSON.stringify([accept, version, type, match]);
+}
+
+export function passedHeaders(request: ServerRequest, versionHeader: string): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const name of PASSED_ON) {
+  for (const name of [...PASSED_ON, versionHeader]) {
     const value = request.headers[name];
     if (typeof value === 'string') headers[name] = value;
   }

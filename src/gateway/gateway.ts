@@ -1,4 +1,7 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { groupOfAddress } from '../http/address-group.ts';
+import { type AnswerRoom, createAnswerRoom } from '../http/answer-room.ts';
+import type { BodyBudget } from '../http/body-budget.ts';
 import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
 import { wasNotSent } from '../learn/learn.ts';
@@ -8,7 +11,7 @@ import { entity } from '../model/change.ts';
 import { wishReads } from '../store/list-reads.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Cache, createCache } from './cache.ts';
-import { type Destination, destinationOf, passedRequest, pathOf } from './destination.ts';
+import { type Destination, destinationOf, passedRequest, pathOf, variantOf } from './destination.ts';
 import type { GatewayElsewhere } from './gateway-elsewhere.ts';
 import {
   type Caller,
@@ -18,7 +21,7 @@ import {
   type Known,
   type Stranger,
 } from './known-callers.ts';
-import { aged, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
+import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
 import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
 import { createProbation, type Probation } from './probation.ts';
 
@@ -46,7 +49,8 @@ const NEXT_TRIAL = 60;
  * callers whom the workspace is known to accept (`known-callers.ts`). Any HTTP client works unchanged.
  */
 export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway {
-  const desk = new Desk(options);
+  const desk = new Desk(options, server.traffic.bodies);
+  const users = new RoomUsers();
   // A scope of its own, so that its errors have the form of the workspace's, whatever the rest of the server says.
   void server.register(
     async (scope) => {
@@ -59,7 +63,7 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
         // No promise where the answer is cached: the promise would be most of its cost.
         handler: (request, reply) => {
           const held = desk.recall(request);
-          return held ? void give(reply, held) : desk.serve(request).then((answer) => give(reply, answer));
+          return held ? void give(reply, held) : desk.serve(request).then((answer) => give(reply, answer, users));
         },
       });
     },
@@ -68,7 +72,8 @@ export function gatewayRoutes(server: Server, options: GatewayOptions): Gateway 
   return { changed: (workspace) => desk.cache.forget(workspace) };
 }
 
-function give(reply: ServerReply, { status, headers, body, isTheirs }: Outgoing): ServerReply {
+function give(reply: ServerReply, { status, headers, body, isTheirs, room }: Outgoing, users?: RoomUsers): ServerReply {
+  if (room) users?.add(room, reply.raw);
   if (isTheirs && reply.request.passage) reply.request.passage.isAnswered = true;
   return reply.code(status).headers(headers).send(body);
 }
@@ -81,12 +86,33 @@ function refusalOf(error: unknown): Outgoing {
   return refuse(500, 'internal_error', 'the gateway failed to answer this request');
 }
 
+/** The replies that give an answer on: several where they share it. Its room is free when all have ended. */
+class RoomUsers {
+  readonly #counts = new WeakMap<AnswerRoom, number>();
+
+  add(room: AnswerRoom, raw: ServerReply['raw']): void {
+    this.#change(room, 1);
+    const end = () => {
+      if (this.#change(room, -1) === 0) room.leave();
+    };
+    if (raw.destroyed || raw.closed) end();
+    else raw.once('close', end);
+  }
+
+  #change(room: AnswerRoom, by: 1 | -1): number {
+    const count = (this.#counts.get(room) ?? 0) + by;
+    this.#counts.set(room, count);
+    return count;
+  }
+}
+
 /** A request that may be passed on, and all that is known of it. */
 interface Case {
   readonly caller: Known | Stranger;
   readonly authorization: string;
   readonly destination: Destination;
   readonly passed: PassedRequest;
+  readonly request: ServerRequest;
   /** When it came, by the monotonic clock. */
   readonly since: number;
 }
@@ -99,8 +125,11 @@ class Desk {
   readonly #asked = new Set<string>();
   readonly #addresses = new Addresses();
 
-  constructor(options: GatewayOptions) {
+  readonly #bodies: BodyBudget;
+
+  constructor(options: GatewayOptions, bodies: BodyBudget) {
     this.#options = options;
+    this.#bodies = bodies;
     this.#callers = createCallers(options);
     this.#probation = createProbation(options.clock);
     this.cache = createCache(options.clock);
@@ -144,17 +173,18 @@ class Desk {
     const { authorization = '' } = request.headers;
     if (caller.kind === 'nobody') return unauthorized();
     if (caller.kind === 'elsewhere')
-      return elsewhere ? elsewhere.pass(caller.workspace, request, caller.id) : unauthorized();
+      return elsewhere ? elsewhere.pass(caller.workspace, request, this.#roomOf(request), caller.id) : unauthorized();
     if (caller.kind !== 'stranger') request.passage = { workspace: caller.passage.name };
     const places = { passages: passages(), elsewhere: elsewhere?.places() ?? [] };
     const destination = await destinationOf(places, caller, path);
     if ('status' in destination) return destination;
-    if ('elsewhere' in destination) return elsewhere?.pass(destination.elsewhere.name, request) ?? unauthorized();
+    if ('elsewhere' in destination)
+      return elsewhere?.pass(destination.elsewhere.name, request, this.#roomOf(request)) ?? unauthorized();
     request.passage = { workspace: destination.passage.name };
-    const passed = passedRequest(request, destination.path, caller);
-    const inHand: Case = { caller, authorization, destination, passed, since: clock.monotonic() };
+    const passed = passedRequest(request, destination, caller);
+    const inHand: Case = { caller, authorization, destination, passed, request, since: clock.monotonic() };
     try {
-      return isCacheable(request) ? await this.#read(inHand, request) : outgoing(await this.#pass(inHand));
+      return isCacheable(request) ? await this.#read(inHand, request) : await this.#pass(inHand);
     } catch (error) {
       return this.#failed(inHand, asSyncError(error));
     }
@@ -164,23 +194,23 @@ class Desk {
   async #read(inHand: Case, request: ServerRequest): Promise<Outgoing> {
     const { caller, authorization, passed } = inHand;
     const { passage, isProof } = inHand.destination;
-    const address = `${passed.path}${passed.query} ${passed.headers['accept'] ?? ''}`;
+    const address = `${passed.path}${passed.query} ${variantOf(request, passage.settings.versionHeader)}`;
     if (caller.kind !== 'stranger') {
       this.#addresses.learn(passage, request, address);
       const found = this.#held(passage, address, request);
       if (found) return found;
     } else if (!this.#callers.isKey(authorization, passage)) {
-      return outgoing(await this.#pass(inHand));
+      return this.#pass(inHand);
     }
     // Conditions are the caller's own; what is kept must be whole.
     const { 'if-none-match': condition, ...headers } = passed.headers;
     const whole = { ...inHand, passed: { ...passed, headers } };
     const flight = caller.kind === 'stranger' ? `${address} ${caller.name}` : address;
     const reading = { workspace: passage.name, address, flight };
-    const { answer, joined } = await this.cache.shared(reading, isProof, async () => outgoing(await this.#pass(whole)));
+    const { answer, joined } = await this.cache.shared(reading, isProof, () => this.#pass(whole));
     // A refusal of another caller says nothing about this one.
     const isTheirs = joined && (answer.status === 401 || answer.status === 403);
-    return aged(isTheirs ? outgoing(await this.#pass(whole)) : answer, 0, condition);
+    return aged(isTheirs ? await this.#pass(whole) : answer, 0, condition);
   }
 
   /** The answer that is in memory. */
@@ -192,10 +222,24 @@ class Desk {
   }
 
   /** Puts the request through the throttle and learns from the answer. */
-  async #pass(inHand: Case): Promise<PassedAnswer> {
+  async #pass(inHand: Case): Promise<Outgoing> {
+    const room = this.#roomOf(inHand.request);
+    try {
+      return outgoing(await this.#exchange(inHand, room), room);
+    } catch (error) {
+      room.leave();
+      throw error;
+    }
+  }
+
+  #roomOf({ ip }: ServerRequest): AnswerRoom {
+    return createAnswerRoom(this.#bodies, groupOfAddress(ip), LARGEST_PASSED);
+  }
+
+  async #exchange(inHand: Case, room: AnswerRoom): Promise<PassedAnswer> {
     const { passage, isProof } = inHand.destination;
     const { passed, authorization, since } = inHand;
-    const answer = await this.#send(passage, passed);
+    const answer = await this.#send(passage, { ...passed, room });
     this.#options.meter.count('gateway_requests_total', { outcome: 'passed' });
     if (answer.status === 401 || answer.status === 403) this.#callers.refused(authorization);
     else if (answer.status < 400) this.#callers.accepted(authorization, { passage, since, isProved: isProof });
@@ -248,6 +292,10 @@ class Desk {
     }
     meter.count('gateway_requests_total', { outcome: 'failed' });
     passage.logger.warn({ error, method: passed.method }, 'forwarding failed');
+    if (error.code === 'over_budget' && isSafe(passed.method))
+      return { ...OVERLOADED, headers: { ...OVERLOADED.headers, 'retry-after': '1' } };
+    if (error.code === 'answer_malformed')
+      return refuse(502, 'answer_malformed', 'the answer of the workspace is malformed');
     if (isSafe(passed.method) || wasNotSent(error)) {
       return refuse(502, 'workspace_unreachable', 'the workspace sent no usable answer');
     }
@@ -256,6 +304,8 @@ class Desk {
     return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
   }
 }
+
+const OVERLOADED = refuse(503, 'overloaded', 'too many large answers are on their way: repeat the request');
 
 function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'headers'>): boolean {
   return method === 'GET' && headers['range'] === undefined;
@@ -277,8 +327,8 @@ class Addresses {
 
 const MOST_ADDRESSES = 1_000;
 
-function spellingOf({ name }: Passage, { url, headers }: ServerRequest): string {
-  return `${name} ${headers.accept ?? ''} ${url}`;
+function spellingOf({ name, settings }: Passage, request: ServerRequest): string {
+  return `${name} ${variantOf(request, settings.versionHeader)} ${request.url}`;
 }
 
 /** @param slotAt null where only an answer that is on its way can tell */

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { AnswerRoom } from '../http/answer-room.ts';
 import type { HttpAnswer } from '../http/http-client.ts';
 
 /** An answer to the caller. */
@@ -8,7 +9,12 @@ export interface Outgoing {
   readonly body: Buffer | string | undefined;
   /** The workspace itself answered so. */
   readonly isTheirs?: true;
+  /** What the body takes of the server's budget until it was given on. */
+  readonly room?: AnswerRoom;
 }
+
+/** The largest file that the workspace holds, bytes (W51). */
+export const LARGEST_PASSED = 100 * 1024 * 1024;
 
 /** The headers of an answer that go back to the caller. */
 const PASSED_BACK = [
@@ -27,13 +33,14 @@ const PASSED_BACK = [
 const KEPT_BY_CALLER = 'private, no-cache';
 
 /** An answer of the workspace, as it goes back. */
-export function outgoing({ status, headers: given, body }: HttpAnswer): Outgoing {
+export function outgoing({ status, headers: given, body }: HttpAnswer, room?: AnswerRoom): Outgoing {
   const headers: Record<string, string> = {};
   for (const name of PASSED_BACK) {
     const value = given[name];
     if (value !== undefined) headers[name] = value;
   }
-  return { status, headers, body: status === 204 || status === 304 ? undefined : sendable(body), isTheirs: true };
+  const content = status === 204 || status === 304 ? undefined : sendable(body);
+  return { status, headers, body: content, isTheirs: true, ...(room && { room }) };
 }
 
 /** Text leaves in one piece with its head, which takes the system half the time that bytes beside a head take. */
@@ -49,10 +56,11 @@ const LONGEST_TEXT = 65_536;
  * @param age whole seconds
  * @param condition the caller's If-None-Match
  */
-export function aged({ status, headers: given, body, isTheirs }: Outgoing, age: number, condition?: string): Outgoing {
+export function aged(answer: Outgoing, age: number, condition?: string): Outgoing {
+  const { status, headers: given } = answer;
   const headers = { ...given, age: String(age), 'cache-control': KEPT_BY_CALLER };
   const isKnown = status === 200 && names(condition, given['etag']);
-  return isKnown ? { status: 304, headers, body: undefined, isTheirs } : { status, headers, body, isTheirs };
+  return isKnown ? { ...answer, status: 304, headers, body: undefined } : { ...answer, headers };
 }
 
 /** If-None-Match compares weakly (RFC 9110, section 13.1.2). */

@@ -1,3 +1,4 @@
+import type { AnswerRoom } from '../http/answer-room.ts';
 import type { HttpAnswer } from '../http/http-client.ts';
 import type { Learn } from '../learn/learn.ts';
 import type { Bell } from '../lib/bell.ts';
@@ -14,6 +15,8 @@ export interface PassedRequest {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer;
+  /** What the answer takes of the server's budget. */
+  readonly room?: AnswerRoom;
   /** The caller's own credential; absent where a gateway token stands for the daemon's key. */
   readonly authorization?: string;
   /** Whom the request is counted for; see `model/caller.ts`. */
@@ -37,6 +40,8 @@ interface GatewaySettings {
    * person.
    */
   readonly keyPrefix: string;
+  /** Name of the header with the version of the API, in lower case. */
+  readonly versionHeader: string;
 }
 
 /** What the gateway needs of one workspace. */

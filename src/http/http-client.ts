@@ -1,9 +1,10 @@
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, type Dispatcher, errors } from 'undici';
 import { SyncError } from '../errors/sync-error.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
+import type { AnswerRoom } from './answer-room.ts';
 import { createConnector } from './connect.ts';
 import { isSafe } from './semantics.ts';
 import { unreachableHint } from './unreachable-hint.ts';
@@ -17,6 +18,8 @@ export interface HttpRequest {
   readonly signal?: AbortSignal;
   /** Largest answer accepted, bytes; 16 MiB unless told. */
   readonly largestAnswer?: number;
+  /** What the answer takes of a budget; the server has to wait where there is no room. */
+  readonly room?: AnswerRoom | undefined;
   /**
    * The fields that the caller needs of a JSON answer. A large answer then comes parsed, as `content`, by another thread;
    * without such a thread this is ignored.
@@ -45,6 +48,7 @@ export interface HttpClient {
    * - `address_blocked`: as certain, because the address lies in a blocked range;
    * - `outcome_unknown`: the request may have arrived, and its whole answer did not;
    * - `answer_too_large`: the answer was cut off; the request was carried out;
+   * - `answer_malformed`: the answer to a read is no HTTP;
    * - `aborted`: the signal fired before the first byte was sent, or the request only reads. A write that is aborted
    *   later is `outcome_unknown`: the server may have carried it out.
    */
@@ -74,6 +78,10 @@ export interface HttpClientOptions {
 
 const TIMEOUTS: Timeouts = { connect: 5_000, headers: 15_000, body: 15_000, total: 30_000 };
 const LARGEST_ANSWER = 16 * 1024 * 1024;
+/** From this length on an answer has a buffer of its own, bytes. */
+const LARGE_ANSWER = 256 * 1024;
+/** HTTP has no classes of statuses beyond 5xx (RFC 9110, section 15). */
+const LAST_STATUS = 599;
 /** Connections to one host, of all workspaces together: so that no server takes a thousand connections for an attack. */
 const MOST_CONNECTIONS = 64;
 
@@ -183,6 +191,8 @@ class Receiver implements Dispatcher.DispatchHandler {
   #started = false;
   #done = false;
   #size = 0;
+  /** Of the announced length: pieces of a large answer would take their length twice when they are joined. */
+  #whole: Buffer | undefined;
   #status = 0;
   #headers: Record<string, string> = {};
 
@@ -207,26 +217,45 @@ class Receiver implements Dispatcher.DispatchHandler {
   ): void {
     // 1xx answers only announce the final one.
     if (status < 200) return;
+    if (status > LAST_STATUS) {
+      this.#fail(this.#malformed(new Error(`there is no status ${status}`)));
+      return;
+    }
     this.#status = status;
     this.#headers = joined(headers);
-    this.#refuseOver(Number(this.#headers['content-length'] ?? 0));
+    const length = Number(this.#headers['content-length'] ?? 0);
+    this.#refuseOver(length);
+    if (this.#done || this.#request.method === 'HEAD') return;
+    this.#request.room?.announce(length);
+    // Memory that was never written to takes none.
+    if (length > LARGE_ANSWER) this.#whole = Buffer.allocUnsafeSlow(length);
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#done) return;
+    if (this.#whole && this.#size + chunk.length <= this.#whole.length) chunk.copy(this.#whole, this.#size);
+    else this.#chunks.push(chunk);
     this.#size += chunk.length;
-    this.#chunks.push(chunk);
     this.#refuseOver(this.#size);
+    const room = this.#done ? undefined : this.#request.room?.take(chunk.length);
+    if (!room) return;
+    controller.pause();
+    room.then(
+      () => controller.resume(),
+      (error: SyncError) => this.#fail(error),
+    );
   }
 
   onResponseEnd(): void {
     if (this.#done) return;
     this.#done = true;
-    this.#outcome.resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#chunks) });
+    const body = this.#whole?.subarray(0, this.#size) ?? Buffer.concat(this.#chunks);
+    this.#outcome.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   onResponseError(_controller: unknown, error: Error): void {
-    this.#fail(this.#started ? this.#unknown(error) : notSent(this.#request, error));
+    if (!this.#started) this.#fail(notSent(this.#request, error));
+    else this.#fail(isNoHttp(error) ? this.#malformed(error) : this.#unknown(error));
   }
 
   /** Gives up now. */
@@ -248,6 +277,14 @@ class Receiver implements Dispatcher.DispatchHandler {
     );
   }
 
+  /** A write may have been carried out, whatever stands in its answer. */
+  #malformed(cause: Error): SyncError {
+    if (!isSafe(this.#request.method)) return this.#unknown(cause);
+    return new SyncError('answer_malformed', `the answer to ${describe(this.#request)} is no HTTP: ${reason(cause)}`, {
+      cause,
+    });
+  }
+
   #unknown(cause: Error): SyncError {
     const heard = this.#status === 0 ? 'got no answer' : `got only a part of its answer (status ${this.#status})`;
     const details = this.#status === 0 ? { cause } : { cause, status: this.#status };
@@ -258,9 +295,15 @@ class Receiver implements Dispatcher.DispatchHandler {
     if (this.#done) return;
     this.#done = true;
     this.#chunks.length = 0;
+    this.#whole = undefined;
     this.#outcome.reject(error);
     this.#controller?.abort(error);
   }
+}
+
+/** The answer breaks the rules of HTTP. One that was cut off does not. */
+function isNoHttp(error: Error): boolean {
+  return error instanceof errors.HTTPParserError && !/\bEOF\b/.test(error.message);
 }
 
 function notSent(request: HttpRequest, cause: Error): SyncError {

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SyncError } from '../errors/sync-error.ts';
 import { systemClock } from '../lib/clock.ts';
@@ -31,6 +31,8 @@ export interface ServerOptions {
   readonly bodyLimit?: number;
   /** A request must have arrived whole within this time, milliseconds. */
   readonly requestTimeout?: number;
+  /** A connection whose sender reads nothing of an answer for so long is closed, milliseconds. */
+  readonly writeTimeout?: number;
   /**
    * Addresses and CIDR ranges of reverse proxies: what comes from one of them is taken to come from where its
    * `X-Forwarded-For` and `X-Forwarded-Proto` say. Absent: those headers are not read.
@@ -85,6 +87,12 @@ export function createServer(options: ServerOptions = {}): Server {
     if (heldBody) raw.on('close', () => heldBody.leave());
     done();
   });
+  // A stream has its own pace; what was answered whole stays in memory until it is read.
+  server.addHook('onSend', (_request, { raw }, payload, done) => {
+    const isWhole = typeof payload === 'string' || Buffer.isBuffer(payload);
+    if (isWhole && raw.socket instanceof Socket) raw.socket.setTimeout(options.writeTimeout ?? WRITE_TIMEOUT);
+    done();
+  });
   server.addHook('onRequest', (request, _reply, done) => {
     if (repeatsHeader(request.raw.rawHeaders)) return done(new RepeatedHeader());
     // Decompressing an unauthenticated body would let a small body fill the memory.
@@ -92,6 +100,9 @@ export function createServer(options: ServerOptions = {}): Server {
   });
   return server;
 }
+
+/** Node restarts it while the sender reads, and sets another one when the answer has left. */
+const WRITE_TIMEOUT = 30_000;
 
 function noCompiler(): never {
   throw new Error('no route has a schema');

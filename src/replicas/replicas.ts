@@ -1,4 +1,5 @@
 import { SyncError } from '../errors/sync-error.ts';
+import type { AnswerRoom } from '../http/answer-room.ts';
 import { requestStreamed, type StreamedAnswer } from '../http/streamed-request.ts';
 import type { Holder } from '../lease/holder.ts';
 import type { SeenReplica } from '../lease/replica-facts.ts';
@@ -96,9 +97,12 @@ function isReachable({ address }: SeenReplica): boolean {
   return address !== '';
 }
 
-export async function wholeOf(body: AsyncIterable<Buffer>): Promise<Buffer> {
+export async function wholeOf(body: AsyncIterable<Buffer>, room?: AnswerRoom): Promise<Buffer> {
   const pieces: Buffer[] = [];
-  for await (const piece of body) pieces.push(piece);
+  for await (const piece of body) {
+    pieces.push(piece);
+    await room?.take(piece.length);
+  }
   return Buffer.concat(pieces);
 }
 

@@ -426,6 +426,24 @@ describe('the server', () => {
     for (const text of [inHead, inBody]) expect(text).toMatch(/^HTTP\/1\.1 408 /);
   });
 
+  it('closes a connection whose sender reads nothing of its answer, and leaves the others alone', async () => {
+    const server = createServer({ writeTimeout: 500 });
+    const answer = Buffer.alloc(32 * 1024 * 1024, 97);
+    server.get('/large', async () => answer);
+    closing.push(() => server.close());
+    const address = new URL(await server.listen({ host: '127.0.0.1', port: 0 }));
+    const sockets: Socket[] = [];
+    server.server.on('connection', (socket: Socket) => void sockets.push(socket));
+    const mute = connect(Number(address.port), '127.0.0.1');
+    mute.on('error', () => undefined).pause();
+    mute.write('GET /large HTTP/1.1\r\nhost: x\r\n\r\n');
+    await expect.poll(() => sockets[0]?.destroyed).toBe(true);
+    const read = await fetch(`${address.origin}/large`);
+    expect((await read.arrayBuffer()).byteLength).toBe(answer.length);
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, false]);
+    mute.destroy();
+  });
+
   it('refuses compressed and oversized bodies', async () => {
     const server = createServer({ bodyLimit: 1_000 });
     server.post('/webhooks/a', async () => 'ok');

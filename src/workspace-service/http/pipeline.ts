@@ -1,3 +1,4 @@
+import { asSyncError } from '../../errors/sync-error.ts';
 import { createServer, type Server, type ServerReply, type ServerRequest } from '../../http/server.ts';
 import { ID_PATTERN, LIMITS, type Route, type RouteName, versionHeaderOf } from '../../workspace/contract.ts';
 import { type Caller, requireAdmin, requireUser, resolveWorkspace } from '../access/caller-rights.ts';
@@ -183,6 +184,7 @@ function refusalOf({ service }: PipelineDeps, error: unknown): ApiError {
   if (status === 413) return new ApiError('payload_too_large', `a body has at most ${LIMITS.jsonBody} bytes`);
   if (status !== undefined && status < 500) return new ApiError('bad_request', message);
   service.logger.error({ err: error }, 'a request failed');
+  if (asSyncError(error).code === 'disk_full') return new ApiError('storage_full', 'the disk of the service is full');
   return new ApiError('internal_error', 'the service failed to answer this request');
 }
 

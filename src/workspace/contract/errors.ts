@@ -31,6 +31,7 @@ export const ERROR_CODES = {
   payload_too_large: 413,
   rate_limit_exceeded: 429,
   internal_error: 500,
+  storage_full: 507,
   provider_unavailable: 502,
   outcome_unknown: 504,
 } as const;

@@ -17,7 +17,7 @@ interface Setting {
 function passage({ name = 'one', id, tasks = [] }: Setting = {}): Passage {
   return {
     name,
-    settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_' },
+    settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader: 'x-service-api-version' },
     workspaceId: async () => id,
     holdsTask: async (taskId: string) => tasks.includes(taskId),
   } as unknown as Passage;

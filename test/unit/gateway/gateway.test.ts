@@ -1,0 +1,110 @@
+import { createServer as createUpstream, type IncomingHttpHeaders } from 'node:http';
+import { type AddressInfo, createServer as createSocket, type Server as SocketServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { gatewayRoutes } from '../../../src/gateway/gateway.ts';
+import type { Passage } from '../../../src/gateway/passage.ts';
+import { createHttpClient } from '../../../src/http/http-client.ts';
+import { createServer, listen } from '../../../src/http/server.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentMeter } from '../../../src/lib/meter.ts';
+import { systemRandom } from '../../../src/lib/random.ts';
+import { noSteps } from '../../../src/lib/steps.ts';
+
+const MEBIBYTE = 1_048_576;
+
+/** A gateway with one workspace, whose key `wsk_a` is known after the first answer. */
+async function openGateway(upstream: SocketServer, { bytes = 64 * MEBIBYTE, versionHeader = 'x-own-version' } = {}) {
+  await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+  const { port } = upstream.address() as AddressInfo;
+  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const learn = { answered: async () => undefined, failed: async () => undefined, unproved: async () => undefined };
+  const passage = {
+    name: 'one',
+    settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader },
+    workspaceId: async () => 'w-1',
+    holdsTask: async () => false,
+    learn,
+    logger: silentLogger,
+    nextSlotAt: () => 0,
+    pass: async ({ method, path, headers, room }) => ({
+      ...(await http.request({
+        ...{ method, headers, room, url: `http://127.0.0.1:${port}${path}` },
+        ...{ target: 'workspace', largestAnswer: 100 * MEBIBYTE },
+      })),
+      sentAt: 0,
+    }),
+  } as Partial<Passage> as Passage;
+  const server = createServer({ limits: { bytes } });
+  const tokens = { find: async () => undefined, recall: () => undefined } as never;
+  gatewayRoutes(server, {
+    ...{ passages: () => [passage], passage: () => passage, tokens, meter: silentMeter },
+    ...{ clock: systemClock(), random: systemRandom() },
+  });
+  const address = await listen(server, { host: '127.0.0.1', port: 0 });
+  onTestFinished(async () => {
+    await server.close();
+    await http.close();
+    upstream.close();
+  });
+  const ask = (path = '/workspaces/w-1/tasks', headers: Record<string, string> = {}) =>
+    fetch(`${address}/api/v1${path}`, { headers: { authorization: 'Bearer wsk_a', ...headers } });
+  return { ask, held: () => server.traffic.bodies.held() };
+}
+
+describe('an answer that is no HTTP', () => {
+  it.each([
+    ['a status that HTTP does not have', 'HTTP/1.1 600 Odd\r\ncontent-length: 2\r\n\r\n{}'],
+    ['a status beyond all', 'HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\n{}'],
+    ['a length that is no number', 'HTTP/1.1 200 OK\r\ncontent-length: ten\r\n\r\n{}'],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
+  ])('becomes 502 answer_malformed: %s', async (_what, text) => {
+    const upstream = createSocket((socket) => void socket.once('data', () => socket.end(text)));
+    const { ask } = await openGateway(upstream);
+    const answer = await ask();
+    expect([answer.status, await answer.json()]).toMatchObject([502, { errorCode: 'answer_malformed' }]);
+  });
+});
+
+describe('reads that differ by a header that is passed on', () => {
+  const echo = () => {
+    const seen: IncomingHttpHeaders[] = [];
+    const upstream = createUpstream((request, response) => {
+      seen.push(request.headers);
+      setTimeout(() => response.end(JSON.stringify(request.headers['x-own-version'] ?? 'none')), 20);
+    });
+    return { upstream, seen };
+  };
+
+  it('share neither a cached answer nor one that is on its way', async () => {
+    const { upstream, seen } = echo();
+    const { ask } = await openGateway(upstream);
+    await (await ask()).text();
+    const versions = ['2', '3', undefined, '2'];
+    const together = await Promise.all(
+      versions.map(async (version) => (await ask(undefined, version ? { 'X-Own-Version': version } : {})).json()),
+    );
+    expect(together).toEqual(['2', '3', 'none', '2']);
+    expect(await (await ask(undefined, { 'x-own-version': '3' })).json()).toBe('3');
+    // One for each version, and none for an answer that is cached.
+    expect(seen.map((headers) => headers['x-own-version'])).toEqual([undefined, '2', '3']);
+  });
+});
+
+it('large answers wait for each other within the budget of the server, and all come whole', async () => {
+  const length = 3 * MEBIBYTE;
+  const upstream = createUpstream((_request, response) => void response.end(Buffer.alloc(length, 97)));
+  const { ask, held } = await openGateway(upstream, { bytes: 4 * MEBIBYTE });
+  let most = 0;
+  const watch = setInterval(() => {
+    most = Math.max(most, held());
+  }, 1);
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => ask(`/workspaces/w-1/files/${index}`)));
+  const lengths = await Promise.all(answers.map(async (answer) => (await answer.arrayBuffer()).byteLength));
+  clearInterval(watch);
+  expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 200));
+  expect(lengths).toEqual(Array.from({ length: 8 }, () => length));
+  expect(most).toBeGreaterThan(0);
+  expect(most).toBeLessThanOrEqual(4 * MEBIBYTE);
+  await expect.poll(held).toBe(0);
+});
