@@ -6,7 +6,7 @@ import type { BackfillProgress } from '../operator/backfill.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
 import { sinceOf } from './since.ts';
-import { plural, printable, span } from './words.ts';
+import { plural, printable, safeOutput, span } from './words.ts';
 import { type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
 /** Exit code where something could not be read, or is left because nothing gets through. */
@@ -168,7 +168,8 @@ const WIDTH = 24;
 function drawBar(): Teller {
   const clear = '\r\u001b[K';
   return {
-    tell: (progress) => void process.stderr.write(`${clear}${bar(progress)} ${describeProgress(progress)}`),
+    tell: (progress) =>
+      void process.stderr.write(`${clear}${safeOutput(`${bar(progress)} ${describeProgress(progress)}`)}`),
     end(progress) {
       process.stderr.write(clear);
       print(describeEnd(progress));

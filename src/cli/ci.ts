@@ -11,7 +11,7 @@ import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { annotation, ciText, describeTasks, summaryOf } from './ci-log.ts';
 import { refusal } from './owner.ts';
 import { audibly } from './patience.ts';
-import { type Exit, oneOf, print, type Setting, say, wholeNumber } from './setting.ts';
+import { type Exit, oneOf, print, printAsIs, type Setting, say, wholeNumber } from './setting.ts';
 
 interface Flags {
   readonly url?: string;
@@ -53,7 +53,7 @@ export function addCi(program: Command, { scrubber }: Setting, exit: Exit): void
         const answer = await awaited(() => ask(url, token, asked), flags.wait * 1_000);
         show(answer, flags, env);
       } catch (error) {
-        if (env['GITHUB_ACTIONS'] === 'true' && !flags.json) print(annotation('error', asSyncError(error)));
+        if (env['GITHUB_ACTIONS'] === 'true' && !flags.json) printAsIs(annotation('error', asSyncError(error)));
         throw error;
       }
       exit(0);
@@ -189,7 +189,7 @@ function show(answer: PullRequestTasks, { json, require: isRequired }: Flags, en
     hint: `Put the key of a task, such as ${answer.example ?? 'BUG-12'}, into the title, the description or the branch of the pull request.`,
   });
   if (isRequired) throw error;
-  if (actions === 'true' && !json) print(annotation('warning', error));
+  if (actions === 'true' && !json) printAsIs(annotation('warning', error));
 }
 
 /** A summary that cannot be written fails no job. */

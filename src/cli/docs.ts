@@ -77,14 +77,9 @@ function addGet(group: Command, setting: Setting, exit: Exit): void {
   }).action((documentId: string, flags: WorkspaceFlags) =>
     runOnWorkspace(setting, exit, flags, async (client) => {
       const document = (await client.getDocument({ documentId }, {})).body;
-      return { text: process.stdout.isTTY ? harmless(document.content) : document.content, json: [document] };
+      return { text: document.content, json: [document], asIs: !process.stdout.isTTY };
     }),
   );
-}
-
-/** On a terminal, what a stranger wrote must not act; into a file it goes unchanged. */
-function harmless(content: string): string {
-  return content.split('\n').map(printable).join('\n');
 }
 
 type CreateFlags = WorkspaceFlags & { type?: string; status?: string; task?: string };

@@ -5,6 +5,7 @@ import type { Scrubber } from '../observe/scrubber.ts';
 import { filesFor } from './commands.ts';
 import { reportError } from './report-error.ts';
 import type { Exit, Setting } from './setting.ts';
+import { safeOutput } from './words.ts';
 
 /**
  * The command line. Data goes to standard output, everything else to standard error.
@@ -38,8 +39,8 @@ export async function programOf(word: string | undefined, setting: Setting, exit
     .showHelpAfterError('Run "worksync --help" to see all commands.')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => process.stdout.write(helpAsTyped(text)),
-      writeErr: (text) => process.stderr.write(helpAsTyped(text)),
+      writeOut: (text) => process.stdout.write(safeOutput(helpAsTyped(text))),
+      writeErr: (text) => process.stderr.write(safeOutput(helpAsTyped(text))),
     })
     .addHelpText('after', EXIT_CODES);
   for (const { load } of filesFor(word)) (await load())(program, setting, exit);

@@ -1,12 +1,13 @@
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { asTyped } from '../lib/own-command.ts';
+import { safeOutput } from './words.ts';
 
 /** Writes to standard error, scrubbed by the caller's `scrub`; data goes to standard output. */
 export function reportError(thrown: unknown, scrub: (text: string) => string): number {
   const error = asSyncError(thrown);
   const lines = [`worksync: ${error.message}`, `  remedy: ${error.hint}`, `  code:   ${error.code}`];
-  process.stderr.write(`${scrub(asTyped(lines.join('\n')))}\n`);
+  process.stderr.write(`${safeOutput(scrub(asTyped(lines.join('\n'))))}\n`);
   return exitOf(error);
 }
 

@@ -4,6 +4,7 @@ import { didYouMean, nearest } from '../lib/nearest.ts';
 import { asTyped } from '../lib/own-command.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
 import type { Session, SessionInput } from './session.ts';
+import { safeOutput } from './words.ts';
 
 /** What every command starts from. */
 export interface Setting {
@@ -88,10 +89,15 @@ export function refusingUnknown(command: Command): Command {
 
 /** Data: to standard output. */
 export function print(text: string): void {
-  process.stdout.write(`${asTyped(text)}\n`);
+  process.stdout.write(`${safeOutput(asTyped(text))}\n`);
+}
+
+/** Data that goes unchanged: a document that is piped into a file, a command of ours for a CI service. */
+export function printAsIs(text: string): void {
+  process.stdout.write(`${text}\n`);
 }
 
 /** What happens meanwhile: to standard error. */
 export function say(text: string): void {
-  process.stderr.write(`${asTyped(text)}\n`);
+  process.stderr.write(`${safeOutput(asTyped(text))}\n`);
 }

@@ -2,7 +2,7 @@ import { asTyped } from '../lib/own-command.ts';
 import type { Status } from '../operator/status.ts';
 import { keepLooking } from './keep-looking.ts';
 import { print } from './setting.ts';
-import { printable } from './words.ts';
+import { printable, safeOutput } from './words.ts';
 
 const LOOK_EVERY = 2_000;
 /** The cursor at the top, and nothing below it. */
@@ -26,7 +26,7 @@ export async function watchStatus(
 }
 
 function redraw(describe: (status: Status) => string) {
-  return (status: Status) => void process.stdout.write(`${REDRAW}${asTyped(describe(status))}\n`);
+  return (status: Status) => void process.stdout.write(`${REDRAW}${safeOutput(asTyped(describe(status)))}\n`);
 }
 
 function append() {

@@ -39,6 +39,31 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\ufffd');
 }
 
+/** Everything but the line breaks and tabs of our own tables. */
+const UNSAFE = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu;
+/** What CI services take for a command: Azure Pipelines and GitHub Actions anywhere in a line, GitHub Actions at its begin. */
+const CI_COMMAND = /#(?=#(?:vso)?\[)|(?<=^\s*):(?=:)/gm;
+
+/**
+ * A text as a command prints it, whoever wrote parts of it: titles, arguments, answers. It commands neither the terminal nor the CI
+ * service that keeps the log. A line of JSON keeps its value: what is unsafe is written as `\\uXXXX`.
+ */
+export function safeOutput(text: string): string {
+  return text.split('\n').map(safeLine).join('\n');
+}
+
+function safeLine(line: string): string {
+  if (/^[{[]/.test(line)) return line.replace(UNSAFE, escaped).replace(/:(?=:)|#(?=#)/g, escaped);
+  return line.replace(UNSAFE, '\ufffd').replace(CI_COMMAND, '$& ');
+}
+
+/** In JSON: signs that it does not need outside of its texts. */
+function escaped(sign: string): string {
+  return Array.from({ length: sign.length }, (_, at) => `\\u${sign.charCodeAt(at).toString(16).padStart(4, '0')}`).join(
+    '',
+  );
+}
+
 /** `12 ms`, `3.4 s`, then as `span` has it. */
 export function brief(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;

@@ -5,6 +5,7 @@ import {
   type Exit,
   OF_WORK,
   print,
+  printAsIs,
   refusingUnknown,
   type Setting,
   sessionOf,
@@ -63,6 +64,8 @@ export function listCommand(group: Command, described: Described, all = 'read th
 export interface Output {
   readonly text: string;
   readonly json: readonly unknown[];
+  /** The text goes unchanged into a file. */
+  readonly asIs?: boolean;
 }
 
 /** Runs a command's work on its workspace, prints what came of it, and ends with 0. */
@@ -77,9 +80,11 @@ export async function runOnWorkspace(
   exit(0);
 }
 
-export function show({ text, json }: Output, flags: { readonly json?: boolean }): void {
+export function show({ text, json, asIs }: Output, flags: { readonly json?: boolean }): void {
   const told = flags.json ? json.map((value) => JSON.stringify(value)).join('\n') : text;
-  if (told !== '') print(told);
+  if (told === '') return;
+  if (asIs && !flags.json) printAsIs(told);
+  else print(told);
 }
 
 const LARGEST_PAGE = 100;

@@ -59,6 +59,7 @@ export function createWorkerHost({ program, clock, memory, idle = IDLE }: Worker
   async function started(): Promise<Worker> {
     cancelIdle();
     if (thread) return thread;
+    // It has the flags of the process, and with them Node's permission model: a thread with flags of its own would not.
     const worker = new Worker(program, { resourceLimits: { maxOldGenerationSizeMb: memory }, name: 'worksync' });
     // A caller that waits for an answer keeps the process alive, and gets errors itself.
     worker.unref();
