@@ -2,8 +2,12 @@ import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { environment } from '../config/daemon-options.ts';
 import { createVariables, type Environment } from '../config/interpolate.ts';
+import { ownProxies, type Proxies } from '../config/proxies.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { HttpAnswer } from '../http/http-client.ts';
 import { type Clock, sleep, systemClock } from '../lib/clock.ts';
+import { silentMeter } from '../lib/meter.ts';
+import { noSteps } from '../lib/steps.ts';
 import { withoutEnd } from '../lib/text.ts';
 import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../operator/ci-job.ts';
 import type { PullRequestTasks } from '../operator/pull-request-tasks.ts';
@@ -49,8 +53,9 @@ export function addCi(program: Command, { scrubber }: Setting, exit: Exit): void
       const asked = askedPullRequest(flags, env);
       const { url, token } = daemonOf(flags, env);
       scrubber.add(token);
+      const proxies = ownProxies((secret) => scrubber.add(secret));
       try {
-        const answer = await awaited(() => ask(url, token, asked), flags.wait * 1_000);
+        const answer = await awaited(() => ask({ url, token, proxies }, asked), flags.wait * 1_000);
         show(answer, flags, env);
       } catch (error) {
         if (env['GITHUB_ACTIONS'] === 'true' && !flags.json) printAsIs(annotation('error', asSyncError(error)));
@@ -123,15 +128,24 @@ async function awaited(
   }
 }
 
-async function ask(url: string, token: string, { name, targets, provider }: JobPullRequest): Promise<PullRequestTasks> {
-  const { askDaemon } = await import('../http/ask-daemon.ts');
+interface Daemon {
+  readonly url: string;
+  readonly token: string;
+  readonly proxies: Proxies | undefined;
+}
+
+async function ask(
+  { url, token, proxies }: Daemon,
+  { name, targets, provider }: JobPullRequest,
+): Promise<PullRequestTasks> {
   const query = new URLSearchParams(targets.map((target) => ['target', target]));
   if (provider !== undefined) query.set('provider', provider);
   const address = `${url}/ci/pull-request?${query.toString()}`;
   const { status, body } = await audibly('the daemon', ANSWER, () =>
-    askDaemon({ method: 'GET', url: address, token, patience: ANSWER }),
+    questionOf({ url: address, token, proxies }),
   ).catch((thrown: unknown) => {
-    throw notAnswering(url, asSyncError(thrown));
+    const error = asSyncError(thrown);
+    throw error.code === 'proxy_refused' ? error : notAnswering(url, error);
   });
   if (status !== 200 && status !== REFUSED) throw wrongStatus(url, status);
   const answer = readAnswer(url, body);
@@ -145,6 +159,22 @@ async function ask(url: string, token: string, { name, targets, provider }: JobP
   throw new SyncError('not_found', `no connection of the workspace of this token covers ${name}`, {
     hint: 'Add its repository to a connection of the workspace, or use a gateway token of the workspace that has one.',
   });
+}
+
+/** Behind a proxy by the client for servers, which few jobs have to load. */
+async function questionOf({ url, token, proxies }: Daemon): Promise<Pick<HttpAnswer, 'status' | 'body'>> {
+  if (!proxies) {
+    const { askDaemon } = await import('../http/ask-daemon.ts');
+    return askDaemon({ method: 'GET', url, token, patience: ANSWER });
+  }
+  const { createHttpClient } = await import('../http/http-client.ts');
+  const timeouts = { total: ANSWER };
+  const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts, proxies });
+  try {
+    return await http.request({ method: 'GET', url, headers: { authorization: `Bearer ${token}` }, target: 'daemon' });
+  } finally {
+    await http.close();
+  }
 }
 
 function notAnswering(url: string, cause: SyncError): SyncError {

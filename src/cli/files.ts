@@ -1,5 +1,6 @@
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
+import { ownProxies } from '../config/proxies.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { silentMeter } from '../lib/meter.ts';
 import { noSteps } from '../lib/steps.ts';
@@ -67,7 +68,7 @@ async function upload({ uploadUrl, method, headers }: Ticket, bytes: Buffer): Pr
   if (!/^https?:/.test(uploadUrl)) throw new SyncError('answer_malformed', 'the upload address is not http');
   const timeouts = { headers: PATIENCE, body: PATIENCE, total: PATIENCE };
   const { createHttpClient } = await import('../http/http-client.ts');
-  const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts });
+  const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts, proxies: ownProxies(() => undefined) });
   try {
     const verb = method === 'POST' ? 'POST' : 'PUT';
     const { status } = await http.request({ method: verb, url: uploadUrl, headers, body: bytes, target: 'upload' });

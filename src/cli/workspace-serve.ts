@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { ownProxies } from '../config/proxies.ts';
 import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
 import { OWN_COMMAND } from '../lib/own-command.ts';
@@ -54,6 +55,7 @@ export async function serveWorkspace(options: ServeOptions, parts: Parts): Promi
     allowPrivateWebhooks,
     variant: { ...OWN_VARIANT, isLiteral, ...(headers && { headerPrefix: headers }) },
     reached,
+    proxies: ownProxies(() => undefined),
     meter: parts.metrics.meter,
     providers: gitProviders(parts),
   });

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { ownProxies } from '../config/proxies.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { createWorkspaceService } from '../workspace-service/service.ts';
 import { gitProviders } from './git-providers.ts';
@@ -41,6 +42,7 @@ export async function startEmbedded(
     providers: gitProviders(parts),
     // Everything else of the embedded service is local too.
     allowPrivateWebhooks: true,
+    proxies: ownProxies(() => undefined),
   });
   const url = await service.listen({ host: '127.0.0.1', port: 0 });
   const { apiKey, apiKeyId, oauthToken } = await service.startCredentials();

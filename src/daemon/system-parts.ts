@@ -1,3 +1,4 @@
+import { ownProxies } from '../config/proxies.ts';
 import { connectors } from '../connectors/registry.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import { createHttpClient } from '../http/http-client.ts';
@@ -33,6 +34,7 @@ export function systemParts(own: Logger, version: string, scrubber: Scrubber): P
       clock,
       steps: noSteps,
       meter: metrics.meter,
+      proxies: ownProxies((secret) => scrubber.add(secret)),
       onSecret: (secret) => scrubber.addForNow(secret),
     }),
   };

@@ -240,6 +240,10 @@ export const CODES = {
     verdict: 'never',
     hint: 'The answer exceeds the size limit.',
   },
+  proxy_refused: {
+    verdict: 'retry',
+    hint: 'The proxy wants other credentials: correct user and password in HTTPS_PROXY or HTTP_PROXY, and restart worksync. It asks the proxy again after 5 minutes.',
+  },
   address_blocked: {
     verdict: 'never',
     hint: 'The address lies in a blocked range; allow it in the configuration if it is yours.',

@@ -58,7 +58,7 @@ export function asSyncError(thrown: unknown): SyncError {
 
 /** Whether anything of the request may have left this machine: only of these codes is it certain that nothing has. */
 export function wasSent({ code }: Pick<SyncError, 'code'>): boolean {
-  return code !== 'unreachable' && code !== 'address_blocked';
+  return code !== 'unreachable' && code !== 'address_blocked' && code !== 'proxy_refused';
 }
 
 /** What the file system says, wherever a file is made or written. */

@@ -6,7 +6,7 @@ import { createSharedLookup } from './shared-lookup.ts';
  * Always refused: link-local addresses and the metadata services of clouds, which hand out credentials.
  * An IPv4-mapped IPv6 address is checked as IPv4 by the block list itself; NAT64 and 6to4 spellings stand here.
  */
-const METADATA_RANGES = [
+export const METADATA_RANGES = [
   '169.254.0.0/16',
   'fe80::/10',
   'fd00:ec2::254/128',

@@ -5,7 +5,8 @@ import type { Meter } from '../lib/meter.ts';
 import type { Shape } from '../lib/shape.ts';
 import type { Steps } from '../lib/steps.ts';
 import type { AnswerRoom } from './answer-room.ts';
-import { createConnector } from './connect.ts';
+import { createConnector, METADATA_RANGES } from './connect.ts';
+import { createOutboundProxy, type OutboundProxies, type OutboundProxy, REFUSED_FOR } from './outbound-proxy.ts';
 import { isSafe } from './semantics.ts';
 import { unreachableHint } from './unreachable-hint.ts';
 
@@ -46,6 +47,7 @@ export interface HttpClient {
    * Throws
    * - `unreachable`: it is certain that no byte of the request was sent (name, connection, TLS, waiting for a socket);
    * - `address_blocked`: as certain, because the address lies in a blocked range;
+   * - `proxy_refused`: as certain, because the proxy wants other credentials, or wanted them within the last minutes;
    * - `outcome_unknown`: the request may have arrived, and its whole answer did not;
    * - `answer_too_large`: the answer was cut off; the request was carried out;
    * - `answer_malformed`: the answer to a read is no HTTP;
@@ -74,6 +76,8 @@ export interface HttpClientOptions {
   /** Further address ranges to refuse, in CIDR notation, for example `10.0.0.0/8`. */
   readonly blockedRanges?: readonly string[];
   readonly timeouts?: Partial<Timeouts>;
+  /** Absent: every server is asked directly. */
+  readonly proxies?: OutboundProxies | undefined;
 }
 
 const TIMEOUTS: Timeouts = { connect: 5_000, headers: 15_000, body: 15_000, total: 30_000 };
@@ -92,14 +96,22 @@ const MOST_CONNECTIONS = 64;
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const clock = options.clock ?? systemClock();
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
-  const agent = new Agent({
-    connect: createConnector(options.blockedRanges ?? [], timeouts.connect),
+  const blockedRanges = options.blockedRanges ?? [];
+  const settings = {
+    connect: createConnector(blockedRanges, timeouts.connect),
     allowH2: false,
     connections: MOST_CONNECTIONS,
     pipelining: 1,
     headersTimeout: timeouts.headers,
     bodyTimeout: timeouts.body,
-  });
+  };
+  const agent = new Agent(settings);
+  const proxy =
+    options.proxies &&
+    createOutboundProxy({
+      ...{ proxies: options.proxies, clock, blockedRanges: [...METADATA_RANGES, ...blockedRanges] },
+      agent: { ...settings, connectTimeout: timeouts.connect },
+    });
   return {
     async request(request) {
       const started = clock.monotonic();
@@ -107,11 +119,13 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       options.steps.reached('request', 'before');
       if (options.onSecret) for (const secret of secretsOf(request)) options.onSecret(secret);
       try {
-        const answer = await exchange(agent, request, clock, timeouts.total);
+        const dispatcher = proxy ? await throughProxy(proxy, request, agent) : agent;
+        const answer = await exchange(dispatcher, request, clock, timeouts.total);
         status = String(answer.status);
         return answer;
       } catch (error) {
         status = error instanceof SyncError ? error.code : status;
+        if (status === 'proxy_refused') proxy?.refused();
         throw error;
       } finally {
         options.meter.count('http_requests_total', { target: request.target, status });
@@ -121,11 +135,28 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         options.steps.reached('request', 'after');
       }
     },
-    close: () => agent.destroy(),
+    async close() {
+      await Promise.all([agent.destroy(), proxy?.close()]);
+    },
   };
 }
 
-function exchange(agent: Agent, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
+/** Throws `address_blocked`, `proxy_refused`. */
+async function throughProxy(proxy: OutboundProxy, request: HttpRequest, direct: Dispatcher): Promise<Dispatcher> {
+  const route = await proxy.routeTo(new URL(request.url));
+  if (route === undefined) return direct;
+  if (route === 'blocked')
+    throw new SyncError('address_blocked', `${describe(request)} was not sent: its address is blocked`);
+  if (route === 'refused') throw proxyRefused(request);
+  return route.dispatcher;
+}
+
+function proxyRefused(request: HttpRequest, cause?: Error): SyncError {
+  const message = `${describe(request)} was not sent: the proxy refuses the credentials`;
+  return new SyncError('proxy_refused', message, { cause, retryAfter: REFUSED_FOR });
+}
+
+function exchange(agent: Dispatcher, request: HttpRequest, clock: Clock, total: number): Promise<HttpAnswer> {
   const url = new URL(request.url);
   return new Promise((resolve, reject) => {
     const receiver = new Receiver(request, {
@@ -309,9 +340,18 @@ function isNoHttp(error: Error): boolean {
 function notSent(request: HttpRequest, cause: Error): SyncError {
   const message = `${describe(request)} was not sent: ${reason(cause)}`;
   if (isBlocked(cause)) return new SyncError('address_blocked', message, { cause });
+  const [, answered] = /^Proxy response \((\d+)\)/.exec(cause.message) ?? [];
+  if (answered === '407') return proxyRefused(request, cause);
+  if (answered !== undefined) {
+    const refusal = `${describe(request)} was not sent: the proxy answered ${answered}`;
+    return new SyncError('unreachable', refusal, { cause, hint: PROXY_HINT });
+  }
   const hint = unreachableHint(cause);
   return new SyncError('unreachable', message, hint === undefined ? { cause } : { cause, hint });
 }
+
+const PROXY_HINT =
+  'The proxy opens no connection to this server: allow the server there, or list it in NO_PROXY. The request was not sent.';
 
 /** With several addresses behind one name Node wraps the failures of all of them; one that is only down may come back. */
 function isBlocked(error: Error): boolean {

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { describeProxies, ownProxies } from '../config/proxies.ts';
 import type { Finding } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -76,7 +77,13 @@ async function checkServer({ asServer, file }: Ground['installation']): Promise<
 /** What needs no database that can be opened. */
 export async function checkMachine({ version, folder, database = 0 }: Machine): Promise<Finding[]> {
   const disk = folder === undefined ? [] : await checkDisk(folder, database);
-  return [...disk, judgeVersion(version, process.versions.node)];
+  return [...disk, ...judgeProxies(), judgeVersion(version, process.versions.node)];
+}
+
+/** As this process sends them. */
+function judgeProxies(): Finding[] {
+  const proxies = ownProxies(() => undefined);
+  return proxies ? [{ level: 'ok', subject: 'proxy', message: describeProxies(proxies) }] : [];
 }
 
 async function checkDisk(folder: string, database: number): Promise<Finding[]> {

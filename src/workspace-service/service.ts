@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { SyncError } from '../errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../http/http-client.ts';
 import { createOrigins } from '../http/origin.ts';
+import type { OutboundProxies } from '../http/outbound-proxy.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
 import { type Listen, listen, type ServerRequest } from '../http/server.ts';
 import { createBell } from '../lib/bell.ts';
@@ -54,6 +55,8 @@ export interface WorkspaceServiceOptions {
   readonly listen?: Listen;
   /** Tests only: the network between client and service. */
   readonly faults?: Faults;
+  /** Through which webhooks leave; absent: directly. */
+  readonly proxies?: OutboundProxies | undefined;
   /** Sends webhooks; absent: a client of its own. */
   readonly http?: HttpClient;
   readonly steps?: Steps;
@@ -178,10 +181,15 @@ const GRACE = 5_000;
 /** What a receiver has to answer, milliseconds (W65). */
 const PATIENCE = 3_000;
 
-function webhookClient({ steps = noSteps, meter = silentMeter, allowPrivateWebhooks }: WorkspaceServiceOptions) {
+function webhookClient({
+  steps = noSteps,
+  meter = silentMeter,
+  allowPrivateWebhooks,
+  proxies,
+}: WorkspaceServiceOptions) {
   const timeouts = { connect: PATIENCE, headers: PATIENCE, body: PATIENCE, total: PATIENCE };
   const blockedRanges = allowPrivateWebhooks ? [] : PRIVATE_RANGES;
-  return createHttpClient({ steps, meter, timeouts, blockedRanges });
+  return createHttpClient({ steps, meter, timeouts, blockedRanges, proxies });
 }
 
 function originOf({ address, family, port }: AddressInfo): string {

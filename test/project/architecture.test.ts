@@ -260,7 +260,7 @@ describe('architecture', () => {
   it.each([
     ['time', /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(|\bhrtime\b/],
     ['chance', /\bMath\.random\(|\brandomUUID\(|\brandomBytes\(|\brandomInt\(/],
-    ['timers', /\bsetTimeout\(|\bsetInterval\(|node:timers/],
+    ['timers', /(?<!\bsocket\.)\bsetTimeout\(|\bsetInterval\(|node:timers/],
     ['environment', /\bprocess\.env\b/],
   ])('takes ambient %s only in lib/ and config/', (_what, pattern) => {
     const wrong = FILES.filter(({ path }) => !['lib', 'config'].includes(folderOf(path)))

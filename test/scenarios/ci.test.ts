@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { PullRequestTasks } from '../../src/operator/pull-request-tasks.ts';
 import { complaintsOf } from '../support/complaints.ts';
+import { startConnectProxy } from '../support/connect-proxy.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { folderOfTest } from '../support/folder.ts';
 import { pullEvent } from '../support/github-payloads.ts';
@@ -52,6 +53,27 @@ function start(number: number, args: readonly string[] = [], env: Record<string,
 function ask(query: string, token = ours): Promise<Response> {
   return fetch(`${address}/ci/pull-request?${query}`, { headers: { authorization: `Bearer ${token}` } });
 }
+
+describe('worksync ci behind a proxy', () => {
+  it('asks the daemon through it, and never shows its password', async () => {
+    const proxy = await startConnectProxy({
+      password: 'a-proxy-password',
+      leadTo: () => ({ host: '127.0.0.1', port: Number(new URL(address).port) }),
+    });
+    onTestFinished(() => proxy.close());
+    const env = { WORKSYNC_URL: 'http://worksync.example:8080', HTTP_PROXY: proxy.address };
+    const answered = await ci(1, [], env);
+    expect([answered.code, complaintsOf(answered)]).toEqual([0, '']);
+    expect(answered.stdout).toContain('BUG-1');
+    expect(proxy.asked).toEqual(['worksync.example:8080']);
+    const refused = await ci(1, [], {
+      ...env,
+      HTTP_PROXY: proxy.address.replace('a-proxy-password', 'a-wrong-password'),
+    });
+    expect(refused.stderr).toContain('proxy_refused');
+    expect(answered.stdout + answered.stderr + refused.stdout + refused.stderr).not.toMatch(/a-(proxy|wrong)-password/);
+  });
+});
 
 describe('worksync ci', () => {
   it('tells the tasks of the pull request, and what is named and not linked, without a request of the quota', async () => {
