@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { SHORTEST_SECRET } from './literal-secrets.ts';
 
@@ -77,11 +78,25 @@ function readSecret(name: string, path: string, warnings: Set<string>): Found {
       const octal = (mode & 0o777).toString(8).padStart(4, '0');
       warnings.add(`${name}_FILE: everybody may read ${path} (mode ${octal}); set its mode to 0600`);
     }
-    const value = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
-    return value === '' ? { problem: `${name}_FILE: ${path} is empty` } : { value };
+    const value = secretIn(readFileSync(path));
+    return 'problem' in value ? { problem: `${name}_FILE: ${path} ${value.problem}` } : value;
   } catch (error) {
     return { problem: `${name}_FILE: cannot read ${path} (${(error as NodeJS.ErrnoException).code})` };
   }
+}
+
+/** Without what editors and shells add: no secret begins or ends with a blank or a line break. What else is strange is refused. */
+function secretIn(bytes: Buffer): Found {
+  const isUtf16 = /^(?:fffe|feff)/.test(bytes.toString('hex', 0, 2)) || bytes.includes(0);
+  if (isUtf16) return { problem: 'is UTF-16 or no text: save it as UTF-8' };
+  if (!isUtf8(bytes)) return { problem: 'is not UTF-8: save it as UTF-8' };
+  const value = bytes
+    .toString()
+    .replace(/^\ufeff/, '')
+    .trim();
+  if (value === '') return { problem: 'is empty' };
+  const isQuoted = value.length > 1 && /^["'`]/.test(value) && value.endsWith(value.charAt(0));
+  return isQuoted ? { problem: 'stands in quotes: a file holds the secret itself, without quotes' } : { value };
 }
 
 /** What a text becomes. With problems the text is of no use. */

@@ -9,6 +9,7 @@ import { clockOfStore, createStoreClock, ledgerClock, type StoreClock } from '..
 import type { Clock } from '../lib/clock.ts';
 import type { OpenOptions } from '../lib/database/database-types.ts';
 import { doAll } from '../lib/failures.ts';
+import { sharedFileSystemOf } from '../lib/network-file-system.ts';
 import { createPassedTime } from '../lib/passed-time.ts';
 import { bumpClockEra, readClockEra } from '../store/clock-era.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
@@ -56,6 +57,8 @@ export async function openStore(input: StoreInput, parts: Parts): Promise<OpenSt
   const { store } = input.options;
   const { clock, random } = parts;
   if (store === undefined && !parts.shared) {
+    const shared = sharedFileSystemOf(input.folder);
+    if (shared !== undefined) parts.logger.warn({ folder: input.folder, fileSystem: shared }, ON_SHARED);
     const installation = await openInstallation(input.folder, { ...input.opening, random });
     const holder = parts.hold?.(installation) ?? soleHolder;
     return {
@@ -68,6 +71,9 @@ export async function openStore(input: StoreInput, parts: Parts): Promise<OpenSt
   const open = parts.shared ?? (() => openServer({ ...input, store: store ?? '' }, parts));
   return openShared({ ...input, secretKey: input.secretKey }, await open(), parts);
 }
+
+const ON_SHARED =
+  'the data folder lies on a file system that machines share: SQLite cannot rely on its locks; use a local disk or PostgreSQL';
 
 async function openServer(input: StoreInput & { readonly store: string }, { random }: Parts): Promise<SharedDatabase> {
   const installation = await openSharedInstallation(input.store, { ...input.opening, random });

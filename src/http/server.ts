@@ -164,10 +164,15 @@ class UnsupportedEncoding extends Error {
 /** Opens a server to its callers. Resolves with the address that they use. */
 export type Listen = (server: Server, place: { host: string; port: number }) => Promise<string>;
 
+/** A wildcard address is none that anybody can ask. */
+export function usable(address: string): string {
+  return address.replace('//[::]:', '//[::1]:').replace('//0.0.0.0:', '//127.0.0.1:');
+}
+
 /** On a socket. Resolves with the address that callers use. Throws `address_in_use` where the port cannot be had. */
 export const listen: Listen = async (server, { host, port }) => {
   try {
-    return await server.listen({ host, port });
+    return usable(await server.listen({ host, port }));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const known = code === 'EADDRINUSE' || code === 'EACCES' || code === 'EADDRNOTAVAIL';

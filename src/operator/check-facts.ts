@@ -51,6 +51,15 @@ export function judgeDisk({ folder, free, database }: Space): Finding {
   return { level: free < LEAST_FREE ? 'error' : 'warning', subject, message, hint };
 }
 
+/** @param shared the file system of the data folder, where machines share it */
+export function judgeFileSystem(folder: string, shared: string | undefined): Finding[] {
+  if (shared === undefined) return [];
+  const message = `${folder} lies on ${shared}: SQLite cannot rely on its locks, and two processes may damage the database`;
+  const hint =
+    'Move the data folder to a local disk or a block device, or keep the rows in PostgreSQL ("worksync store copy").';
+  return [{ level: 'warning', subject: 'disk', message, hint }];
+}
+
 interface KnownDatabase {
   readonly file: string;
   /** Bytes, and those of a log that another program keeps from being emptied. */

@@ -4,6 +4,7 @@ import { describeProxies, ownProxies } from '../config/proxies.ts';
 import type { Finding } from '../connectors/connector.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
+import { sharedFileSystemOf } from '../lib/network-file-system.ts';
 import type { Skew } from '../lib/skew.ts';
 import type { Installation } from '../store/installation.ts';
 import { refusalOfNotices } from '../store/notices.ts';
@@ -13,6 +14,7 @@ import {
   judgeClock,
   judgeDatabase,
   judgeDisk,
+  judgeFileSystem,
   judgeOthers,
   judgeQuota,
   judgeVersion,
@@ -77,7 +79,8 @@ async function checkServer({ asServer, file }: Ground['installation']): Promise<
 /** What needs no database that can be opened. */
 export async function checkMachine({ version, folder, database = 0 }: Machine): Promise<Finding[]> {
   const disk = folder === undefined ? [] : await checkDisk(folder, database);
-  return [...disk, ...judgeProxies(), judgeVersion(version, process.versions.node)];
+  const shared = folder === undefined ? [] : judgeFileSystem(folder, sharedFileSystemOf(folder));
+  return [...disk, ...shared, ...judgeProxies(), judgeVersion(version, process.versions.node)];
 }
 
 /** As this process sends them. */

@@ -4,7 +4,7 @@ import { createHttpClient, type HttpClient } from '../http/http-client.ts';
 import { createOrigins } from '../http/origin.ts';
 import type { OutboundProxies } from '../http/outbound-proxy.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
-import { type Listen, listen, type ServerRequest } from '../http/server.ts';
+import { type Listen, listen, type ServerRequest, usable } from '../http/server.ts';
 import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Database } from '../lib/database/database-types.ts';
@@ -193,7 +193,7 @@ function webhookClient({
 }
 
 function originOf({ address, family, port }: AddressInfo): string {
-  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  return usable(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
 }
 
 async function countRows({ query }: Database<ServiceTables>) {

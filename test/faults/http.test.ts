@@ -11,7 +11,8 @@ import {
   type HttpClientOptions,
   type HttpRequest,
 } from '../../src/http/http-client.ts';
-import { createServer } from '../../src/http/server.ts';
+import { createOrigins } from '../../src/http/origin.ts';
+import { createServer, listen as listenOn } from '../../src/http/server.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
@@ -424,6 +425,15 @@ describe('the server', () => {
       drip('POST /webhooks/a HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n'),
     ]);
     for (const text of [inHead, inBody]) expect(text).toMatch(/^HTTP\/1\.1 408 /);
+  });
+
+  it.each(['::', '0.0.0.0', '::1'])('on %s says an address under which it is reached and known', async (host) => {
+    const server = createServer();
+    const addressed = createOrigins({ listens: host });
+    server.get('/', async (request) => ({ origin: addressed(request).origin ?? null }));
+    closing.push(() => server.close());
+    const address = await listenOn(server, { host, port: 0 });
+    expect(await (await fetch(address)).json()).toEqual({ origin: address });
   });
 
   it('closes a connection whose sender reads nothing of its answer, and leaves the others alone', async () => {

@@ -77,6 +77,7 @@ describe('a command loads only what it needs', () => {
         "config/duration.ts",
         "config/interpolate.ts",
         "config/literal-secrets.ts",
+        "config/proxies.ts",
         "observe/scrubber.ts",
         "operator/ci-job.ts",
         "store/daemon-file.ts",

@@ -78,7 +78,10 @@ describe('values from files', () => {
     ['value', 'value'],
     ['value\n', 'value'],
     ['value\r\n', 'value'],
-    ['value\n\n', 'value\n'],
+    ['value\n\n', 'value'],
+    [' value \t\r\n', 'value'],
+    ['\ufeffvalue\n', 'value'],
+    ['it\'s "quoted"', 'it\'s "quoted"'],
     ['two\nlines\n', 'two\nlines'],
   ])('%j → %j', (content, text) => {
     expect(run(`\${S}`, { S_FILE: withFile(content) })).toEqual({ text, problems: [] });
@@ -95,6 +98,18 @@ describe('values from files', () => {
   test.each([
     ['both', (path: string) => ({ S: 'x', S_FILE: path }), 'x', () => 'both S and S_FILE are set'],
     ['empty', (path: string) => ({ S_FILE: path }), '\n', (path: string) => `S_FILE: ${path} is empty`],
+    [
+      'quoted',
+      (path: string) => ({ S_FILE: path }),
+      '"value"\n',
+      (path: string) => `S_FILE: ${path} stands in quotes: a file holds the secret itself, without quotes`,
+    ],
+    [
+      'UTF-16',
+      (path: string) => ({ S_FILE: path }),
+      'v\0a\0l\0u\0e\0',
+      (path: string) => `S_FILE: ${path} is UTF-16 or no text: save it as UTF-8`,
+    ],
     [
       'missing',
       (path: string) => ({ S_FILE: `${path}-not` }),
