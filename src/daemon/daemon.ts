@@ -93,8 +93,8 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   const gatewayToken = (secret: string) => input.tokenBook.find(secret);
   const doors = { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger };
   const others = sharing && doorsElsewhere({ ...input, sharing, sessions });
-  const server = createServer({ failureBody: errorOfApi, trustedProxies });
-  const admin = options.adminPort === undefined ? server : createServer({ trustedProxies });
+  const server = createServer({ failureBody: errorOfApi, trustedProxies, publicUrl });
+  const admin = options.adminPort === undefined ? server : createServer({ trustedProxies, publicUrl });
   const refusals = createRefusalLog({
     ...{ installation, clock, logger, scrub: web.scrub },
     known: (workspace, connection) => ({

@@ -1,10 +1,12 @@
-import { STATUS_CODES } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { SyncError } from '../errors/sync-error.ts';
 import { systemClock } from '../lib/clock.ts';
 import { MEBIBYTE } from '../lib/quantities.ts';
 import { groupOfAddress } from './address-group.ts';
+import { type BasePath, basePathOf } from './base-path.ts';
 import type { BodyHolder } from './body-budget.ts';
 import { readBody } from './read-body.ts';
 import { createTraffic, type Traffic, type TrafficLimits } from './traffic.ts';
@@ -38,6 +40,8 @@ export interface ServerOptions {
    * `X-Forwarded-For` and `X-Forwarded-Proto` say. Absent: those headers are not read.
    */
   readonly trustedProxies?: readonly string[];
+  /** Where people reach it from outside: its path is accepted before each address, and put before the links of pages. */
+  readonly publicUrl?: string | undefined;
   /** What all requests may take together. */
   readonly limits?: TrafficLimits;
   /** Body of an answer to what never reaches a route or hook: malformed HTTP, an address that cannot be decoded. */
@@ -51,8 +55,10 @@ export interface ServerOptions {
  */
 export function createServer(options: ServerOptions = {}): Server {
   const { requestTimeout = 30_000, bodyLimit = MEBIBYTE } = options;
+  const base = basePathOf(options.publicUrl);
   const server = fastify({
     logger: false,
+    ...(base && { rewriteUrl: ({ url = '/' }: IncomingMessage) => base.strip(url) }),
     bodyLimit,
     requestTimeout,
     keepAliveTimeout: 72_000,
@@ -93,6 +99,7 @@ export function createServer(options: ServerOptions = {}): Server {
     if (isWhole && raw.socket instanceof Socket) raw.socket.setTimeout(options.writeTimeout ?? WRITE_TIMEOUT);
     done();
   });
+  if (base) addBasePath(server, base);
   server.addHook('onRequest', (request, _reply, done) => {
     if (repeatsHeader(request.raw.rawHeaders)) return done(new RepeatedHeader());
     // Decompressing an unauthenticated body would let a small body fill the memory.
@@ -103,6 +110,25 @@ export function createServer(options: ServerOptions = {}): Server {
 
 /** Node restarts it while the sender reads, and sets another one when the answer has left. */
 const WRITE_TIMEOUT = 30_000;
+
+function addBasePath(server: Server, base: BasePath): void {
+  server.addHook('onSend', (request, reply, payload, done) => {
+    if (!base.concerns(request.host, request.originalUrl)) return done();
+    const location = reply.getHeader('location');
+    if (typeof location === 'string') void reply.header('location', base.link(location));
+    const type = String(reply.getHeader('content-type'));
+    if (payload instanceof Readable && type.startsWith('text/event-stream'))
+      return done(null, Readable.from(rewritten(payload, base)));
+    if (typeof payload !== 'string' || !type.startsWith('text/html')) return done();
+    void reply.removeHeader('content-length');
+    done(null, base.page(payload));
+  });
+}
+
+/** @param events each a whole one */
+async function* rewritten(events: Readable, base: BasePath): AsyncGenerator<string> {
+  for await (const event of events) yield base.page(String(event));
+}
 
 function noCompiler(): never {
   throw new Error('no route has a schema');
