@@ -5,7 +5,7 @@ import { atLeastOne, excludes, httpsAddress, oneWord, statusName } from '../kit/
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */
-const KEY = /^[A-Z*][A-Z0-9*]{0,20}$/;
+const KEY = /^[A-Z0-9*]{1,21}$/;
 
 const team = z
   .string()

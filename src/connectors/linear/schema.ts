@@ -3,9 +3,10 @@ import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
 
 /** The fields that are read, and no others (LI2); all but identity and time are `absent` where they drift. */
 export const id = z.string().regex(UUID);
-export const identifier = z.string().regex(/^[A-Z][A-Z0-9]{0,20}-[1-9]\d{0,15}$/);
+/** Keys of teams may begin with a digit: `4U-41`. */
+export const identifier = z.string().regex(/^[A-Z0-9]{1,21}-[1-9]\d{0,15}$/);
 const text = z.string().min(1);
-const team = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9]{0,20}$/) });
+const team = z.object({ id, key: z.string().regex(/^[A-Z0-9]{1,21}$/) });
 const person = absent(z.object({ id: text, email: absent(z.email()) }).nullable());
 const name = z.object({ name: text });
 

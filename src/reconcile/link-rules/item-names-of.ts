@@ -22,7 +22,7 @@ export interface Place {
   readonly host: string;
 }
 
-const SHORT_ID = /^[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+$/;
+const SHORT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]*-[A-Za-z0-9]+$/;
 
 /** All names of a work item. */
 export function namesOfItem(item: WorkItem, grammar: Grammar): string[] {

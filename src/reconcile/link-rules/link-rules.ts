@@ -245,7 +245,7 @@ function namesOfUrl(text: string, { item, reader, shared }: Circumstances): Name
 }
 
 /** Behind an item's key its title may follow, which changes: `/issue/ENG-12/the-title`. */
-const TITLED = /^(.+\/[A-Z][A-Z0-9]*-[1-9][0-9]{0,8})\/[^/]+$/;
+const TITLED = /^(.+\/[A-Z0-9]+-[1-9][0-9]{0,8})\/[^/]+$/;
 
 const KEY = /^[A-Za-z][A-Za-z0-9]*-[1-9][0-9]{0,8}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;

@@ -16,12 +16,19 @@ export interface Token {
   readonly isFirst: boolean;
 }
 
+/** `bug-1.2.3` and `bug-4.x` are a package and its version. */
+const NO_VERSION = String.raw`(?!\.(?:[0-9]|[xX](?![A-Za-z0-9])))`;
+
 /**
- * `BUG-12`: an upper-case word, a hyphen, a number, with no digit and no letter of a cased script on either side. Scripts
- * without case are written without spaces around a foreign word, so their letters end a key. The left boundary also
- * keeps matching linear: a run of letters has one place to start. So it does in the patterns below.
+ * Matches `BUG-12` and `4U-41`: a word of upper-case letters and digits with at least one letter, a hyphen, a number. No digit
+ * and no letter of a cased script may stand on either side. Scripts without case are written without spaces around a foreign
+ * word, so their letters end a key. The left boundary also keeps matching linear, because a run of letters and digits has one
+ * place to start. The patterns below rely on it too.
  */
-const KEY = /(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])/gu;
+const KEY = new RegExp(
+  String.raw`(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[0-9]*[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])${NO_VERSION}`,
+  'gu',
+);
 /** Ids may contain what people put behind them: see `idsIn`. They have at most 64 characters. */
 export function idPattern(prefixes: readonly string[]): RegExp | undefined {
   if (prefixes.length === 0) return undefined;
@@ -45,7 +52,7 @@ export function idsIn(text: string): string[] {
 }
 
 const SHORT_ID = new RegExp(
-  `${notBehind('A-Za-z0-9-')}[A-Z][A-Z0-9_-]{0,60}-[A-Z0-9]{1,10}${notBefore('A-Za-z0-9-')}`,
+  `${notBehind('A-Za-z0-9-')}[0-9]{0,60}[A-Z][A-Z0-9_-]{0,60}-[A-Z0-9]{1,10}${notBefore('A-Za-z0-9-')}${NO_VERSION}`,
   'g',
 );
 const PATH = String.raw`(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}`;

@@ -181,6 +181,19 @@ describe('a field', () => {
     expect(readWith({ url }).url).toBe(expected);
   });
 
+  it('a key may begin with a digit', () => {
+    const fields = {
+      identifier: '4U-41',
+      team: { id: TEAM, key: '4U' },
+      url: 'https://linear.app/acme/issue/4U-41/door',
+    };
+    const expected = { identifier: '4U-41', containerName: '4U', url: 'https://linear.app/acme/issue/4U-41' };
+    expect(readWith(fields)).toMatchObject(expected);
+    const teams = linear.options.parse({ ...given, teams: ['4u', '4U*'] });
+    expect(teams.teams).toEqual(['4U', '4U*']);
+    expect(onlyItem(ofHook({ ...update, data: { ...update.data, ...fields } }, teams))).toMatchObject(expected);
+  });
+
   it.each<[string, Json]>([
     ['id', { id: '../../../1' }],
     ['identifier', { identifier: 'ENG' }],

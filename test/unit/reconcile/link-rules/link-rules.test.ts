@@ -88,6 +88,21 @@ describe('what a text names', () => {
     ['description', 'This is BUG-12.', ['description task-key BUG-12']],
     ['description', 'bug-12 in prose', []],
     ['commit', 'Fix BUG-12', ['commit task-key BUG-12']],
+    ['description', 'See 4U-41.', ['description task-key 4U-41']],
+    ['branch', 'ada/4u-41-door', ['branch task-key 4U-41']],
+    ['description', 'since 2026-07, call 555-1234', []],
+    [
+      'description',
+      'https://linear.app/a/issue/4U-41/door',
+      ['description item-url url:linear.app/a/issue/4U-41/door', 'description item-url url:linear.app/a/issue/4U-41'],
+    ],
+    // A package and its version.
+    ['branch', 'dependabot/npm_and_yarn/bug-1.2.3', []],
+    ['branch', 'renovate/bug-4.x', []],
+    ['branch', 'dependabot/npm_and_yarn/bug-12.0.1-beta', []],
+    ['title', 'Bump BUG-1.2.3 to 2', []],
+    ['description', 'Fixes BUG-12. 3 others wait.', ['description task-key BUG-12']],
+    ['branch', 'bug-12.fix', ['branch task-key BUG-12']],
     // Addresses of the workspace.
     ['description', 'https://work.example.com/tasks/BUG-12', ['description task-url BUG-12']],
     ['description', 'https://work.example.com/tasks/bug-12?tab=1#c', ['description task-url BUG-12']],
