@@ -104,10 +104,24 @@ const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['Removed', 'done'],
 ]);
 
-function descriptionOf({ fields, multilineFieldsFormat }: schema.AzureWorkItem): string | null | undefined {
-  const given = fields['System.Description'];
+/**
+ * The texts of a work item, as its form shows them: the form of a bug has repro steps in place of a description. Undefined
+ * where a text that decides cannot be read.
+ */
+function descriptionOf(found: schema.AzureWorkItem): string | null | undefined {
+  const description = textOf(found, 'System.Description');
+  const text = description === null ? textOf(found, 'Microsoft.VSTS.TCM.ReproSteps') : description;
+  const criteria = textOf(found, 'Microsoft.VSTS.Common.AcceptanceCriteria');
+  if (text === undefined || criteria === undefined) return undefined;
+  return [text, criteria && `## Acceptance criteria\n\n${criteria}`].filter(Boolean).join('\n\n') || null;
+}
+
+type TextField = 'System.Description' | 'Microsoft.VSTS.TCM.ReproSteps' | 'Microsoft.VSTS.Common.AcceptanceCriteria';
+
+function textOf({ fields, multilineFieldsFormat }: schema.AzureWorkItem, name: TextField): string | null | undefined {
+  const given = fields[name];
   if (typeof given !== 'string') return given;
-  const isMarkdown = multilineFieldsFormat?.['System.Description']?.toLowerCase() === 'markdown';
+  const isMarkdown = multilineFieldsFormat?.[name]?.toLowerCase() === 'markdown';
   return (isMarkdown ? given.trim() : textOfHtml(given)) || null;
 }
 

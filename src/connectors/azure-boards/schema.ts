@@ -27,6 +27,8 @@ const fields = z.object({
   'System.ChangedDate': instant,
   'System.Title': absent(z.string()),
   'System.Description': emptied(z.string()),
+  'Microsoft.VSTS.TCM.ReproSteps': emptied(z.string()),
+  'Microsoft.VSTS.Common.AcceptanceCriteria': emptied(z.string()),
   'System.State': absent(text),
   'System.WorkItemType': absent(text),
   'System.AssignedTo': person,

@@ -18,7 +18,7 @@ const COMMON = {
 /** The watermark less the overlap of ten minutes. */
 const QUERY = { ...COMMON, startDateTime: '2026-02-28T23:50:00.000Z' };
 const FIELDS =
-  'System.ChangedDate,System.Title,System.Description,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority';
+  'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority';
 const PAGES = 5;
 
 const fixture = (name: string) =>

@@ -153,6 +153,19 @@ describe('a field', () => {
     expect(itemWith(fields)).toMatchObject(expected);
   });
 
+  it('a bug has its repro steps, and what it must fulfil', () => {
+    const bug = {
+      'System.Description': undefined,
+      'Microsoft.VSTS.TCM.ReproSteps': '<div>Send 3 GB, see BUG-12</div>',
+      'Microsoft.VSTS.Common.AcceptanceCriteria': 'It *arrives*.',
+    };
+    const multilineFieldsFormat = { 'Microsoft.VSTS.Common.AcceptanceCriteria': 'markdown' };
+    const { description } = itemWith(bug, { multilineFieldsFormat });
+    expect(description).toBe('Send 3 GB, see BUG-12\n\n## Acceptance criteria\n\nIt *arrives*.');
+    const described = itemWith({ ...bug, 'System.Description': 'Uploads fail' }, { multilineFieldsFormat });
+    expect(described.description).toBe('Uploads fail\n\n## Acceptance criteria\n\nIt *arrives*.');
+  });
+
   it('a description that is Markdown already stays as it is', () => {
     const text = '# Steps\n\n- Send <b>3 GB</b>\n';
     const multilineFieldsFormat = { 'System.Description': 'markdown' };
