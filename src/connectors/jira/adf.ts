@@ -19,6 +19,8 @@ interface Node {
   readonly type: string;
   readonly text: string;
   readonly attrs: Readonly<Record<string, string>>;
+  /** Attributes of a smart link that carries linked data in place of an address. */
+  readonly data: Readonly<Record<string, string>>;
   readonly marks: readonly Node[];
   readonly content: readonly Node[];
 }
@@ -44,6 +46,7 @@ function nodeOf(value: unknown, room: Room): Node | undefined {
     type,
     text: typeof text === 'string' ? withinRoom(text, room) : '',
     attrs: attributesOf(attrs, room),
+    data: attributesOf((attrs as Readonly<Record<string, unknown>> | null | undefined)?.['data'], room),
     marks: nodesOf(marks, room),
     content: nodesOf(content, room),
   };
@@ -64,6 +67,9 @@ function nodesOf(value: unknown, room: Room): readonly Node[] {
 
 /** Those that are rendered somewhere. */
 const ATTRIBUTES = [
+  'id',
+  'name',
+  '__fileName',
   'text',
   'url',
   'alt',
@@ -102,7 +108,7 @@ function blocks(nodes: readonly Node[], separator = '\n\n', indent = 0): string 
   const texts: string[] = [];
   let line: Node[] = [];
   const endLine = () => {
-    if (line.length > 0) texts.push(line.map(inline).join(''));
+    if (line.length > 0) texts.push(inlines(line));
     line = [];
   };
   for (const node of nodes) {
@@ -122,8 +128,8 @@ function blocks(nodes: readonly Node[], separator = '\n\n', indent = 0): string 
 type Render = (node: Node, indent: number) => string;
 
 const BLOCKS: Readonly<Record<string, Render>> = {
-  paragraph: (node) => node.content.map(inline).join(''),
-  heading: (node) => `${'#'.repeat(level(node))} ${node.content.map(inline).join('')}`,
+  paragraph: ({ content }) => inlines(content),
+  heading: (node) => `${'#'.repeat(level(node))} ${inlines(node.content)}`,
   bulletList: (node, indent) => list(node, indent, () => '- '),
   orderedList: (node, indent) => list(node, indent, (at) => `${firstNumber(node) + at}. `),
   taskList: (node, indent) =>
@@ -132,34 +138,93 @@ const BLOCKS: Readonly<Record<string, Render>> = {
   codeBlock: fenced,
   blockquote: (node, indent) => prefixed(blocks(node.content, '\n\n', indent + 1), '> ', '> ', indent),
   rule: () => '---',
-  blockCard: (node) => attribute(node, 'url'),
-  embedCard: (node) => attribute(node, 'url'),
+  blockCard: card,
+  embedCard: card,
   expand: titled,
   nestedExpand: titled,
   table: (node) => node.content.map(row).join('\n'),
-  media: (node) => attribute(node, 'alt'),
-  caption: (node) => node.content.map(inline).join(''),
+  media,
+  caption: ({ content }) => inlines(content),
 };
 
 const INLINES: Readonly<Record<string, Render>> = {
   text: marked,
   hardBreak: () => '\n',
-  mention: (node) => attribute(node, 'text'),
+  mention: (node) => attribute(node, 'text') || (attribute(node, 'id') && `@${attribute(node, 'id')}`),
   emoji: (node) => attribute(node, 'text') || attribute(node, 'shortName'),
-  inlineCard: (node) => attribute(node, 'url'),
+  inlineCard: card,
   status: (node) => attribute(node, 'text'),
   date: (node) => day(attribute(node, 'timestamp')),
   placeholder: () => '',
-  mediaInline: (node) => attribute(node, 'alt'),
+  mediaInline: media,
   inlineExtension: (node) => attribute(node, 'text'),
 };
 
+/** The address of a smart link, or the address or name in its linked data. */
+function card({ attrs, data }: Node): string {
+  return attrs['url'] || data['url'] || data['name'] || '';
+}
+
+/** The alternative text of a picture or file, or its name or address, with the address that it links to. */
+function media(node: Node): string {
+  const name = attribute(node, 'alt') || attribute(node, '__fileName') || attribute(node, 'url');
+  const links = node.marks.filter(({ type }) => type === 'link');
+  return name === '' ? links.map((link) => attribute(link, 'href')).join(' ') : withMarks(name, links);
+}
+
+/** The text of inline nodes. */
+function inlines(nodes: readonly Node[]): string {
+  const texts: string[] = [];
+  for (let at = 0; at < nodes.length; ) {
+    let end = at + 1;
+    while (end < nodes.length && isSplitName(nodes[end - 1] as Node, nodes[end] as Node)) end++;
+    texts.push(end === at + 1 ? inline(nodes[at] as Node) : joined(nodes.slice(at, end)));
+    at = end;
+  }
+  return texts.join('');
+}
+
+/** A character of keys, numbers, paths and addresses. */
+const IN_NAME = /[A-Za-z0-9_#/-]/;
+const LONGEST_NAME = 64;
+
+/**
+ * Whether a mark begins or ends within something that may be a name: those have a digit or a slash. Code is no prose, so it
+ * is never part of a name.
+ */
+function isSplitName(left: Node, right: Node): boolean {
+  const isProse = ({ type, marks }: Node) => type === 'text' && !marks.some((mark) => mark.type === 'code');
+  if (!isProse(left) || !isProse(right)) return false;
+  const before = [...left.text.slice(-LONGEST_NAME)].reverse();
+  const after = [...right.text.slice(0, LONGEST_NAME)];
+  const ofName = (characters: readonly string[]) => {
+    const end = characters.findIndex((character) => !IN_NAME.test(character));
+    return end < 0 ? characters : characters.slice(0, end);
+  };
+  const [head, tail] = [ofName(before), ofName(after)];
+  return head.length > 0 && tail.length > 0 && [...head, ...tail].some((character) => /[0-9/]/.test(character));
+}
+
+/** Leaves out marks that would stand within a name, because link rules could not find the name there. Keeps addresses. */
+function joined(nodes: readonly Node[]): string {
+  const text = nodes.map((node) => node.text).join('');
+  const links = nodes.flatMap(({ marks }) =>
+    marks.map((mark) => (mark.type === 'link' ? attribute(mark, 'href') : '')),
+  );
+  const targets = [...new Set(links)].filter((target) => target !== '' && target !== text);
+  return targets.length === 0 ? text : `${text} (${targets.join(' ')})`;
+}
+
 function inline(node: Node): string {
   const render = Object.hasOwn(INLINES, node.type) ? INLINES[node.type] : undefined;
-  return render ? render(node, 0) : node.content.map(inline).join('');
+  return render ? render(node, 0) : inlines(node.content);
 }
 
 function marked({ text, marks }: Node): string {
+  return withMarks(text, marks);
+}
+
+function withMarks(text: string, marks: readonly Node[]): string {
   return marks.reduce((inner, mark) => {
     if (mark.type === 'code') return `\`${inner}\``;
     if (mark.type === 'strong') return `**${inner}**`;

@@ -133,6 +133,53 @@ describe('text of a document', () => {
       doc({ type: 'mediaSingle', content: [node('media', { type: 'file', id: 'x', alt: 'the log' })] }),
       'the log',
     ],
+    [
+      'a picture without alternative text',
+      doc({
+        type: 'mediaSingle',
+        content: [
+          {
+            ...node('media', { type: 'external', url: 'https://a.example/shot.png' }),
+            marks: [{ type: 'link', attrs: { href: 'https://work.example.com/tasks/BUG-12' } }],
+          },
+        ],
+      }),
+      '[https://a.example/shot.png](https://work.example.com/tasks/BUG-12)',
+    ],
+    [
+      'a file without alternative text',
+      doc(paragraph(node('mediaInline', { id: 'x', __fileName: 'trace.log' }))),
+      'trace.log',
+    ],
+    ['a mention without text', doc(paragraph(node('mention', { id: '5b10a2844c20' }))), '@5b10a2844c20'],
+    [
+      'smart links with linked data',
+      doc(
+        paragraph(node('inlineCard', { data: { url: 'https://a.example/1' } })),
+        node('blockCard', { data: { name: 'BUG-12' } }),
+      ),
+      'https://a.example/1\n\nBUG-12',
+    ],
+    [
+      'a key within which a mark begins',
+      doc(
+        paragraph(
+          text('See '),
+          text('BUG', { type: 'strong' }),
+          text('-12'),
+          text(', '),
+          text('OPS-', { type: 'em' }),
+          text('3.'),
+        ),
+      ),
+      'See BUG-12, OPS-3.',
+    ],
+    [
+      'a key within which a link ends',
+      doc(paragraph(text('BUG', { type: 'link', attrs: { href: 'https://a.example' } }), text('-12'))),
+      'BUG-12 (https://a.example)',
+    ],
+    ['code beside a word', doc(paragraph(text('BUG', { type: 'code' }), text('-12'))), '`BUG`-12'],
     ['a node of tomorrow', doc({ type: 'hologram', content: [paragraph(text('a'))] }), 'a'],
     ['words outside of a paragraph', doc(text('a'), text('b'), paragraph(text('c'))), 'ab\n\nc'],
     ['nothing', doc(), ''],
