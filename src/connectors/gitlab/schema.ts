@@ -14,13 +14,19 @@ const ids = absent(z.array(z.int()));
 const url = absent(webAddress);
 const path = z.string().regex(PROJECT);
 
-/** `2017-09-15 16:50:55 UTC`, as webhooks write it. */
-const HOOK_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? UTC$/;
+/** Webhooks write `2017-09-15 16:50:55 UTC`, or `2026-11-20 18:08:11 +0200` where the server has another time zone. */
+const HOOK_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.\d+)? (?:UTC|([+-]\d\d):?(\d\d))$/;
+
+function asRfc3339(given: string): string {
+  const [, day, time, hours, minutes] = HOOK_TIME.exec(given) ?? [];
+  if (day === undefined) return given;
+  return `${day}T${time}${hours === undefined ? 'Z' : `${hours}:${minutes}`}`;
+}
 
 /** An instant in either of GitLab's two forms, always as RFC 3339 in UTC. */
 const instant = z
   .string()
-  .transform((given) => given.replace(HOOK_TIME, '$1T$2Z'))
+  .transform(asRfc3339)
   .pipe(inUtc)
   .transform((given) => new Date(given).toISOString());
 
