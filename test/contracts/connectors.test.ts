@@ -376,6 +376,17 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
+    it.each(profile.restricted ? [profile.restricted] : [])(
+      'uses nothing of a restricted item before the credential has read it',
+      ({ event, payload, options: more }) => {
+        const delivery = { source: 'webhook', event, body: Buffer.from(JSON.stringify(payload)) } as const;
+        const given = connector.options.parse({ ...profile.options, ...more });
+        const translation = connector.translate(delivery, given);
+        expect(translation).toMatchObject({ outcome: 'references', references: [{ kind: 'work_item' }] });
+        expect(translation).not.toHaveProperty('told');
+      },
+    );
+
     it.each(profile.tests)('of $name makes no alarm', ({ event, payload, reason }) => {
       const delivery = { source: 'webhook', event, body: Buffer.from(JSON.stringify(payload)) } as const;
       const translation = connector.translate(delivery, options);

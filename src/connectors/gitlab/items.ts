@@ -136,7 +136,7 @@ function issueHook(payload: unknown, options: Options, hook = payload): Translat
     options,
     issues,
     identity,
-    told && issueOf(identity, project.path_with_namespace, told, options),
+    told && !isRestricted(told, options) ? issueOf(identity, project.path_with_namespace, told, options) : undefined,
   );
 }
 
@@ -195,6 +195,11 @@ export function mergeRequestIdentity(host: string, projectId: number, iid: numbe
 
 export function issueIdentity(host: string, id: number, projectId: number, iid: number) {
   return identityOf('gitlab', host, { id: String(id), container: String(projectId), identifier: `#${iid}` });
+}
+
+/** A webhook shows a confidential issue whatever this credential may see, so intake fetches it first. */
+function isRestricted({ confidential }: schema.ToldIssue, options: Options): boolean {
+  return confidential === true && options.confidential;
 }
 
 /** A confidential issue is hidden unless the options ask for it: everybody in the workspace would read it. */

@@ -149,6 +149,11 @@ export const profile: ConnectorProfile = {
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
+  restricted: {
+    event: 'Confidential Issue Hook',
+    payload: JSON.parse(fixture('issue.confidential')) as object,
+    options: { issues: true, confidential: true },
+  },
   about: [
     'object_kind',
     'object_attributes',

@@ -20,6 +20,7 @@ const CLOUD_ID = '11223344-a1b2-4b33-8444-def123456789';
 const fixture = (name: string) =>
   readFileSync(new URL(`../../../src/connectors/jira/fixtures/${name}.json`, import.meta.url), 'utf8');
 const issue = JSON.parse(fixture('issues.get')) as { fields: object };
+const created = JSON.parse(fixture('issue_created')) as { issue: { fields: object } };
 
 function sign(body: Buffer, secret: string) {
   return samples.sign(body, secret, { id: '6f1c9a04-58bd-4b5c-8a1a-1b7e32a0c0de' });
@@ -95,6 +96,13 @@ export const profile: ConnectorProfile = {
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
+  restricted: {
+    event: 'webhook',
+    payload: {
+      ...created,
+      issue: { ...created.issue, fields: { ...created.issue.fields, security: { id: '10021' } } },
+    },
+  },
   about: ['webhookEvent', 'issue', 'issue.id'],
   tests: [],
   poll: {
