@@ -141,13 +141,26 @@ export const users = z
     'Maps people to workspace users. For a connection, a connector, or `email`: each name used there, and its user id.',
   );
 
+const closing = z.strictObject({
+  fields: z
+    .record(z.string().regex(/^[A-Za-z][\w.-]{0,63}$/, 'expected the id of a field'), z.unknown())
+    .describe('Values by the ids of the fields.'),
+});
+
 export const writeBack = z
   .strictObject({
     comment: z
       .boolean()
       .default(false)
       .describe('Write one comment on the item that names its tasks, and keep it up to date.'),
-    close: z.boolean().default(false).describe('Close a work item when all its tasks are finished.'),
+    close: z
+      .union([z.boolean(), closing], { error: 'expected true, false, or a mapping with `fields`' })
+      .default(false)
+      .meta({
+        title: '`true`, `false` or a mapping',
+        description:
+          'Close a work item when all its tasks are finished. `fields` gives values that the vendor asks for then, by their ids: `{ fields: { resolution: { name: Done } } }`. Only Jira takes them.',
+      }),
     status: z
       .union([z.boolean(), z.literal('require')], { error: 'expected true, false or require' })
       .default(false)

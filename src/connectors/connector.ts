@@ -31,6 +31,8 @@ export interface Capabilities {
   readonly supportsDraft?: boolean;
   /** A closed request can be opened again. Where it cannot, closed (declined) is final. */
   readonly reopensClosed?: boolean;
+  /** Closing an item can fill in fields. */
+  readonly closesWithFields?: boolean;
 }
 
 /** The default of every flag. */
@@ -45,6 +47,7 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   supportsReviewers: false,
   supportsDraft: false,
   reopensClosed: false,
+  closesWithFields: false,
 };
 
 /** The result for one unit's webhook at the vendor. */
@@ -264,9 +267,16 @@ export interface Connection {
      */
     write(reference: ItemReference, status: LinkedStatus, signal: AbortSignal): Promise<void>;
   };
-  /** Closes the item as done; one that is done already is left as it is. */
-  close?(reference: ItemReference, signal: AbortSignal): Promise<void>;
+  /**
+   * Closes the item as done; one that is done already is left as it is.
+   *
+   * @param fields values that the vendor asks for when an item is closed, where `capabilities.closesWithFields`
+   */
+  close?(reference: ItemReference, signal: AbortSignal, fields?: CloseFields): Promise<void>;
 }
+
+/** Values of fields by the vendor's ids of them. */
+export type CloseFields = Readonly<Record<string, unknown>>;
 
 /** A commit status, and the address that it leads to. */
 export type LinkedStatus = CommitStatus & { readonly url?: string | undefined };

@@ -11,6 +11,7 @@ import { leavingAlone, type Pauses, tellingOfLimits } from '../intake/pauses.ts'
 import type { Lease } from '../lease/holder.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import type { Item } from '../model/item.ts';
 import type { Aside, Source, Sources } from '../reconcile/context.ts';
 import { createRules, type Rules } from '../reconcile/item-rules.ts';
 import type { Store } from '../store/database.ts';
@@ -105,7 +106,7 @@ function sourceOf(
     connection: name,
     vendor: connector,
     grammar: connector.grammar,
-    writeBack,
+    writeBack: { ...writeBack, close: writeBack.close !== false },
     records: mirror !== 'off',
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
@@ -174,12 +175,11 @@ export function writableOf(
   configs: readonly ConnectionConfig[],
   active: readonly ActiveConnection[],
 ): WritableConnection[] {
-  const isOn = (name: string) =>
-    configs.some(
-      ({ name: own, writeBack }) =>
-        own === name && (writeBack.comment || writeBack.close || writeBack.status !== false),
-    );
-  return active
-    .filter(({ name }) => isOn(name))
-    .map(({ name, connection, connector }) => ({ name, connection, reference: (item) => connector.reference(item) }));
+  const writing = new Map(configs.map(({ name, writeBack }) => [name, writeBack]));
+  return active.flatMap(({ name, connection, connector }) => {
+    const { comment = false, close = false, status = false } = writing.get(name) ?? {};
+    if (comment === false && close === false && status === false) return [];
+    const closeFields = typeof close === 'object' ? close.fields : undefined;
+    return [{ name, connection, closeFields, reference: (item: Item) => connector.reference(item) }];
+  });
 }

@@ -222,7 +222,7 @@ function checkWriteBack(
   { connection, connector }: OpenWorkspace['connections'][number],
   config: OpenWorkspace['config']['connections'][number] | undefined,
 ): Finding[] {
-  return (['comment', 'close', 'status'] as const)
+  const idle: Finding[] = (['comment', 'close', 'status'] as const)
     .filter((kind) => config?.writeBack[kind] && !connection[kind])
     .map((kind) => ({
       level: 'warning',
@@ -230,6 +230,10 @@ function checkWriteBack(
       message: `writeBack.${kind} is on, but worksync cannot write that to ${connector.title}`,
       hint: 'Switch it off: it has no effect.',
     }));
+  const hasFields = typeof config?.writeBack.close === 'object' && connector.capabilities.closesWithFields !== true;
+  if (!hasFields || !connection.close) return idle;
+  const message = `writeBack.close.fields has no effect: ${connector.title} takes no fields with a closing`;
+  return [...idle, { level: 'warning', subject: '', message, hint: 'Write close: true.' }];
 }
 
 /** No vendor tells beforehand whether a token may write statuses, so what came of those that were written decides. */

@@ -1,4 +1,4 @@
-import type { Connection } from '../connectors/connector.ts';
+import type { CloseFields, Connection } from '../connectors/connector.ts';
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../errors/sync-error.ts';
 import type { Pauses } from '../intake/pauses.ts';
@@ -31,6 +31,8 @@ import {
 export interface WritableConnection {
   readonly name: string;
   readonly connection: Pick<Connection, 'comment' | 'close' | 'status'>;
+  /** Values of fields that closing fills in. */
+  readonly closeFields?: CloseFields | undefined;
   reference(item: Item): ItemReference;
 }
 
@@ -232,7 +234,7 @@ async function prepare(
   }
   if (kind === 'close')
     return async (signal) => {
-      await connection.close?.(reference, signal);
+      await connection.close?.(reference, signal, target.closeFields);
       return undefined;
     };
   const marker = `<!-- worksync:${workspace}:tasks -->`;

@@ -109,6 +109,8 @@ export function createJiraWrites({ provider, tell, secret }: Surroundings): Jira
     answer(asked) {
       const path = asked.url.pathname;
       if (path === '/rest/api/3/myself') return json(200, { accountId: WORKSYNC, displayName: 'worksync' });
+      const project = /^\/rest\/api\/3\/project\/(\d+)$/.exec(path)?.[1];
+      if (project !== undefined) return json(200, { id: project, key: 'ENG', projectTypeKey: 'software' });
       const [, id, rest = ''] = /^\/rest\/api\/3\/issue\/(\d+)(\/.*)$/.exec(path) ?? [];
       if (id === undefined) return undefined;
       const issue = provider.issues.get(Number(id) - FIRST_ID);

@@ -29,8 +29,11 @@ const refusals: Refusals = {
   /** Jira lists messages, or names fields with a message each; its gateway has one message. */
   messageOf(body) {
     const { errorMessages, errors, message } = body as Readonly<Record<string, unknown>>;
-    const listed = [errorMessages, Object.values(errors ?? {})].flat();
-    return [...listed, message].find((text) => typeof text === 'string');
+    const ofFields = Object.entries(errors ?? {}).map(
+      ([field, text]) => typeof text === 'string' && `${field}: ${text}`,
+    );
+    const listed = [errorMessages, ofFields].flat().filter((text) => typeof text === 'string');
+    return listed.length > 0 ? listed.join('; ') : message;
   },
   waitOf: (answer, now) => untilReset(answer, Date.parse(answer.headers['x-ratelimit-reset'] ?? ''), now),
   limitOf: ({ headers }) => headers['ratelimit-reason'] && onOneLine(headers['ratelimit-reason'], 60),
@@ -55,6 +58,14 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   }
 
   const pathOf = ({ id }: Locator) => `${API}/issue/${id}`;
+
+  /** Makes a comment internal where customers would see it (JI6). */
+  async function visibility({ container }: Locator, signal: AbortSignal): Promise<object> {
+    if (options.publicComments || container === undefined) return {};
+    const { content } = await api.read(schema.typedProject, `${API}/project/${container}`, {}, signal);
+    const { projectTypeKey = SERVICE_PROJECT } = content;
+    return projectTypeKey === SERVICE_PROJECT ? INTERNAL : {};
+  }
 
   return {
     async containers(signal) {
@@ -99,6 +110,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     /** Jira's documents have no hidden text, so the words of the marker are the comment's last line. */
     comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comment`;
+      const bodyOf = async (text: string) => ({ body: adfOfText(text), ...(await visibility(locator, signal)) });
       const plain = (text: string) => textOfAdf(adfOfText(text));
       return keepComment<schema.Comment>(given, {
         write: (text, words) => `${text}\n\n${words}`,
@@ -115,26 +127,34 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         textOf: ({ body }) => textOfAdf(body),
         authorOf: ({ author }) => author?.accountId,
         me: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
-        post: (text) => api.send('POST', path, { body: adfOfText(text) }, signal),
-        edit: ({ id }, text) => api.send('PUT', `${path}/${id}`, { body: adfOfText(text) }, signal, SILENTLY),
+        post: async (text) => api.send('POST', path, await bodyOf(text), signal),
+        edit: async ({ id }, text) => api.send('PUT', `${path}/${id}`, await bodyOf(text), signal, SILENTLY),
         told: standing,
       });
     },
     /** Moves the issue to a status that counts as done, as its workflow allows; one that is done is left as it is. */
-    async close(locator, key, signal) {
+    async close(locator, key, signal, fields = {}) {
       const path = pathOf(locator);
       const { content: issue } = await api.read(schema.currentStatus, path, { fields: 'status' }, signal);
       if (issue.fields.status.statusCategory.key === 'done') return;
-      const { transitions } = (await api.read(schema.transitions, `${path}/transitions`, {}, signal)).content;
-      const chosen = leadingToDone(transitions, options.doneStatus);
+      const query = { expand: 'transitions.fields' };
+      const { transitions } = (await api.read(schema.transitions, `${path}/transitions`, query, signal)).content;
+      const chosen = leadingToDone(transitions, options.doneStatus, fields);
       if (!chosen) throw cannotClose(key, options.doneStatus);
-      await api.send('POST', `${path}/transitions`, { transition: { id: chosen.id } }, signal);
+      const missing = missingFields(chosen, fields);
+      if (missing.length > 0) throw lacksFields(key, chosen.to.name, missing);
+      // Jira refuses fields that the screen does not have.
+      const given = Object.entries(fields).filter(([id]) => Object.hasOwn(chosen.fields ?? {}, id));
+      const filledIn = given.length > 0 && { fields: Object.fromEntries(given) };
+      await api.send('POST', `${path}/transitions`, { transition: { id: chosen.id }, ...filledIn }, signal);
     },
     hooks: () => hooksOfSite(api, options),
   };
 }
 
 const SILENTLY = { notifyUsers: 'false' };
+const SERVICE_PROJECT = 'service_desk';
+const INTERNAL = { properties: [{ key: 'sd.public.comment', value: { internal: true } }] };
 
 function credentialOf({ email, token }: Options): Readonly<Record<string, string>> {
   return email === undefined || token === undefined ? bearer(token) : basic(email, token);
@@ -191,13 +211,30 @@ function standing(answer: unknown, text: string): StandingComment | undefined {
   return found && author ? { id: found.id, author: author.accountId, text: plainComment(text) } : undefined;
 }
 
-/** A transition with a screen may ask for fields that nobody fills in here. */
-function leadingToDone(all: readonly schema.Transition[], doneStatus: string | undefined) {
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Prefers a transition that asks for nothing more than the given fields, and then one without a screen. */
+function leadingToDone(all: readonly schema.Transition[], doneStatus: string | undefined, fields: Fields) {
   const done = all.filter(({ to }) => to.statusCategory.key === 'done');
   const wanted = done.filter(
     ({ to }) => doneStatus === undefined || to.name.toLowerCase() === doneStatus.toLowerCase(),
   );
-  return wanted.find(({ hasScreen }) => hasScreen !== true) ?? wanted[0];
+  const possible = wanted.filter((each) => missingFields(each, fields).length === 0);
+  return possible.find(({ hasScreen }) => hasScreen !== true) ?? possible[0] ?? wanted[0];
+}
+
+/** The fields that the screen of a transition requires and nobody gives. */
+function missingFields({ fields = {} }: schema.Transition, given: Fields): readonly string[] {
+  return Object.entries(fields)
+    .filter(([id, { required, hasDefaultValue }]) => required && !hasDefaultValue && !Object.hasOwn(given, id))
+    .map(([id, { name }]) => (name === undefined || name === id ? id : `${id} (${name})`));
+}
+
+function lacksFields(key: string, status: string, missing: readonly string[]): SyncError {
+  const names = onOneLine(missing.join(', '), 400);
+  return new SyncError('conflict', `${key} cannot be closed: the transition to ${onOneLine(status)} needs ${names}`, {
+    hint: 'Give them in writeBack.close.fields, by their ids, or let the workflow close issues without them.',
+  });
 }
 
 function cannotClose(key: string, doneStatus: string | undefined): SyncError {

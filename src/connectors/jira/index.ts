@@ -20,6 +20,7 @@ export const jira = trackerConnector({
     reportsDeletions: true,
     supportsLabels: true,
     supportsAssignees: true,
+    closesWithFields: true,
   },
   largestDelivery: 25 * MEBIBYTE,
   options,

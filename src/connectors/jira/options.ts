@@ -53,6 +53,12 @@ const fields = z.strictObject({
   doneStatus: statusName(255)
     .optional()
     .describe('Status that closed issues get, if closing is switched on. Default: the first one that counts as done.'),
+  publicComments: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether customers see the comments that worksync writes in projects of Jira Service Management. Default: they are internal.',
+    ),
 });
 
 export const options = fields.refine(

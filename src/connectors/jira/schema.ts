@@ -26,6 +26,9 @@ const place = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9_]{0,254}$/) })
 
 export const project = place.extend({ archived: absent(z.boolean()) });
 
+/** `service_desk` is a project of Jira Service Management. */
+export const typedProject = z.object({ projectTypeKey: absent(z.string()) });
+
 export type Project = z.infer<typeof project>;
 
 export const projects = z.object({ values: z.array(project), isLast: z.boolean() });
@@ -61,6 +64,13 @@ export const event = z.object({ webhookEvent: text });
 const timestamp = z.int().min(0).max(8_640_000_000_000_000);
 
 export const issueEvent = z.object({ issue });
+
+/** An issue under a security level: only some people see it. */
+export const restricted = z.object({
+  issue: z.object({
+    fields: z.object({ security: z.unknown().refine((level) => level !== undefined && level !== null) }),
+  }),
+});
 
 export const issueDeleted = z.object({
   timestamp,
@@ -117,10 +127,18 @@ const category = z.object({ statusCategory: z.object({ key: z.string() }) });
 
 export const currentStatus = z.object({ fields: z.object({ status: category }) });
 
+const screenField = z.object({
+  name: absent(text),
+  required: z.boolean().catch(false),
+  hasDefaultValue: z.boolean().catch(false),
+});
+
 const transition = z.object({
   id: z.string().regex(/^\d{1,16}$/),
   to: category.extend({ name: z.string() }),
   hasScreen: absent(z.boolean()),
+  /** The fields of its screen, by their ids. */
+  fields: absent(z.record(z.string(), screenField)),
 });
 
 export type Transition = z.infer<typeof transition>;

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
 import type { StandingComment, WantedComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
-import type { Connection, ConnectionDeps, Connector, Finding, Hooks, Translation } from '../connector.ts';
+import type { CloseFields, Connection, ConnectionDeps, Connector, Finding, Hooks, Translation } from '../connector.ts';
 import type { Candidate, Scope } from './scope.ts';
 import type { Order, Walk } from './walk.ts';
 
@@ -71,8 +71,11 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   describe(unit: string, container: Container, signal: AbortSignal): Promise<Finding>;
   /** Both get what is known of the item; see `Connection`. */
   comment(locator: Locator, comment: WantedComment, signal: AbortSignal): Promise<StandingComment | undefined>;
-  /** @param key for people, in errors */
-  close(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
+  /**
+   * @param key for people, in errors
+   * @param fields see `Connection`
+   */
+  close(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
   /** @param followed the containers of all units */
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
   /** Further walks of this vendor. */

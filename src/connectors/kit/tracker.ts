@@ -66,7 +66,7 @@ function connect<Options, Found, Container>(
       return { keys, containers: [containerId], ...present({ next }) };
     },
     comment: (wanted, comment, signal) => source.comment(locatorOf(tracker, wanted), comment, signal),
-    close: (wanted, signal) => source.close(locatorOf(tracker, wanted), wanted.key, signal),
+    close: (wanted, signal, fields) => source.close(locatorOf(tracker, wanted), wanted.key, signal, fields),
     ...(source.hooks && { hooks: source.hooks(followed) }),
   };
   return { ...connection, ...source.extend?.(connection) };

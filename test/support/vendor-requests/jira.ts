@@ -20,6 +20,11 @@ const ORDERS = [
 ];
 const text = z.looseObject({ type: z.literal('doc'), version: z.literal(1), content: z.array(z.unknown()) });
 
+const comment = fields({
+  body: text,
+  properties: z.array(fields({ key: z.string(), value: z.unknown() })).optional(),
+});
+
 const webhook = fields({
   name: z.string(),
   url: z.url(),
@@ -95,12 +100,12 @@ const operations: readonly Operation[] = [
     path: `${ISSUE}/comment`,
     query: query({ ...paged, ...texts('expand'), orderBy: z.enum(['created', '-created', '+created']) }),
   },
-  { method: 'POST', path: `${ISSUE}/comment`, query: query(texts('expand')), body: fields({ body: text }) },
+  { method: 'POST', path: `${ISSUE}/comment`, query: query(texts('expand')), body: comment },
   {
     method: 'PUT',
     path: `${ISSUE}/comment/{id}`,
     query: query({ ...texts('expand'), notifyUsers: truth, overrideEditableFlag: truth }),
-    body: fields({ body: text }),
+    body: comment,
   },
   {
     method: 'GET',
@@ -112,7 +117,14 @@ const operations: readonly Operation[] = [
       sortByOpsBarAndStatus: truth,
     }),
   },
-  { method: 'POST', path: `${ISSUE}/transitions`, body: fields({ transition: fields({ id: z.string() }) }) },
+  {
+    method: 'POST',
+    path: `${ISSUE}/transitions`,
+    body: fields({
+      transition: fields({ id: z.string() }),
+      fields: z.record(z.string(), z.unknown()).optional(),
+    }),
+  },
 ];
 
 export const jira = described('https://api.atlassian.com/ex/jira/{cloudId}', operations);

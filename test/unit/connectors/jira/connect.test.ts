@@ -160,14 +160,23 @@ describe('a comment', () => {
     body: adfOfText(text),
     author: { accountId },
   });
-  const post = async (course: readonly Turn[]) => {
-    const { connection } = connect(course);
+  const project = (projectTypeKey: string): Turn => ['GET /rest/api/3/project/10008', { body: { projectTypeKey } }];
+  const post = async (course: readonly Turn[], more: object = {}) => {
+    const { connection } = connect(course, more);
     return failure(connection.comment?.(reference, wanted, signal));
   };
 
   it('is posted where none is', async () => {
     const made: Turn = [`POST ${path}`, { status: 201, body: { id: '9' } }, { body }];
-    expect(await post([page(0, [by('ada', 7, 'hello')], 1), made])).toBeUndefined();
+    expect(await post([page(0, [by('ada', 7, 'hello')], 1), project('software'), made])).toBeUndefined();
+  });
+
+  it('is internal on a service project, unless customers may see it', async () => {
+    const properties = [{ key: 'sd.public.comment', value: { internal: true } }];
+    const made = (sent: object): Turn => [`POST ${path}`, { status: 201, body: { id: '9' } }, sent];
+    expect(await post([page(0, [], 0), project('service_desk'), made({ body, properties })])).toBeUndefined();
+    expect(await post([page(0, [], 0), made({ body })], { publicComments: true })).toBeUndefined();
+    expect((await post([page(0, [], 0), ['GET /rest/api/3/project/10008', 404]]))?.code).toBe('not_found');
   });
 
   it('is updated in place, beyond the first page too', async () => {
@@ -175,6 +184,7 @@ describe('a comment', () => {
       page(0, [by('ada', 8, `she quotes ${words}`)], 2),
       me,
       page(1, [by('me', 7, `Tracked as BUG-11\n\n${words}`)], 2),
+      project('software'),
       [`PUT ${path}/7?notifyUsers=false`, { body: { id: '7' } }, { body }],
     ] as const;
     expect(await post(course)).toBeUndefined();
@@ -202,7 +212,10 @@ describe('closing', () => {
     hasScreen,
     to: { name, statusCategory: { key } },
   });
-  const ways = (...transitions: object[]): Turn => [`GET ${path}/transitions`, { body: { transitions } }];
+  const ways = (...transitions: object[]): Turn => [
+    `GET ${path}/transitions?expand=transitions.fields`,
+    { body: { transitions } },
+  ];
   const go = (id: number): Turn => [`POST ${path}/transitions`, { status: 204 }, { transition: { id: String(id) } }];
   const closing = async (course: readonly Turn[], more: object = {}) => {
     const { connection } = connect(course, more);
@@ -234,15 +247,44 @@ describe('closing', () => {
     expect(await closing([status('new'), all], { doneStatus: 'Shipped' })).toBe('conflict');
   });
 
+  const asking = {
+    ...to(61, 'Closed', 'done', true),
+    fields: {
+      resolution: { name: 'Resolution', required: true },
+      customfield_10050: { name: 'Root cause', required: true, hasDefaultValue: false },
+      priority: { name: 'Priority', required: true, hasDefaultValue: true },
+      comment: { name: 'Comment', required: false },
+    },
+  };
+
+  it('names all fields that the transition asks for, and sends nothing', async () => {
+    const { connection } = connect([status('new'), ways(asking)]);
+    const error = await failure(connection.close?.(reference, signal, { resolution: { name: 'Done' } }));
+    expect(error?.code).toBe('conflict');
+    expect(error?.message).toContain('needs customfield_10050 (Root cause)');
+    const { connection: another } = connect([status('new'), ways(asking)]);
+    const all = await failure(another.close?.(reference, signal));
+    expect(all?.message).toContain('needs resolution (Resolution), customfield_10050 (Root cause)');
+    expect(all?.hint).toContain('writeBack.close.fields');
+  });
+
+  it('fills in the configured fields that the screen has', async () => {
+    const fields = { resolution: { name: 'Done' }, customfield_10050: 'typo' };
+    const sent = { transition: { id: '61' }, fields };
+    const { connection } = connect([status('new'), ways(asking), [`POST ${path}/transitions`, { status: 204 }, sent]]);
+    const given = { ...fields, customfield_99999: 'of another screen' };
+    expect(await failure(connection.close?.(reference, signal, given))).toBeUndefined();
+  });
+
   it('repeats nothing that was refused', async () => {
     const refused: Turn = [
       `POST ${path}/transitions`,
-      { status: 400, body: { errors: { resolution: 'is required' } } },
+      { status: 400, body: { errors: { resolution: 'is required', customfield_10050: 'is required too' } } },
     ];
     const { connection } = connect([status('new'), all, refused]);
     const error = await failure(connection.close?.(reference, signal));
     expect(error?.code).toBe('refused');
-    expect(error?.message).toContain('is required');
+    expect(error?.message).toContain('resolution: is required; customfield_10050: is required too');
   });
 });
 

@@ -118,7 +118,14 @@ const VENDORS: readonly Vendor[] = [
   {
     name: 'Jira',
     connector: jira as Connector<never>,
-    options: { site: 'acme.atlassian.net', cloudId: UUID, projects: ['ENG'], email: 'a@example.com', token: 'x' },
+    options: {
+      site: 'acme.atlassian.net',
+      cloudId: UUID,
+      projects: ['ENG'],
+      email: 'a@example.com',
+      token: 'x',
+      publicComments: true,
+    },
     origin: 'https://acme.atlassian.net',
     reference: {
       kind: 'work_item',
