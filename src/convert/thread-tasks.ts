@@ -169,19 +169,22 @@ function partsOf({ body }: PartsTask): Part[] {
   }));
 }
 
-/** The longest list of objects; it is what the page is about. */
-function pathToList(page: unknown): readonly string[] | undefined {
-  let found: { readonly path: readonly string[]; readonly length: number } | undefined;
-  const look = (value: unknown, path: readonly string[]) => {
-    if (Array.isArray(value)) {
-      const isOfObjects = value.every((element) => typeof element === 'object' && element !== null);
-      if (isOfObjects && value.length > (found?.length ?? 0)) found = { path, length: value.length };
-    } else if (typeof value === 'object' && value !== null && path.length < DEEPEST_LIST) {
-      for (const [name, inside] of Object.entries(value)) look(inside, [...path, name]);
-    }
-  };
-  look(page, []);
-  return found?.path;
+/**
+ * The page itself, where it is a list, or the first list with an object in it: connectors write what a page is about before
+ * what stands beside it. Some elements may be no objects.
+ */
+function pathToList(value: unknown, path: readonly string[] = []): readonly string[] | undefined {
+  if (Array.isArray(value)) return path.length === 0 || value.some(isObject) ? path : undefined;
+  if (!isObject(value) || path.length >= DEEPEST_LIST) return undefined;
+  for (const [name, inside] of Object.entries(value)) {
+    const found = pathToList(inside, [...path, name]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function at(value: unknown, path: readonly string[]): unknown {

@@ -1,13 +1,13 @@
 import type { Translation } from '../connectors/connector.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import type { SyncError } from '../errors/sync-error.ts';
 import type { Logger } from '../lib/logger.ts';
 import { isEcho } from '../model/comment.ts';
 import type { ItemKey, ItemReference } from '../model/item.ts';
 import { holdCreates, tasksAreUnsure } from '../store/creates.ts';
 import {
-  type CostlyPage,
   type PendingDelivery,
   quarantineParts,
+  type RejectedPage,
   settleDeliveries,
   type Verdict,
 } from '../store/inbox.ts';
@@ -69,7 +69,7 @@ export async function applyBatch(
   for (const translated of batch) await work.take(translated);
   await work.lookAt(again);
   await rowsWritten(rows);
-  await quarantineParts(query, work.costly, moment.now);
+  await quarantineParts(query, work.rejected, moment.now);
   const naming = work.naming(horizon);
   const unsure = rules.triage.isOn && work.workItems.length > 0 && (await tasksAreUnsure(query)) ? work.workItems : [];
   const waits = await holdCreates(query, [...new Set([...naming, ...unsure])], moment.now);
@@ -91,7 +91,7 @@ const TELL_TASKS: ReadonlySet<Answer['action']> = new Set([
 
 class Batch implements BatchResult {
   readonly verdicts: Verdict[] = [];
-  readonly costly: CostlyPage[] = [];
+  readonly rejected: RejectedPage[] = [];
   answersTaken = false;
   tasksChanged = false;
   readonly #query: Scope;
@@ -174,9 +174,11 @@ class Batch implements BatchResult {
   }
 
   /** Elements of a page that could not be read do not delay the rest of it. */
-  #putAside({ delivery, costly = [] }: Translated): void {
-    for (const { reason } of costly) this.#warn(delivery, new SyncError('over_budget', reason));
-    if (costly.length > 0) this.costly.push({ page: delivery, parts: costly });
+  #putAside({ delivery, rejected = [] }: Translated): void {
+    const { id, key, connection, event } = delivery;
+    for (const { reason } of rejected)
+      this.#logger.warn({ delivery: id, key, connection, event, reason }, 'element of a page quarantined');
+    if (rejected.length > 0) this.rejected.push({ page: delivery, parts: rejected });
   }
 
   async #takeItems(

@@ -2,11 +2,12 @@ import type { Translation } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { LARGE } from '../lib/large.ts';
 import { withStorableTexts } from '../lib/text.ts';
+import type { Delivery } from '../model/delivery.ts';
 import type { Item, ItemReference } from '../model/item.ts';
-import { type CostlyPart, costlyParts, type PendingDelivery } from '../store/inbox.ts';
+import { costlyParts, type PendingDelivery, type RejectedPart } from '../store/inbox.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Aside, Source, Sources } from './context.ts';
+import type { Aside, PagePart, Source, Sources } from './context.ts';
 import { translateEvent } from './workspace-events.ts';
 
 /** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
@@ -19,8 +20,8 @@ export interface Translated {
   /** Type of an event of the workspace that worksync does not know. */
   readonly unknownType?: string;
   readonly failure?: SyncError;
-  /** Elements of a page that took more than they may; the translation is of the others. */
-  readonly costly?: readonly CostlyPart[];
+  /** Elements of a page that could not be read; the translation is of the others. */
+  readonly rejected?: readonly RejectedPart[];
   /** Absent where it is the whole delivery. */
   readonly part?: Part;
 }
@@ -55,7 +56,7 @@ export async function translateAll(
  * pending still, and processing the finished parts again changes nothing.
  */
 export function partsOf(translated: Translated, most: number): readonly Translated[] {
-  const { translation, costly, ...common } = translated;
+  const { translation, rejected, ...common } = translated;
   if (translation?.outcome !== 'items' || translation.items.length <= most) return [translated];
   const { items, ...rest } = translation;
   const whole = { isApplied: false };
@@ -64,7 +65,7 @@ export function partsOf(translated: Translated, most: number): readonly Translat
     const some = items.slice(at, at + most);
     const part = { whole, isLast: at + most >= items.length };
     if (at > 0) parts.push({ ...common, translation: { outcome: 'items', items: some }, part });
-    else parts.push({ ...common, ...(costly && { costly }), translation: { ...rest, items: some }, part });
+    else parts.push({ ...common, ...(rejected && { rejected }), translation: { ...rest, items: some }, part });
   }
   return parts;
 }
@@ -76,8 +77,9 @@ export function weightOf({ translation, answer }: Translated): number {
   return lists.reduce((sum, list) => sum + list.length, 1);
 }
 
-export function reasonOf({ code, message }: SyncError): string {
-  return `${code}: ${message}`.slice(0, 500);
+/** @param place where the fault lies in the delivery */
+export function reasonOf({ code, message }: SyncError, place = ''): string {
+  return `${code}: ${place}${message}`.slice(0, 500);
 }
 
 /** Names, keys and texts of a vendor are what they will be in the store from here on: what is compared with them later comes from there. */
@@ -93,14 +95,21 @@ async function translateOne(delivery: PendingDelivery, translating: Translating)
     const message = `no connection "${delivery.connection}" is configured any more`;
     return { delivery, failure: new SyncError('connection_unknown', message) };
   }
+  const { aside } = source;
+  const isAside = aside !== undefined && (delivery.bytes > LARGE || translating.isSuspect(delivery));
+  const translate = async (body: PendingDelivery['stored'] | undefined): Promise<Translation> => {
+    if (isAside) return aside.translate(body ? { ...named(delivery), stored: body } : delivery);
+    return source.translate(body ? { ...named(delivery), body: body.body } : delivery);
+  };
   try {
-    const { aside } = source;
-    if (!aside || (delivery.bytes <= LARGE && !translating.isSuspect(delivery)))
-      return { delivery, source, translation: source.translate(delivery) };
-    return { delivery, source, ...(await translateAside(delivery, aside, translating.query)) };
+    return { delivery, source, ...(await translatePage(delivery, { translate, aside, query: translating.query })) };
   } catch (error) {
     return { delivery, failure: asSyncError(error) };
   }
+}
+
+function named({ id, connection, source, event, receivedAt }: PendingDelivery): Omit<Delivery, 'body'> {
+  return { id, connection, source, event, receivedAt };
 }
 
 /** What the workspace said: in answer to us or to somebody at the gateway, or by a webhook of its own. */
@@ -116,36 +125,60 @@ function translateOwn(delivery: PendingDelivery): Translated {
   }
 }
 
-type FromAside = Pick<Translated, 'translation' | 'costly'>;
+interface Reading {
+  /** Translates this body in place of the delivery's own. */
+  readonly translate: (body: PendingDelivery['stored'] | undefined) => Promise<Translation>;
+  readonly aside: Aside | undefined;
+  readonly query: Scope;
+}
 
-/** A page that costs too much is read element by element, so that only the one at fault is left out. */
-async function translateAside(delivery: PendingDelivery, aside: Aside, query: Scope): Promise<FromAside> {
+/**
+ * Translates a delivery. Where that fails for a page, reads the page element by element: each element stands alone, so that
+ * only those at fault are left out. A page of which no element is well formed fails as one.
+ */
+async function translatePage(
+  delivery: PendingDelivery,
+  { translate, aside, query }: Reading,
+): Promise<Pick<Translated, 'translation' | 'rejected'>> {
   try {
-    return { translation: await aside.translate(delivery) };
+    return { translation: await translate(undefined) };
   } catch (thrown) {
     const error = asSyncError(thrown);
     const isPage = delivery.source === 'poll' || delivery.source === 'backfill';
-    if (error.code !== 'over_budget' || !isPage) throw error;
+    if (!aside || !isPage || !OF_ELEMENTS.has(error.code)) throw error;
     const parts = await aside.parts(delivery.stored);
     if (parts.length < 2) throw error;
-    const contents = parts.map(({ content }) => content);
-    const known = await costlyParts(query, delivery.connection, contents);
-    const read: Translation[] = [];
-    const costly: CostlyPart[] = [];
-    for (const { body, content } of parts.filter((part) => !known.has(part.content))) {
-      const { source, event } = delivery;
-      try {
-        const stored = { body: Buffer.from(body), unpacked_length: null };
-        read.push(await aside.translate({ source, event, stored }));
-      } catch (thrownByPart) {
-        const failure = asSyncError(thrownByPart);
-        if (failure.code !== 'over_budget') throw failure;
-        costly.push({ content, body, reason: reasonOf(failure) });
-      }
-    }
-    return { translation: together(read), costly };
+    const { read, rejected } = await readParts(parts, delivery, { translate, query });
+    if (read.length === 0 && error.code === 'delivery_malformed') throw error;
+    return { translation: together(read), rejected };
   }
 }
+
+/** Translates each element of a page by itself, without those that are in quarantine for what they cost. */
+async function readParts(
+  parts: readonly PagePart[],
+  { connection }: PendingDelivery,
+  { translate, query }: Omit<Reading, 'aside'>,
+): Promise<{ readonly read: readonly Translation[]; readonly rejected: readonly RejectedPart[] }> {
+  const contents = parts.map(({ content }) => content);
+  const known = await costlyParts(query, connection, contents);
+  const read: Translation[] = [];
+  const rejected: RejectedPart[] = [];
+  for (const [at, { body, content }] of parts.entries()) {
+    if (known.has(content)) continue;
+    try {
+      read.push(await translate({ body: Buffer.from(body), unpacked_length: null }));
+    } catch (thrown) {
+      const failure = asSyncError(thrown);
+      if (!OF_ELEMENTS.has(failure.code)) throw failure;
+      rejected.push({ content, body, reason: reasonOf(failure, `element ${at + 1} of ${parts.length}: `) });
+    }
+  }
+  return { read, rejected };
+}
+
+/** Failures that may be the fault of one element of a page. */
+const OF_ELEMENTS: ReadonlySet<SyncError['code']> = new Set(['over_budget', 'delivery_malformed']);
 
 function together(translations: readonly Translation[]): Translation {
   const items: Item[] = [];
@@ -157,5 +190,5 @@ function together(translations: readonly Translation[]): Translation {
   }
   if (items.length > 0) return { outcome: 'items', items, references };
   if (references.length > 0) return { outcome: 'references', references };
-  return { outcome: 'ignored', reason: 'nothing of the page could be read within its budget' };
+  return { outcome: 'ignored', reason: 'nothing of the page could be read' };
 }

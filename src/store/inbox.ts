@@ -130,8 +130,8 @@ export async function countAttempt(query: Scope, ids: readonly number[]): Promis
 /** What the reason of a delivery begins with that took more than it may. */
 export const COSTLY = 'over_budget: ';
 
-/** One element of a page whose reading took more than it may: a delivery of its own, known by what it holds. */
-export interface CostlyPart {
+/** One element of a page that could not be read: a delivery of its own, known by what it holds. */
+export interface RejectedPart {
   /** SHA-256 of the element, hexadecimal. */
   readonly content: string;
   /** A page with this element alone. */
@@ -155,19 +155,20 @@ export async function costlyParts(
     .where('connection', '=', connection)
     .where('delivery_key', 'in', contents.map(keyOfPart))
     .where('state', '=', 'quarantined')
+    .where('reason', 'like', `${COSTLY}%`)
     .execute();
   const found = new Set(rows.map((row) => row.delivery_key));
   return new Set(contents.filter((content) => found.has(keyOfPart(content))));
 }
 
 /** What could not be read of a page. */
-export interface CostlyPage {
+export interface RejectedPage {
   readonly page: Pick<Delivery, 'connection' | 'source' | 'event' | 'receivedAt'>;
-  readonly parts: readonly CostlyPart[];
+  readonly parts: readonly RejectedPart[];
 }
 
 /** Puts elements of pages into quarantine. One that stands there already stays as it is. */
-export async function quarantineParts(query: Scope, pages: readonly CostlyPage[], now: number): Promise<void> {
+export async function quarantineParts(query: Scope, pages: readonly RejectedPage[], now: number): Promise<void> {
   const rows = pages.flatMap(({ page, parts }) => parts.map((part) => rowOfPart(page, part, now)));
   if (rows.length === 0) return;
   await query
@@ -182,8 +183,8 @@ export async function quarantineParts(query: Scope, pages: readonly CostlyPage[]
 }
 
 function rowOfPart(
-  { connection, source, event, receivedAt }: CostlyPage['page'],
-  { content, body, reason }: CostlyPart,
+  { connection, source, event, receivedAt }: RejectedPage['page'],
+  { content, body, reason }: RejectedPart,
   now: number,
 ) {
   return {

@@ -16,7 +16,11 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { boundNames } from '../../src/model/names.ts';
+import type { Aside, Source } from '../../src/reconcile/context.ts';
+import { type Translated, translateAll } from '../../src/reconcile/translate-deliveries.ts';
+import { TRACKER } from '../support/batches.ts';
 import { drawn } from '../support/depth.ts';
+import { openTestStore } from '../support/intake.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { answerByNock, nock } from '../support/nock.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
@@ -91,6 +95,26 @@ describe('the registry', () => {
 });
 
 describe.each(PROFILES)('$id', (profile) => {
+  /** What reconcile makes of a page. */
+  async function translatedPage({ event }: FixtureCase, page: unknown): Promise<Translated> {
+    const { query } = await openTestStore();
+    const converter = createInlineConverter(connectors);
+    const common = { connector: profile.id, options, event };
+    const aside: Aside = {
+      translate: async ({ source, stored }) =>
+        (await converter.translate({ ...common, source, body: stored })).translation,
+      parts: (body) => converter.parts({ body }),
+    };
+    const translate: Source['translate'] = (delivery) => connector.translate(delivery, options);
+    const source = { ...TRACKER, translate, aside, connection: 'main' };
+    const body = Buffer.from(JSON.stringify(page));
+    const stored = { body, unpacked_length: null };
+    const delivery = { id: 1, connection: 'main', source: 'poll', event, body, receivedAt: 1 } as const;
+    const pending = { ...delivery, attempts: 0, stored, bytes: body.length };
+    const sources = new Map([['main', source]]);
+    return (await translateAll([pending], { query, sources, isSuspect: () => false }))[0] as Translated;
+  }
+
   const connector = connectors.find(({ id }) => id === profile.id) as Connector<unknown>;
   const options = connector.options.parse(profile.options);
   const clock = createTravellingClock();
@@ -304,6 +328,23 @@ describe.each(PROFILES)('$id', (profile) => {
         expect(connector.reference(item)).toMatchObject({ key: item.key, kind: item.kind });
         expect(connector.reference(item)).toEqual(connector.reference(structuredClone(item)));
       }
+    });
+
+    const pages = profile.fixtures.filter(({ event }) => event.endsWith('.list'));
+    it.each(pages)('takes the good elements of $file, and rejects each bad one with its place', async (fixture) => {
+      const page = JSON.parse(read(fixture).toString('utf8')) as unknown;
+      const list = (Array.isArray(page) ? page : Object.values(page as object).find(Array.isArray)) as unknown[];
+      const good = await translatedPage(fixture, page);
+      const first = structuredClone(list[0]) as Record<string, unknown>;
+      list.splice(1, 0, 7, {});
+      list.push(Object.fromEntries(Object.keys(first).map((name) => [name, null])));
+      const mixed = await translatedPage(fixture, page);
+      expect(mixed.translation).toMatchObject(good.translation ?? {});
+      expect(mixed.failure).toBeUndefined();
+      const places = [2, 3, list.length].map((at) => `delivery_malformed: element ${at} of ${list.length}: `);
+      expect(mixed.rejected?.map(({ reason }) => reason.slice(0, places[0]?.length))).toEqual(places);
+      const [alone] = mixed.rejected ?? [];
+      expect(attempt(fixture, Buffer.from(alone?.body ?? []))).toBe('delivery_malformed');
     });
 
     it('ignores events that it does not follow, whatever they carry', () => {

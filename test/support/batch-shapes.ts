@@ -363,7 +363,7 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     batch: (count) =>
       some(count, (each) => ({
         ...saidOf(issue(each), 'poll'),
-        costly: [{ content: String(each), body: Buffer.from('[]'), reason: 'over_budget: much' }],
+        rejected: [{ content: String(each), body: Buffer.from('[]'), reason: 'over_budget: much' }],
       })),
   },
   {

@@ -4,6 +4,7 @@ import { plainComment } from '../../model/comment.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed } from '../kit/fields.ts';
+import { readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
 import { malformed, type Refusals, unless } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
@@ -74,7 +75,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const counted = wanted.page === undefined ? total : undefined;
       return { found: issues.map(schema.slim), next: next < 1 ? undefined : String(next), answer, total: counted };
     },
-    pageOf: async (issues, signal) => ({ statuses: await statusesBeside(issues, signal), issues }),
+    pageOf: async (issues, signal) => ({ issues, statuses: await statusesBeside(issues, signal) }),
     /** What may not be seen is 403 here, and 404 does not exist. */
     async item(locator, signal) {
       const asked = api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT });
@@ -163,17 +164,22 @@ function filterOf(selection: Selection): Readonly<Record<string, string>> {
   return { status_id: '*', updated_on: `>=${new Date(selection.since).toISOString().replace(/\.\d+Z$/, 'Z')}` };
 }
 
-/** The last number. A Redmine that does not know one of the filters ignores it, and the walk would never end. */
+/**
+ * The last number. A Redmine that does not know one of the filters ignores it, and the walk would never end. An issue whose
+ * number cannot be read has no place in the order: `translate` rejects it.
+ */
 function requireOrder(issues: readonly unknown[], sign: 1 | -1, page: string | undefined): number | undefined {
   let least = page === undefined ? Number.NEGATIVE_INFINITY : Number(page) * sign;
   let last: number | undefined;
   for (const issue of issues) {
-    last = schema.numberOf(issue, `GET ${LIST}`);
-    if (last * sign < least)
-      throw new SyncError('answer_malformed', `GET ${LIST}: issue ${last} is out of order`, {
+    const number = readable(schema.numbered, issue)?.id;
+    if (number === undefined) continue;
+    if (number * sign < least)
+      throw new SyncError('answer_malformed', `GET ${LIST}: issue ${number} is out of order`, {
         hint: 'worksync needs Redmine 3.4 or newer, which lists issues from a number on.',
       });
-    least = last * sign + 1;
+    last = number;
+    least = number * sign + 1;
   }
   return last;
 }

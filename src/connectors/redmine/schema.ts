@@ -76,9 +76,11 @@ export const noted = z.object({
 
 export const page = z.object({ issues: z.array(z.unknown()), total_count: z.int().min(0) });
 
+export const numbered = z.object({ id });
+
 /** Throws `answer_malformed` for an element without a number. */
 export function numberOf(found: unknown, what: string): number {
-  return parseAnswer(z.object({ id }), found, what).id;
+  return parseAnswer(numbered, found, what).id;
 }
 
 /** What a fetched issue must have, whatever is read of it. */

@@ -2,7 +2,7 @@ import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
-import { read } from '../kit/json.ts';
+import { read, readable } from '../kit/json.ts';
 import { referenceToTold } from '../kit/tracker-rows.ts';
 import { timeOf } from '../kit/turns.ts';
 import { PUBLIC_HOST } from './options.ts';
@@ -18,12 +18,13 @@ export const PARTS = {
 
 /**
  * A webhook tells what changed in one or many stories, but neither their team nor the rest: each is read, and with it
- * whether its team is followed. Throws `delivery_malformed`.
+ * whether its team is followed. One that has no readable number does not hold up the others. Throws `delivery_malformed`.
  */
 export function told(payload: unknown): Translation | undefined {
   const { actions } = read(schema.event, payload);
   const stories = actions.filter(({ entity_type: type }) => type === 'story');
-  const ids = new Set(stories.map((action) => String(read(schema.storyAction, action).id)));
+  const ids = new Set(stories.flatMap((action) => readable(schema.storyAction, action)?.id ?? []).map(String));
+  if (ids.size === 0 && stories.length > 0) read(schema.storyAction, stories[0]);
   if (ids.size === 0) return undefined;
   return { outcome: 'references', references: [...ids].map((id) => referenceToTold(PARTS, PUBLIC_HOST, { id })) };
 }

@@ -52,6 +52,9 @@ it('a page is taken apart into pages of one element, each known by its content',
   ]);
   expect(new Set(parts.map(({ content }) => content)).size).toBe(2);
   expect(await converter.parts({ body: packBody(Buffer.from('"no page"')) })).toEqual([]);
+  const lists = { issues: [{ id: 1 }, 7], statuses: [{ id: 1 }, { id: 2 }, { id: 3 }] };
+  const [, second] = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(lists))) });
+  expect(JSON.parse(Buffer.from(second?.body ?? []).toString())).toEqual({ ...lists, issues: [7] });
 });
 
 describe('an answer of the workspace of 25 MB', () => {

@@ -36,9 +36,9 @@ describe('a delivery that tells of many items', () => {
   });
 
   it('tells of what else it carries once, with the first part', () => {
-    const costly = [{ content: 'c', body: Buffer.from(''), reason: 'much' }];
-    const [first, second] = partsOf({ ...page(4), costly }, 3);
-    expect([first?.costly, second?.costly]).toEqual([costly, undefined]);
+    const rejected = [{ content: 'c', body: Buffer.from(''), reason: 'much' }];
+    const [first, second] = partsOf({ ...page(4), rejected }, 3);
+    expect([first?.rejected, second?.rejected]).toEqual([rejected, undefined]);
     expect(first?.translation).toHaveProperty('references');
     expect(second?.translation).not.toHaveProperty('references');
   });
@@ -78,8 +78,8 @@ describe('where a body is read', () => {
     const sources = new Map([...SOURCES, [TRACKER.connection, source]]);
     const delivery = { ...said(TRACKER, NONE).delivery, ...fields };
     const [translated] = await translateAll([delivery], { query, sources, isSuspect: () => isSuspect });
-    const { translation, failure, costly } = translated as Translated;
-    return { told: translation?.outcome === 'ignored' ? translation.reason : translation?.outcome, failure, costly };
+    const { translation, failure, rejected } = translated as Translated;
+    return { told: translation?.outcome === 'ignored' ? translation.reason : translation?.outcome, failure, rejected };
   }
 
   it.each<[what: string, where: string, bytes: number, isSuspect?: boolean]>([
@@ -100,8 +100,8 @@ describe('where a body is read', () => {
   const part = (content: string) => ({ content, body: Buffer.from(content) });
 
   it.each<[what: string, via: 'poll' | 'backfill' | 'webhook', parts: readonly string[], told: string | undefined]>([
-    ['a page is read element by element', 'poll', ['a', 'b'], 'nothing of the page could be read within its budget'],
-    ['so is one of a backfill', 'backfill', ['a', 'b'], 'nothing of the page could be read within its budget'],
+    ['a page is read element by element', 'poll', ['a', 'b'], 'nothing of the page could be read'],
+    ['so is one of a backfill', 'backfill', ['a', 'b'], 'nothing of the page could be read'],
     ['a page of one element is not', 'poll', ['a'], undefined],
     ['nor is what a webhook brought', 'webhook', ['a', 'b'], undefined],
   ])('where it takes too much, %s', async (_what, source, parts, told) => {
@@ -109,10 +109,10 @@ describe('where a body is read', () => {
     const read_ = await read({ source, bytes: LARGE + 1 }, aside);
     expect(read_.told).toBe(told);
     expect(read_.failure?.code).toBe(told === undefined ? 'over_budget' : undefined);
-    expect(read_.costly?.map(({ content }) => content)).toEqual(told === undefined ? undefined : parts);
+    expect(read_.rejected?.map(({ content }) => content)).toEqual(told === undefined ? undefined : parts);
   });
 
-  it('what can be read of a page is taken, and what is wrong with an element fails the page', async () => {
+  it('what can be read of a page is taken', async () => {
     const texts = (answer: (text: string) => Translation): Partial<Aside> => {
       let isPage = true;
       return {
@@ -134,9 +134,28 @@ describe('where a body is read', () => {
       );
     expect((await of({ outcome: 'items', items: items(1) })).told).toBe('items');
     expect((await of({ outcome: 'references', references: [reference] })).told).toBe('references');
-    const broken = texts(() => {
-      throw new SyncError('delivery_malformed', 'no');
+    const broken = texts((text) => {
+      if (text === 'b') throw new SyncError('delivery_malformed', 'no');
+      return NONE;
     });
-    expect((await read({ source: 'poll', bytes: LARGE + 1 }, broken)).failure?.code).toBe('delivery_malformed');
+    const { failure, rejected } = await read({ source: 'poll', bytes: LARGE + 1 }, broken);
+    expect(failure).toBeUndefined();
+    expect(rejected?.map(({ reason }) => reason)).toEqual(['delivery_malformed: element 2 of 3: no']);
+    const failing = texts(() => {
+      throw new SyncError('internal', 'no');
+    });
+    expect((await read({ source: 'poll', bytes: LARGE + 1 }, failing)).failure?.code).toBe('internal');
+  });
+
+  it('a page of which no element is well formed fails as one', async () => {
+    const { query } = await openTestStore();
+    const translate = () => {
+      throw new SyncError('delivery_malformed', 'no');
+    };
+    const aside: Aside = { translate: tooMuch, parts: async () => ['a', 'b'].map(part) };
+    const sources = new Map([[TRACKER.connection, { ...TRACKER, translate, aside }]]);
+    const delivery = { ...said(TRACKER, NONE).delivery, source: 'poll' as const };
+    const [translated] = await translateAll([delivery], { query, sources, isSuspect: () => false });
+    expect([translated?.failure?.code, translated?.rejected]).toEqual(['delivery_malformed', undefined]);
   });
 });

@@ -180,6 +180,11 @@ describe('a story', () => {
     const body = Buffer.from(JSON.stringify({ changed_at: '2026-01-05T09:00:00Z', actions }));
     const told = shortcut.translate({ source: 'webhook', event: 'webhook', body }, connect().options);
     expect(told).toMatchObject({ references: [{ locator: { storyId: '318' } }, { locator: { storyId: '319' } }] });
+    const broken = { changed_at: '2026-01-05T09:00:00Z', actions: [{ ...actions[0], id: null }, actions[1]] };
+    const others = Buffer.from(JSON.stringify(broken));
+    expect(shortcut.translate({ source: 'webhook', event: 'webhook', body: others }, connect().options)).toMatchObject({
+      references: [{ locator: { storyId: '319' } }],
+    });
   });
 });
 
