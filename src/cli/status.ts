@@ -151,7 +151,10 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
-  const silent = connections.flatMap(({ name, names, hooks, missingUnits }) => [
+  const silent = connections.flatMap(({ name, names, hooks, missingUnits, refusedFetches, fetchRefusal }) => [
+    ...(refusedFetches > 0
+      ? [`    ${name}: ${plural(refusedFetches, 'object')} cannot be fetched: ${fetchRefusal ?? 'refused'}`]
+      : []),
     ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
     ...(hooks?.silent ?? []).map(
       ({ subject, state, message, hint }) =>

@@ -1,4 +1,5 @@
 import type { Fetched, Known } from '../connectors/connector.ts';
+import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { type Bell, createBell } from '../lib/bell.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
@@ -14,8 +15,10 @@ import {
   dropOrphanFetches,
   dueFetches,
   FIRST_PAUSE,
+  NEVER,
   nextFetchTime,
   postponeFetch,
+  reviveFetches,
   settleFetch,
   type WantedFetch,
 } from '../store/wanted-fetches.ts';
@@ -49,6 +52,9 @@ const LONGEST_RETRY = 60_000;
 const LONGEST_WAIT = 3_600_000;
 /** Longest pause of a connection whose provider does not answer, milliseconds. */
 const LONGEST_OUTAGE_PAUSE = 30_000;
+/** Refusals of one object that a repetition does not change, and after how many of them worksync stops asking for it. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(['not_found', 'forbidden', 'refused']);
+const MOST_REFUSALS = 5;
 /** Pause after the database failed, milliseconds. */
 const STORE_PAUSE = 5_000;
 
@@ -71,11 +77,25 @@ export function createFetches(deps: FetchDeps): Fetches {
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const heard = rings;
+      await revive();
       const pause = await look();
       answered = heard;
       cancelTimer = pause === undefined ? () => undefined : deps.clock.after(pause, ring);
       await bell.next();
       cancelTimer();
+    }
+  }
+
+  let isRevived = false;
+
+  /** A store that takes no writes does not hold up the fetches: the next look tries again. */
+  async function revive(): Promise<void> {
+    if (isRevived) return;
+    try {
+      await deps.store.commit((transaction) => reviveFetches(transaction, deps.clock.now()));
+      isRevived = true;
+    } catch (error) {
+      deps.logger.error({ error: asSyncError(error) }, 'refused fetches could not be revived');
     }
   }
 
@@ -202,18 +222,25 @@ async function keep(deps: FetchDeps, wanted: WantedFetch, got: Fetched & { reado
 }
 
 /**
- * A limit is the connection's matter, so the row keeps its place. A disk that is full takes no note, and neither does a workspace
+ * A limit is the connection's matter, so the row keeps its place. A refusal that no repetition changes ends the tries. A disk that is full takes no note, and neither does a workspace
  * that others own by now: they fetch it themselves, and no later for our failure.
  */
 async function postpone(deps: FetchDeps, wanted: WantedFetch, error: SyncError) {
   const { store, clock, random, logger, pauses } = deps;
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;
+  const isLast = REFUSALS.has(error.code) && wanted.attempts + 1 >= MOST_REFUSALS;
   const pause = error.code === 'rate_limited' ? 0 : backoff(random, wanted.attempts + 1, FIRST_PAUSE, longest);
   try {
     await store.commit(async (transaction) => {
       if (error.code === 'not_found' && (await isHeldAsGone(transaction, wanted)))
         await settleFetch(transaction, wanted);
-      else await postponeFetch(transaction, wanted.key, `${error.code}: ${error.message}`, clock.now() + pause);
+      else
+        await postponeFetch(
+          transaction,
+          wanted,
+          `${error.code}: ${error.message}`,
+          isLast ? NEVER : clock.now() + pause,
+        );
     });
   } catch (failure) {
     logger.error({ ...about(wanted), error: failure }, 'fetch failure not recorded');

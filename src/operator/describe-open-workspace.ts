@@ -77,6 +77,7 @@ export function listOpenWorkspace(
         mirror: connection.mirror,
         failure: null,
         missingUnits: [],
+        refusedFetches: 0,
         ...wrong.get(connection.name),
       },
       ...knownHere(connection, hooks, books),

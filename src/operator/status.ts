@@ -172,6 +172,8 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
   failingUnits: 0,
   failure: null,
   fetches: 0,
+  refusedFetches: 0,
+  fetchRefusal: null,
   lastSweepAt: null,
   lastRefused: null,
   missingUnits: [],

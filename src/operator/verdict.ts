@@ -90,6 +90,7 @@ interface ConnectionFacts {
   readonly mirror: 'auto' | 'record' | 'off';
   readonly failure: { readonly code: string; readonly at: number } | null;
   readonly missingUnits: readonly string[];
+  readonly refusedFetches: number;
   readonly hooks: {
     readonly silent: readonly unknown[];
     readonly failure: string | null;
@@ -275,6 +276,17 @@ export const WARNINGS: readonly Warning[] = [
     find: ({ connections }) => connections.flatMap(({ missingUnits }) => missingUnits),
     describe: (count) =>
       count === 1 ? '1 repository or project not found' : `${count} repositories or projects not found`,
+  },
+  {
+    code: 'fetches_refused',
+    stops: 'What changed in these objects is not recorded. All others go on.',
+    command: 'worksync check',
+    hint: 'The credential cannot see them, or there is none: set one with the rights that "worksync check" names. worksync asks again after a restart, and when the provider reports them anew.',
+    find: ({ connections }) =>
+      connections
+        .filter(({ refusedFetches }) => refusedFetches > 0)
+        .map(({ name, refusedFetches }) => `${name}: ${counted(refusedFetches, 'object')}`),
+    describe: (count) => `objects of ${counted(count, 'connection')} cannot be fetched`,
   },
   {
     code: 'backfill_failing',

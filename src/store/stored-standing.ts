@@ -9,6 +9,7 @@ import {
   isOfLate,
   missingOf,
   pollActivity,
+  refusedFetches,
   rowsOf,
   type StoredStatus,
   sweepRows,
@@ -22,7 +23,10 @@ export interface StoredStanding extends Pick<StoredStatus, 'backfills' | 'pullRe
   readonly deliveries: Pick<StoredStatus['deliveries'], 'quarantined'>;
   readonly changes: Pick<StoredStatus['changes'], 'byState' | 'waitingBackfills'>;
   /** Those of which something is known to be wrong. */
-  readonly connections: readonly Pick<ConnectionActivity, 'connection' | 'failure' | 'missingUnits'>[];
+  readonly connections: readonly Pick<
+    ConnectionActivity,
+    'connection' | 'failure' | 'missingUnits' | 'refusedFetches'
+  >[];
 }
 
 /**
@@ -41,6 +45,7 @@ export async function readStandings(
   const quarantined = await countDeliveries(query, workspaces, 'quarantined');
   const polls = rowsOf(await failedPolls(query, workspaces));
   const sweeps = rowsOf(await lostSweeps(query, workspaces));
+  const fetches = rowsOf(await refusedFetches(query, workspaces).execute());
   const backfills = await backfillsOf(query, workspaces);
   const servers = await serversOf(query, workspaces, now);
   return new Map(
@@ -49,7 +54,7 @@ export async function readStandings(
       {
         deliveries: { quarantined: quarantined(workspace) },
         changes: { byState: byState(counts(workspace)), waitingBackfills: waitingBackfills(counts(workspace)) },
-        connections: wrongConnections(polls(workspace), sweeps(workspace)),
+        connections: wrongConnections(polls(workspace), sweeps(workspace), fetches(workspace)),
         backfills: backfills(workspace).filter(isOfLate(now)),
         pullRequests: tally(counts(workspace), 'pull_request'),
         links: tally(counts(workspace), 'link'),
@@ -65,12 +70,14 @@ type LostSweep = Awaited<ReturnType<typeof lostSweeps>>[number];
 function wrongConnections(
   polls: readonly FailedPoll[],
   sweeps: readonly LostSweep[],
+  fetches: readonly { readonly connection: string; readonly count: number }[],
 ): readonly StoredStanding['connections'][number][] {
-  const names = new Set([...polls, ...sweeps].map(({ connection }) => connection));
+  const names = new Set([...polls, ...sweeps, ...fetches].map(({ connection }) => connection));
   return [...names].sort().map((name) => {
     const ofIt = ({ connection }: { readonly connection: string }) => connection === name;
     const { failure } = pollActivity(polls.filter(ofIt));
-    return { connection: name, failure, missingUnits: missingOf(polls.filter(ofIt), sweeps.filter(ofIt)) };
+    const missingUnits = missingOf(polls.filter(ofIt), sweeps.filter(ofIt));
+    return { connection: name, failure, missingUnits, refusedFetches: fetches.find(ofIt)?.count ?? 0 };
   });
 }
 

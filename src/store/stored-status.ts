@@ -9,6 +9,7 @@ import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import { type ServerStatus, serversOf } from './server-status.ts';
+import { NEVER } from './wanted-fetches.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
 import { type Turn, turnsOf } from './workspace-turn.ts';
@@ -66,6 +67,10 @@ export interface ConnectionActivity {
   readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
   /** Objects waiting to be fetched. */
   readonly fetches: number;
+  /** Objects that the provider refuses, so that worksync has stopped asking for them. */
+  readonly refusedFetches: number;
+  /** `code: message` of one of those refusals. */
+  readonly fetchRefusal: string | null;
   /** The last sweep of a unit that reached its end. */
   readonly lastSweepAt: number | null;
   /** The last webhook that was refused; null where none is stored. */
@@ -427,6 +432,7 @@ async function readConnections(
   );
   const ofSweeps = rowsOf(await sweepRows(query, workspaces).execute());
   const ofRefused = rowsOf(await lastRefusedWebhooks(query, workspaces));
+  const ofRefusedFetches = rowsOf(await refusedFetches(query, workspaces).execute());
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
     const refused = ofRefused(workspace);
@@ -434,17 +440,30 @@ async function readConnections(
     const names = new Set([...recent, ...polls, ...sweeps, ...refused, ...fetches].map((row) => row.connection));
     return [...names].sort().map((connection) => {
       const ofIt = (row: { readonly connection: string }) => row.connection === connection;
+      const given = ofRefusedFetches(workspace).find(ofIt);
       return {
         connection,
         lastDeliveryAt: recent.find(ofIt)?.at ?? null,
         ...pollActivity(polls.filter(ofIt)),
-        fetches: fetches.find(ofIt)?.count ?? 0,
+        fetches: (fetches.find(ofIt)?.count ?? 0) - (given?.count ?? 0),
+        refusedFetches: given?.count ?? 0,
+        fetchRefusal: given?.error ?? null,
         lastSweepAt: latest(sweeps.filter(ofIt)),
         lastRefused: refusedWebhook(refused.find(ofIt)),
         missingUnits: missingOf(polls.filter(ofIt), sweeps.filter(ofIt)),
       };
     });
   };
+}
+
+/** Fetches that were given up, by connection. */
+export function refusedFetches(query: Sql, workspaces: readonly number[]) {
+  return query
+    .selectFrom('fetches')
+    .select(({ fn }) => ['workspace', 'connection', fn.countAll<number>().as('count'), fn.max('error').as('error')])
+    .where('workspace', 'in', workspaces)
+    .where('not_before', '=', NEVER)
+    .groupBy(['workspace', 'connection']);
 }
 
 function refusedWebhook(row: RefusedWebhook | undefined): RefusedWebhook | null {

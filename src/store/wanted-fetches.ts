@@ -28,13 +28,26 @@ export interface FetchRequest {
   readonly isCovered?: boolean;
 }
 
-/** Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. */
+/**
+ * `since` and `not_before` of a fetch that the vendor refuses for good. It is not tried again before somebody asks for the object
+ * anew, or the stage starts with another configuration. It sorts behind all others. The last time that a date can hold.
+ */
+export const NEVER = 8_640_000_000_000_000;
+
+/**
+ * Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. One that was
+ * refused for good is due at once.
+ */
 export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
   const { connection, reference, deliveryId, now, isCovered } = request;
   const [present] = await rowsWhere(query, 'fetches', 'reference', [keyOf(reference)]);
-  if (present && isCovered) return;
+  const isRefused = present?.not_before === NEVER;
+  if (present && isCovered && !isRefused) return;
   const asked = present
-    ? { ...present, asks: present.asks + 1, since: Math.min(present.since, now) }
+    ? {
+        ...{ ...present, asks: present.asks + 1, since: Math.min(present.since, now) },
+        ...(isRefused && { not_before: now }),
+      }
     : {
         ...{ reference: keyOf(reference), connection, since: now, not_before: now, delivery_id: deliveryId },
         ...{ attempts: 0, error: null, asks: 1 },
@@ -73,6 +86,7 @@ export async function dueFetches(
     .selectFrom('fetches')
     .select(['reference', 'connection', 'delivery_id', 'attempts', 'asks'])
     .where('connection', '=', connection)
+    .where('since', '<', NEVER)
     .where(({ or, eb }) => or([eb('not_before', '<=', now), sql<boolean>`not_before - ${longest} > ${now}`]))
     .orderBy('since')
     .limit(most)
@@ -93,6 +107,7 @@ export async function nextFetchTime(query: Scope, now: number): Promise<number |
     .selectFrom('fetches')
     .select(({ fn }) => fn.min('not_before').as('time'))
     .where('not_before', '>', now)
+    .where('not_before', '<', NEVER)
     .executeTakeFirst();
   return row?.time ?? undefined;
 }
@@ -108,12 +123,27 @@ export async function settleFetch(query: Scope, fetch: WantedFetch): Promise<voi
   await query.updateTable('fetches').set({ attempts: 0, error: null }).where('reference', '=', fetch.key).execute();
 }
 
-export async function postponeFetch(query: Scope, key: string, error: string, notBefore: number): Promise<void> {
+/** Records a failure. One that was asked for again meanwhile is not given up: a newer delivery may tell of another state. */
+export async function postponeFetch(
+  query: Scope,
+  { key, asks }: Pick<WantedFetch, 'key' | 'asks'>,
+  error: string,
+  notBefore: number,
+): Promise<void> {
   await query
     .updateTable('fetches')
-    .set(({ eb }) => ({ attempts: eb('attempts', '+', 1), error, not_before: notBefore }))
+    .set(({ eb }) => ({
+      ...{ attempts: eb('attempts', '+', 1), error, not_before: notBefore },
+      ...(notBefore === NEVER && { since: NEVER }),
+    }))
     .where('reference', '=', key)
+    .$if(notBefore === NEVER, (given) => given.where('asks', '=', asks))
     .execute();
+}
+
+/** Has fetches that were refused for good tried again: a credential or its rights may be other ones now. */
+export async function reviveFetches(query: Scope, now: number): Promise<void> {
+  await query.updateTable('fetches').set({ since: now, not_before: now }).where('not_before', '=', NEVER).execute();
 }
 
 /** Removes fetches of connections that are no longer configured, and says which connections those were. */

@@ -46,13 +46,14 @@ function stateOf({
   return lastDeliveryAt === null && lastPollAt === null ? ['soft', 'quiet so far'] : ['good', 'works'];
 }
 
-function detailsOf({ connector, schedule, units, walking, fetches }: ConnectionStatus): string {
+function detailsOf({ connector, schedule, units, walking, fetches, refusedFetches }: ConnectionStatus): string {
   return [
     connector,
     schedule ? `polls ${schedule}` : null,
     units > 1 ? `${count(units)} repositories or projects` : null,
     walking > 0 ? `${count(walking)} being read` : null,
     fetches > 0 ? `${counted(fetches, 'object')} to fetch` : null,
+    refusedFetches > 0 ? `${counted(refusedFetches, 'object')} refused` : null,
   ]
     .filter((part) => part !== null)
     .join(' · ');
@@ -72,7 +73,10 @@ const MOST_TROUBLES = 20;
  *
  * @param cause of the verdict: only what belongs to it
  */
-export function troubles({ hooks, names, missingUnits }: ConnectionStatus, cause?: string): readonly Markup[] {
+export function troubles(
+  { hooks, names, missingUnits, refusedFetches, fetchRefusal }: ConnectionStatus,
+  cause?: string,
+): readonly Markup[] {
   const failure = (words: string | null | undefined) =>
     words ? [html`<div class="text"><span class="wait">webhooks</span> ${words}</div>`] : [];
   const all: Readonly<Record<string, readonly Markup[]>> = {
@@ -84,6 +88,12 @@ export function troubles({ hooks, names, missingUnits }: ConnectionStatus, cause
     units_missing: missingUnits.map(
       (unit) => html`<div class="text"><span class="wait">not found</span> <code>${unit}</code></div>`,
     ),
+    fetches_refused:
+      refusedFetches > 0
+        ? [
+            html`<div class="text"><span class="wait">not fetched</span> ${counted(refusedFetches, 'object')}: ${fetchRefusal}</div>`,
+          ]
+        : [],
   };
   const wanted = cause === undefined ? Object.values(all) : [all[cause] ?? []];
   return wanted.flatMap(firstOf);

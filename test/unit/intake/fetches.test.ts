@@ -9,6 +9,7 @@ import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../../src/lib/random.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { readStatus } from '../../../src/store/stored-status.ts';
 import { requestFetch } from '../../../src/store/wanted-fetches.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
@@ -209,6 +210,38 @@ test('a failure is recorded and tried again with growing pauses', async () => {
   expect((await inboxOf(all.store)).map((row) => row.body)).toEqual(['at last']);
   await all.fetches.stop();
   expect(all.clock.pending).toBe(0);
+});
+
+test('an object that is refused for good is asked for again only by a new delivery or a new start', async () => {
+  let asked = 0;
+  const connection = {
+    fetch: async () => {
+      asked++;
+      throw new SyncError('not_found', 'GET /projects/7: 404');
+    },
+  };
+  const site = await bench([activeWith({ connection })]);
+  site.fetches.start();
+  await site.ask('a');
+  for (let hour = 0; hour < 48; hour++) await site.clock.advance(3_600_000);
+  expect(asked).toBe(5);
+  const [activity] = (await readStatus(site.store.query, site.clock.now())).connections;
+  expect(activity).toMatchObject({
+    ...{ connection: 'notes', fetches: 0, refusedFetches: 1 },
+    fetchRefusal: 'not_found: GET /projects/7: 404',
+  });
+  await site.ask('a');
+  await site.clock.advance(3_600_000);
+  expect(asked).toBe(6);
+  await site.fetches.stop();
+  const again = createFetches({
+    ...{ store: site.store, connections: [activeWith({ connection })], pauses: createPauses(site.clock) },
+    ...{ inbox: createBell(), clock: site.clock, random: systemRandom(), logger: silentLogger },
+  });
+  again.start();
+  await site.clock.advance(3_600_000);
+  expect(asked).toBe(7);
+  await again.stop();
 });
 
 test('a limited connection is left alone until its time, the others go on', async () => {

@@ -17,6 +17,8 @@ const ACTIVITY = {
     lastPollAt: NOW,
     failingUnits: 1,
     fetches: 0,
+    refusedFetches: 0,
+    fetchRefusal: null,
     lastSweepAt: null,
     lastRefused: null,
   },

@@ -39,6 +39,7 @@ describe('readStandings', () => {
         connection: 'fails',
         failure: { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 },
         missingUnits: ['a/three', 'a/two'],
+        refusedFetches: 0,
       },
     ]);
     expect(standings.get(own + 1)).toEqual({

@@ -83,6 +83,8 @@ describe('readStatus', () => {
         lastPollAt: NOW - 5_000,
         failingUnits: 2,
         failure: { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 },
+        refusedFetches: 0,
+        fetchRefusal: null,
         fetches: 1,
         lastSweepAt: null,
         missingUnits: [],

@@ -30,7 +30,7 @@ describe('a fetch that has ended', () => {
   it('stays wanted, and as if it had never failed, where it was asked for meanwhile', async () => {
     const { query } = await openTestStore();
     await ask(query);
-    await postponeFetch(query, (await wanted(query)).key, 'server_failed: no', NOW);
+    await postponeFetch(query, await wanted(query), 'server_failed: no', NOW);
     const begun = await wanted(query);
     await ask(query, NOW + 5);
     await settleFetch(query, begun);
@@ -71,8 +71,8 @@ describe('asking for an object', () => {
   ])('that failed %j times and is put off until %j is due: %j', async (failures, notBefore, isDue) => {
     const { query } = await openTestStore();
     await ask(query);
-    const { key } = await wanted(query);
-    for (let time = 0; time < failures; time++) await postponeFetch(query, key, 'no', notBefore);
+    const fetch = await wanted(query);
+    for (let time = 0; time < failures; time++) await postponeFetch(query, fetch, 'no', notBefore);
     expect((await wanted(query)) !== undefined).toBe(isDue);
     expect(await nextFetchTime(query, NOW)).toBe(notBefore > NOW ? notBefore : undefined);
   });
@@ -80,7 +80,7 @@ describe('asking for an object', () => {
   it('that is put off is due where nothing may be put off', async () => {
     const { query } = await openTestStore();
     await ask(query);
-    await postponeFetch(query, (await wanted(query)).key, 'no', NOW + 1);
+    await postponeFetch(query, await wanted(query), 'no', NOW + 1);
     expect(await dueFetches(query, 'jira', NOW, 0, 10)).toHaveLength(1);
   });
 

@@ -97,6 +97,8 @@ function everywhere(text: string): Status {
             failingUnits: 1,
             failure: { ...failure, unit: text, at: NOW },
             fetches: 0,
+            refusedFetches: 1,
+            fetchRefusal: text,
             lastSweepAt: NOW,
             missingUnits: [text],
           },

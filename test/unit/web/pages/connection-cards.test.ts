@@ -15,6 +15,7 @@ const CONNECTION: ConnectionStatus = {
   },
   ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },
   missingUnits: ['acme/<lost>'],
+  ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>' },
   hooks: {
     at: null,
     silent: [{ subject: 'acme/app', state: 'missing', message: 'nobody made it' }],
@@ -41,6 +42,7 @@ it('says of a cause only what belongs to it, and of the connection everything', 
     ['webhooks_unknown', 'webhooks forbidden: no scope'],
     ['redeliveries_failing', 'webhooks server_failed: status 502'],
     ['units_missing', 'not found acme/&lt;lost&gt;'],
+    ['fetches_refused', 'not fetched 2 objects: not_found: &lt;404&gt;'],
   ]);
   const all = wordsOf(CONNECTION);
   for (const [, words] of told) expect(all).toContain(words);
