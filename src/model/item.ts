@@ -24,6 +24,11 @@ interface ItemBase {
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;
   /**
+   * True where the event of its creation told this state: every other state of that time is later. For vendors whose times are
+   * not fine enough to tell.
+   */
+  readonly isCreation?: boolean;
+  /**
    * True when the provider says that the thing no longer exists, or does not show it to this credential any more, which looks
    * the same. Gone items write nothing; their records, links and tasks in the workspace stay. Goes by no time: see
    * `reconcile/newest.ts`.

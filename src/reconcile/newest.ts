@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DeliverySource } from '../model/delivery.ts';
-import type { Item } from '../model/item.ts';
+import { type Item, isFinished } from '../model/item.ts';
 
 /**
  * Newest wins, field by field.
  *
  * A delivery carries some fields of an item at one time of the provider's clock. Each stored field has the time it is from, so
  * that an older delivery may still fill a field that newer ones do not carry, and never more than that. Two contents of one time
- * cannot be ordered: the object is fetched, and what was fetched wins its tie.
+ * cannot be ordered: the object is fetched, and what was fetched wins its tie. Until then the stored content stays, because an
+ * old event may be delivered again. What follows a creation, or finishes an item, is later for certain.
  *
  * Whether the thing exists goes by no time, since removing and restoring need not move any: a fetch is the authority. What else
  * says that it is gone is a guess, unless it is older than the stored state; a report that a gone thing exists is only a reason
@@ -36,7 +37,7 @@ const BELIEVED_AHEAD = 5 * 60_000;
 /** Fields that name the item, order its states, or go by no time: not content. */
 const NOT_CONTENT: ReadonlySet<string> = new Set([
   ...['key', 'kind', 'connector', 'host'],
-  ...['updatedAt', 'toldAt', 'version', 'gone'],
+  ...['updatedAt', 'toldAt', 'version', 'isCreation', 'gone'],
 ]);
 
 const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
@@ -92,9 +93,24 @@ function judgeContent(held: Held, said: Item, source: DeliverySource): Judgement
   if (order <= 0 && newer.length + contested.length === 0)
     return { outcome: order < 0 ? 'superseded' : 'unchanged', doubtful: false };
   const doubtful = contested.length > 0 && source !== 'fetch';
-  // The later arrival is the better guess, except that nothing is taken back from being finished on a guess.
-  const kept = doubtful && contested.includes('state') && reopens(held.item, said);
-  return { outcome: 'applied', held: merge(held, said, kept ? newer : [...newer, ...contested]), doubtful };
+  const taken = doubtful && !isLater(held.item, said, contested) ? newer : [...newer, ...contested];
+  if (order <= 0 && taken.length === 0) return { outcome: 'unchanged', doubtful };
+  return { outcome: 'applied', held: merge(held, said, taken), doubtful };
+}
+
+/**
+ * Whether what is said of a time is later than what is stored of that time: as the provider's own times tell, where ours took
+ * their place, else as the order of events tells.
+ */
+function isLater(held: Item, said: Item, contested: readonly string[]): boolean {
+  const isClamped = said.toldAt !== undefined || held.toldAt !== undefined;
+  const [saidAt, heldAt] = [said.toldAt ?? said.updatedAt, held.toldAt ?? held.updatedAt];
+  if (isClamped && saidAt !== heldAt) return saidAt > heldAt;
+  if (contested.includes('state')) {
+    if (said.state === 'merged') return true;
+    if (isFinished(said) !== isFinished(held)) return isFinished(said);
+  }
+  return held.isCreation === true && said.isCreation !== true;
 }
 
 function compare(left: Stamp, right: Stamp): number {
@@ -105,10 +121,16 @@ function compare(left: Stamp, right: Stamp): number {
 
 /** Takes these fields over, each with its time; the item's time is the newest of all. */
 function merge(held: Held, said: Item, fields: readonly string[]): Held {
-  const newest = compare(said, held.item) > 0 ? said : held.item;
-  const { version: _, toldAt: __, ...content } = held.item;
+  const order = compare(said, held.item);
+  const newest = order > 0 ? said : held.item;
+  const { version: _, toldAt: __, isCreation: ___, ...content } = held.item;
   const toldAt = said.toldAt ?? newest.toldAt;
-  const item: Record<string, unknown> = { ...content, ...stampOf(newest), ...(toldAt !== undefined && { toldAt }) };
+  const isCreation = newest.isCreation === true && (order !== 0 || said.isCreation === true);
+  const item: Record<string, unknown> = {
+    ...{ ...content, ...stampOf(newest) },
+    ...(toldAt !== undefined && { toldAt }),
+    ...(isCreation && { isCreation }),
+  };
   for (const field of fields) item[field] = fieldOf(said, field);
   const older: Record<string, Stamp> = {};
   for (const field of contentFields(item as unknown as Item)) {
@@ -125,11 +147,6 @@ function stampOf({ updatedAt, version }: Stamp): Stamp {
 /** Provider time of the stored value; before all times where none is. */
 function timeOf(held: Held, field: string): Stamp {
   return carries(held.item, field) ? (held.older[field] ?? held.item) : NEVER;
-}
-
-function reopens(held: Item, incoming: Item): boolean {
-  const openStates = ['open', 'in_progress'];
-  return held.state !== undefined && !openStates.includes(held.state) && openStates.includes(incoming.state ?? '');
 }
 
 function contentFields(item: Item): string[] {

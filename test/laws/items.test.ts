@@ -165,9 +165,8 @@ describe('times that cannot be ordered', () => {
         let asked = 0;
         const take = (item: PullRequest, source: DeliverySource) => {
           const judgement = judge(held, item, source);
-          if (judgement.outcome !== 'applied') return;
-          held = judgement.held;
           if (judgement.doubtful) asked++;
+          if (judgement.outcome === 'applied') held = judgement.held;
         };
         for (const { said, answers } of course) {
           for (; asked > 0 && answers > 0; asked = Math.max(0, asked - answers)) take(final, 'fetch');
@@ -220,9 +219,8 @@ describe('times that cannot be ordered', () => {
         let doubts = 0;
         for (const said of course) {
           const judgement = judge(held, toItem(said), 'webhook');
-          if (judgement.outcome !== 'applied') continue;
-          held = judgement.held;
           if (judgement.doubtful) doubts++;
+          if (judgement.outcome === 'applied') held = judgement.held;
         }
         const contradicts = FIELDS.some((field) => {
           const carrying = course.filter(({ carried }) => field in carried);

@@ -100,7 +100,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   // The one that the item is of: a payload may name two.
   const repository = event.pull_request.base?.repo ?? event.repository;
   if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
-  return taken(pulls, [item]);
+  return taken(pulls, [{ ...item, ...asCreation(event.action) }]);
 }
 
 /** Reads from a payload that has drifted at least which pull request it is about. */
@@ -143,9 +143,14 @@ function issueEvent(payload: unknown, options: Options): Translation {
 /** The issue as the event contains it, whatever the action. */
 function issueAsCarried(payload: unknown, { host }: Options): Translation {
   const event = readable(schema.issueEvent, payload);
-  if (event) return taken(issues, [toIssue(event.issue, host, event.repository)]);
+  if (event) return taken(issues, [{ ...toIssue(event.issue, host, event.repository), ...asCreation(event.action) }]);
   const { issue, repository } = read(schema.namedIssue, payload);
   return references(issueReference(host, repository, issue));
+}
+
+/** GitHub tells whole seconds, in which a pull request is opened and labelled. */
+function asCreation(action: string | undefined) {
+  return action === 'opened' ? { isCreation: true } : {};
 }
 
 function arrivalOf(payload: unknown, options: Options): readonly ItemReference[] {

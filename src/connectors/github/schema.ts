@@ -43,8 +43,12 @@ export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMe
 export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type GithubRepository = z.infer<typeof repository>;
 
-/** Webhooks that contain a whole pull request. Its state matters, and `action` does not. */
-export const pullRequestEvent = z.object({ pull_request: pullRequest, repository: absent(repository) });
+/** Webhooks that contain a whole pull request. Its state matters; `action` tells only which one is the first. */
+export const pullRequestEvent = z.object({
+  action: absent(z.string()),
+  pull_request: pullRequest,
+  repository: absent(repository),
+});
 
 export const issue = z.object({
   id,

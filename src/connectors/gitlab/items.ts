@@ -285,6 +285,7 @@ function common(told: schema.ToldMergeRequest | schema.ToldIssue) {
       labels: sorted(told.labels),
       assignees: usernames(told.assignees),
       url: told.web_url,
+      isCreation: told.isCreation,
       createdAt: told.created_at && new Date(wholeSeconds(told.created_at)).toISOString(),
     }),
   };

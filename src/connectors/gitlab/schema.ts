@@ -85,7 +85,7 @@ export type GitlabIssue = z.infer<typeof issue>;
 
 const titles = absent(z.array(z.object({ title: text })));
 /** Ids in place of the author, no time of the merge. */
-const inHook = { assignee_ids: ids, labels: titles, url };
+const inHook = { assignee_ids: ids, labels: titles, url, action: absent(text) };
 const people = { labels: titles, assignees: accounts, reviewers: accounts };
 
 /** What a webhook says, in the words of the REST API. Only `user` is named, who acted: so the author is absent. */
@@ -100,6 +100,8 @@ function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>
     labels: (labels ?? own.labels)?.map(({ title }) => title),
     assignees: named(assignees, own.assignee_ids),
     web_url: own.url,
+    // Webhooks tell whole seconds.
+    isCreation: own.action === 'open' ? (true as const) : undefined,
   };
 }
 
@@ -133,8 +135,12 @@ export const issueHook = z
   .transform(({ object_attributes: own, ...beside }) => asInApi(beside, own));
 
 /** What is told of either, by the API or by a webhook. */
-export type ToldMergeRequest = Omit<GitlabMergeRequest, 'project_id' | 'references'>;
-export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'>;
+export type ToldMergeRequest = Omit<GitlabMergeRequest, 'project_id' | 'references'> & OfEvent;
+export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'> & OfEvent;
+
+interface OfEvent {
+  readonly isCreation?: true | undefined;
+}
 
 /** The project of a webhook. Payloads tell the number in several places, older versions only outside of `project`. */
 export interface HookProject {

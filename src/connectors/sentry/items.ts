@@ -19,10 +19,13 @@ export function eventOf(payload: unknown): string | undefined {
  * issue it is about. Throws `delivery_malformed`.
  */
 export function told(payload: unknown, options: Options): Told {
-  const issue = readable(schema.issueEvent, payload)?.data.issue;
+  const event = readable(schema.issueEvent, payload);
+  const issue = event?.data.issue;
   const { id, shortId: identifier, project } = issue ?? read(schema.namedIssue, payload).data.issue;
   const named = { id, identifier, container: project ? placeOf(project) : undefined };
-  return issue ? { ...named, item: itemOf(issue, options) } : named;
+  if (!issue) return named;
+  // The time is that of the last occurrence, which what follows does not move.
+  return { ...named, item: { ...itemOf(issue, options), ...(event.action === 'created' && { isCreation: true }) } };
 }
 
 export function placeOf({ id, slug: name }: schema.Project) {

@@ -39,7 +39,7 @@ export const issue = z.object({
 
 export type SentryIssue = z.infer<typeof issue>;
 
-export const issueEvent = z.object({ data: z.object({ issue }) });
+export const issueEvent = z.object({ action: absent(text), data: z.object({ issue }) });
 
 /** Which issue an event is about, as far as it says so. */
 export const namedIssue = z.object({

@@ -21,6 +21,7 @@ describe('a whole pull request', () => {
   it('becomes an item with every field that is mirrored', () => {
     expect(onlyItem(ofWebhook(JSON.parse(fixture('pull_request.opened'))))).toEqual({
       kind: 'pull_request',
+      isCreation: true,
       key: 'github:github.com:70100:pull:12',
       connector: 'github',
       host: 'github.com',

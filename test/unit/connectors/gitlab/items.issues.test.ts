@@ -46,7 +46,9 @@ const ISSUE = {
 
 describe('an issue', () => {
   it('of a webhook is whole but for its author', () => {
-    expect(itemsOf(ofHook(hook))).toEqual([{ ...ISSUE, updatedAt: Date.parse('2026-03-01T08:00:00Z') }]);
+    expect(itemsOf(ofHook(hook))).toEqual([
+      { ...ISSUE, isCreation: true, updatedAt: Date.parse('2026-03-01T08:00:00Z') },
+    ]);
   });
 
   it('of a comment lacks the names of the people', () => {

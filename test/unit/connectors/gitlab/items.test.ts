@@ -56,7 +56,7 @@ describe('a whole merge request', () => {
   };
 
   it('of a webhook has every field but the author and the time of the merge', () => {
-    expect(onlyItem(ofHook(hook))).toEqual(common);
+    expect(onlyItem(ofHook(hook))).toEqual({ ...common, isCreation: true });
   });
 
   it('of the API is the same, with those two', () => {
