@@ -37,8 +37,8 @@ export function describeExplainedItem({ item, url, title, gone, links, others, t
     ...(url ? [printable(`  ${url}  ${title ?? ''}`)] : []),
     ...links.flatMap(describeLink),
     ...none,
-    ...others.map(({ text, place, why, via }) =>
-      printable(`  not by "${text}" (${place}${via ? `, ${via}` : ''}): ${why}`),
+    ...others.map(({ text, place, why, via, isFormerName }) =>
+      printable(`  not by "${text}" (${place}${via ? `, ${wayOf(via, isFormerName)}` : ''}): ${why}`),
     ),
     ...(triage === null ? [] : [printable(`  triage: ${triage}`)]),
     ...writeBack.map(({ kind, state, wanted, error }) =>
@@ -47,10 +47,14 @@ export function describeExplainedItem({ item, url, title, gone, links, others, t
   ];
 }
 
+function wayOf(item: string, isFormerName = false): string {
+  return isFormerName ? `${item} by a former name` : item;
+}
+
 function describeLink({ name, state, reason, delivery, request, error }: Link): string[] {
   const because = reason
     ? [
-        `    because ${reason.rule}: "${reason.text}" in ${reason.place} (${reason.intent}${reason.via ? `, of ${reason.via}` : ''})`,
+        `    because ${reason.rule}: "${reason.text}" in ${reason.place} (${reason.intent}${reason.via ? `, of ${wayOf(reason.via, reason.isFormerName)}` : ''})`,
       ]
     : [];
   return [

@@ -79,6 +79,8 @@ export interface WorkItem extends ItemBase {
   readonly containerName?: string;
   /** What people call it: `ENG-123`, `#45`. */
   readonly identifier: string;
+  /** What people called it before it was moved, where the vendor tells. */
+  readonly formerIdentifiers?: readonly string[];
   readonly state?: WorkItemState;
   readonly rawState?: string;
   readonly type?: string | null;

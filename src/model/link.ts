@@ -12,6 +12,8 @@ export interface LinkReason {
   readonly intent: Intent;
   /** The item that the text names, where the task is that item's. */
   readonly via?: ItemKey;
+  /** The text names that item by a former name of it. */
+  readonly isFormerName?: true;
   /** The delivery with which the text came; absent where it was purged from memory. */
   readonly delivery?: number;
 }

@@ -51,6 +51,23 @@ export async function evaluateLinks(
   for (const row of rows.values()) await unwantLink(work, row);
 }
 
+/**
+ * Keeps the links of texts that have not changed: a name that leads elsewhere by now, or nowhere, removes no link. A link that
+ * was not made yet is not made any more.
+ */
+export async function keepLinksOfLostNames(
+  { query, item, source, rules }: Work,
+  wanted: Map<string, LinkReason>,
+  resolved: readonly { readonly via?: string }[],
+): Promise<void> {
+  for (const { task_id, known, desired } of await linksOfItem(query, item.key)) {
+    const reason = json<{ readonly reason?: LinkReason }>(desired)?.reason;
+    if (known === null || task_id === null || wanted.has(task_id) || reason?.via === undefined) continue;
+    const isNamed = rules.links.mentionsOf(item, source).some(({ text }) => text === reason.text);
+    if (isNamed && !resolved.some(({ via }) => via === reason.via)) wanted.set(task_id, reason);
+  }
+}
+
 /** The tasks of an item: those that it is linked to, or is to be, and the one that was created for it. */
 export async function standingTasks(query: Scope, itemKey: string): Promise<string[]> {
   const rows = await linksOfItem(query, itemKey);

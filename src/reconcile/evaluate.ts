@@ -1,18 +1,18 @@
 import { entity } from '../model/change.ts';
 import type { WorkItem } from '../model/item.ts';
 import { linksOfItem } from '../store/entities.ts';
-import { saveItemNames } from '../store/item-names.ts';
+import { holdPlace, saveItemNames } from '../store/item-names.ts';
 import { readStanding, saveStanding } from '../store/items.ts';
 import { itemsNaming } from '../store/mentions.ts';
 import { dropDifference } from '../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
 import { evaluateDocuments } from './evaluate-documents.ts';
-import { evaluateLinks, madeTask, standingTasks } from './evaluate-links.ts';
+import { evaluateLinks, keepLinksOfLostNames, madeTask, standingTasks } from './evaluate-links.ts';
 import { evaluateNotices } from './evaluate-notices.ts';
 import { evaluateRecord, recordEntity } from './evaluate-record.ts';
 import { evaluateTask } from './evaluate-task.ts';
 import { PLAIN } from './link-rules/intent.ts';
-import { namesOfItem } from './link-rules/item-names-of.ts';
+import { formerNamesOf, placedNamesOf, placeNameOf } from './link-rules/item-names-of.ts';
 import { type Resolution, type Resolved, resolve, wantedLinks } from './resolve.ts';
 
 export interface Evaluated {
@@ -36,15 +36,26 @@ export async function evaluate(work: Work): Promise<Evaluated> {
   const record = item.kind === 'pull_request' ? await evaluateRecord(work, item) : undefined;
   const resolution = await resolve(work);
   const wanted = wantedLinks(resolution.resolved);
+  await keepLinksOfLostNames(work, wanted, resolution.resolved);
   const made = item.kind === 'work_item' ? await madeTask(query, item.key) : undefined;
   if (made !== undefined && !wanted.has(made)) {
     wanted.set(made, { rule: 'triage', place: 'source', text: item.key, intent: 'mentions' });
   }
   await evaluateLinks(work, wanted, record);
   await evaluateDocuments(work, resolution.resolved);
+  const lost = await itemsOfLostNames(work);
   const again = item.kind === 'work_item' ? await evaluateWorkItem(work, item) : [];
   await evaluateNotices(work);
-  return { ...unknownOf(resolution), again };
+  return { ...unknownOf(resolution), again: [...lost, ...again] };
+}
+
+/** @returns the items that use a name which leads elsewhere, now that the item's repository or project has it */
+async function itemsOfLostNames({ query, item }: Work): Promise<readonly string[]> {
+  const [container, name] =
+    item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];
+  if (name === undefined) return [];
+  const lost = await holdPlace(query, placeNameOf(item, name), { container, at: item.updatedAt });
+  return lost.length === 0 ? [] : itemsNaming(query, lost);
 }
 
 /** A gone item writes nothing more; its records, links and tasks in the workspace stay. */
@@ -59,12 +70,16 @@ async function evaluateWorkItem(work: Work, item: WorkItem): Promise<readonly st
   const { query } = work;
   const standing = await standingTasks(query, item.key);
   await evaluateTask(work, item, standing);
-  const names = namesOfItem(item, work.source.grammar ?? PLAIN);
-  const isRenamed = await saveItemNames(query, item.key, names);
+  const grammar = work.source.grammar ?? PLAIN;
+  const { all, isRenamed, isTaken } = await saveItemNames(query, item.key, {
+    names: placedNamesOf(item, grammar),
+    former: formerNamesOf(item, grammar),
+    now: work.moment.now,
+  });
   const told = await readStanding(query, item.key);
   const hasChanged = told.join() !== standing.join();
   if (hasChanged) await saveStanding(query, item.key, standing);
-  return hasChanged || (isRenamed && standing.length > 0) ? itemsNaming(query, names) : [];
+  return hasChanged || isTaken || (isRenamed && standing.length > 0) ? itemsNaming(query, all) : [];
 }
 
 function unknownOf({ resolved, added }: Resolution): Pick<Evaluated, 'unknownKeys' | 'unknownIds'> {

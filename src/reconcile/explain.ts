@@ -49,6 +49,8 @@ interface ExplainedLink {
 /** Something that the texts name and that is not linked. */
 interface ExplainedMention extends Pick<Resolved, 'rule' | 'place' | 'text' | 'outcome'> {
   readonly via: string | null;
+  /** By a former name of that item. */
+  readonly isFormerName: boolean;
   readonly why: string;
 }
 
@@ -134,8 +136,8 @@ const WHY: Readonly<Record<Resolved['outcome'], string>> = {
   document: 'it is a document',
 };
 
-function otherOf({ rule, place, text, outcome, via }: Resolved): ExplainedMention {
-  return { rule, place, text, outcome, via: via ?? null, why: WHY[outcome] };
+function otherOf({ rule, place, text, outcome, via, isFormerName }: Resolved): ExplainedMention {
+  return { rule, place, text, outcome, via: via ?? null, isFormerName: isFormerName === true, why: WHY[outcome] };
 }
 
 async function triageOf(

@@ -25,6 +25,8 @@ export interface Resolved extends Mention {
   readonly intent: Intent;
   /** The item that is named. */
   readonly via?: string;
+  /** By a former name of that item. */
+  readonly isFormerName?: true;
   readonly tasks: readonly string[];
 }
 
@@ -138,14 +140,15 @@ async function throughItems(
 ): Promise<Resolved[]> {
   if (items.length === 0) return [{ ...about, outcome: 'unknown', tasks: [] }];
   const resolved: Resolved[] = [];
-  for (const { itemKey, connection } of items) {
+  for (const { itemKey, connection, isFormer } of items) {
     const rule = about.rule === 'task-key' ? 'item-key' : about.rule;
     const grammar = sources.get(connection)?.grammar ?? PLAIN;
     // An address means nothing else, whatever stands before it.
     const intent = intentOf(rule === 'item-url' ? { ...grammar, needsWord: false } : grammar, about.words);
     const tasks = intent === undefined ? [] : await standingTasks(query, itemKey);
     const outcome = intent === undefined ? 'unworded' : tasks.length === 0 ? 'taskless' : 'linked';
-    resolved.push({ ...about, rule, intent: intent ?? about.intent, via: itemKey, outcome, tasks });
+    const through = { via: itemKey, ...(isFormer && { isFormerName: true as const }) };
+    resolved.push({ ...about, rule, intent: intent ?? about.intent, ...through, outcome, tasks });
   }
   return resolved;
 }
@@ -155,8 +158,12 @@ export function wantedLinks(resolved: readonly Resolved[]): Map<string, LinkReas
   const wanted = new Map<string, LinkReason>();
   const direct = resolved.filter(({ via }) => via === undefined);
   const byWay = resolved.filter(({ via }) => via !== undefined);
-  for (const { rule, place, text, intent, via, delivery, tasks } of [...direct, ...byWay]) {
-    const ways = { ...(via === undefined ? {} : { via }), ...(delivery === undefined ? {} : { delivery }) };
+  for (const { rule, place, text, intent, via, isFormerName, delivery, tasks } of [...direct, ...byWay]) {
+    const ways = {
+      ...(via === undefined ? {} : { via }),
+      ...(isFormerName && { isFormerName }),
+      ...(delivery === undefined ? {} : { delivery }),
+    };
     for (const taskId of tasks) {
       if (!wanted.has(taskId)) wanted.set(taskId, { rule, place, text, intent, ...ways });
     }

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { type Dialect, dialectOf, textIn } from '../lib/database/dialect.ts';
 import { createCounts } from './count-migration.ts';
-import { COUNT_SHAPES, createStatistics, describeIndexes, REVISION_SHAPES } from './statistics.ts';
+import { COUNT_SHAPES, createStatistics, describeIndexes, NAME_SHAPES, REVISION_SHAPES } from './statistics.ts';
 import { createTrace } from './trace-migration.ts';
 import { createUsage } from './usage-migration.ts';
 import { createWorkspaceTables } from './workspace-tables.ts';
@@ -146,6 +146,18 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
         .where(sql.ref('hand'), '=', 'gone')
         .execute();
       await describeIndexes(db, REVISION_SHAPES);
+    },
+  },
+  '012_former_names': {
+    async up(db) {
+      for (const [name, type] of [
+        ['place', 'text'],
+        ['container', 'text'],
+        ['former_at', 'bigint'],
+      ] as const)
+        await db.schema.alterTable('item_names').addColumn(name, type).execute();
+      await db.schema.createIndex('item_names_place').on('item_names').columns(['workspace', 'place']).execute();
+      await describeIndexes(db, NAME_SHAPES);
     },
   },
 };

@@ -1,19 +1,114 @@
 import type { ItemKey } from '../model/item.ts';
 import { findItems } from './items.ts';
 import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
+import type { KeptRow } from './kept-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** Replaces the names of a work item. @returns whether they are others than before */
-export async function saveItemNames(query: Scope, itemKey: ItemKey, names: readonly string[]): Promise<boolean> {
-  const before = await rowsWhere(query, 'item_names', 'item_key', [itemKey]);
-  const known = new Set(before.map(({ name }) => name));
-  const fresh = names.filter((name) => !known.has(name));
-  const stale = before.filter(({ name }) => !names.includes(name));
-  if (fresh.length + stale.length === 0) return false;
-  await removeRows(query, 'item_names', stale);
-  const rows = fresh.map((name) => ({ item_key: itemKey, name }));
-  await saveRows(query, 'item_names', rows);
-  return true;
+type NameRow = KeptRow<'item_names'>;
+
+/** A name of an item, with the place whose name is a part of it, where there is one. */
+export type PlacedName = Pick<NameRow, 'name' | 'place' | 'container'>;
+
+/** Former names of one item; the oldest go. */
+const MOST_FORMER = 16;
+
+/** What has become of the names of an item. */
+export interface SavedNames {
+  /** Its names, and its former ones. */
+  readonly all: readonly string[];
+  /** Whether they are others than before. */
+  readonly isRenamed: boolean;
+  /** Whether a name was a former one of another item, which has lost it. */
+  readonly isTaken: boolean;
+}
+
+interface ToSave {
+  readonly names: readonly PlacedName[];
+  /** Former names that the vendor tells. */
+  readonly former: readonly string[];
+  readonly now: number;
+}
+
+/**
+ * Saves the names of a work item. Those that it has lost stay as former names until another item takes them, because vendors
+ * redirect them and old texts go on using them.
+ */
+export async function saveItemNames(
+  query: Scope,
+  itemKey: ItemKey,
+  { names, former, now }: ToSave,
+): Promise<SavedNames> {
+  const before = new Map((await rowsWhere(query, 'item_names', 'item_key', [itemKey])).map((row) => [row.name, row]));
+  const current = new Map(names.map((each) => [each.name, { item_key: itemKey, ...each, former_at: null }]));
+  const fresh = [...current.keys()].filter((name) => before.get(name)?.former_at !== null);
+  const told = former.filter((name) => !current.has(name) && !before.has(name));
+  const others = (await rowsWhere(query, 'item_names', 'name', [...fresh, ...told])).filter(
+    (row) => row.item_key !== itemKey,
+  );
+  const taken = others.filter((row) => current.has(row.name) && isLost(row, current.get(row.name) as NameRow));
+  const free = told.filter((name) => !others.some((row) => row.name === name && row.former_at === null));
+  const lost = [...before.values()].filter(({ name, former_at }) => former_at === null && !current.has(name));
+  const formers = [
+    ...[...before.values()].filter(({ name, former_at }) => former_at !== null && !current.has(name)),
+    ...free.map((name) => ({ item_key: itemKey, name, place: null, container: null, former_at: now })),
+    ...lost.map((row) => ({ ...row, former_at: now })),
+  ].toSorted((left, right) => (right.former_at as number) - (left.former_at as number));
+  const kept = formers.slice(0, MOST_FORMER);
+  const rows = [...current.values(), ...kept].filter((row) => isOther(row, before.get(row.name)));
+  const dropped = formers.slice(MOST_FORMER).filter(({ name }) => before.has(name));
+  if (dropped.length + taken.length > 0) await removeRows(query, 'item_names', [...dropped, ...taken]);
+  if (rows.length > 0) await saveRows(query, 'item_names', rows);
+  return {
+    all: [...current.keys(), ...kept.map(({ name }) => name)],
+    isRenamed: fresh.length + lost.length + free.length > 0,
+    isTaken: taken.length > 0,
+  };
+}
+
+/** Whether a name of another item is this one's now: a former name, or one in a place that another container has taken. */
+function isLost(other: NameRow, own: NameRow): boolean {
+  const isOfOldPlace = other.place !== null && other.place === own.place && other.container !== own.container;
+  return other.former_at !== null || isOfOldPlace;
+}
+
+function isOther(row: NameRow, before: NameRow | undefined): boolean {
+  if (before === undefined) return true;
+  return row.place !== before.place || row.container !== before.container || row.former_at !== before.former_at;
+}
+
+/** Which container has the name of a place, and since when it is known to, by the provider's clock. */
+interface Holder {
+  readonly container: string;
+  readonly at: number;
+}
+
+const HOLDER = 'holder:';
+
+async function holdersOf(query: Scope, places: readonly string[]): Promise<Map<string, Holder>> {
+  const names = [...new Set(places)].map((place) => HOLDER + place);
+  const rows = await rowsWhere(query, 'meta', 'name', names);
+  return new Map(rows.map(({ name, value }) => [name.slice(HOLDER.length), JSON.parse(value) as Holder]));
+}
+
+/**
+ * Remembers that a container has this name. Where another one had it before, that one's items lose the names that the place is
+ * a part of: somebody else may have made a repository under the old name of a renamed one.
+ *
+ * @param at when the provider said so, by its clock
+ * @returns the names that lead elsewhere now
+ */
+export async function holdPlace(query: Scope, place: string, { container, at }: Holder): Promise<readonly string[]> {
+  const holder = (await holdersOf(query, [place])).get(place);
+  if (holder?.container === container || (holder && holder.at >= at)) return [];
+  await saveRows(query, 'meta', [{ name: HOLDER + place, value: JSON.stringify({ container, at } satisfies Holder) }]);
+  if (!holder) return [];
+  const rows = (await rowsWhere(query, 'item_names', 'place', [place])).filter((row) => row.container !== container);
+  await removeRows(
+    query,
+    'item_names',
+    rows.filter(({ former_at }) => former_at !== null),
+  );
+  return [...new Set(rows.map(({ name }) => name))];
 }
 
 export interface NamedItem {
@@ -21,16 +116,33 @@ export interface NamedItem {
   readonly itemKey: ItemKey;
   /** The connection that it last came through. */
   readonly connection: string;
+  /** The item is called otherwise now. */
+  readonly isFormer: boolean;
 }
 
-/** The work items that go by one of these names. */
+/** The work items that go by one of these names; of a former name the last that had it, where none has it now. */
 export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
-  const named = await rowsWhere(query, 'item_names', 'name', names);
-  const keys = named.map((row) => row.item_key);
-  const connections = new Map((await findItems(query, keys)).map(({ key, connection }) => [key, connection]));
-  const found = named.flatMap(({ name, item_key: itemKey }) => {
-    const connection = connections.get(itemKey);
-    return connection === undefined ? [] : [{ name, itemKey, connection }];
+  const rows = await rowsWhere(query, 'item_names', 'name', names);
+  const holders = await holdersOf(
+    query,
+    rows.flatMap(({ place }) => place ?? []),
+  );
+  const valid = rows.filter(({ place, container }) => {
+    const holder = place === null ? undefined : holders.get(place);
+    return holder === undefined || holder.container === container;
   });
+  const keys = valid.map((row) => row.item_key);
+  const connections = new Map((await findItems(query, keys)).map(({ key, connection }) => [key, connection]));
+  const known = valid.filter((row) => connections.has(row.item_key));
+  const found = [...Map.groupBy(known, ({ name }) => name).values()].flatMap(bearers).map((row) => ({
+    ...{ name: row.name, itemKey: row.item_key, isFormer: row.former_at !== null },
+    connection: connections.get(row.item_key) as string,
+  }));
   return found.sort((left, right) => (left.itemKey < right.itemKey ? -1 : Number(left.itemKey > right.itemKey)));
+}
+
+function bearers(rows: readonly NameRow[]): readonly NameRow[] {
+  const present = rows.filter(({ former_at }) => former_at === null);
+  if (present.length > 0) return present;
+  return rows.toSorted((left, right) => (right.former_at as number) - (left.former_at as number)).slice(0, 1);
 }

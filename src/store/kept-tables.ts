@@ -21,9 +21,9 @@ export const KEPT = {
     by: ['item_key', 'name'],
   }),
   item_names: table('item_names', {
-    columns: ['item_key', 'name'],
+    columns: ['item_key', 'name', 'place', 'container', 'former_at'],
     key: ['item_key', 'name'],
-    by: ['item_key', 'name'],
+    by: ['item_key', 'name', 'place'],
   }),
   tasks: table('tasks', {
     columns: ['task_id', 'key', 'source', 'status', 'fields', 'seen_at'],

@@ -79,6 +79,9 @@ export const COUNT_SHAPES: Shapes = {
 /** Of the index that `011_link_revisions` adds. */
 export const REVISION_SHAPES: Shapes = { entities: { entities_gone: [10_000, 1_000, 2] } };
 
+/** Of the index that `012_former_names` adds. */
+export const NAME_SHAPES: Shapes = { item_names: { item_names_place: [1_000_000, 100_000, 1_000] } };
+
 /** Of the indexes that `008_usage` adds. */
 export const USAGE_SHAPES: Shapes = {
   quota_use: { sqlite_autoindex_quota_use_1: [1_000_000, 10_000, 10, 1] },

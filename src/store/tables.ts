@@ -78,8 +78,17 @@ export interface Tables {
     reason: string;
   };
 
-  /** Names under which a work item is found in other items' texts. */
-  item_names: { item_key: string; name: string };
+  /** Names under which a work item is found in other items' texts: those of now, and former ones. */
+  item_names: {
+    item_key: string;
+    name: string;
+    /** The name of the project, repository or team that is a part of this name, with its connector and host. */
+    place: string | null;
+    /** The vendor's id of what had that name then. */
+    container: string | null;
+    /** When the item lost the name; null while it has it. */
+    former_at: number | null;
+  };
 
   tasks: {
     task_id: string;

@@ -58,7 +58,15 @@ function issueEvent(payload: unknown, options: Options): Told {
   if (!issue) return named(read(schema.namedIssue, payload).issue);
   if (readable(schema.restricted, payload)) return named(issue);
   const { emails: _, ...item } = itemOf(issue, options);
-  return { ...named(issue), item };
+  return { ...named(issue), item: { ...item, ...present({ formerIdentifiers: formerKeys(payload) }) } };
+}
+
+function formerKeys(payload: unknown): readonly string[] | undefined {
+  const items = readable(schema.moved, payload)?.changelog.items ?? [];
+  const keys = items.flatMap(({ field, fromString }) =>
+    field === 'Key' && fromString !== undefined ? [fromString] : [],
+  );
+  return keys.length === 0 ? undefined : keys;
 }
 
 /** Jira tells when it sent the event: later than the last change. */

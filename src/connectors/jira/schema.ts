@@ -65,6 +65,11 @@ const timestamp = z.int().min(0).max(8_640_000_000_000_000);
 
 export const issueEvent = z.object({ issue });
 
+/** A move to another project, as the change log of a webhook tells it (JI8). */
+export const moved = z.object({
+  changelog: z.object({ items: z.array(z.looseObject({ field: absent(z.string()), fromString: absent(key) })) }),
+});
+
 /** An issue under a security level: only some people see it. */
 export const restricted = z.object({
   issue: z.object({
@@ -137,7 +142,7 @@ const transition = z.object({
   id: z.string().regex(/^\d{1,16}$/),
   to: category.extend({ name: z.string() }),
   hasScreen: absent(z.boolean()),
-  /** The fields of its screen, by their ids. */
+  /** The fields of its screen, by their ids (JI7). */
   fields: absent(z.record(z.string(), screenField)),
 });
 

@@ -110,6 +110,7 @@ function common(found: Common, { organizationId }: Options): WorkItem {
     containerName: team.key,
     ...(found.trashed === true ? { gone: true } : {}),
     ...present({
+      formerIdentifiers: found.previousIdentifiers?.length ? sorted(found.previousIdentifiers) : undefined,
       url: found.url?.replace(SLUG, '$1'),
       title: found.title,
       description: found.description === '' ? null : found.description,

@@ -8,6 +8,7 @@ const ISSUE = `
   fragment IssueFields on Issue {
     id
     identifier
+    previousIdentifiers
     title
     description
     url

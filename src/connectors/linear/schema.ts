@@ -14,6 +14,8 @@ const common = {
   id,
   identifier,
   updatedAt: instant,
+  /** What the issue was called in other teams. */
+  previousIdentifiers: absent(z.array(identifier)),
   title: absent(z.string()),
   description: absent(z.string().nullable()),
   url: absent(webAddress),

@@ -24,6 +24,31 @@ export interface Place {
 
 const SHORT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]*-[A-Za-z0-9]+$/;
 
+/** The name of a project, repository or team, as a part of the names of its items. */
+export function placeNameOf({ connector, host }: Place, container: string): string {
+  return `${connector}:${host}:${container.toLowerCase()}`;
+}
+
+/** Names of a work item, each with the place whose name is a part of it: whoever takes that takes these names too. */
+export function placedNamesOf(item: WorkItem, grammar: Grammar) {
+  const { containerId: container, containerName } = item;
+  const inName = containerName?.toLowerCase();
+  return namesOfItem(item, grammar).map((name) => {
+    const isPlaced = inName !== undefined && name.toLowerCase().includes(inName);
+    return isPlaced ? { name, place: placeNameOf(item, inName), container } : { name, place: null, container: null };
+  });
+}
+
+/** The names that a work item had under its former identifiers. */
+export function formerNamesOf(item: WorkItem, grammar: Grammar): readonly string[] {
+  return (item.formerIdentifiers ?? []).flatMap((identifier) => {
+    const url = item.url?.endsWith(`/${item.identifier}`)
+      ? item.url.slice(0, -item.identifier.length) + identifier
+      : undefined;
+    return namesOfItem({ ...item, identifier, url } as WorkItem, grammar);
+  });
+}
+
 /** All names of a work item. */
 export function namesOfItem(item: WorkItem, grammar: Grammar): string[] {
   const names = new Set<string>();

@@ -144,7 +144,15 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['tasks are forgotten', (query) => forgetTasks(query, ['t1'], NOW)],
   ['an entity is saved', (query) => saveEntity(query, blankEntity('link:a>b', 'link'))],
   ['an entity is forgotten', (query) => forgetEntity(query, LINK)],
-  ['names of an item are saved', (query) => saveItemNames(query, BUG.key, ['ENG-9'])],
+  [
+    'names of an item are saved',
+    (query) =>
+      saveItemNames(query, BUG.key, {
+        names: ['ENG-9'].map((name) => ({ name, place: null, container: null })),
+        former: [],
+        now: 1,
+      }),
+  ],
   ['mentions are saved', (query) => saveMentions(query, PULL.key, [{ name: 'BUG-9', reason: {} }], 1)],
   ['the tasks of an item are saved', (query) => saveStanding(query, BUG.key, ['t1'])],
   ['a change is added', (query) => addDifference(query, CHANGE)],

@@ -46,7 +46,11 @@ describe('what a workspace reads over two tables is its own', () => {
     const key = 'jira:cloud:1';
     await saveItem(own, itemRow(key, { connection: 'ours' }), 1);
     await saveItem(other, itemRow(key, { connection: 'theirs' }), 1);
-    await saveItemNames(own, key, ['BUG-1']);
+    await saveItemNames(own, key, {
+      names: ['BUG-1'].map((name) => ({ name, place: null, container: null })),
+      former: [],
+      now: 1,
+    });
     expect((await itemsNamed(own, ['BUG-1'])).map(({ connection }) => connection)).toEqual(['ours']);
     expect(await itemsNamed(other, ['BUG-1'])).toEqual([]);
   });

@@ -196,6 +196,16 @@ it('a description without a word is none, and costs no fetch', () => {
     });
 });
 
+it('the change log of a move tells the former key', () => {
+  const items = [
+    { field: 'project', from: '10001', fromString: 'Operations', to: '10008', toString: 'Engineering' },
+    { field: 'Key', from: null, fromString: 'OPS-7', to: null, toString: 'ENG-123' },
+  ];
+  expect(onlyItem(ofHook({ ...created, changelog: { id: '1', items } }))).toMatchObject({
+    ...{ identifier: 'ENG-123', formerIdentifiers: ['OPS-7'] },
+  });
+});
+
 it('an issue that was moved keeps its identity, and tells its new place', () => {
   const moved = { ...rest, key: 'OPS-9', fields: { ...rest.fields, project: { id: '10011', key: 'OPS' } } };
   expect(onlyItem(ofRead('issues.get', moved))).toMatchObject({

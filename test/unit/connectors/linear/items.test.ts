@@ -181,6 +181,13 @@ describe('a field', () => {
     expect(readWith({ url }).url).toBe(expected);
   });
 
+  it('an issue that was moved tells its former identifiers', () => {
+    const previousIdentifiers = ['OPS-7', '4U-2'];
+    expect(readWith({ previousIdentifiers })).toMatchObject({ formerIdentifiers: ['4U-2', 'OPS-7'] });
+    expect(hookWith({ previousIdentifiers })).toMatchObject({ formerIdentifiers: ['4U-2', 'OPS-7'] });
+    expect(readWith({ previousIdentifiers: [] })).not.toHaveProperty('formerIdentifiers');
+  });
+
   it('a key may begin with a digit', () => {
     const fields = {
       identifier: '4U-41',

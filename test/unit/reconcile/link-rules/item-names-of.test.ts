@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import { PLAIN } from '../../../../src/reconcile/link-rules/intent.ts';
-import { namesOfItem, normalUrl } from '../../../../src/reconcile/link-rules/item-names-of.ts';
+import {
+  formerNamesOf,
+  namesOfItem,
+  normalUrl,
+  placedNamesOf,
+} from '../../../../src/reconcile/link-rules/item-names-of.ts';
 import { workItem } from '../../../support/items.ts';
 
 const LONGEST_URL = `https://a.example/${'x'.repeat(2_048 - 18)}`;
@@ -42,4 +47,25 @@ test('its page is a name too, unless it is longer than a name may be', () => {
     names('AB#', { url: `https://a.example/${'x'.repeat(length - 'url:a.example/'.length)}` });
   expect(named(512)[0]).toHaveLength(512);
   expect(named(513)).toEqual(['AB#1']);
+});
+
+test('a former identifier gives a former key and a former address', () => {
+  const moved = workItem({ identifier: 'OPS-3', formerIdentifiers: ['ENG-1'], url: 'https://a.example/browse/OPS-3' });
+  expect(formerNamesOf(moved, PLAIN)).toEqual(['url:a.example/browse/ENG-1', 'ENG-1']);
+});
+
+test('a name belongs to the place whose name is a part of it', () => {
+  const item = workItem({
+    containerId: '7',
+    containerName: 'Acme/Web',
+    identifier: '#5',
+    url: 'https://a.example/acme/web/issues/5',
+  });
+  const grammar = { ...PLAIN, names: ['number' as const] };
+  const place = `${item.connector}:${item.host}:acme/web`;
+  expect(placedNamesOf(item, grammar)).toEqual([
+    { name: 'url:a.example/acme/web/issues/5', place, container: '7' },
+    { name: `${item.connector}:${item.host}:7#5`, place: null, container: null },
+    { name: `${item.connector}:${item.host}:acme/web#5`, place, container: '7' },
+  ]);
 });
