@@ -195,14 +195,20 @@ const LONGEST_NAME = 64;
 function isSplitName(left: Node, right: Node): boolean {
   const isProse = ({ type, marks }: Node) => type === 'text' && !marks.some((mark) => mark.type === 'code');
   if (!isProse(left) || !isProse(right)) return false;
-  const before = [...left.text.slice(-LONGEST_NAME)].reverse();
-  const after = [...right.text.slice(0, LONGEST_NAME)];
-  const ofName = (characters: readonly string[]) => {
-    const end = characters.findIndex((character) => !IN_NAME.test(character));
-    return end < 0 ? characters : characters.slice(0, end);
-  };
-  const [head, tail] = [ofName(before), ofName(after)];
-  return head.length > 0 && tail.length > 0 && [...head, ...tail].some((character) => /[0-9/]/.test(character));
+  const [head, tail] = [nameAtEnd(left.text), nameAtBegin(right.text)];
+  return head !== '' && tail !== '' && /[0-9/]/.test(head + tail);
+}
+
+function nameAtEnd(text: string): string {
+  let start = text.length;
+  while (text.length - start < LONGEST_NAME && IN_NAME.test(text.charAt(start - 1))) start--;
+  return text.slice(start);
+}
+
+function nameAtBegin(text: string): string {
+  let end = 0;
+  while (end < LONGEST_NAME && IN_NAME.test(text.charAt(end))) end++;
+  return text.slice(0, end);
 }
 
 /** Leaves out marks that would stand within a name, because link rules could not find the name there. Keeps addresses. */
