@@ -92,7 +92,7 @@ export function createFetches(deps: FetchDeps): Fetches {
   async function revive(): Promise<void> {
     if (isRevived) return;
     try {
-      await deps.store.commit((transaction) => reviveFetches(transaction, deps.clock.now()));
+      await reviveFetches(deps.store, deps.clock.now());
       isRevived = true;
     } catch (error) {
       deps.logger.error({ error: asSyncError(error) }, 'refused fetches could not be revived');

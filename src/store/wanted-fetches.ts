@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
 import type { ItemReference } from '../model/item.ts';
+import type { Store } from './database.ts';
+import { changeInPieces } from './in-pieces.ts';
 import { rowsWhere, saveRows } from './kept-rows.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -142,8 +144,16 @@ export async function postponeFetch(
 }
 
 /** Has fetches that were refused for good tried again: a credential or its rights may be other ones now. */
-export async function reviveFetches(query: Scope, now: number): Promise<void> {
-  await query.updateTable('fetches').set({ since: now, not_before: now }).where('not_before', '=', NEVER).execute();
+export async function reviveFetches(store: Pick<Store, 'commit'>, now: number): Promise<void> {
+  await changeInPieces(store, async (query, most) => {
+    const some = query.selectFrom('fetches').select('reference').where('not_before', '=', NEVER).limit(most);
+    const { numUpdatedRows } = await query
+      .updateTable('fetches')
+      .set({ since: now, not_before: now })
+      .where('reference', 'in', some)
+      .executeTakeFirstOrThrow();
+    return Number(numUpdatedRows);
+  });
 }
 
 /** Removes fetches of connections that are no longer configured, and says which connections those were. */
