@@ -43,11 +43,22 @@ function redirectHint(status: number): ErrorDetails {
   return { hint: 'The server redirects to another address, which worksync does not follow: configure the new one.' };
 }
 
-/** RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now; undefined where absent or unreadable. */
+/** The longest wait that a vendor can dictate, milliseconds. Vendors count limits by the hour at most. */
+export const LONGEST_DICTATED_WAIT = 3_600_000;
+
+/** A wait as a vendor asks for it, milliseconds, within the bound. */
+export function boundedWait(ms: number): number {
+  return Math.min(ms, LONGEST_DICTATED_WAIT);
+}
+
+/**
+ * RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now, within the bound; undefined where the header is
+ * absent or cannot be read.
+ */
 export function retryAfter(headers: HttpAnswer['headers'], now: number): number | undefined {
   const value = headers['retry-after']?.trim();
   if (!value) return undefined;
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1_000;
+  if (/^\d+$/.test(value)) return boundedWait(Number(value) * 1_000);
   const date = /[a-z]/i.test(value) ? Date.parse(value) : Number.NaN;
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  return Number.isNaN(date) ? undefined : boundedWait(Math.max(0, date - now));
 }

@@ -12,6 +12,7 @@ import { createInlineConverter } from '../../src/convert/converter.ts';
 import { readingAside } from '../../src/convert/reading-aside.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
+import { LONGEST_DICTATED_WAIT } from '../../src/http/provider-errors.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
@@ -46,6 +47,18 @@ const STATUSES = {
   503: 'server_failed',
   504: 'server_failed',
 };
+
+/** A header that dictates a wait, with one of decades, in the form that the vendor gives it. */
+function inYears(name: string, value: string): string {
+  if (name === 'retry-after') return '999999999';
+  if (!name.endsWith('reset')) return value;
+  const end = Date.UTC(2100, 0);
+  return /^\d{13}$/.test(value)
+    ? String(end)
+    : /^\d/.test(value) && value.includes('T')
+      ? new Date(end).toISOString()
+      : String(end / 1_000);
+}
 
 /** What `codeOf` says where nothing was thrown. */
 const NO_ERROR = 'not a SyncError: undefined';
@@ -555,7 +568,7 @@ describe.each(PROFILES)('$id', (profile) => {
         .catch((error: unknown) => error)) as SyncError;
       expect(thrown.code).toBe('rate_limited');
       expect(thrown.retryAfter).toBeGreaterThanOrEqual(atLeast);
-      expect(thrown.retryAfter).toBeLessThanOrEqual(2 * 3_600_000);
+      expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
     });
 
     it.each(['', '<html>log in</html>', '[{"number":1', 'null', '{"message":"no list"}', '['.repeat(500)])(
@@ -576,6 +589,21 @@ describe.each(PROFILES)('$id', (profile) => {
     it('goes on from no page that the vendor could not have named', async () => {
       expect(await codeOf(connect().poll({ ...start, page: 'https://evil.example' }, signal))).toBe('internal');
     });
+
+    it.each(Object.entries(profile.limits))(
+      '%s is waited out for an hour at most, whatever it asks',
+      async (_, told) => {
+        const headers = Object.fromEntries(
+          Object.entries(told.answer.headers ?? {}).map(([name, value]) => [name, inYears(name, value)]),
+        );
+        script([{ ...first, ...told.answer, headers }]);
+        const thrown = (await connect()
+          .poll(start, signal)
+          .catch((error: unknown) => error)) as SyncError;
+        expect(thrown.code).toBe('rate_limited');
+        expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
+      },
+    );
 
     it('asks nothing when it is told to stop', async () => {
       expect(await codeOf(connect().poll(start, AbortSignal.abort()))).toBe('aborted');

@@ -1,12 +1,10 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
+import { boundedWait, errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import { providerTime, saidBy } from '../kit/answers.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-/** The primary limit is counted by the hour: no honest answer asks for more. */
-const LONGEST_WAIT = 65 * MINUTE;
 
 /** The error for an answer outside 2xx, with what GitHub says about it. 403 and 429 may both be a limit (GH5). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
@@ -14,8 +12,21 @@ export function refusal(answer: HttpAnswer, what: string, now: number): SyncErro
   const plain = errorOfStatus(answer, what, now);
   const message = said === '' ? plain.message : `${plain.message} (${said})`;
   const wait = limitWait(answer, said, now);
-  if (wait === undefined) return new SyncError(plain.code, message, { status: answer.status, hint: plain.hint });
-  return new SyncError('rate_limited', message, { status: answer.status, retryAfter: Math.min(wait, LONGEST_WAIT) });
+  if (wait === undefined)
+    return new SyncError(plain.code, message, { status: answer.status, hint: remedyOf(answer, said) ?? plain.hint });
+  return new SyncError('rate_limited', message, { status: answer.status, retryAfter: boundedWait(wait) });
+}
+
+/** What helps against a refusal of one organisation or repository; undefined where GitHub says nothing of the reason. */
+function remedyOf({ status, headers }: HttpAnswer, said: string): string | undefined {
+  if (status === 451 || /access blocked/i.test(said))
+    return 'GitHub has blocked this repository: only its owner can solve that.';
+  if (status !== 403) return undefined;
+  if (headers['x-github-sso'] !== undefined || /\bSAML\b/.test(said))
+    return 'The organisation requires single sign-on: authorise the token for it in the settings of the token ("Configure SSO"), or use a GitHub App.';
+  if (/IP allow list/i.test(said))
+    return 'The organisation allows only listed addresses: let its owner add the public address of this machine to its IP allow list.';
+  return undefined;
 }
 
 /** Milliseconds to wait, or undefined when it is no limit. A secondary limit asks for a minute at least. */

@@ -1,5 +1,6 @@
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
+import { boundedWait } from '../../http/provider-errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { providerTime } from './answers.ts';
 
@@ -46,9 +47,10 @@ export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers
     learn(answer) {
       const rate = rateOf(answer.headers);
       if (!rate || !(rate.limit > 0)) return;
-      // Answers may overtake each other: within one period what is left only shrinks.
-      const remaining = known?.resetAt === rate.resetAt ? Math.min(known.remaining, rate.remaining) : rate.remaining;
-      const wait = rate.resetAt - (providerTime(answer) ?? clock.now()) + SECOND;
+      // Answers may overtake each other: within one period what is left only shrinks. A period ends with its longest wait.
+      const isSamePeriod = known?.resetAt === rate.resetAt && clock.monotonic() < known.until;
+      const remaining = known && isSamePeriod ? Math.min(known.remaining, rate.remaining) : rate.remaining;
+      const wait = boundedWait(rate.resetAt - (providerTime(answer) ?? clock.now()) + SECOND);
       known = { ...rate, remaining, until: clock.monotonic() + wait };
     },
   };

@@ -1,13 +1,11 @@
 import type { ErrorCode } from '../../errors/codes.ts';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
-import { errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
+import { boundedWait, errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
 import { providerTime, saidBy } from './answers.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
-/** Limits are counted by the hour at most: no honest answer asks for more. */
-const LONGEST_WAIT = 65 * MINUTE;
 
 /** How one vendor refuses. */
 export interface Refusals {
@@ -49,19 +47,23 @@ export function limitWait(
   now: number,
 ): number {
   const wait = askedWait(answer, now) ?? waitOf?.(answer, now) ?? otherwise;
-  return Math.min(Math.max(wait, shortest), LONGEST_WAIT);
+  return boundedWait(Math.max(wait, shortest));
 }
 
 /** Milliseconds that `Retry-After` asks to wait; undefined where it asks for nothing. */
 export function askedWait(answer: Pick<HttpAnswer, 'headers'>, now: number): number | undefined {
   const asked = retryAfter(answer.headers, now);
-  return asked !== undefined && asked > 0 ? Math.min(asked, LONGEST_WAIT) : undefined;
+  return asked !== undefined && asked > 0 ? asked : undefined;
 }
 
-/** @param resetAt when the limit resets, epoch milliseconds by the provider's clock */
+/**
+ * Milliseconds until a limit resets, within the bound of every wait; undefined where it has reset already.
+ *
+ * @param resetAt when the limit resets, epoch milliseconds by the provider's clock
+ */
 export function untilReset(answer: HttpAnswer, resetAt: number | undefined, now: number): number | undefined {
   const left = (resetAt ?? 0) - (providerTime(answer) ?? now);
-  return left > 0 ? left + SECOND : undefined;
+  return left > 0 ? boundedWait(left + SECOND) : undefined;
 }
 
 /** For answers that are not what the vendor's reference promises. */

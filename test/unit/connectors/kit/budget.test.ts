@@ -54,6 +54,16 @@ describe('the rate budget of a connection', () => {
     expect(uses).toEqual(refused);
   });
 
+  it('is not bound for longer than an hour, also by a reset in decades', async () => {
+    const { clock, budget, told } = setUp();
+    told(0, 74 * 525_600);
+    expect(refusal(budget, 'fetch')?.retryAfter).toBe(60 * MINUTE);
+    await clock.advance(60 * MINUTE);
+    expect(refusal(budget, 'background')).toBeUndefined();
+    told(4_000, 74 * 525_600 - 60);
+    expect(refusal(budget, 'background')).toBeUndefined();
+  });
+
   it('says how long until the reset, by the clock of the vendor, and allows everything from then on', async () => {
     const { clock, budget, told } = setUp();
     told(0, 30, 7 * MINUTE);
