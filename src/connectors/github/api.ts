@@ -34,9 +34,7 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
     authorization: auth.headers,
     budget: createBudget(deps.clock, rateOf),
     refusal,
-    answered({ status }) {
-      if (status === 401) auth.forget();
-    },
+    answered: auth.answered,
     isMoved: (target, path) =>
       /^\/repositories\/\d+/.test(target) && withoutRepository(target) === withoutRepository(path),
     pageOf: (answer, { path }) => ({ found: listIn(answer, path), next: nextQuery(answer, path) }),

@@ -1,6 +1,7 @@
 import githubAppJwt from 'universal-github-app-jwt';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { providerTime } from '../kit/answers.ts';
@@ -23,58 +24,102 @@ type App = NonNullable<Access['app']>;
 export interface Auth {
   /** Headers that authenticate a request; of an App, with an installation token that is created when needed. */
   headers(signal: AbortSignal): Promise<Headers>;
-  /** Reports that GitHub refused the credential: the next request gets a new installation token. */
-  forget(): void;
+  /**
+   * Looks at the answer to such a request. After a 401 the next request gets a new installation token.
+   *
+   * @returns whether to send the request once more, because it was refused for the time in its token
+   */
+  answered(answer: HttpAnswer): boolean;
 }
 
 type Deps = Pick<ConnectionDeps, 'http' | 'clock'>;
 
-export function createAuth(access: Access, deps: Deps): Auth {
-  if (access.app) return installationAuth(access, access.app, deps);
-  return { headers: async () => bearer(access.token), forget() {} };
+/** @param time of the server, where `access` is an App */
+export function createAuth(access: Access, deps: Deps, time = createServerTime(deps.clock)): Auth {
+  if (access.app) return installationAuth(access, access.app, deps, time);
+  return { headers: async () => bearer(access.token), answered: () => false };
 }
 
 /** Authenticates as the App itself, to read about the App and its webhook. */
-export function createAppAuth(app: App, clock: Clock): Auth {
-  return { headers: async () => bearer(await sign(app, clock)), forget() {} };
+export function createAppAuth(app: App, time: ServerTime): Auth {
+  return {
+    headers: async () => bearer(await sign(app, time)),
+    answered: (answer) => time.learn(answer) && answer.status === 401,
+  };
+}
+
+/** The present time by GitHub's clock: the tokens of an App carry it, and GitHub refuses those that are wrong by a minute. */
+export interface ServerTime {
+  /** Epoch milliseconds. */
+  now(): number;
+  /** Takes the time from the `Date` of an answer. @returns whether the time before was wrong by so much that GitHub may refuse it */
+  learn(answer: Pick<HttpAnswer, 'headers'>): boolean;
+}
+
+/** A smaller difference cannot be the reason for a refusal, milliseconds. */
+const TOLERATED = 30_000;
+
+/** Our own time, until an answer corrects it. */
+export function createServerTime(clock: Clock): ServerTime {
+  let ahead = 0;
+  return {
+    now: () => clock.now() + ahead,
+    learn(answer) {
+      const time = providerTime(answer);
+      if (time === undefined) return false;
+      const before = ahead;
+      ahead = time - clock.now();
+      return Math.abs(ahead - before) > TOLERATED;
+    },
+  };
 }
 
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const installationToken = z.object({ token: z.string().min(1), expires_at: z.iso.datetime({ offset: true }) });
 
 /**
  * Authenticates as an installation of a GitHub App. A token is valid for an hour; worksync replaces it five minutes before
  * it expires, by the clock that does not jump.
  */
-function installationAuth(access: Access, app: App, deps: Deps): Auth {
+function installationAuth(access: Access, app: App, deps: Deps, time: ServerTime): Auth {
   const { clock } = deps;
   let held: { headers: Headers; until: number } | undefined;
   return {
     async headers(signal) {
       if (held && clock.monotonic() < held.until) return held.headers;
-      const { token, lifetime } = await mint(access, app, deps, signal);
+      const { token, lifetime } = await mint(access, app, deps, time, signal);
       held = { headers: bearer(token), until: clock.monotonic() + lifetime - 5 * MINUTE };
       return held.headers;
     },
-    forget() {
-      held = undefined;
+    answered({ status }) {
+      if (status === 401) held = undefined;
+      return false;
     },
   };
 }
 
-async function mint(access: Access, app: App, { http, clock }: Deps, signal: AbortSignal) {
+async function mint(access: Access, app: App, { http, clock }: Deps, time: ServerTime, signal: AbortSignal) {
   const what = 'create an installation token';
   const url = `${apiBase(access)}/app/installations/${app.installationId}/access_tokens`;
-  const headers = { ...HEADERS, ...bearer(await sign(app, clock)) };
-  const answer = await http.request({ method: 'POST', url, headers, target: 'github', signal });
+  const auth = createAppAuth(app, time);
+  const ask = async () => {
+    const headers = { ...HEADERS, ...(await auth.headers(signal)) };
+    return http.request({ method: 'POST', url, headers, target: 'github', signal });
+  };
+  const first = await ask();
+  const answer = auth.answered(first) ? await ask() : first;
   if (answer.status !== 201) throw explained(refusal(answer, what, clock.now()));
   const { token, expires_at } = parseAnswer(installationToken, readAnswer(answer, what), what);
-  return { token, lifetime: Date.parse(expires_at) - (providerTime(answer) ?? clock.now()) };
+  return { token, lifetime: Math.min(HOUR, Date.parse(expires_at) - (providerTime(answer) ?? clock.now())) };
 }
 
-async function sign(app: App, clock: Clock): Promise<string> {
+/** The package dates tokens 30 s back, and GitHub advises 60 s. A token is valid until ten minutes after its date. */
+const FURTHER_BACK = 30;
+
+async function sign(app: App, time: ServerTime): Promise<string> {
   try {
-    const now = Math.floor(clock.now() / 1_000);
+    const now = Math.floor(time.now() / 1_000) - FURTHER_BACK;
     return (await githubAppJwt({ id: app.id, privateKey: app.privateKey, now })).token;
   } catch {
     // The cause is left out: it may quote the key.

@@ -11,7 +11,7 @@ import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
 import { unless } from '../kit/refusal.ts';
 import type { Looked } from '../kit/tracker-vendor.ts';
 import { type Api, createApi } from './api.ts';
-import { createAppAuth, createAuth } from './auth.ts';
+import { createAppAuth, createAuth, createServerTime } from './auth.ts';
 import { createChecks } from './check.ts';
 import { createHooks } from './hooks.ts';
 import { ISSUES, type Locator } from './items.ts';
@@ -25,8 +25,9 @@ import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
 /** The API of one GitHub, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
   const { clock } = deps;
-  const api = createApi(options, deps, createAuth(options, deps));
-  const appApi = options.app && createApi(options, deps, createAppAuth(options.app, clock));
+  const time = createServerTime(clock);
+  const api = createApi(options, deps, createAuth(options, deps, time));
+  const appApi = options.app && createApi(options, deps, createAppAuth(options.app, time));
   const repositories = createRepositories(api, options, clock);
   const parts = { api, appApi, options, repositories, findHook: createFindHook(api), clock };
   // Tokens of workflows have no user.

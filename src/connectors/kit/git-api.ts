@@ -45,8 +45,12 @@ export interface Speech {
   authorization(signal: AbortSignal): Promise<Headers>;
   readonly budget: Budget;
   refusal(answer: HttpAnswer, what: string, now: number): SyncError;
-  /** Looks at each answer: it may say, for example, that the credential is no longer valid. */
-  answered?(answer: HttpAnswer): void;
+  /**
+   * Looks at each answer: it may say, for example, that the credential is no longer valid.
+   *
+   * @returns whether to send the request once more with another authorization; the vendor has not carried it out
+   */
+  answered?(answer: HttpAnswer): boolean;
   /** Whether a path that the vendor linked to means the same list as the requested path. */
   isSame(linked: string, path: string): boolean;
   /** Likewise for the target of a redirect; without this function worksync follows no redirect. */
@@ -102,20 +106,26 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
 
   async function ask(method: Method, path: string, given: Omit<GetOptions, 'use'> & { readonly body?: unknown }) {
     const { query = '', etag, body, keep, signal } = given;
-    const answer = await http.request({
-      method,
-      url: `${bases[0]}${path}${query === '' ? '' : `?${query}`}`,
-      headers: {
-        ...speech.headers,
-        ...(await speech.authorization(signal)),
-        ...(etag !== undefined && { 'if-none-match': etag }),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      ...{ keep, signal, target, largestAnswer: LARGEST_ANSWER },
-    });
-    budget.learn(answer);
-    speech.answered?.(answer);
+    const send = async () => {
+      const answer = await http.request({
+        method,
+        url: `${bases[0]}${path}${query === '' ? '' : `?${query}`}`,
+        headers: {
+          ...speech.headers,
+          ...(await speech.authorization(signal)),
+          ...(etag !== undefined && { 'if-none-match': etag }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...{ keep, signal, target, largestAnswer: LARGEST_ANSWER },
+      });
+      budget.learn(answer);
+      return answer;
+    };
+    const first = await send();
+    if (!speech.answered?.(first)) return first;
+    const answer = await send();
+    speech.answered(answer);
     return answer;
   }
 

@@ -2,6 +2,7 @@ import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
+import type { HttpRequest } from '../../../../src/http/http-client.ts';
 import { courseOf, failure, type Reply } from '../../../support/course.ts';
 
 const { signal } = new AbortController();
@@ -163,7 +164,7 @@ describe('a GitHub App', () => {
     expect(verify('sha256', Buffer.from(`${head}.${claims}`), key, Buffer.from(signature, 'base64url'))).toBe(true);
     const { iss, iat, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as Record<string, number>;
     expect(String(iss)).toBe('4711');
-    expect(iat).toBeLessThanOrEqual(Date.UTC(2026, 0, 5, 9) / 1_000);
+    expect(iat).toBe(Date.UTC(2026, 0, 5, 9) / 1_000 - 60);
     expect((exp as number) - (iat as number)).toBeLessThanOrEqual(600);
   });
 
@@ -197,6 +198,48 @@ describe('a GitHub App', () => {
   it('whose key is damaged says so without quoting it', async () => {
     const broken = '-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0c2VjcmV0\n-----END RSA PRIVATE KEY-----\n';
     const { connection } = connectionOf({ app: { ...app, privateKey: broken } }, []);
+  const issuedAt = ({ headers }: HttpRequest) => {
+    const [, claims = ''] = (headers?.['authorization'] ?? '').split('.');
+    return (JSON.parse(Buffer.from(claims, 'base64url').toString()) as { iat: number }).iat;
+  };
+
+  it.each([
+    ['ahead', 'Mon, 05 Jan 2026 08:52:00 GMT'],
+    ['behind', 'Mon, 05 Jan 2026 09:14:00 GMT'],
+  ])("signs by GitHub's clock where ours is minutes %s", async (_, date) => {
+    const unpaged = 'GET https://api.github.com/app';
+    const refused: Reply = { status: 401, headers: { date }, body: { message: "'Issued at' claim ('iat') is off" } };
+    const { connection, requests } = connectionOf({ app }, [
+      [mint, refused],
+      [mint, token('ghs_one', 60, date)],
+      ['GET https://api.github.com/installation/repositories?per_page=1', { body: { total_count: 1 } }],
+      [unpaged, { headers: { date }, body: { id: 4711, installations_count: 1 } }],
+      ['GET https://api.github.com/repos/acme/api', { body: { full_name: 'acme/api' } }],
+      ['GET https://api.github.com/repos/acme/api/pulls?state=all&per_page=1', {}],
+    ]);
+    expect((await connection.check(signal)).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok']);
+    const right = Date.parse(date) / 1_000 - 60;
+    expect([1, 3].map((at) => issuedAt(requests[at] as HttpRequest))).toEqual([right, right]);
+  });
+
+  it('is corrected where it asks as the App itself first', async () => {
+    const date = 'Mon, 05 Jan 2026 08:52:00 GMT';
+    const hook = 'GET https://api.github.com/app/hook/config';
+    const { connection, requests } = connectionOf({ app }, [
+      [hook, { status: 401, headers: { date } }],
+      [hook, { headers: { date }, body: { url: 'https://sync.example.com/elsewhere' } }],
+      ['GET https://api.github.com/app', { headers: { date }, body: { id: 4711, events: [] } }],
+    ]);
+    expect(await connection.hooks.states('https://sync.example.com/here', signal)).toMatchObject([{ state: 'absent' }]);
+    expect(issuedAt(requests[1] as HttpRequest)).toBe(Date.parse(date) / 1_000 - 60);
+  });
+
+  it("is asked once more only where GitHub's clock differs from ours", async () => {
+    const date = 'Mon, 05 Jan 2026 09:00:20 GMT';
+    const { connection } = connectionOf({ app }, [[mint, { status: 401, headers: { date } }]]);
+    expect((await failure(connection.poll(position, signal)))?.code).toBe('unauthorized');
+  });
+
     const error = await failure(connection.poll(position, signal));
     expect(error?.code).toBe('unauthorized');
     expect(JSON.stringify([error?.message, error?.hint, String(error?.cause), error?.stack])).not.toContain('c2VjcmV0');
