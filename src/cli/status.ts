@@ -151,22 +151,25 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
   const failures = connections.flatMap(({ name, failure }) =>
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
-  const silent = connections.flatMap(({ name, names, hooks, missingUnits, refusedFetches, fetchRefusal }) => [
-    ...(refusedFetches > 0
-      ? [`    ${name}: ${plural(refusedFetches, 'object')} cannot be fetched: ${fetchRefusal ?? 'refused'}`]
-      : []),
-    ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
-    ...(hooks?.silent ?? []).map(
-      ({ subject, state, message, hint }) =>
-        `    ${name}: webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
-    ),
-    ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) =>
-      failure ? [`    ${name}: webhooks: ${failure}`] : [],
-    ),
-    ...missingUnits.map(
-      (unit) => `    ${name}: not found, or not visible to the credential: ${unit}; its records and links stay`,
-    ),
-  ]);
+  const silent = connections.flatMap(
+    ({ name, names, hooks, missingUnits, refusedFetches, fetchRefusal, switchedOff }) => [
+      ...(refusedFetches > 0
+        ? [`    ${name}: ${plural(refusedFetches, 'object')} cannot be fetched: ${fetchRefusal ?? 'refused'}`]
+        : []),
+      ...names.map((each) => `    ${name}: ${describeName(name, each)}`),
+      ...(hooks?.silent ?? []).map(
+        ({ subject, state, message, hint }) =>
+          `    ${name}: webhook ${state} at ${subject}: ${message}${hint ? ` (${hint})` : ''}`,
+      ),
+      ...[hooks?.failure, hooks?.redeliveryFailure].flatMap((failure) =>
+        failure ? [`    ${name}: webhooks: ${failure}`] : [],
+      ),
+      ...switchedOff.map((message) => `    ${name}: ${message}`),
+      ...missingUnits.map(
+        (unit) => `    ${name}: not found, or not visible to the credential: ${unit}; its records and links stay`,
+      ),
+    ],
+  );
   return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...silent];
 }
 

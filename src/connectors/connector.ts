@@ -134,6 +134,8 @@ export type PollPage =
       readonly newest?: string;
       /** Kept with the page that brought it, used by the next walk's first page. */
       readonly etag?: string;
+      /** The vendor's page has no element. Absent where an empty page says nothing of the pages behind it. */
+      readonly isEmpty?: boolean;
     };
 
 /** Where a backfill of one unit stands: everything that was changed since a time, newest first. */
@@ -151,6 +153,8 @@ export interface HistoryPage {
   readonly next?: string;
   /** How many items the whole list contains, where the vendor tells; for a progress bar. */
   readonly total?: number;
+  /** As in `PollPage`. */
+  readonly isEmpty?: boolean;
 }
 
 /**
@@ -161,6 +165,8 @@ export interface SweepPage {
   /** Repositories or projects (`repoId`, `containerId`) of which the sweep of this unit lists every item. */
   readonly containers: readonly string[];
   readonly next?: string;
+  /** As in `PollPage`. */
+  readonly isEmpty?: boolean;
 }
 
 /** One round of requests to send failed deliveries again. */

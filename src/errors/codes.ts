@@ -236,6 +236,14 @@ export const CODES = {
     verdict: 'retry',
     hint: 'The answer does not match the specification: check the address.',
   },
+  list_endless: {
+    verdict: 'never',
+    hint: 'The vendor names pages on and on. worksync reads the list again at its next time. Correct the page tokens if the feed is yours; otherwise report it to the vendor.',
+  },
+  feature_off: {
+    verdict: 'never',
+    hint: 'Nothing needs to be done: worksync looks again at each poll. Switch the feature on at the vendor if you want it.',
+  },
   answer_too_large: {
     verdict: 'never',
     hint: 'The answer exceeds the size limit.',

@@ -5,6 +5,7 @@ import type { Cancel } from '../lib/clock.ts';
 import { LARGE } from '../lib/large.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import { extendTrail, NO_PAGES, type PageTrail } from '../lib/page-trail.ts';
 import { backoff } from '../lib/random.ts';
 import { mindSetBack } from '../lib/set-back.ts';
 import type { Stage } from '../lib/stage.ts';
@@ -75,6 +76,7 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
   let cancel: Cancel = () => undefined;
+  const trails: Trails = new Map();
   const redate = () => redateBackfill(deps.store, active.name, deps.clock.now());
   const mindTheClock = mindSetBack(deps.clock, redate, true);
 
@@ -91,7 +93,7 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   async function step(): Promise<number | undefined> {
     try {
       const next = await nextToRead(deps, active, mindTheClock);
-      return typeof next === 'object' ? await read(deps, active, next, stopping.signal) : next;
+      return typeof next === 'object' ? await read(deps, { active, trails }, next, stopping.signal) : next;
     } catch (error) {
       deps.logger.error({ error: asSyncError(error) }, 'backfill cannot read or write its state');
       return STORE_PAUSE;
@@ -110,6 +112,17 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
       cancel();
     },
   };
+}
+
+/**
+ * The trail of each unit, by its name. A restart forgets them: a circle is then found again, and the stored number of pages
+ * bounds the walk anyway.
+ */
+type Trails = Map<string, PageTrail>;
+
+interface Reader {
+  readonly active: ActiveConnection;
+  readonly trails: Trails;
 }
 
 /** @returns when to look again, milliseconds, where none may be read now; undefined where there is nothing to read */
@@ -133,13 +146,13 @@ async function nextToRead(
 
 async function read(
   deps: BackfillDeps,
-  active: ActiveConnection,
+  reader: Reader,
   unit: BackfillRow,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   try {
-    if (unit.unit === ALL_UNITS) await list(deps, active, unit, signal);
-    else await readPage(deps, active, unit, signal);
+    if (unit.unit === ALL_UNITS) await list(deps, reader.active, unit, signal);
+    else await readPage(deps, reader, unit, signal);
     return PACE;
   } catch (thrown) {
     if (signal.aborted) return undefined;
@@ -158,25 +171,30 @@ async function list(
 }
 
 /** The page and the position after it are one transaction, so a process that dies in between stores none twice. */
-async function readPage(deps: BackfillDeps, active: ActiveConnection, unit: BackfillRow, signal: AbortSignal) {
+async function readPage(deps: BackfillDeps, { active, trails }: Reader, unit: BackfillRow, signal: AbortSignal) {
   const { store, clock, random, inbox, meter, logger, tracer } = deps;
   const { since, page } = unit;
   const position = { unit: unit.unit, ...(since === null ? {} : { since }), ...(page === null ? {} : { page }) };
   const from = clock.now();
   const read = (await active.connection.history?.(position, signal)) as HistoryPage;
-  if (read.next !== undefined && read.next === page)
-    throw new SyncError('answer_malformed', 'a page names itself as its next page');
   const { event, body, total, next } = read;
+  const known = page === null ? undefined : trails.get(unit.unit);
+  const { trail, fault } = extendTrail({ ...(known ?? NO_PAGES), pages: unit.pages }, read);
+  const error = fault && new SyncError('list_endless', `the list was left: ${fault.message}`);
   const packed = await packAside(body);
   const items = await countItems(active, read, packed);
   const row = await store.commit(async (transaction) => {
     const now = clock.now();
     if (!(await moveBackfill(transaction, unit, { items, total, next }, now))) return undefined;
+    if (error) await endUnit(transaction, { ...unit, page: next ?? null }, now, `${error.code}: ${error.message}`);
     const key = `backfill:${random.uuid()}`;
     const delivery = { connection: active.name, key, source: 'backfill' as const, event, body, packed };
     return (await appendDeliveries(transaction, [delivery], now))[0];
   });
   if (!row) return;
+  if (error || next === undefined) trails.delete(unit.unit);
+  else trails.set(unit.unit, trail);
+  if (error) logger.warn({ connection: active.name, unit: unit.unit, code: error.code, error }, 'backfill failed');
   inbox.ring();
   tracer?.record(readSpan('backfill', row, { connection: active.name, event, from, to: clock.now() }));
   meter.count('backfill_pages_total', { connection: active.name, outcome: 'read' });
@@ -206,6 +224,11 @@ async function countItems(active: ActiveConnection, { event, body }: HistoryPage
 async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError): Promise<number> {
   const { store, clock, random, pauses, meter, logger } = deps;
   const { connection } = unit;
+  // What the vendor has switched off has no history.
+  if (error.code === 'feature_off') {
+    await store.commit((transaction) => endUnit(transaction, unit, clock.now()));
+    return PACE;
+  }
   const limit = pauses.note(connection, error, 'background');
   meter.count('backfill_pages_total', { connection, outcome: limit > 0 ? 'limited' : 'failed' });
   logger.warn({ connection, unit: unit.unit, code: error.code, error }, 'backfill failed');

@@ -6,6 +6,7 @@ import type { Meter } from '../lib/meter.ts';
 import { afterAsked, afterTold, type Binding, type Names, type Seen } from '../model/names.ts';
 import type { Store } from '../store/database.ts';
 import { keptUnits, loadNames, restartUnits, type StoredName, saveName } from '../store/scope-names.ts';
+import { meetsEveryUnit } from './failure-reach.ts';
 
 /** What is known of the names in one connection's configuration, kept in the store; the rule is `model/names.ts`. */
 export interface NameBook extends Names {
@@ -121,7 +122,7 @@ export async function openNameBook(
           const error = asSyncError(thrown);
           logger.debug({ name: entry, error }, 'a name could not be resolved');
           if (error.code === 'rate_limited') throw error;
-          return;
+          if (error.verdict === 'retry' || meetsEveryUnit(error)) return;
         }
       }
       await writing;

@@ -1,3 +1,4 @@
+import { storedFailure } from '../errors/stored-failure.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Cancel } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -6,6 +7,7 @@ import { backoff } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
 import { ALL_UNITS, clearConnectionFailure, hasConnectionFailure, recordPollFailure } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
+import { meetsEveryUnit } from './failure-reach.ts';
 import type { Pauses } from './pauses.ts';
 import { type WalkDeps, walkUnit } from './walk-unit.ts';
 
@@ -118,7 +120,7 @@ function everyMs({ schedule }: ActiveConnection): number | undefined {
 
 /**
  * One cycle over all units, or over those given. `again` names what failed and is worth trying before the schedule's
- * next moment. A limit, a bad credential or a full disk ends the cycle: the other units would fail too.
+ * next moment. A failure that meets every unit ends the cycle.
  */
 async function pollUnits(
   deps: PollDeps,
@@ -136,7 +138,7 @@ async function pollUnits(
     const error = await pollUnit(deps, active, unit, signal);
     if (signal.aborted) return { again };
     if (!error) continue;
-    const endsCycle = error.verdict === 'wait-until';
+    const endsCycle = meetsEveryUnit(error);
     if (isWorthRetrying(error)) for (const each of endsCycle ? units.slice(index) : [unit]) again.add(each);
     if (endsCycle) break;
   }
@@ -193,9 +195,10 @@ async function failed(
   if (error.code === 'not_found' || error.code === 'refused') active.names?.doubt();
   const connection = active.name;
   const pause = deps.pauses.note(connection, error, 'poll');
-  deps.meter.count('polls_total', { connection, outcome: pause > 0 ? 'limited' : 'failed' });
-  deps.logger.warn({ connection, unit, code: error.code, error }, 'poll failed');
-  const text = `${error.code}: ${error.message}`;
+  const isOff = error.code === 'feature_off';
+  deps.meter.count('polls_total', { connection, outcome: isOff ? 'off' : pause > 0 ? 'limited' : 'failed' });
+  deps.logger[isOff ? 'debug' : 'warn']({ connection, unit, code: error.code, error }, 'poll failed');
+  const text = storedFailure(error);
   const { store, clock, logger } = deps;
   // By a commit: one that has lost the workspace leaves no failure to its owner.
   await store

@@ -1,5 +1,6 @@
 import type { PollPage, PollPosition } from '../connectors/connector.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { type Extended, extendTrail, NO_PAGES } from '../lib/page-trail.ts';
 import type { PollState, Walk } from '../store/poll-states.ts';
 
 /**
@@ -13,6 +14,8 @@ import type { PollState, Walk } from '../store/poll-states.ts';
  * the first walk of a large repository may well last for days at 60 requests an hour, and must still end.
  */
 const STALE = 7_200_000;
+/** The time of the last page of a walk that must begin anew: it is stale whenever it is looked at. */
+const ABANDONED = new Date(0).toISOString();
 /** A provider's clock may be ahead by this much, milliseconds. */
 const AHEAD = 300_000;
 
@@ -48,15 +51,27 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
   const isFirst = walk.page === undefined;
   const etag = isFirst ? page.etag : walk.etag;
   if (page.next !== undefined) {
-    if (page.next === walk.page) throw new SyncError('answer_malformed', 'a page names itself as its next page');
+    const { trail, fault } = extended(walk, page);
+    // A walk whose pages do not end begins anew. After too many empty pages it goes on where it was.
+    if (fault && fault.kind !== 'empty') return { ...state, walk: { startedAt: walk.startedAt, readAt: ABANDONED } };
     const readAt = new Date(now).toISOString();
-    return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag } };
+    return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag, trail } };
   }
   return {
     watermark: later(state.watermark, candidate),
     etag,
     digest: isFirst ? digest : undefined,
   };
+}
+
+/** Why the walk must stop behind this page, although another one follows. */
+export function faultAfter(walk: Walk, page: Page): SyncError | undefined {
+  const { fault } = extended(walk, page);
+  return fault && new SyncError('list_endless', `the list was left: ${fault.message}`);
+}
+
+function extended({ trail = NO_PAGES }: Walk, page: Page): Extended {
+  return extendTrail(trail, page);
 }
 
 /** The state after the provider said that nothing changed: the walk is done, the watermark stays. */

@@ -1,7 +1,9 @@
+import { storedFailure } from '../errors/stored-failure.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
+import { extendTrail, NO_PAGES } from '../lib/page-trail.ts';
 import { piecesOf } from '../lib/pieces.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
@@ -14,6 +16,7 @@ import { keepRows, rowsWritten } from '../store/kept-rows.ts';
 import { ALL_UNITS } from '../store/poll-states.ts';
 import { dueFetches, expectFetches, requestFetch } from '../store/wanted-fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
+import { meetsEveryUnit } from './failure-reach.ts';
 import type { Pauses } from './pauses.ts';
 
 export interface SweepDeps {
@@ -57,9 +60,9 @@ export function sweepJobs(deps: SweepDeps): Job[] {
     }));
 }
 
-/** Never rejects. A unit that fails does not keep the others from being swept. */
+/** Never rejects. A unit that fails does not keep the others from being swept, unless they would fail in the same way. */
 async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: AbortSignal): Promise<void> {
-  const units = await attempt(deps, active, ALL_UNITS, signal, async () => {
+  const { result: units } = await attempt(deps, active, ALL_UNITS, signal, async () => {
     const found = await patiently(deps, active, signal, () => active.connection.units(signal));
     // Also takes back an earlier failure of the list of units.
     await deps.store.commit((transaction) => keepSweepsOf(transaction, active.name, found));
@@ -67,7 +70,8 @@ async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: Abort
   });
   for (const unit of units ?? []) {
     if (signal.aborted) return;
-    await attempt(deps, active, unit, signal, () => sweepUnit(deps, active, unit, signal));
+    const { error } = await attempt(deps, active, unit, signal, () => sweepUnit(deps, active, unit, signal));
+    if (error && meetsEveryUnit(error)) return;
   }
 }
 
@@ -77,30 +81,30 @@ async function attempt<Result>(
   unit: string,
   signal: AbortSignal,
   work: () => Promise<Result>,
-): Promise<Result | undefined> {
+): Promise<{ readonly result?: Result; readonly error?: SyncError }> {
   try {
-    return await work();
+    return { result: await work() };
   } catch (thrown) {
-    if (signal.aborted) return undefined;
     const error = asSyncError(thrown);
+    if (signal.aborted) return { error };
     meter.count('sweeps_total', { connection, outcome: 'failed' });
     logger.warn({ connection, unit, code: error.code, error }, 'sweep failed');
-    const text = `${error.code}: ${error.message}`;
+    const text = storedFailure(error);
     // By a commit: one that has lost the workspace leaves no failure to its owner.
     await store
       .commit((transaction) => recordSweepFailure(transaction, { connection, unit }, text, clock.now()))
       .catch((reason: unknown) => logger.error({ connection, unit, error: reason }, 'failure of a sweep not recorded'));
-    return undefined;
+    return { error };
   }
 }
 
 async function sweepUnit(deps: SweepDeps, active: ActiveConnection, unit: string, signal: AbortSignal): Promise<void> {
   const { store, clock, meter, logger } = deps;
   const startedAt = clock.now();
-  const listing = await listAll(deps, active, unit, signal);
-  const asked = await askForDoubtful(deps, active, { ...listing, startedAt }, signal);
+  const listing = await listWhereOn(deps, active, unit, signal);
+  const asked = listing ? await askForDoubtful(deps, active, { ...listing, startedAt }, signal) : 0;
   signal.throwIfAborted();
-  const result = { at: clock.now(), listed: listing.keys.size, asked };
+  const result = { at: clock.now(), listed: listing?.keys.size ?? 0, asked };
   await store.commit((transaction) => recordSweep(transaction, { connection: active.name, unit }, result));
   meter.count('sweeps_total', { connection: active.name, outcome: 'complete' });
   logger.info({ connection: active.name, unit, ...result }, 'unit swept');
@@ -111,17 +115,30 @@ interface Listing {
   readonly containers: ReadonlySet<string>;
 }
 
+/** Undefined where the vendor has switched the list off: that says nothing about the items. */
+async function listWhereOn(...given: Parameters<typeof listAll>): Promise<Listing | undefined> {
+  try {
+    return await listAll(...given);
+  } catch (thrown) {
+    if (asSyncError(thrown).code !== 'feature_off') throw thrown;
+    return undefined;
+  }
+}
+
 /** Throws where it does not reach the end. Kept in memory: a sweep that a restart interrupts begins anew. */
 async function listAll(deps: SweepDeps, active: ActiveConnection, unit: string, signal: AbortSignal): Promise<Listing> {
   const keys = new Set<ItemKey>();
   const containers = new Set<string>();
+  let trail = NO_PAGES;
   for (let page: string | undefined; ; ) {
     const asked = page;
     const read = await patiently(deps, active, signal, () => sweepPage(active, unit, asked, signal));
     for (const key of read.keys) keys.add(key);
     for (const container of read.containers) containers.add(container);
     if (read.next === undefined) return { keys, containers };
-    if (read.next === page) throw new SyncError('answer_malformed', 'a page names itself as its next page');
+    const extended = extendTrail(trail, read);
+    if (extended.fault) throw new SyncError('list_endless', `the list was left: ${extended.fault.message}`);
+    trail = extended.trail;
     page = read.next;
     await sleep(deps.clock, PACE, signal);
   }

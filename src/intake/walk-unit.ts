@@ -1,4 +1,5 @@
 import type { PollPage } from '../connectors/connector.ts';
+import type { SyncError } from '../errors/sync-error.ts';
 import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sha256Of } from '../lib/digest.ts';
@@ -10,7 +11,7 @@ import type { Store } from '../store/database.ts';
 import { loadPollState, type PollState, savePollState, type Walk } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import { readSpan } from './intake-spans.ts';
-import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from './position.ts';
+import { afterPage, afterUnchanged, faultAfter, isSamePage, positionOf, walkOf } from './position.ts';
 
 export interface WalkDeps {
   readonly store: Store;
@@ -25,7 +26,8 @@ export type WalkOutcome = 'complete' | 'unchanged';
 
 /**
  * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction:
- * a process that dies in between reads one page again and stores none twice. Throws what the connection and the database throw.
+ * a process that dies in between reads one page again and stores none twice. Throws what the connection and the database throw,
+ * and `list_endless` where the vendor names pages on and on.
  */
 export async function walkUnit(
   deps: WalkDeps,
@@ -43,6 +45,7 @@ export async function walkUnit(
     // If a name was bound again meanwhile, what was read under it belongs to another thing.
     const isStill = () => active.names?.version() === version;
     if (!(await save(deps, active.name, { unit, taken: next, from, isStill }))) continue;
+    if (next.fault) throw next.fault;
     if (next.isLast) return next.page ? 'complete' : 'unchanged';
     signal.throwIfAborted();
   }
@@ -51,6 +54,8 @@ export async function walkUnit(
 interface Taken {
   readonly state: PollState;
   readonly isLast: boolean;
+  /** Why the walk stops behind this page. */
+  readonly fault?: SyncError;
   /** What goes to the inbox. */
   readonly page?: Extract<PollPage, { outcome: 'page' }>;
   readonly packed?: StoredBody;
@@ -63,7 +68,8 @@ async function take(state: PollState, walk: Walk, page: PollPage, clock: Clock):
   const after = afterPage(state, walk, page, digest, clock.now());
   const isLast = page.next === undefined;
   if (isSamePage(state, walk, page, digest)) return { state: after, isLast };
-  return { state: after, isLast, page, packed: await packAside(page.body) };
+  const fault = faultAfter(walk, page);
+  return { state: after, isLast, page, packed: await packAside(page.body), ...(fault && { fault }) };
 }
 
 interface Saved {

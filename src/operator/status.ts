@@ -176,6 +176,7 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
   fetchRefusal: null,
   lastSweepAt: null,
   lastRefused: null,
+  switchedOff: [],
   missingUnits: [],
 };
 

@@ -180,7 +180,8 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'connections_failing',
-    stops: 'Polls and fetches of these connections do not work. Webhooks are stored, and everything else goes on.',
+    stops:
+      'Polls and fetches do not work for these connections, or for the repositories and projects that "worksync status" names. Webhooks are stored, and everything else goes on.',
     command: 'worksync check',
     seen: ({ connections }) => ({ seenAt: Math.max(...connections.flatMap(({ failure }) => failure?.at ?? [])) }),
     hint: 'Run "worksync check": it asks each provider and names the remedy.',

@@ -1,3 +1,4 @@
+import type { PageTrail } from '../lib/page-trail.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** An unfinished walk. */
@@ -12,6 +13,8 @@ export interface Walk {
   readonly readAt: string;
   /** The validator of its first page, kept until the walk is complete. */
   readonly etag?: string;
+  /** Absent in walks of older versions, and before the first page. */
+  readonly trail?: PageTrail;
 }
 
 /** Where the polling of one unit stands between two requests. */

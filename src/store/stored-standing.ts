@@ -87,6 +87,7 @@ function failedPolls(query: Sql, workspaces: readonly number[]) {
     .select(['workspace', 'connection', 'unit', 'walk', 'completed_at', 'error', 'failed_at'])
     .where('workspace', 'in', workspaces)
     .where('error', 'is not', null)
+    .where('error', 'not like', sql.lit('feature_off:%'))
     .execute();
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { CODES } from '../errors/codes.ts';
+import { type Failure, readFailure } from '../errors/stored-failure.ts';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../lib/database/dialect.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
@@ -21,13 +21,6 @@ const SHOWN = 20;
 const LOOKED_THROUGH = 1_000;
 
 const DAY = 24 * 60 * 60 * 1_000;
-
-/** Code and remedy of a failure, as it was stored. */
-export interface Failure {
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string | null;
-}
 
 /** All times are epoch milliseconds. */
 export interface DeliveryRow {
@@ -75,6 +68,8 @@ export interface ConnectionActivity {
   readonly lastSweepAt: number | null;
   /** The last webhook that was refused; null where none is stored. */
   readonly lastRefused: RefusedWebhook | null;
+  /** What is switched off at the vendor, in sentences for people. It is no failure: nothing is missing. */
+  readonly switchedOff: readonly string[];
   /** Units that the provider no longer has, or no longer shows to the credential: their records and links stay. */
   readonly missingUnits: readonly string[];
 }
@@ -413,7 +408,7 @@ function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
     .toSorted((a, b) => a.due - b.due)
     .map((row) => {
       const { workspace: _workspace, due: _due, not_before, error, ...rest } = row;
-      return { ...rest, notBefore: not_before, failure: error === null ? null : failureOf(error) };
+      return { ...rest, notBefore: not_before, failure: error === null ? null : readFailure(error) };
     });
 }
 
@@ -571,8 +566,15 @@ interface PollRow {
   readonly failed_at: number | null;
 }
 
+function isOff({ error }: Pick<PollRow, 'error'>): boolean {
+  return error?.startsWith('feature_off:') ?? false;
+}
+
 export function pollActivity(rows: readonly PollRow[]) {
-  const failing = rows.filter((row) => row.error !== null).sort((a, b) => (b.failed_at ?? 0) - (a.failed_at ?? 0));
+  const off = rows.filter(isOff);
+  const failing = rows
+    .filter((row) => row.error !== null && !isOff(row))
+    .sort((a, b) => (b.failed_at ?? 0) - (a.failed_at ?? 0));
   const lastFailure = failing[0];
   const units = rows.filter((row) => row.unit !== ALL_UNITS);
   return {
@@ -580,21 +582,15 @@ export function pollActivity(rows: readonly PollRow[]) {
     walking: units.filter((row) => row.walk !== null).length,
     lastPollAt: latest(rows),
     failingUnits: failing.length,
+    switchedOff: off.map(({ error }) => readFailure(error ?? '').message).sort(),
     failure: lastFailure
       ? {
-          ...failureOf(lastFailure.error ?? ''),
+          ...readFailure(lastFailure.error ?? ''),
           unit: lastFailure.unit === ALL_UNITS ? null : lastFailure.unit,
           at: lastFailure.failed_at ?? 0,
         }
       : null,
   };
-}
-
-/** Stored as `code: message`; what has no code of the registry is shown as it is. */
-function failureOf(stored: string): Failure {
-  const [, code = '', message = ''] = /^([a-z_]+): ?([\s\S]*)$/.exec(stored) ?? [];
-  const known = CODES[code as keyof typeof CODES] as { hint: string } | undefined;
-  return known ? { code, message, hint: known.hint } : { code: 'internal', message: stored, hint: null };
 }
 
 async function goneItems(query: Sql, workspaces: readonly number[]): Promise<Of<readonly (Owned & GoneItem)[]>> {

@@ -497,7 +497,10 @@ describe.each(PROFILES)('$id', (profile) => {
   });
 
   describe('poll', () => {
-    const { unit, watermark, walk, besides = [], first, validator, foreignNext } = profile.poll;
+    const { unit, watermark, walk, besides = [], first, validator, foreignNext, switch: feature } = profile.poll;
+    // A refused list is followed by a request for its switch.
+    const isAsked = (status: number) => feature !== undefined && [403, 404, 410].includes(status);
+    const asked = (status: number): Exchange[] => (feature && isAsked(status) ? [{ ...feature.shown, status }] : []);
     const start: PollPosition = { unit, watermark, startedAt: new Date(clock.now()).toISOString() };
 
     it('names its units', async () => {
@@ -555,11 +558,27 @@ describe.each(PROFILES)('$id', (profile) => {
 
     const statuses = { ...STATUSES, ...profile.statuses };
     it.each(Object.entries(statuses))('status %s is %s', async (status, code) => {
-      script([{ ...first, status: Number(status), body: '{"message":"no"}' }]);
+      script([{ ...first, status: Number(status), body: '{"message":"no"}' }, ...asked(Number(status))]);
       expect(await codeOf(connect().poll(start, signal))).toBe(code);
-      script([{ ...first, status: Number(status), body: '<html>a proxy</html>' }]);
+      script([{ ...first, status: Number(status), body: '<html>a proxy</html>' }, ...asked(Number(status))]);
       expect(await codeOf(connect().poll(start, signal))).toBe(code);
     });
+
+    it.each(feature ? [feature] : [])(
+      'reports a list that is switched off as such, and not one that may not be read',
+      async ({ refused, shown, off, on }) => {
+        script([
+          { ...first, status: refused, body: '{"message":"no"}' },
+          { ...shown, body: off },
+        ]);
+        expect(await codeOf(connect().poll(start, signal))).toBe('feature_off');
+        script([
+          { ...first, status: refused, body: '{"message":"no"}' },
+          { ...shown, body: on },
+        ]);
+        expect(await codeOf(connect().poll(start, signal))).toBe(refused === 403 ? 'forbidden' : 'not_found');
+      },
+    );
 
     it.each(Object.entries(profile.limits))('%s is waited out', async (_, { answer, atLeast }) => {
       script([{ ...first, ...answer }]);
@@ -570,6 +589,21 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(thrown.retryAfter).toBeGreaterThanOrEqual(atLeast);
       expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
     });
+
+    it.each(Object.entries(profile.limits))(
+      '%s is waited out for an hour at most, whatever it asks',
+      async (_, told) => {
+        const headers = Object.fromEntries(
+          Object.entries(told.answer.headers ?? {}).map(([name, value]) => [name, inYears(name, value)]),
+        );
+        script([{ ...first, ...told.answer, headers }]);
+        const thrown = (await connect()
+          .poll(start, signal)
+          .catch((error: unknown) => error)) as SyncError;
+        expect(thrown.code).toBe('rate_limited');
+        expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
+      },
+    );
 
     it.each(['', '<html>log in</html>', '[{"number":1', 'null', '{"message":"no list"}', '['.repeat(500)])(
       'calls a page that reads %j malformed',
@@ -589,21 +623,6 @@ describe.each(PROFILES)('$id', (profile) => {
     it('goes on from no page that the vendor could not have named', async () => {
       expect(await codeOf(connect().poll({ ...start, page: 'https://evil.example' }, signal))).toBe('internal');
     });
-
-    it.each(Object.entries(profile.limits))(
-      '%s is waited out for an hour at most, whatever it asks',
-      async (_, told) => {
-        const headers = Object.fromEntries(
-          Object.entries(told.answer.headers ?? {}).map(([name, value]) => [name, inYears(name, value)]),
-        );
-        script([{ ...first, ...told.answer, headers }]);
-        const thrown = (await connect()
-          .poll(start, signal)
-          .catch((error: unknown) => error)) as SyncError;
-        expect(thrown.code).toBe('rate_limited');
-        expect(thrown.retryAfter).toBeLessThanOrEqual(LONGEST_DICTATED_WAIT);
-      },
-    );
 
     it('asks nothing when it is told to stop', async () => {
       expect(await codeOf(connect().poll(start, AbortSignal.abort()))).toBe('aborted');

@@ -264,15 +264,30 @@ describe('issues', () => {
       [],
       exactly(['acme/api', 'issues:acme/api']),
     ],
-    'count as none where a repository has them switched off': [
+    'are reported as switched off where a repository has none': [
       (connection) => connection.poll(position, signal),
       [WITHOUT_ISSUES],
-      exactly({ outcome: 'unchanged' }),
+      failing('feature_off', undefined, 'issues of acme/api'),
     ],
-    'are not there in history either': [
-      async (connection) => itemsIn(WITH_ISSUES, await connection.history({ unit: 'issues:acme/api' }, signal)),
+    'are reported so in history too': [
+      (connection) => connection.history({ unit: 'issues:acme/api' }, signal),
       [WITHOUT_ISSUES],
-      exactly([]),
+      failing('feature_off'),
+    ],
+    'are no error of a check then': [
+      (connection) => connection.check(signal),
+      [
+        ['GET /user', { body: { login: 'sync' } }],
+        [REPO, { body: { ...REPOSITORY, has_issues: false } }],
+        ['GET /repos/acme/api/pulls?state=all&per_page=1', { body: [] }],
+        ['GET /repos/acme/api/issues?state=all&per_page=1', 410],
+      ],
+      [
+        { level: 'warning', subject: 'credential' },
+        { level: 'ok', subject: 'acme/api' },
+        { level: 'ok', subject: 'acme/api', message: 'issues of acme/api are switched off at the vendor' },
+        { level: 'ok', subject: 'rate limit' },
+      ],
     ],
   });
 
@@ -331,7 +346,22 @@ describe('issues', () => {
         ],
         [{ key }],
       ],
-      'are gone when they were deleted': [fetched, [[NAMED, 410]], GONE],
+      'are gone when they were deleted': [
+        fetched,
+        [
+          [NAMED, 410],
+          ['GET /repositories/70100', { body: REPOSITORY }],
+        ],
+        GONE,
+      ],
+      'are not gone when they were switched off': [
+        fetched,
+        [
+          [NAMED, 410],
+          ['GET /repositories/70100', { body: { ...REPOSITORY, has_issues: false } }],
+        ],
+        failing('feature_off'),
+      ],
       'are gone when they are not found in a repository that can be read': [fetched, [[NAMED, 404], FIND], GONE],
       'are gone when they were transferred': [fetched, [moved('/repositories/99/issues/3')], GONE],
       'are gone when they were transferred to where they have the same number': [
@@ -476,8 +506,28 @@ describe('sweep', () => {
       [FIND, [`GET ${list('pulls')}`, { body: [{ id: 1 }] }]],
       failing('answer_malformed'),
     ],
-    'counts for nothing where the list is none': [sweep, [FIND, [`GET ${list('pulls')}`, 404]], failing('not_found')],
-    'fails for a repository that is gone or hidden': [sweep, [[REPO, 404]], failing('not_found')],
+    'counts for nothing where the list is none': [
+      sweep,
+      [FIND, [`GET ${list('pulls')}`, 404], FIND],
+      failing('not_found'),
+    ],
+    'leaves out the whole repository where its pull requests are switched off': [
+      sweep,
+      [
+        [REPO, { body: { ...REPOSITORY, has_pull_requests: false } }],
+        [`GET ${list('issues')}`, { body: [issue(1)] }],
+      ],
+      [{ keys: ['github:github.com:issue:880001'], containers: [] }],
+      { issues: true },
+    ],
+    'fails for a repository that is gone or hidden': [
+      sweep,
+      [
+        [REPO, 404],
+        [REPO, 404],
+      ],
+      failing('not_found'),
+    ],
   });
 });
 

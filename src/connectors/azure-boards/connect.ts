@@ -186,7 +186,7 @@ async function writeComment(api: Rest, { id, container }: Locator, given: Wanted
     write: (text, words) => htmlOfText(`${text}\n\n${words}`),
     plain: textOfHtml,
     pages: () =>
-      pagesOf(async (token) => {
+      pagesOf(`GET ${path}`, async (token) => {
         const query = { ...PREVIEW, $top: '200', ...(token !== undefined && { continuationToken: token }) };
         const { comments, continuationToken: next } = (await api.read(schema.comments, path, query, signal)).content;
         return { found: comments, next: next === undefined ? undefined : nextPage(next, TOKEN, token, `GET ${path}`) };

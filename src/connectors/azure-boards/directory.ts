@@ -4,6 +4,7 @@ import { segmentOf } from '../kit/addresses.ts';
 import { absent, present } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
 import { createCache } from '../kit/listing.ts';
+import { countedPagesOf } from '../kit/pages.ts';
 import { unless } from '../kit/refusal.ts';
 import type { Rest } from '../kit/rest.ts';
 import * as schema from './schema.ts';
@@ -55,11 +56,11 @@ export async function readProject(api: Rest, unit: string, signal: AbortSignal):
 
 /** Everything that the credential sees. */
 export async function allProjects(api: Rest, signal: AbortSignal): Promise<readonly schema.Project[]> {
-  const found: schema.Project[] = [];
-  for (;;) {
-    const query = { $top: String(PAGE), $skip: String(found.length) };
-    const { value } = (await api.read(page, '/_apis/projects', query, signal)).content;
-    found.push(...value);
-    if (value.length < PAGE) return found;
-  }
+  const path = '/_apis/projects';
+  const pages = countedPagesOf(`GET ${path}`, async (seen) => {
+    const query = { $top: String(PAGE), $skip: String(seen) };
+    const { value } = (await api.read(page, path, query, signal)).content;
+    return { found: value, isLast: value.length < PAGE };
+  });
+  return (await Array.fromAsync(pages)).flat();
 }

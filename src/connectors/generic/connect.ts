@@ -10,7 +10,7 @@ import type { Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
 import { locatorOf } from '../kit/tracker-rows.ts';
 import { timeOf } from '../kit/turns.ts';
-import { historyPage, pollPage, type Selection, type Walk } from '../kit/walk.ts';
+import { emptiness, historyPage, pollPage, type Selection, type Walk } from '../kit/walk.ts';
 import { feedBase, type Options } from './options.ts';
 import { id } from './schema.ts';
 import { PARTS, SHAPES } from './translate.ts';
@@ -48,7 +48,7 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
   async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
     const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
     const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
-    return { keys, containers: found.projects, ...present({ next }) };
+    return { keys, containers: found.projects, ...present({ next }), ...emptiness({ found: keys, next }) };
   }
 
   return {

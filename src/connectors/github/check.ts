@@ -9,7 +9,7 @@ import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf, shortestPoll } from './options.ts';
 import type { Parts } from './places.ts';
-import { repositoryPath } from './repositories.ts';
+import { offIn, one, repositoryPath } from './repositories.ts';
 
 export function createChecks({ api, appApi, options, repositories, clock }: Parts): GitChecks {
   const scope = scopeOf(options);
@@ -25,6 +25,10 @@ export function createChecks({ api, appApi, options, repositories, clock }: Part
         path: repositoryPath(addressOf(subject, scope)),
         describe: (told) => describeRepository(subject, told),
       })),
+    offIn: (noun, told) => {
+      const repository = readable(one, told);
+      return repository && offIn(noun, repository);
+    },
     lists: { names: options.issues ? ['pulls', 'issues'] : ['pulls'], query: 'state=all&per_page=1' },
     patterns: patternsOf(scope),
     counted: async (signal) => (await repositories.listed(signal)).length,

@@ -9,6 +9,7 @@ import type { GitSource } from '../kit/git-vendor.ts';
 import { parseAnswer, readable } from '../kit/json.ts';
 import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
 import { unless } from '../kit/refusal.ts';
+import { switchedOff } from '../kit/switched-off.ts';
 import type { Looked } from '../kit/tracker-vendor.ts';
 import { type Api, createApi } from './api.ts';
 import { createAppAuth, createAuth, createServerTime } from './auth.ts';
@@ -19,7 +20,7 @@ import { createLists } from './lists.ts';
 import { type Options, REPOSITORY } from './options.ts';
 import { createFindHook } from './places.ts';
 import { createRedeliver } from './redeliver.ts';
-import { createRepositories } from './repositories.ts';
+import { createRepositories, offIn, one, type Repository } from './repositories.ts';
 import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
 
 /** The API of one GitHub, with one credential. */
@@ -97,14 +98,19 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
         const { code, status = 0 } = asSyncError(thrown);
         const isTransferred = noun === ISSUES && status >= 300 && status <= 399;
         if (code !== 'not_found' && !isTransferred) throw thrown;
+        // GitHub answers 410 also to each issue of a repository whose issues are switched off.
+        if (status === 410 && noun === ISSUES) requireOn(noun, await repositories.present(locator.repoId, signal));
         return { isGone: status === 410 || isTransferred };
       }
     },
-    async prove(_, { repository, repoId, number }, signal) {
-      const found = await get(`/repos/${repository}`, { id: true }, signal);
-      if (readable(withId, found) === repoId) return;
-      throw new SyncError('not_found', `${repository} is another repository now, and has no ${number}`);
+    async prove(noun, { repository, repoId, number }, signal) {
+      const found = await get(`/repos/${repository}`, FEATURES, signal);
+      if (readable(withId, found) !== repoId)
+        throw new SyncError('not_found', `${repository} is another repository now, and has no ${number}`);
+      const read = readable(one, found);
+      if (read) requireOn(noun, read);
     },
+    switchedOff: repositories.switchedOff,
     hooks: createHooks(parts),
     redeliver: createRedeliver(parts),
     comment: (_, locator, given, signal) =>
@@ -130,6 +136,15 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
         await write('PATCH', path, { state: 'closed', state_reason: 'completed' }, signal);
       }),
   };
+}
+
+/** What `prove` needs of a repository. */
+const FEATURES: Shape = { id: true, full_name: true, has_issues: true, has_pull_requests: true };
+
+/** Throws `feature_off`: what is switched off is hidden, and not gone. */
+function requireOn(noun: string, repository: Repository): void {
+  const what = offIn(noun, repository);
+  if (what !== undefined) throw switchedOff(what);
 }
 
 /** GitHub keeps every write, and shows the newest (GH9). */

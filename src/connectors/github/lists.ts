@@ -4,7 +4,8 @@ import type { Shape } from '../../lib/shape.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { invalidPage } from '../kit/pages.ts';
-import { malformed } from '../kit/refusal.ts';
+import { decoration, malformed } from '../kit/refusal.ts';
+import { switchedOff } from '../kit/switched-off.ts';
 import { nextTurn, readTurn, timeOf } from '../kit/turns.ts';
 import type { Listed } from '../kit/walk.ts';
 import type { Api } from './api.ts';
@@ -50,14 +51,13 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     return { found: api.pageOf(answer, { path, query }).found, next, answer };
   }
 
-  async function byLinks(path: string, keep: Shape, { count, query }: Place, wanted: WantedOf, signal: AbortSignal) {
+  async function byLinks(path: string, keep: Shape, query: string, wanted: WantedOf, signal: AbortSignal) {
     const { etag, use } = wanted;
     const answer = await api.get(path, { query, etag, signal, use, keep });
     if (answer.status === 304) return NOTHING;
     const { found, next } = api.pageOf(answer, { path, query });
-    if (next !== undefined && (next === query || count >= MOST_PAGES))
-      throw malformed(`GET ${path}: the link to the next page leads back`);
-    return { found, next: next && `link:${count + 1}:${next}`, answer };
+    if (next === query) throw malformed(`GET ${path}: the link to the next page leads back`);
+    return { found, next: next && `link:${next}`, answer };
   }
 
   async function pulls(wanted: WantedOf, signal: AbortSignal): Promise<Listed> {
@@ -67,10 +67,8 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     const path = `${repositoryPath(unit)}/pulls`;
     if (selection.items === 'changed') {
       const listed = await byLinks(path, KEPT, readPlace(page, EVERYTHING), wanted, signal);
-      return {
-        ...listed,
-        total: page === undefined && selection.since === undefined ? totalOf(listed, path) : undefined,
-      };
+      const isCounted = page === undefined && selection.since === undefined;
+      return { ...listed, total: isCounted ? await totalOf(listed, path, signal) : undefined };
     }
     // Where issues are followed, one list contains both: the sweep of the pull requests covers the whole repository.
     const { hasIssues } = await repositories.find(unit, signal, 'background');
@@ -79,19 +77,22 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
   }
 
   /** GitHub tells only the number of pages, and only of the whole list: this counts the last page as full. */
-  function totalOf({ found, answer }: Listed, path: string): number {
-    const last = api.linkedPage(answer as HttpAnswer, 'last', path);
-    return last === undefined ? found.length : last * PAGE;
+  function totalOf({ found, answer }: Listed, path: string, signal: AbortSignal): Promise<number | undefined> {
+    return decoration(() => {
+      const last = api.linkedPage(answer as HttpAnswer, 'last', path);
+      return last === undefined ? found.length : last * PAGE;
+    }, signal);
   }
 
   async function issueList(wanted: WantedOf, signal: AbortSignal): Promise<Listed> {
     const { unit, selection, page, use } = wanted;
     if (selection.items === 'ids') return NOTHING;
-    if (!(await repositories.find(unit, signal, use)).hasIssues) return NOTHING;
+    const { name, hasIssues } = await repositories.find(unit, signal, use);
+    if (!hasIssues) throw switchedOff(`issues of ${name}`);
     const isFirstWalk = selection.items === 'open';
     const since = isFirstWalk ? sinceOf(page) : selection.since;
     const query = `${isFirstWalk ? OPEN_ISSUES : EVERYTHING}${since === undefined ? '' : `&since=${whole(since)}`}`;
-    const place = isFirstWalk && since !== undefined ? { count: 0, query } : readPlace(page, query);
+    const place = isFirstWalk && since !== undefined ? query : readPlace(page, query);
     const listed = await byLinks(`${repositoryPath(unit)}/issues`, LISTED_ISSUE, place, wanted, signal);
     return isFirstWalk ? { ...listed, next: listed.next && (continued(listed.found) ?? listed.next) } : listed;
   }
@@ -107,13 +108,15 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     },
     async swept(found, { noun, unit }, signal) {
       if (noun === ISSUES) return { keys: [], containers: [] };
-      const { id, name, hasIssues } = await repositories.find(unit, signal, 'background');
+      const { id, name, hasIssues, hasPullRequests } = await repositories.find(unit, signal, 'background');
       const repository = { id: Number(id), full_name: name };
       const isPullRequest = ({ pull_request }: Element) => !(issues && hasIssues) || Boolean(pull_request);
       const all = parseAnswer(z.array(element), found, `the list of ${unit}`).map((each) =>
         isPullRequest(each) ? pullIdentity(host, repository, each.number) : issueIdentity(host, repository, each),
       );
-      return { keys: all.map(({ key }) => key), containers: [id] };
+      // GitHub hides what is switched off, and keeps it: then the list lacks items that exist.
+      const isWhole = hasPullRequests && (hasIssues || !issues);
+      return { keys: all.map(({ key }) => key), containers: isWhole ? [id] : [] };
     },
   };
 }
@@ -127,20 +130,15 @@ function isPull(issue: unknown): boolean {
   return Boolean((issue as { pull_request?: unknown } | null)?.pull_request);
 }
 
-/** A place in a list that worksync reads along its links: how many pages came before, and the query of this one. */
-interface Place {
-  readonly count: number;
-  readonly query: string;
-}
-
-/** More pages than any repository has: a list that links in circles ends. */
-const MOST_PAGES = 100_000;
-
-/** @param first the query of the first page */
-function readPlace(page: string | undefined, first: string): Place {
-  if (page === undefined) return { count: 0, query: first };
-  const [, count, query] = /^link:(\d{1,6}):([\x21-\x7e]{1,4000})$/.exec(page) ?? [];
-  if (query !== undefined) return { count: Number(count), query };
+/**
+ * The query of a page of a list that worksync reads along its links. Stored pages of older versions begin with a number.
+ *
+ * @param first the query of the first page
+ */
+function readPlace(page: string | undefined, first: string): string {
+  if (page === undefined) return first;
+  const query = /^link:(?:\d{1,6}:)?([\x21-\x7e]{1,4000})$/.exec(page)?.[1];
+  if (query !== undefined) return query;
   throw invalidPage(page);
 }
 

@@ -9,12 +9,19 @@ import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';
 import { type Candidate, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
+import { ISSUES } from './items.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
 
-/** A repository as it is now. */
-interface Repository extends Candidate {
-  /** Where issues are switched off, their list answers 410. */
+/** A repository as it is now. Its issues and its pull requests can be switched off: GitHub hides them then, and keeps them. */
+export interface Repository extends Candidate {
   readonly hasIssues: boolean;
+  readonly hasPullRequests: boolean;
+}
+
+/** What of a repository is switched off, for people; undefined where this list of it is not. */
+export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Repository): string | undefined {
+  if (noun === ISSUES) return hasIssues ? undefined : `issues of ${name}`;
+  return hasPullRequests ? undefined : `pull requests of ${name}`;
 }
 
 /** The repositories in the scope of a connection now: by name where the configuration names them, else by id. */
@@ -23,6 +30,8 @@ export interface Repositories extends ReturnType<typeof createFollowed> {
   find(unit: string, signal: AbortSignal, use?: Use): Promise<Repository>;
   /** What a name leads to at this moment. */
   present(name: string, signal: AbortSignal): Promise<Repository>;
+  /** What of a repository is switched off at this moment; see `offIn`. */
+  switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
 /** The path of the repository with this name or id. */
@@ -55,6 +64,8 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
     return all;
   }
 
+  const present = (name: string, signal: AbortSignal) => api.read(one, repositoryPath(name), { signal, use: 'poll' });
+
   return {
     ...createFollowed({
       scope,
@@ -63,7 +74,8 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
       candidate: (each) => each,
       unitOf: ({ id }) => id,
     }),
-    present: (name, signal) => api.read(one, repositoryPath(name), { signal, use: 'poll' }),
+    present,
+    switchedOff: async (noun, unit, signal) => offIn(noun, await present(unit, signal)),
     async find(unit, signal, use = 'poll') {
       const known = found.get(unit);
       if (known && clock.monotonic() < known.until) return known.repository;
@@ -104,14 +116,16 @@ function listsFor({ app }: Options, patterns: readonly string[]): readonly List[
   }));
 }
 
-const one = z
+export const one = z
   .object({
     id: z.int().positive(),
     full_name: z.string().regex(REPOSITORY),
     archived: absent(z.boolean()),
     fork: absent(z.boolean()),
     has_issues: absent(z.boolean()),
+    has_pull_requests: absent(z.boolean()),
   })
-  .transform(({ id, full_name, archived = false, fork = false, has_issues: hasIssues = true }) => {
-    return { id: String(id), name: full_name, archived, fork, hasIssues };
+  .transform(({ id, full_name: name, archived = false, fork = false, has_issues, has_pull_requests }): Repository => {
+    const [hasIssues, hasPullRequests] = [has_issues ?? true, has_pull_requests ?? true];
+    return { id: String(id), name, archived, fork, hasIssues, hasPullRequests };
   });

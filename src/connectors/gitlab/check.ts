@@ -8,6 +8,7 @@ import { readAnswer, readable } from '../kit/json.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
+import { offIn } from './projects.ts';
 import { type Place, pathOf, placesOf } from './units.ts';
 
 export function createChecks(api: Api, options: Options, clock: Clock): GitChecks {
@@ -23,6 +24,7 @@ export function createChecks(api: Api, options: Options, clock: Clock): GitCheck
         if (kind === 'group') return { subject, path: pathOf(place), query: 'with_projects=false', describe };
         return { subject, path: pathOf({ kind, name: addressOf(subject, scopeOf(options)) }), describe };
       }),
+    offIn,
     lists: {
       names: options.issues ? ['merge_requests', 'issues'] : ['merge_requests'],
       query: 'state=all&scope=all&per_page=1',

@@ -94,6 +94,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       if (Array.isArray(found) && found.length === 0) return;
       throw new SyncError('not_found', `GET ${path}/${iid}: not found, although the list contains it`);
     },
+    switchedOff: projects.switchedOff,
     hooks: createHooks(api, projects, options),
     redeliver: createRedeliver({ api, projects, options, clock: deps.clock }),
     comment(noun, locator, given, signal) {

@@ -6,10 +6,10 @@ import { readable } from '../kit/json.ts';
 import { createCache } from '../kit/listing.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
-import { withoutNumber } from './items.ts';
+import { ISSUES, withoutNumber } from './items.ts';
 import { type Options, scopeOf } from './options.ts';
 import { placedInList } from './schema.ts';
-import { pathOf } from './units.ts';
+import { pathOf, placeOf } from './units.ts';
 
 const project = z
   .object({
@@ -22,6 +22,30 @@ const project = z
     return { id: String(id), name, archived, fork: origin !== undefined };
   });
 
+const level = absent(z.string());
+const features = z.object({
+  path_with_namespace: z.string(),
+  merge_requests_access_level: level,
+  issues_access_level: level,
+  merge_requests_enabled: absent(z.boolean()),
+  issues_enabled: absent(z.boolean()),
+});
+
+/**
+ * What of a project is switched off, for people; undefined where this list of it is not, or GitLab does not tell. The older flag is
+ * false also where only members may see the list, so the level decides where there is one.
+ */
+export function offIn(noun: string, told: unknown): string | undefined {
+  const project = readable(features, told);
+  if (!project) return undefined;
+  const [levelOf, isOn, words] =
+    noun === ISSUES
+      ? [project.issues_access_level, project.issues_enabled, 'issues']
+      : [project.merge_requests_access_level, project.merge_requests_enabled, 'merge requests'];
+  const isOff = levelOf === undefined ? isOn === false : levelOf === 'disabled';
+  return isOff ? `${words} of ${project.path_with_namespace}` : undefined;
+}
+
 /** Knowledge about projects, cached for the life of the connection: it changes seldom. */
 export interface Projects {
   /** The projects of a group and its subgroups that are in scope. Reads an old list again. */
@@ -32,6 +56,8 @@ export interface Projects {
   keepNamed(page: readonly unknown[]): readonly unknown[];
   /** What a path leads to at this moment. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
+  /** What of a project is switched off at this moment; see `offIn`. */
+  switchedOff(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
   /** The number of a project that may be named by its path. */
   numberOf(name: string, signal: AbortSignal): Promise<string>;
 }
@@ -67,6 +93,12 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
       });
     },
     present: (name, signal) => one(name, 'poll', signal),
+    async switchedOff(noun, unit, signal) {
+      const place = placeOf(unit);
+      // The list of a group leaves out projects whose list is switched off.
+      if (place.kind === 'group') return undefined;
+      return offIn(noun, await api.read(z.unknown(), pathOf(place), { use: 'poll', signal }));
+    },
     numberOf: async (name, signal) => (/^\d+$/.test(name) ? name : (await named(name, signal)).id),
   };
 }

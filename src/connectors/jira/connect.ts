@@ -6,8 +6,8 @@ import { onOneLine } from '../kit/answers.ts';
 import { findingsOf, renamed, tenantFinding } from '../kit/finding.ts';
 import { readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
-import { nextPage, storedPage } from '../kit/pages.ts';
-import { malformed, type Refusals, untilReset } from '../kit/refusal.ts';
+import { countedPagesOf, nextPage, storedPage } from '../kit/pages.ts';
+import { decoration, malformed, type Refusals, untilReset } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
@@ -70,14 +70,13 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   return {
     async containers(signal) {
       const path = `${API}/project/search`;
-      const all: schema.Project[] = [];
-      for (;;) {
-        const query = { startAt: String(all.length), maxResults: '50', orderBy: 'key' };
+      const pages = countedPagesOf(`GET ${path}`, async (seen) => {
+        const query = { startAt: String(seen), maxResults: '50', orderBy: 'key' };
         const { values, isLast } = (await api.read(schema.projects, path, query, signal)).content;
         if (values.length === 0 && !isLast) throw malformed(`GET ${path}: an empty page before the last one`);
-        all.push(...values);
-        if (isLast) return all;
-      }
+        return { found: values, isLast };
+      });
+      return (await Array.fromAsync(pages)).flat();
     },
     /** By its key or its number; an old key finds it too. */
     container: async (unit, signal) =>
@@ -115,15 +114,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       return keepComment<schema.Comment>(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain,
-        async *pages() {
-          for (let seen = 0, total = 1; seen < total; ) {
+        pages: () =>
+          countedPagesOf(`GET ${path}`, async (seen) => {
             const query = { startAt: String(seen), maxResults: '100', orderBy: '-created' };
-            const { content } = await api.read(schema.comments, path, query, signal);
-            yield content.comments;
-            seen += content.comments.length;
-            total = content.comments.length === 0 ? 0 : content.total;
-          }
-        },
+            const { comments, total } = (await api.read(schema.comments, path, query, signal)).content;
+            return { found: comments, isLast: comments.length === 0 || seen + comments.length >= total };
+          }),
         textOf: ({ body }) => textOfAdf(body),
         authorOf: ({ author }) => author?.accountId,
         me: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
@@ -176,10 +172,10 @@ function instant(time: number): string {
 
 const counted = z.object({ count: z.int().min(0) });
 
-/** About how many a query finds; for a progress bar, so nothing depends on it. */
-async function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | undefined> {
-  const answer = await api.send('POST', `${API}/search/approximate-count`, { jql }, signal);
-  return readable(counted, answer)?.count;
+/** About how many a query finds, for a progress bar. */
+function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | undefined> {
+  const ask = () => api.send('POST', `${API}/search/approximate-count`, { jql }, signal);
+  return decoration(async () => readable(counted, await ask())?.count, signal);
 }
 
 function siteFindings(site: Rest, { cloudId: configured }: Options, signal: AbortSignal) {

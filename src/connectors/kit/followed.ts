@@ -1,8 +1,10 @@
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Connection, Finding } from '../connector.ts';
 import { findingsOf } from './finding.ts';
 import { createListing } from './listing.ts';
 import { addressOf, type Candidate, inScope, namedIn, patternsOf, type Scope } from './scope.ts';
+import { unlessOff } from './switched-off.ts';
 import type { Source, Tracker } from './tracker-vendor.ts';
 
 interface Followed<Container> {
@@ -33,17 +35,29 @@ export function createFollowed<Container>({ scope, clock, all, candidate, unitOf
 /** Checks the address and the credential, and then each unit. Reads only. */
 export async function checkUnits<Container>(
   { word, option, hint }: Tracker<never, never, Container>['container'],
-  source: Pick<Source<Container>, 'about' | 'container' | 'describe'>,
+  source: Pick<Source<Container>, 'about' | 'container' | 'describe' | 'offIn'>,
   scope: Scope,
   units: Connection['units'],
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const { first, besides = [] } = await source.about(signal);
   if (first.some(({ level }) => level === 'error')) return first;
+  async function describe(unit: string, container: Container): Promise<Finding> {
+    try {
+      return await unlessOff(
+        () => source.describe(unit, container, signal),
+        async () => source.offIn?.(container),
+      );
+    } catch (thrown) {
+      const { code, message, hint } = asSyncError(thrown);
+      if (code !== 'feature_off') throw thrown;
+      return { level: 'ok', subject: unit, message, hint };
+    }
+  }
   const checkUnit = (unit: string) =>
     findingsOf(unit, async () => {
       const container = await source.container(addressOf(unit, scope), signal);
-      return [await source.describe(unit, container, signal)];
+      return [await describe(unit, container)];
     });
   const found = await findingsOf(option, async () => {
     const findings: Finding[] = [];

@@ -7,12 +7,10 @@ import type { ConnectionDeps } from '../connector.ts';
 import type { Budget, Use } from './budget.ts';
 import { parseAnswer, readAnswer } from './json.ts';
 import type { Memory } from './listing.ts';
-import { malformed } from './refusal.ts';
+import { pagesOf } from './pages.ts';
 
 /** A page of 100 pull requests, each with the longest description that a provider takes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
-/** More pages than any account has: a list that links in circles ends. */
-const MOST_PAGES = 1_000;
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 type Headers = Readonly<Record<string, string>>;
@@ -73,7 +71,7 @@ export interface Api {
   read<Content>(expected: ZodType<Content>, path: string, options: GetOptions): Promise<Content>;
   pageOf: Speech['pageOf'];
   /**
-   * The pages of a list; worksync reads each when the caller asks for it. Throws `answer_malformed` where they do not end.
+   * The pages of a list; worksync reads each when the caller asks for it. Throws `list_endless` where they do not end.
    *
    * @param memory of pages that were read before: an unchanged page uses up nothing of the limit
    */
@@ -159,13 +157,10 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
     },
     pageOf: (answer, asked) => speech.pageOf(answer, asked),
     async *pages(element, path, given, memory) {
-      let query: string | undefined = speech.firstQuery?.(given.query) ?? given.query ?? '';
-      for (let count = 0; query !== undefined; count++) {
-        if (count === MOST_PAGES) throw malformed(`GET ${path}: the list does not end`);
-        const page: Page = await readPage(path, { ...given, query }, memory);
-        yield parseAnswer(z.array(element), page.found, `GET ${path}`);
-        query = page.next;
-      }
+      const first = speech.firstQuery?.(given.query) ?? given.query ?? '';
+      const what = `GET ${path}`;
+      const pages = pagesOf(what, (query = first) => readPage(path, { ...given, query }, memory));
+      for await (const found of pages) yield parseAnswer(z.array(element), found, what);
     },
     all: async (...asked) => (await Array.fromAsync(api.pages(...asked))).flat(),
     async write(method, path, { body, explained = [], signal }) {

@@ -1,8 +1,10 @@
+import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { failed, findingsOf } from './finding.ts';
 import type { Api } from './git-api.ts';
 import { readAnswer } from './json.ts';
+import { unlessOff } from './switched-off.ts';
 
 /** What `check` asks of a git provider. */
 export interface GitChecks extends Pick<Api, 'get'> {
@@ -12,6 +14,8 @@ export interface GitChecks extends Pick<Api, 'get'> {
   named(): readonly Named[];
   /** The last part of the paths of its lists, and the query for one element: a credential may see a repository, and still not its lists. */
   readonly lists: { readonly names: readonly string[]; readonly query: string };
+  /** What of a repository or project is switched off, as the vendor tells of it; undefined where that list of it is on. */
+  offIn?(name: string, told: unknown): string | undefined;
   /** The patterns of the configuration, and how many repositories they match. */
   readonly patterns: readonly string[];
   counted(signal: AbortSignal): Promise<number>;
@@ -36,14 +40,35 @@ export async function checkGit(checks: GitChecks, signal: AbortSignal): Promise<
   for (const { subject, path, query: own, describe } of checks.named()) {
     try {
       last = await checks.get(path, { query: own, signal });
-      findings.push(describe(readAnswer(last, `GET ${path}`)));
-      for (const name of names) last = await checks.get(`${path}/${name}`, { query, signal });
+      const told = readAnswer(last, `GET ${path}`);
+      findings.push(describe(told));
+      for (const name of names) {
+        const list = () => checks.get(`${path}/${name}`, { query, signal });
+        last = (await unlessSwitchedOff(subject, findings, list, () => checks.offIn?.(name, told))) ?? last;
+      }
     } catch (thrown) {
       findings.push(failed(subject, thrown));
     }
   }
   if (checks.patterns.length > 0) findings.push(...(await describePatterns(checks, signal)));
   return last ? [...findings, checks.limit(last.headers)] : findings;
+}
+
+/** Reads a list. One that is switched off is no error: the finding says so. */
+async function unlessSwitchedOff(
+  subject: string,
+  findings: Finding[],
+  list: () => Promise<HttpAnswer>,
+  offIn: () => string | undefined,
+): Promise<HttpAnswer | undefined> {
+  try {
+    return await unlessOff(list, async () => offIn());
+  } catch (thrown) {
+    const { code, message, hint } = asSyncError(thrown);
+    if (code !== 'feature_off') throw thrown;
+    findings.push({ level: 'ok', subject, message, hint });
+    return undefined;
+  }
 }
 
 function describePatterns({ patterns, counted }: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {

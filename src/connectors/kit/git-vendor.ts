@@ -74,6 +74,11 @@ export interface GitSource<Locator> extends GitChecks {
   item(noun: string, locator: Locator, known: Known, signal: AbortSignal): Promise<Looked>;
   /** Throws where this credential cannot see the repository of this item, or its list, at this moment. */
   prove(noun: string, locator: Locator, signal: AbortSignal): Promise<void>;
+  /**
+   * What is switched off in a place at this moment, as `issues of acme/web`, where a list of it was refused or not found; undefined
+   * where it is on. Absent: the vendor has no such switch.
+   */
+  switchedOff?(noun: string, place: string, signal: AbortSignal): Promise<string | undefined>;
   readonly hooks: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
   comment(noun: string, locator: Locator, comment: WantedComment, signal: AbortSignal): Promise<undefined>;

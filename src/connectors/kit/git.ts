@@ -10,7 +10,8 @@ import { writeJson } from './json.ts';
 import { readLocator } from './locator.ts';
 import { rowNames } from './row-names.ts';
 import { namedIn } from './scope.ts';
-import { historyPage, pollPage, type Walk } from './walk.ts';
+import { unlessOff } from './switched-off.ts';
+import { emptiness, historyPage, pollPage, type Walk } from './walk.ts';
 
 /** The connector of a git provider: what all of them do alike, from what each says of itself. */
 export function gitConnector<Options extends { readonly commits: boolean }, Locator extends Unjudged>(
@@ -41,13 +42,18 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
       ? { kind: kindOf(vendor, 'work_item'), place: unit.slice(ISSUES.length) }
       : { kind: kindOf(vendor, 'pull_request'), place: unit };
 
+  const list: typeof source.list = (wanted, signal) => {
+    const offOf = async () => source.switchedOff?.(wanted.noun, wanted.unit, signal);
+    return unlessOff(() => source.list(wanted, signal), offOf);
+  };
+
   const walkOf = (unit: string): Walk => {
     const { kind, place } = readUnit(unit);
     const { noun } = kind;
     const wanted = { noun, unit: place };
     return {
       ...kind,
-      list: (given, signal) => source.list({ ...given, ...wanted }, signal),
+      list: (given, signal) => list({ ...given, ...wanted }, signal),
       async write(found, signal) {
         const page = source.pageOf ? await source.pageOf(found, wanted, signal) : found;
         return { event: rowNames(noun).list, body: writeJson(page) };
@@ -81,8 +87,9 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
       const { kind, place } = readUnit(unit);
       const wanted = { noun: kind.noun, unit: place };
       const selection = { items: 'ids', containerId: place } as const;
-      const { found, next } = await source.list({ ...wanted, selection, page, use: 'background' }, signal);
-      return { ...(await source.swept(found, wanted, signal)), ...present({ next }) };
+      const listed = await list({ ...wanted, selection, page, use: 'background' }, signal);
+      const swept = await source.swept(listed.found, wanted, signal);
+      return { ...swept, ...present({ next: listed.next }), ...emptiness(listed) };
     },
     hooks: source.hooks,
     ...present({ redeliver: source.redeliver }),

@@ -1,4 +1,5 @@
 import { SyncError } from '../../errors/sync-error.ts';
+import { extendTrail, NO_PAGES } from '../../lib/page-trail.ts';
 import { malformed } from './refusal.ts';
 
 /** The stored page of a walk, where the vendor gives pages names of this form. Throws `internal` for anything else. */
@@ -20,16 +21,46 @@ export function nextPage(next: string | undefined | null, form: RegExp, present:
   return next;
 }
 
-/** The elements of each page of a list, where every page names the next one. */
+/** The most pages of a list that is read at once, such as that of all projects: more than any account has. */
+const MOST_PAGES = 1_000;
+
+/**
+ * The elements of each page of a list, where every page names the next one. Throws `list_endless` where they lead in a circle or
+ * do not end.
+ *
+ * @param what names the list in errors
+ */
 export async function* pagesOf<Element>(
+  what: string,
   read: (
     page: string | undefined,
   ) => Promise<{ readonly found: readonly Element[]; readonly next: string | undefined }>,
 ): AsyncGenerator<readonly Element[]> {
-  let page: string | undefined;
-  do {
+  let trail = NO_PAGES;
+  for (let page: string | undefined; ; ) {
     const { found, next }: Awaited<ReturnType<typeof read>> = await read(page);
     yield found;
+    if (next === undefined) return;
+    const extended = extendTrail(trail, { next, isEmpty: found.length === 0 }, MOST_PAGES);
+    if (extended.fault) throw new SyncError('list_endless', `${what}: ${extended.fault.message}`);
+    trail = extended.trail;
     page = next;
-  } while (page !== undefined);
+  }
+}
+
+/**
+ * The same of a list whose pages are counted by elements: each page begins behind those that were read.
+ *
+ * @param read gets how many elements were read before; `isLast` where none follows
+ */
+export function countedPagesOf<Element>(
+  what: string,
+  read: (seen: number) => Promise<{ readonly found: readonly Element[]; readonly isLast: boolean }>,
+): AsyncGenerator<readonly Element[]> {
+  let seen = 0;
+  return pagesOf(what, async () => {
+    const { found, isLast } = await read(seen);
+    seen += found.length;
+    return { found, next: isLast ? undefined : String(seen) };
+  });
 }

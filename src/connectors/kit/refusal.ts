@@ -71,6 +71,22 @@ export function malformed(what: string): SyncError {
   return new SyncError('answer_malformed', what);
 }
 
+/**
+ * The result of work that nothing depends on, such as a count for a progress bar; undefined where it fails. Rejects only when the
+ * process stops.
+ */
+export async function decoration<Result>(
+  work: () => Result | Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (signal.aborted) throw thrown;
+    return undefined;
+  }
+}
+
 /** The answer; undefined where the request failed with one of these codes. */
 export async function unless<Answer>(
   asked: Promise<Answer>,

@@ -62,6 +62,8 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   container(unit: string, signal: AbortSignal): Promise<Container>;
   /** The same as it is at this moment, where `container` remembers. */
   present?(unit: string, signal: AbortSignal): Promise<Container>;
+  /** What is switched off in a container, as `issues of Web`; undefined where nothing is. Absent: the vendor has no such switch. */
+  offIn?(container: Container): string | undefined;
   /** `not_found` means that the item is not there, and may only be hidden. */
   item(locator: Locator, signal: AbortSignal): Promise<Looked>;
   /** A page as worksync stores it, where that is not just the list of its elements. */

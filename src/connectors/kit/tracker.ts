@@ -7,10 +7,11 @@ import { parseAnswer, writeJson } from './json.ts';
 import { unless } from './refusal.ts';
 import { rowNames } from './row-names.ts';
 import { addressOf, namedIn } from './scope.ts';
+import { switchedOff, unlessOff } from './switched-off.ts';
 import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
 import { createTranslate } from './tracker-translate.ts';
 import type { Source, Tracker } from './tracker-vendor.ts';
-import { historyPage, pollPage, type Walk } from './walk.ts';
+import { emptiness, historyPage, pollPage, type Walk } from './walk.ts';
 
 /** The connector of a tracker: what all of them do alike, from what each says of itself. */
 export function trackerConnector<Options, Found, Container>(
@@ -38,7 +39,15 @@ function connect<Options, Found, Container>(
   const find = (unit: string, signal: AbortSignal) => source.container(unit, signal);
   const now = (unit: string, signal: AbortSignal) => (source.present ?? source.container)(unit, signal);
   const { units } = createFollowed({ scope, clock: deps.clock, all, candidate, unitOf: (each) => each[unitBy] });
-  const walk = walkOf(tracker, source);
+  const list: Source<Container>['list'] = (wanted, signal) => {
+    const { offIn } = source;
+    if (!offIn) return source.list(wanted, signal);
+    return unlessOff(
+      () => source.list(wanted, signal),
+      async () => offIn(await now(wanted.unit, signal)),
+    );
+  };
+  const walk = walkOf(tracker, { ...source, list });
 
   async function followed(signal: AbortSignal): Promise<readonly Container[]> {
     const found: Container[] = [];
@@ -59,11 +68,12 @@ function connect<Options, Found, Container>(
     async sweep(unit, page, signal) {
       const { id: containerId } = candidate(await find(unit, signal));
       const selection = { items: 'ids', containerId } as const;
-      const { found, next } = await source.list({ unit, selection, page, use: 'background' }, signal);
+      const listed = await list({ unit, selection, page, use: 'background' }, signal);
+      const { found, next } = listed;
       const what = `the items of ${unit}`;
       const ids = tracker.idsOf ? tracker.idsOf(found, what, options) : idsIn(tracker, found, what);
       const keys = ids.map((id) => workItemKey(tracker.id, tracker.host(options), id));
-      return { keys, containers: [containerId], ...present({ next }) };
+      return { keys, containers: [containerId], ...present({ next }), ...emptiness(listed) };
     },
     comment: (wanted, comment, signal) => source.comment(locatorOf(tracker, wanted), comment, signal),
     close: (wanted, signal, fields) => source.close(locatorOf(tracker, wanted), wanted.key, signal, fields),
@@ -117,6 +127,8 @@ function createFetch<Options, Found, Container>(
     // worksync has nothing of it, and nobody can tell whether it is gone or hidden.
     if (container === undefined || identifier === undefined) return { event: shapes.missing, body: writeJson({}) };
     const place = looked.isGone ? undefined : await now(container, signal);
+    const off = place && source.offIn?.(place);
+    if (off !== undefined) throw switchedOff(off);
     const seenAt = new Date(clock.now()).toISOString();
     const gone = { id, container, identifier, seenAt, place: isFollowed && place };
     return { event: shapes.gone, body: writeJson(rowOfGone(tracker, gone)) };

@@ -39,6 +39,13 @@ export interface Listed {
   readonly total?: number | undefined;
   /** Nothing changed since that walk. */
   readonly isUnchanged?: boolean;
+  /** worksync cuts the pages itself, for example by time: an empty one says nothing of those behind it. */
+  readonly isWindow?: boolean;
+}
+
+/** Whether the vendor sent a page without an element, behind which another one follows, as pages of intake tell it. */
+export function emptiness({ found, next, isWindow }: Pick<Listed, 'found' | 'next' | 'isWindow'>) {
+  return found.length === 0 && next !== undefined && !isWindow ? { isEmpty: true } : {};
 }
 
 /**
@@ -97,6 +104,7 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
           listed.answer,
         ),
     ...(isValidated && isTelling(times, listed.answer) && present({ etag: listed.answer.headers['etag'] })),
+    ...emptiness(listed),
   };
 }
 
@@ -106,14 +114,15 @@ export async function historyPage(walk: Walk, position: HistoryPosition, signal:
   const since = position.since === undefined ? undefined : Date.parse(position.since);
   const { page } = placeOf(walk.order, position.page);
   const wanted: Wanted = { unit, selection: { items: 'changed', since, way: 'history' }, page, use: 'background' };
-  const { found, next, total } = await walk.list(wanted, signal);
+  const listed = await walk.list(wanted, signal);
+  const { found, next, total } = listed;
   const times = found.map(walk.changedAt);
   const cut = cutOf(walk, since);
   const written = await walk.write(
     found.filter((_, at) => !((times[at] as number) < cut)),
     signal,
   );
-  return { ...written, ...present({ next: isBeyond(times, cut) ? undefined : next, total }) };
+  return { ...written, ...present({ next: isBeyond(times, cut) ? undefined : next, total }), ...emptiness(listed) };
 }
 
 /** The time at which the walk itself must end; a vendor that can be asked for a time leaves out what is older. */

@@ -110,7 +110,7 @@ export function cursorAfter({ hasNextPage, endCursor }: z.infer<typeof pageInfo>
 export async function readAll<Element>(
   read: (after: string | undefined) => Promise<{ nodes: readonly Element[]; pageInfo: z.infer<typeof pageInfo> }>,
 ): Promise<readonly Element[]> {
-  const pages = pagesOf(async (after) => {
+  const pages = pagesOf('a list of Linear', async (after) => {
     const { nodes, pageInfo: info } = await read(after);
     return { found: nodes, next: cursorAfter(info, after) };
   });

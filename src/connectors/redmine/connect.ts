@@ -6,6 +6,7 @@ import { onOneLine } from '../kit/answers.ts';
 import { isNamed } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
 import { keepComment } from '../kit/own-comment.ts';
+import { countedPagesOf } from '../kit/pages.ts';
 import { malformed, type Refusals, unless } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
 import type { Locator, Source } from '../kit/tracker-vendor.ts';
@@ -20,6 +21,10 @@ const LIST = '/issues.json';
 const PAGE = '100';
 const NUMBER = /^[1-9]\d{0,15}$/;
 
+/** Whoever is not logged in gets 401 for each thing that is not public: that says nothing of the rest. */
+const refusalsFor = ({ apiKey }: Options): Refusals =>
+  apiKey === undefined ? { ...refusals, statuses: new Map([[401, 'forbidden']]) } : refusals;
+
 const refusals: Refusals = {
   /** Refused writes list what is wrong with them. */
   messageOf: (body) => (body as { errors?: unknown[] }).errors?.filter((text) => typeof text === 'string').join(', '),
@@ -33,13 +38,19 @@ const refusals: Refusals = {
 export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
   const { apiKey, formatting, doneStatus } = options;
   const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
-  const api = createRest({ target: 'redmine', base: baseOf(options), headers, refusals }, deps);
+  const api = createRest({ target: 'redmine', base: baseOf(options), headers, refusals: refusalsFor(options) }, deps);
   const statusesBeside = createStatuses(api, deps);
   let me: string | undefined;
 
+  const projectPath = (unit: string) => `/projects/${encodeURIComponent(unit)}.json`;
+
   async function project(unit: string, signal: AbortSignal): Promise<schema.Project> {
-    const path = `/projects/${encodeURIComponent(unit)}.json`;
-    return (await api.read(z.object({ project: schema.project }), path, {}, signal)).content.project;
+    return (await api.read(z.object({ project: schema.project }), projectPath(unit), {}, signal)).content.project;
+  }
+
+  async function withModules(unit: string, signal: AbortSignal): Promise<schema.Project> {
+    const shape = z.object({ project: schema.container });
+    return (await api.read(shape, projectPath(unit), { include: 'enabled_modules' }, signal)).content.project;
   }
 
   const pathOf = ({ id }: Locator) => `/issues/${id}.json`;
@@ -50,16 +61,19 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
 
   return {
     async containers(signal) {
-      const all: schema.ListedProject[] = [];
-      for (;;) {
-        const query = { limit: PAGE, offset: String(all.length) };
-        const { projects, total_count: total } = (await api.read(schema.projects, '/projects.json', query, signal))
-          .content;
-        all.push(...projects);
-        if (projects.length === 0 || all.length >= total) return all;
-      }
+      const path = '/projects.json';
+      const pages = countedPagesOf(`GET ${path}`, async (seen) => {
+        const query = { limit: PAGE, offset: String(seen) };
+        const { projects, total_count: total } = (await api.read(schema.projects, path, query, signal)).content;
+        return { found: projects, isLast: projects.length === 0 || seen + projects.length >= total };
+      });
+      return (await Array.fromAsync(pages)).flat();
     },
-    container: project,
+    container: withModules,
+    offIn({ identifier, name = identifier, enabled_modules: modules }) {
+      const isOn = modules === undefined || modules.some((each) => each.name === 'issue_tracking');
+      return isOn ? undefined : `issues of ${onOneLine(name, 100)}`;
+    },
     /**
      * One page of a project's issues, without those of its subprojects, in the order of their numbers. The next page begins
      * at a number and not at an offset: whatever changes, closes or is deleted meanwhile moves no other issue onto a page

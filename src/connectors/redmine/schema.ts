@@ -49,7 +49,10 @@ export const project = z.object({
   name: absent(name),
 });
 
-export type Project = z.infer<typeof project>;
+/** With its modules, where Redmine tells them. */
+export const container = project.extend({ enabled_modules: absent(z.array(z.object({ name }))) });
+
+export type Project = z.infer<typeof project> & Partial<z.infer<typeof container>>;
 
 /** What a poll writes. */
 export const list = z.object({ issues: z.array(issue), statuses });

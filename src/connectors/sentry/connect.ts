@@ -55,7 +55,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   const containers = createListing(deps.clock, async (signal) => {
     const path = `/organizations/${organization}/projects/`;
     const shape = z.array(schema.project);
-    const pages = pagesOf((page) => pageAt(api, path, { per_page: '100' }, shape, page, signal));
+    const pages = pagesOf(`GET ${shown(path)}`, (page) => pageAt(api, path, { per_page: '100' }, shape, page, signal));
     return (await Array.fromAsync(pages)).flat();
   });
 
@@ -103,8 +103,8 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       const words = wordsOfMarker(marker);
       const whole = `${text}\n\n${words}`;
       const notes: schema.Note[] = [];
-      for await (const page of pagesOf((each) => pageAt(api, path, {}, z.array(z.unknown()), each, signal)))
-        notes.push(...page.flatMap((each) => readable(schema.note, each) ?? []));
+      const pages = pagesOf(`GET ${shown(path)}`, (each) => pageAt(api, path, {}, z.array(z.unknown()), each, signal));
+      for await (const page of pages) notes.push(...page.flatMap((each) => readable(schema.note, each) ?? []));
       for (const { id, data } of notes.filter((each) => each.data.text.includes(words))) {
         if (data.text.trim() === whole || (await isEdited(api, `${path}${id}/`, whole, signal))) return undefined;
       }

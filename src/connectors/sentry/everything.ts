@@ -4,6 +4,7 @@ import { writeJson } from '../kit/json.ts';
 import { rowNames } from '../kit/row-names.ts';
 import type { Source } from '../kit/tracker-vendor.ts';
 import { firstWalkStart } from '../kit/turns.ts';
+import { emptiness } from '../kit/walk.ts';
 import type { Project } from './schema.ts';
 
 /** Before the name of a project: all its issues, walked seldom. */
@@ -26,9 +27,10 @@ export function withEverything(
     if (page === undefined && !isDue) return { outcome: 'unchanged' };
     const project = unit.slice(EVERYTHING.length);
     const selection = { items: 'ids', containerId: (await container(project, signal)).id } as const;
-    const { found, next, answer } = await list({ unit: project, selection, page, use: 'poll' }, signal);
+    const listed = await list({ unit: project, selection, page, use: 'poll' }, signal);
+    const { found, next, answer } = listed;
     const newest = firstWalkStart(position, answer);
-    return { outcome: 'page', event, body: writeJson(found), newest, ...present({ next }) };
+    return { outcome: 'page', event, body: writeJson(found), newest, ...present({ next }), ...emptiness(listed) };
   };
 
   return {

@@ -39,7 +39,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     const { query, next } = windowOf(selection, page, deps.clock.now());
     const question = { group_id, includes_description: selection.items !== 'ids', ...query };
     const { content, answer } = await api.search(schema.page, QUERY, question, signal, schema.KEPT);
-    return { found: content.map(schema.slim), next, answer };
+    return { found: content.map(schema.slim), next, answer, isWindow: true };
   };
 
   return {

@@ -69,12 +69,12 @@ function placeWords({ failure, failingUnits }: ConnectionStatus): Markup | null 
 const MOST_TROUBLES = 20;
 
 /**
- * Faults of its webhooks at the vendor, names that lead elsewhere, and what was not found.
+ * Faults of its webhooks at the vendor, names that lead elsewhere, and what is switched off or was not found.
  *
  * @param cause of the verdict: only what belongs to it
  */
 export function troubles(
-  { hooks, names, missingUnits, refusedFetches, fetchRefusal }: ConnectionStatus,
+  { hooks, names, missingUnits, refusedFetches, fetchRefusal, switchedOff }: ConnectionStatus,
   cause?: string,
 ): readonly Markup[] {
   const failure = (words: string | null | undefined) =>
@@ -85,6 +85,7 @@ export function troubles(
     webhooks_silent: (hooks?.silent ?? []).map(silentWords),
     webhooks_unknown: failure(hooks?.failure),
     redeliveries_failing: failure(hooks?.redeliveryFailure),
+    switched_off: switchedOff.map((message) => html`<div class="text">${message}</div>`),
     units_missing: missingUnits.map(
       (unit) => html`<div class="text"><span class="wait">not found</span> <code>${unit}</code></div>`,
     ),

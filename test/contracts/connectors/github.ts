@@ -126,6 +126,12 @@ export const profile: ConnectorProfile = {
     items: 10,
     newest: '2026-03-05T12:00:00.000Z',
     first,
+    switch: {
+      refused: 404,
+      shown: { path: '/repos/acme/api' },
+      off: JSON.stringify({ id: 70100, full_name: 'acme/api', has_pull_requests: false }),
+      on: JSON.stringify({ id: 70100, full_name: 'acme/api', has_pull_requests: true }),
+    },
     validator: { etag: 'W/"page-one"', header: 'if-none-match' },
     foreignNext: {
       ...first,

@@ -191,6 +191,21 @@ export const profile: ConnectorProfile = {
     items: 10,
     newest: '2026-03-05T12:00:00.000Z',
     first,
+    switch: {
+      refused: 403,
+      shown: { path: '/api/v4/projects/acme%2Fplatform%2Fapi' },
+      off: JSON.stringify({
+        path_with_namespace: 'acme/platform/api',
+        merge_requests_access_level: 'disabled',
+        merge_requests_enabled: false,
+      }),
+      // Only for its members.
+      on: JSON.stringify({
+        path_with_namespace: 'acme/platform/api',
+        merge_requests_access_level: 'private',
+        merge_requests_enabled: false,
+      }),
+    },
     validator: { etag: 'W/"page-one"', header: 'if-none-match' },
     foreignNext: {
       ...first,

@@ -84,6 +84,15 @@ export interface ConnectorProfile {
     readonly newest: string;
     /** The first request of a walk, whatever is answered. */
     readonly first: Exchange;
+    /** How the vendor shows that the list is switched off; absent where it has no such switch. */
+    readonly switch?: {
+      /** The status of the list. */
+      readonly refused: 403 | 404;
+      /** The request that tells, and its answers: the list is switched off; and it is not, but may not be read. */
+      readonly shown: Exchange;
+      readonly off: string;
+      readonly on: string;
+    };
     /** What the first request must carry when a validator is known, and the answer is 304; absent where none is used. */
     readonly validator?: { readonly etag: string; readonly header: string };
     /** Headers of a page whose next page is said to lie on another host. */

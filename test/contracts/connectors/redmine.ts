@@ -41,6 +41,7 @@ function page(number: number): Exchange {
 }
 
 const first: Exchange = { path: LIST, query: QUERY };
+const MODULES = { include: 'enabled_modules' };
 const project = { id: 12, name: 'Website', identifier: 'website' };
 const user: Exchange = { path: '/users/current.json', body: JSON.stringify({ user: { id: 3, login: 'sync' } }) };
 
@@ -107,6 +108,12 @@ export const profile: ConnectorProfile = {
     items: 10,
     newest: '2025-12-31T23:00:00.000Z',
     first,
+    switch: {
+      refused: 403,
+      shown: { path: '/projects/website.json', query: MODULES },
+      off: JSON.stringify({ project: { ...project, enabled_modules: [{ id: 1, name: 'wiki' }] } }),
+      on: JSON.stringify({ project: { ...project, enabled_modules: [{ id: 2, name: 'issue_tracking' }] } }),
+    },
     foreignNext: {
       ...first,
       body: JSON.stringify({ issues: [issue], total_count: `https://evil.example${LIST}?issue_id=1` }),
@@ -118,11 +125,11 @@ export const profile: ConnectorProfile = {
     found: [{ path: ISSUE, body: JSON.stringify({ issue }) }],
     gone: [
       { path: ISSUE, status: 404 },
-      { path: '/projects/12.json', body: JSON.stringify({ project }) },
+      { path: '/projects/12.json', query: MODULES, body: JSON.stringify({ project }) },
     ],
     hidden: [
       { path: ISSUE, status: 404 },
-      { path: '/projects/12.json', status: 404 },
+      { path: '/projects/12.json', query: MODULES, status: 404 },
     ],
     unjudged: {
       reference: { issueId: '318', isFollowed: 'unknown' },
@@ -149,7 +156,7 @@ export const profile: ConnectorProfile = {
           ],
         }),
       },
-      { path: '/projects/website.json', body: JSON.stringify({ project }) },
+      { path: '/projects/website.json', query: MODULES, body: JSON.stringify({ project }) },
       {
         path: LIST,
         query: { project_id: 'website', subproject_id: '!*', status_id: 'open', sort: 'id', limit: '100' },

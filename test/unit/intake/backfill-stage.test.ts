@@ -57,6 +57,31 @@ test('the last page of a unit ends it', async () => {
   expect(await rows(store)).toEqual([{ unit: 'unit', error: null, attempts: 0, finished_at: expect.any(Number) }]);
 });
 
+test('what the vendor has switched off ends its unit without an error', async () => {
+  const store = await openTestStore();
+  await (await backfill(store, () => Promise.reject(new SyncError('feature_off', 'issues are switched off'))))();
+  expect(await rows(store)).toMatchObject([{ error: null, finished_at: expect.any(Number) }]);
+});
+
+test('a unit whose pages lead in a circle ends with an error, and its pages are kept', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  let count = 0;
+  const circle = async () => ({ ...PAGE, body: Buffer.from(`${count}`), next: ['A', 'B'][count++ % 2] as string });
+  const course = await backfill(store, circle, clock);
+  await course(async () => {
+    for (let page = 0; page < 20; page++) {
+      await clock.advance(MINUTE);
+      await store.query.updateTable('inbox').set({ state: 'applied' }).execute();
+    }
+  });
+  expect((await rows(store))[0]).toMatchObject({
+    error: expect.stringMatching(/^list_endless: /),
+    finished_at: expect.any(Number),
+  });
+  expect(await inboxOf(store)).toHaveLength(4);
+});
+
 test.each([
   ['what may succeed later is tried again', 'server_failed', false],
   ['what can never be read ends its unit', 'refused', true],

@@ -98,6 +98,27 @@ test('a vendor that wants to be left alone is asked for no other name, and the p
   expect(asked).toHaveLength(1);
 });
 
+test.each([
+  ['forbidden', ENTRIES.length],
+  ['unauthorized', 1],
+  ['server_failed', 1],
+] as const)('after %s for a name %i names are asked for', async (code, expected) => {
+  const asked: string[] = [];
+  const deps = {
+    store: await openTestStore(),
+    clock: createTravellingClock(),
+    logger: silentLogger,
+    meter: silentMeter,
+  };
+  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  const identify = async (name: string) => {
+    asked.push(name);
+    throw new SyncError(code, 'no');
+  };
+  await book.refresh({ identify }, signal);
+  expect(asked).toHaveLength(expected);
+});
+
 test('how many names lead elsewhere is told whenever that changes', async () => {
   const { book, vendor, gauges } = await reboundBook(await openTestStore());
   expect([gauges[0], gauges.at(-1)]).toEqual([0, 1]);

@@ -10,6 +10,7 @@ import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import type { Schedule } from '../../../src/lib/scheduler.ts';
 import type { Store } from '../../../src/store/database.ts';
+import { pollActivity } from '../../../src/store/stored-status.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../support/intake.ts';
@@ -319,6 +320,10 @@ describe('a failure', () => {
   test.each([
     ['server_failed', ['a', 'b', 'c'], ['a']],
     ['not_found', ['a', 'b', 'c'], []],
+    ['forbidden', ['a', 'b', 'c'], []],
+    ['scope_rebound', ['a', 'b', 'c'], []],
+    ['feature_off', ['a', 'b', 'c'], []],
+    ['consent_needed', ['a'], []],
     ['disk_full', ['a'], ['a', 'b', 'c']],
     ['unauthorized', ['a'], []],
   ] as const)('%s: asks for %j at first, and again, before its schedule, for %j', async (code, first, again) => {
@@ -343,6 +348,38 @@ describe('a failure', () => {
     await polls.stop();
     expect(asked.slice(first.length)).toEqual(again);
     expect(clock.pending).toBe(0);
+  });
+
+  test('keeps its own remedy, which the status shows', async () => {
+    const { active } = scripted([new SyncError('forbidden', 'no', { hint: 'Authorise the token.' })]);
+    const { store, polls } = await bench(active);
+    await polls.pollNow();
+    const activity = pollActivity(await pollRows(store));
+    expect(activity.failure).toMatchObject({
+      code: 'forbidden',
+      message: 'no',
+      hint: 'Authorise the token.',
+      unit: 'unit',
+    });
+    await polls.stop();
+  });
+
+  test('is no failure where the vendor has switched the list off: it is shown as such, and looked at again', async () => {
+    const off = () => new SyncError('feature_off', 'issues of acme/web are switched off at the vendor');
+    const { active, asked } = scripted([off(), off()]);
+    const { store, polls, counts } = await bench(active);
+    await polls.pollNow();
+    expect(pollActivity(await pollRows(store))).toMatchObject({
+      failure: null,
+      failingUnits: 0,
+      switchedOff: ['issues of acme/web are switched off at the vendor'],
+    });
+    await polls.pollNow();
+    expect(counts).toEqual(['polls_total notes off', 'polls_total notes off']);
+    await polls.pollNow();
+    expect(asked).toHaveLength(3);
+    expect(pollActivity(await pollRows(store))).toMatchObject({ failure: null, switchedOff: [] });
+    await polls.stop();
   });
 
   test('of a connection that is switched off is not tried again by itself; it is polled only where it is named', async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../../src/connectors/connector.ts';
-import { afterPage, afterUnchanged, isSamePage, positionOf, walkOf } from '../../../src/intake/position.ts';
+import { afterPage, afterUnchanged, faultAfter, isSamePage, positionOf, walkOf } from '../../../src/intake/position.ts';
 import type { PollState, Walk } from '../../../src/store/poll-states.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
@@ -145,9 +145,20 @@ describe('the walk', () => {
     expect(walkOf({ walk }, NOW)).toEqual({ startedAt: expected, readAt: at(0) });
   });
 
-  test('refuses a page that names itself as the next one', () => {
-    expect(() => afterPage({}, { ...fresh, page: '2' }, page({ next: '2' }), 'digest', NOW)).toThrow(
-      expect.objectContaining({ code: 'answer_malformed' }),
-    );
+  test('that runs in a circle begins anew, and the first one keeps its begin', () => {
+    const walk: Walk = { page: '2', startedAt: at(-30), readAt: at(-1), trail: { pages: 1, empty: 0, mark: '2' } };
+    const given = page({ next: '2' });
+    expect(faultAfter(walk, given)?.code).toBe('list_endless');
+    const after = afterPage({}, walk, given, 'digest', NOW);
+    expect(walkOf(after, NOW)).toEqual({ startedAt: at(-30), readAt: at(0) });
+  });
+
+  test('of which too many pages are empty goes on where it was, with a new count', () => {
+    const walk: Walk = { page: '7', startedAt: at(-30), readAt: at(-1), trail: { pages: 150, empty: 99, mark: '1' } };
+    const given = page({ next: '8', isEmpty: true });
+    expect(faultAfter(walk, given)?.code).toBe('list_endless');
+    const after = afterPage({}, walk, given, 'digest', NOW);
+    expect(walkOf(after, NOW)).toMatchObject({ page: '8', trail: { pages: 151, empty: 0 } });
+    expect(faultAfter(after.walk as Walk, page({ next: '9', isEmpty: true }))).toBeUndefined();
   });
 });

@@ -116,6 +116,47 @@ test('a provider that does not answer is asked a few times, after pauses that gr
   expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
 });
 
+/** Sweeps three units once, each listed by `sweep`. @returns the rows of the sweeps */
+async function sweepUnits(sweep: NonNullable<Connection['sweep']>) {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const { connector } = createForge({ app: [] });
+  const units = async () => ['a', 'b', 'c'];
+  const [job] = sweepOf({ store, clock }, connector, { ...connector.connect({}, {} as never), units, sweep });
+  let isOver = false;
+  const run = job?.run(new AbortController().signal).then(() => {
+    isOver = true;
+  });
+  while (!isOver) await clock.toNextTimer();
+  await run;
+  const rows = await store.query.selectFrom('sweeps').select(['unit', 'error', 'listed']).orderBy('unit').execute();
+  return { rows, clock };
+}
+
+test.each([
+  ['forbidden', ['a', 'b', 'c']],
+  ['feature_off', ['a', 'b', 'c']],
+  ['unauthorized', ['a']],
+] as const)('a unit that fails with %s leaves %j to be swept', async (code, expected) => {
+  const swept: string[] = [];
+  const { rows } = await sweepUnits(async (unit) => {
+    swept.push(unit);
+    if (unit === 'a') throw new SyncError(code, 'no');
+    return { keys: [], containers: [] };
+  });
+  expect(swept).toEqual(expected);
+  expect(rows[0]).toMatchObject({ unit: 'a', error: code === 'feature_off' ? null : `${code}: no` });
+});
+
+test('a list whose pages lead in a circle fails, and the others are swept', async () => {
+  let pages = 0;
+  const { rows } = await sweepUnits(async (unit) =>
+    unit === 'b' ? { keys: [], containers: [], next: `${pages++ % 3}` } : { keys: [], containers: [] },
+  );
+  expect(pages).toBeLessThanOrEqual(11);
+  expect(rows.map(({ error }) => error?.split(':')[0])).toEqual([undefined, 'list_endless', undefined]);
+});
+
 test('whoever stops does not wait until a provider that limits may be asked again', async () => {
   const clock = createTravellingClock();
   const { connector } = createForge({ app: [] });

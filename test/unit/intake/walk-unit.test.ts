@@ -33,6 +33,41 @@ function walker(store: Store, onPoll: (page: PollPage) => PollPage = (page) => p
 const watermarks = async ({ query }: Store) =>
   (await query.selectFrom('polls').select('watermark').execute()).map(({ watermark }) => watermark);
 
+describe('a walk without an end', () => {
+  const endless = (store: Store, nameOf: (count: number) => string, isEmpty = false) => {
+    let count = 0;
+    return walker(
+      store,
+      (page) => ({ ...page, body: Buffer.from(`page ${count}`), next: nameOf(count++), isEmpty }) as PollPage,
+    );
+  };
+
+  test.each([1, 2, 3, 7, 100])(
+    'over a circle of %i pages ends with an error, and its pages are kept',
+    async (length) => {
+      const store = await openTestStore();
+      const { walk, pages } = endless(store, (count) => `token-${count % length}`);
+      await expect(walk()).rejects.toMatchObject({ code: 'list_endless' });
+      expect(pages.length).toBeLessThanOrEqual(3 * length + 2);
+      expect(await inboxOf(store)).toHaveLength(pages.length);
+      expect(await watermarks(store)).toEqual([null]);
+      const before = pages.length;
+      await expect(walk()).rejects.toMatchObject({ code: 'list_endless' });
+      expect(pages[before]).toBeUndefined();
+    },
+  );
+
+  test('over empty pages with new names stops after 100, and goes on there', async () => {
+    const store = await openTestStore();
+    const { walk, pages } = endless(store, (count) => `token-${count}`, true);
+    await expect(walk()).rejects.toMatchObject({ code: 'list_endless' });
+    expect(pages).toHaveLength(100);
+    await expect(walk()).rejects.toMatchObject({ code: 'list_endless' });
+    expect(pages).toHaveLength(200);
+    expect(pages[100]).toBe('token-99');
+  });
+});
+
 describe('a page that was read', () => {
   test('is stored with the position after it, or neither is', async () => {
     expect(await remainsOf(async (store) => walker(store).walk)).toEqual([]);

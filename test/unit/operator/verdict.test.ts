@@ -22,6 +22,7 @@ const ACTIVITY = {
     lastSweepAt: null,
     lastRefused: null,
   },
+  switchedOff: [],
   missingUnits: [],
 };
 const unreachable = { code: 'unreachable', message: 'no route', hint: 'check it', unit: null, at: NOW };

@@ -87,6 +87,7 @@ describe('readStatus', () => {
         fetchRefusal: null,
         fetches: 1,
         lastSweepAt: null,
+        switchedOff: [],
         missingUnits: [],
       },
     ]);

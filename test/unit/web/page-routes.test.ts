@@ -100,6 +100,7 @@ function everywhere(text: string): Status {
             refusedFetches: 1,
             fetchRefusal: text,
             lastSweepAt: NOW,
+            switchedOff: [text],
             missingUnits: [text],
           },
         ],

@@ -103,6 +103,10 @@ describe('limits', () => {
     const { connection } = connectionOf({}, [[`GET https://api.github.com${LIST}`, reply], ...rest]);
     return failure(connection.poll(position, signal));
   };
+  const repository: [string, Reply] = [
+    'GET https://api.github.com/repos/acme/api',
+    { body: { id: 7, full_name: 'acme/api' } },
+  ];
 
   it("counts to the reset by the provider's clock", async () => {
     const date = 'Mon, 05 Jan 2026 12:00:00 GMT';
@@ -124,11 +128,37 @@ describe('limits', () => {
   it('keeps a lacking right apart from a limit', async () => {
     const body = { message: 'Resource not accessible by\u001b[31m personal access token' };
     const headers = { 'x-ratelimit-remaining': '4999', 'x-ratelimit-reset': '1' };
-    const error = await limited({ status: 403, headers, body });
+    const error = await limited({ status: 403, headers, body }, repository);
     expect(error?.code).toBe('forbidden');
     expect(error?.retryAfter).toBeUndefined();
     expect(error?.message).toContain('Resource not accessible by [31m personal access token');
   });
+});
+
+it.each([
+  [
+    'single sign-on',
+    'Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this organization.',
+    { 'x-github-sso': 'required; url=https://github.com/orgs/acme/sso?authorization_request=A' },
+    /authorise the token/,
+  ],
+  [
+    'a list of allowed addresses',
+    'Although you appear to have the correct authorization credentials, the `acme` organization has an IP allow list enabled, and your IP address is not permitted to access this resource.',
+    {},
+    /IP allow list/,
+  ],
+  ['a block', 'Repository access blocked', {}, /blocked this repository/],
+])('a refusal by %s names the remedy', async (_, message, headers, remedy) => {
+  const { connection } = connectionOf({}, [
+    [
+      `GET https://api.github.com${LIST}`,
+      { status: 403, headers: headers as Record<string, string>, body: { message } },
+    ],
+    ['GET https://api.github.com/repos/acme/api', { status: 403 }],
+  ]);
+  const error = await failure(connection.poll(position, signal));
+  expect([error?.code, error?.hint]).toEqual(['forbidden', expect.stringMatching(remedy)]);
 });
 
 describe('a GitHub App', () => {
@@ -168,36 +198,6 @@ describe('a GitHub App', () => {
     expect((exp as number) - (iat as number)).toBeLessThanOrEqual(600);
   });
 
-  it("counts the token's life by the provider's clock, not by ours", async () => {
-    const { connection } = connectionOf({ app }, [
-      [mint, token('ghs_one', 60, 'Mon, 05 Jan 2026 06:00:00 GMT')],
-      [list, {}],
-      [list, {}],
-    ]);
-    for (const _ of [1, 2]) expect(await connection.poll(position, signal)).toMatchObject({ outcome: 'page' });
-  });
-
-  it('makes a new token after one was refused', async () => {
-    const { connection } = connectionOf({ app }, [
-      [mint, token('ghs_revoked', 60)],
-      [list, { status: 401, body: { message: 'Bad credentials' } }],
-      [mint, token('ghs_new', 60)],
-      [list, {}],
-    ]);
-    expect((await failure(connection.poll(position, signal)))?.code).toBe('unauthorized');
-    await connection.poll(position, signal);
-  });
-
-  it.each([401, 404])('that GitHub does not know (%i) is told where to look', async (status) => {
-    const { connection } = connectionOf({ app }, [[mint, { status, body: { message: 'Integration not found' } }]]);
-    const error = await failure(connection.poll(position, signal));
-    expect(error?.code).toBe('unauthorized');
-    expect(error?.hint).toMatch(/installationId.*clock/);
-  });
-
-  it('whose key is damaged says so without quoting it', async () => {
-    const broken = '-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0c2VjcmV0\n-----END RSA PRIVATE KEY-----\n';
-    const { connection } = connectionOf({ app: { ...app, privateKey: broken } }, []);
   const issuedAt = ({ headers }: HttpRequest) => {
     const [, claims = ''] = (headers?.['authorization'] ?? '').split('.');
     return (JSON.parse(Buffer.from(claims, 'base64url').toString()) as { iat: number }).iat;
@@ -240,6 +240,36 @@ describe('a GitHub App', () => {
     expect((await failure(connection.poll(position, signal)))?.code).toBe('unauthorized');
   });
 
+  it("counts the token's life by the provider's clock, not by ours", async () => {
+    const { connection } = connectionOf({ app }, [
+      [mint, token('ghs_one', 60, 'Mon, 05 Jan 2026 06:00:00 GMT')],
+      [list, {}],
+      [list, {}],
+    ]);
+    for (const _ of [1, 2]) expect(await connection.poll(position, signal)).toMatchObject({ outcome: 'page' });
+  });
+
+  it('makes a new token after one was refused', async () => {
+    const { connection } = connectionOf({ app }, [
+      [mint, token('ghs_revoked', 60)],
+      [list, { status: 401, body: { message: 'Bad credentials' } }],
+      [mint, token('ghs_new', 60)],
+      [list, {}],
+    ]);
+    expect((await failure(connection.poll(position, signal)))?.code).toBe('unauthorized');
+    await connection.poll(position, signal);
+  });
+
+  it.each([401, 404])('that GitHub does not know (%i) is told where to look', async (status) => {
+    const { connection } = connectionOf({ app }, [[mint, { status, body: { message: 'Integration not found' } }]]);
+    const error = await failure(connection.poll(position, signal));
+    expect(error?.code).toBe('unauthorized');
+    expect(error?.hint).toMatch(/installationId.*clock/);
+  });
+
+  it('whose key is damaged says so without quoting it', async () => {
+    const broken = '-----BEGIN RSA PRIVATE KEY-----\nc2VjcmV0c2VjcmV0\n-----END RSA PRIVATE KEY-----\n';
+    const { connection } = connectionOf({ app: { ...app, privateKey: broken } }, []);
     const error = await failure(connection.poll(position, signal));
     expect(error?.code).toBe('unauthorized');
     expect(JSON.stringify([error?.message, error?.hint, String(error?.cause), error?.stack])).not.toContain('c2VjcmV0');

@@ -93,7 +93,9 @@ describe('a project that moved', () => {
 
 describe('refusals', () => {
   const refused = async (reply: Reply) => {
-    const { connection } = connectionOf({}, [[`GET ${BASE}${LIST}`, reply]]);
+    const refusal: [string, Reply][] =
+      reply.status === 403 ? [[`GET ${BASE}/projects/acme%2Fapi`, { status: 403 }]] : [];
+    const { connection } = connectionOf({}, [[`GET ${BASE}${LIST}`, reply], ...refusal]);
     return failure(connection.poll(position, signal));
   };
   const date = 'Mon, 05 Jan 2026 12:00:00 GMT';

@@ -107,6 +107,16 @@ describe('history', () => {
     expect(last).toEqual({ event: 'issues.list', body: Buffer.from('[]') });
   });
 
+  it.each([404, 410, 403, 429, 500])('reads its page also where the count is answered with %i', async (status) => {
+    const { connection } = connect([
+      [search(jql, FIELDS, 100), { body: { issues: [], nextPageToken: 'a', isLast: false } }],
+      ['POST /rest/api/3/search/approximate-count', status],
+    ]);
+    const page = await connection.history?.({ unit: 'ENG', since }, signal);
+    expect(page).toMatchObject({ event: 'issues.list', next: 'a' });
+    expect(page).not.toHaveProperty('total');
+  });
+
   it('without a beginning takes everything', async () => {
     const { connection } = connect([
       [search('project = "ENG" ORDER BY updated DESC', FIELDS, 100), { body: { issues: [], isLast: true } }],

@@ -23,9 +23,16 @@ const page = (issues: object[], total: number, headers: Record<string, string> =
   headers,
   body: { issues, total_count: total, offset: 0, limit: 100 },
 });
-const project = (identifier = 'website'): Turn => [
-  `GET /projects/${identifier}.json`,
-  { body: { project: { id: 12, identifier: 'website', name: 'Website' } } },
+const project = (identifier = 'website', modules?: readonly string[]): Turn => [
+  `GET /projects/${identifier}.json?include=enabled_modules`,
+  {
+    body: {
+      project: {
+        ...{ id: 12, identifier: 'website', name: 'Website' },
+        ...(modules && { enabled_modules: modules.map((name, id) => ({ id, name })) }),
+      },
+    },
+  },
 ];
 const STATUSES = [
   { id: 1, name: 'New', is_closed: false },
@@ -48,6 +55,11 @@ it('the key goes in its own header, and to no one else', async () => {
   const anonymous = connect([[OPEN, page([], 0)]], { apiKey: undefined });
   await anonymous.connection.poll(started, signal);
   expect(anonymous.requests[0]?.headers).not.toHaveProperty('x-redmine-api-key');
+});
+
+it('without a key a project that is not public is refused alone: its 401 says nothing of the others', async () => {
+  const { connection } = connect([[OPEN, 401], project()], { apiKey: undefined });
+  expect((await failure(connection.poll(started, signal)))?.code).toBe('forbidden');
 });
 
 describe('a walk', () => {
@@ -208,10 +220,15 @@ describe('a fetch', () => {
     expect(await translated(course, asked)).toMatchObject({ items: [{ key: reference.key, gone: true }] });
   });
 
+  it('calls no issue gone while issue tracking is switched off', async () => {
+    const { connection } = connect([['GET /issues/318.json', { status: 403 }], project('12', ['wiki'])]);
+    expect((await failure(connection.fetch(reference, signal)))?.code).toBe('feature_off');
+  });
+
   it.each([401, 403])('that is answered with %s everywhere tells nothing', async (status) => {
     const course: Turn[] = [
       ['GET /issues/318.json', { status }],
-      ['GET /projects/12.json', { status }],
+      ['GET /projects/12.json?include=enabled_modules', { status }],
     ];
     const { connection } = connect(status === 401 ? course.slice(0, 1) : course);
     const error = await failure(connection.fetch(reference, signal));
@@ -331,12 +348,14 @@ describe('check', () => {
     expect(await lines([me, none, ...readable], open)).toEqual(['ok credential', 'warning statuses', 'ok website']);
   });
 
+  it('reports issue tracking that is switched off as no error', async () => {
+    const course: Turn[] = [me, statuses, project('website', ['wiki']), [OPEN, { status: 403 }]];
+    expect(await lines(course, { inProgress: [] })).toEqual(['ok credential', 'ok statuses', 'ok website']);
+  });
+
   it('warns where there is no key, and errs where a project cannot be read', async () => {
     const more = { apiKey: undefined, inProgress: ['New'] };
-    expect(await lines([statuses, ['GET /projects/website.json', { status: 403 }]], more)).toEqual([
-      'warning credential',
-      'ok statuses',
-      'error website',
-    ]);
+    const hidden: Turn = ['GET /projects/website.json?include=enabled_modules', { status: 403 }];
+    expect(await lines([statuses, hidden], more)).toEqual(['warning credential', 'ok statuses', 'error website']);
   });
 });

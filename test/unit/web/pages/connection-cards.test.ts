@@ -14,6 +14,7 @@ const CONNECTION: ConnectionStatus = {
     units: 0,
   },
   ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },
+  switchedOff: [],
   missingUnits: ['acme/<lost>'],
   ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>' },
   hooks: {
