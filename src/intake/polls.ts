@@ -5,7 +5,7 @@ import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { ALL_UNITS, clearConnectionFailure, hasConnectionFailure, recordPollFailure } from '../store/poll-states.ts';
+import { ALL_UNITS, clearFailures, outdatedFailures, recordPollFailure } from '../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import { meetsEveryUnit } from './failure-reach.ts';
 import type { Pauses } from './pauses.ts';
@@ -158,8 +158,10 @@ async function unitsOf(
   try {
     await active.names?.refresh(active.connection, signal);
     const units = await active.connection.units(signal);
-    if (await hasConnectionFailure(deps.store.query, active.name))
-      await deps.store.commit((transaction) => clearConnectionFailure(transaction, active.name));
+    // A good cycle costs no commit.
+    const outdated = await outdatedFailures(deps.store.query, active.name, units);
+    if (outdated.length > 0)
+      await deps.store.commit((transaction) => clearFailures(transaction, active.name, outdated));
     return only === undefined || only.has(ALL_UNITS) ? units : units.filter((unit) => only.has(unit));
   } catch (thrown) {
     return await failed(deps, active, ALL_UNITS, thrown, signal);

@@ -85,17 +85,27 @@ export async function recordPollFailure(
     .execute();
 }
 
-/** Whether the whole connection failed last; asked before it is taken back, so that a good cycle costs no commit. */
-export async function hasConnectionFailure(query: Scope, connection: string): Promise<boolean> {
-  const ofConnection = query
+/** Units that failed last and that the connection no longer has, among them the whole connection. */
+export async function outdatedFailures(
+  query: Scope,
+  connection: string,
+  units: readonly string[],
+): Promise<readonly string[]> {
+  const failed = await query
     .selectFrom('polls')
     .select('unit')
     .where('connection', '=', connection)
-    .where('unit', '=', ALL_UNITS);
-  return (await ofConnection.executeTakeFirst()) !== undefined;
+    .where('error', 'is not', null)
+    .execute();
+  const present = new Set(units);
+  return failed.map(({ unit }) => unit).filter((unit) => !present.has(unit));
 }
 
-/** Takes back a failure of the whole connection; those of its units stay. */
-export async function clearConnectionFailure(query: Scope, connection: string): Promise<void> {
+/** Takes back the failures of these units. Where a unit was read up to stays, in case that it comes back. */
+export async function clearFailures(query: Scope, connection: string, units: readonly string[]): Promise<void> {
+  for (const unit of units) {
+    const row = query.updateTable('polls').where('connection', '=', connection).where('unit', '=', unit);
+    await row.set({ error: null, failed_at: null }).execute();
+  }
   await query.deleteFrom('polls').where('connection', '=', connection).where('unit', '=', ALL_UNITS).execute();
 }

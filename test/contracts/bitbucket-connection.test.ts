@@ -68,7 +68,13 @@ describe('the scope', () => {
       units,
       [listing(said('no'))],
       failing('forbidden'),
-      OF_WORKSPACE.given,
+      { ...OF_WORKSPACE.given, repositories: undefined },
+    ],
+    'follows the rest where one list is refused': [
+      units,
+      [['GET /repositories/other?*', pages([{ ...ALL[0], full_name: 'other/api' }])], listing(said('no'))],
+      exactly(['acme/named', `other/${API}`, 'list:acme/*']),
+      { repositories: ['acme/named', 'other/*'], workspaces: ['acme'] },
     ],
     'claims nothing of a list that cannot be read whole': [
       units,

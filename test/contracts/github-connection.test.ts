@@ -132,6 +132,21 @@ describe('the scope', () => {
       failing('forbidden'),
       { repositories: ['*/api'] },
     ],
+    'of an owner who refuses is a unit that fails alone': [
+      async (connection) => [
+        await connection.units(signal),
+        await failure(connection.poll({ unit: 'list:alpha/*', startedAt: '2026-01-05T09:00:00Z' }, signal)),
+        await failure(connection.sweep('list:alpha/*', undefined, signal)),
+        await failure(connection.history({ unit: 'list:alpha/*' }, signal)),
+      ],
+      [
+        ['GET /orgs/alpha/repos?type=all&per_page=100', 403],
+        ['GET /users/alpha/repos?type=owner&per_page=100', 403],
+        ['GET /orgs/beta/repos?type=all&per_page=100', { body: [{ id: 1, full_name: 'beta/one' }] }],
+      ],
+      [['1', 'issues:1', 'list:alpha/*'], { code: 'forbidden' }, { code: 'forbidden' }, { code: 'forbidden' }],
+      { repositories: ['alpha/*', 'beta/*'], issues: true },
+    ],
     'cannot be told where an answer is no list': [
       units,
       [['GET /user/repos?per_page=100', { body: '<html></html>' }]],

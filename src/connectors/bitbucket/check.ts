@@ -25,6 +25,7 @@ export function createChecks(api: Api, options: Options, repositories: Repositor
     lists: { names: ['pullrequests'], query: 'pagelen=1&fields=values.id' },
     patterns: patternsOf(scope),
     counted: async (signal) => (await repositories.listed(signal)).length,
+    refused: repositories.refused,
     limit: (headers) => limit(headers, options),
   };
 }

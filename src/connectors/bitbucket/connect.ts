@@ -56,6 +56,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
 
   return {
     places: repositories.units,
+    requireReadable: repositories.requireReadable,
     ...createLists(api),
     ...createChecks(api, options, repositories),
     identify: repositories.present,

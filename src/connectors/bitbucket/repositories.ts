@@ -35,17 +35,15 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
   const scope = scopeOf(options);
   const workspaces = [...new Set(patternsOf(scope).map((pattern) => pattern.split('/', 1)[0] as string))];
 
-  /** Every repository of the workspaces that the credential may see; all pages or none. */
-  async function all(signal: AbortSignal) {
-    const found: z.infer<typeof repository>[] = [];
-    const query = new URLSearchParams({ pagelen: '100', sort: 'created_on', fields: FIELDS }).toString();
-    for (const workspace of workspaces)
-      found.push(...(await api.all(repository, `/repositories/${workspace}`, { query, signal, use: 'poll' })));
-    return found;
-  }
+  const query = new URLSearchParams({ pagelen: '100', sort: 'created_on', fields: FIELDS }).toString();
+  /** Every repository of each workspace that the credential may see; all pages or none. */
+  const lists = workspaces.map((workspace) => ({
+    name: `${workspace}/*`,
+    read: (signal: AbortSignal) => api.all(repository, `/repositories/${workspace}`, { query, signal, use: 'poll' }),
+  }));
 
   return {
-    ...createFollowed({ scope, clock, all, candidate: asCandidate, unitOf }),
+    ...createFollowed({ scope, clock, lists, candidate: asCandidate, unitOf }),
     async present(name, signal) {
       const path = repositoryPath(name);
       const { uuid: id, full_name } = await api.read(one, path, {

@@ -32,6 +32,7 @@ export function createChecks({ api, appApi, options, repositories, clock }: Part
     lists: { names: options.issues ? ['pulls', 'issues'] : ['pulls'], query: 'state=all&per_page=1' },
     patterns: patternsOf(scope),
     counted: async (signal) => (await repositories.listed(signal)).length,
+    refused: repositories.refused,
     limit: (headers) =>
       limitFinding(headers, 'x-ratelimit', ' in this hour', 'Poll less often, or give worksync its own App.'),
   };

@@ -85,7 +85,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    places: repositories.units,
+    ...{ places: repositories.units, requireReadable: repositories.requireReadable },
     ...createLists(api, repositories, options),
     ...createChecks(parts),
     identify: repositories.present,

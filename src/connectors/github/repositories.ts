@@ -70,7 +70,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
     ...createFollowed({
       scope,
       clock,
-      all: (signal) => readLists(lists, signal),
+      lists: lists.map((list) => ({ name: list.name, read: (signal) => readAll(list, signal) })),
       candidate: (each) => each,
       unitOf: ({ id }) => id,
     }),
@@ -92,6 +92,8 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
 }
 
 interface List {
+  /** For people. */
+  readonly name: string;
   readonly path: string;
   readonly query: string;
   /** The lists to read instead where this one does not exist, or this credential may not read it. */
@@ -101,17 +103,19 @@ interface List {
 /** The lists that contain everything the patterns can match: that of the installation, or those of the named owners. */
 function listsFor({ app }: Options, patterns: readonly string[]): readonly List[] {
   if (patterns.length === 0) return [];
-  if (app) return [{ path: '/installation/repositories', query: 'per_page=100' }];
+  const name = patterns.join(', ');
+  if (app) return [{ name, path: '/installation/repositories', query: 'per_page=100' }];
   const owners = [...new Set(patterns.map((pattern) => (pattern.split('/', 1)[0] as string).toLowerCase()))];
   const mine = '/user/repos';
-  if (owners.some((owner) => owner.includes('*'))) return [{ path: mine, query: 'per_page=100' }];
+  if (owners.some((owner) => owner.includes('*'))) return [{ name, path: mine, query: 'per_page=100' }];
   return owners.map((owner) => ({
+    name: `${owner}/*`,
     path: `/orgs/${owner}/repos`,
     query: 'type=all&per_page=100',
     // The owner is a user, whose private repositories appear only in the list of the credential's own user.
     otherwise: [
-      { path: `/users/${owner}/repos`, query: 'type=owner&per_page=100' },
-      { path: mine, query: 'affiliation=owner,collaborator&per_page=100', otherwise: [] },
+      { name: `${owner}/*`, path: `/users/${owner}/repos`, query: 'type=owner&per_page=100' },
+      { name: `${owner}/*`, path: mine, query: 'affiliation=owner,collaborator&per_page=100', otherwise: [] },
     ],
   }));
 }

@@ -1,4 +1,4 @@
-import { asSyncError } from '../../errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { failed, findingsOf } from './finding.ts';
@@ -19,6 +19,8 @@ export interface GitChecks extends Pick<Api, 'get'> {
   /** The patterns of the configuration, and how many repositories they match. */
   readonly patterns: readonly string[];
   counted(signal: AbortSignal): Promise<number>;
+  /** The lists that the vendor refused meanwhile, by their units. */
+  refused?(): ReadonlyMap<string, SyncError>;
   /** Reads from the last answer how much of the limit is left. */
   limit(headers: HttpAnswer['headers']): Finding;
 }
@@ -71,10 +73,12 @@ async function unlessSwitchedOff(
   }
 }
 
-function describePatterns({ patterns, counted }: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
+function describePatterns({ patterns, counted, refused }: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
   const subject = patterns.join(', ');
   return findingsOf(subject, async () => {
     const count = await counted(signal);
+    const lost = [...(refused?.() ?? [])].map(([unit, error]) => failed(unit, error));
+    if (lost.length > 0) return lost;
     if (count > 0) return [{ level: 'ok', subject, message: count === 1 ? '1 repository' : `${count} repositories` }];
     const hint = 'Check the names, what the credential may see, and `exclude`, `archived` and `forks`.';
     return [{ level: 'warning', subject, message: 'matches no repository', hint }];

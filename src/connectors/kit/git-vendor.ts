@@ -61,6 +61,8 @@ export interface GitSource<Locator> extends GitChecks {
   /** The places whose lists polls walk: repositories, or groups of them. */
   places: Connection['units'];
   list(wanted: WantedOf, signal: AbortSignal): Promise<Listed>;
+  /** Throws for a place that stands for a list which the vendor refused. */
+  requireReadable?(place: string): void;
   /** A page as worksync stores it, where that is not just the list of its elements. */
   pageOf?(found: readonly unknown[], wanted: Pick<WantedOf, 'noun' | 'unit'>, signal: AbortSignal): Promise<unknown>;
   /** Reads a page of ids. Throws `answer_malformed` where it cannot: an item that is left out would look gone. */

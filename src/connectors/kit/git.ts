@@ -2,6 +2,7 @@ import { asSyncError, SyncError } from '../../errors/sync-error.ts';
 import type { Item } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
+import { isRefusedList } from './followed.ts';
 import { checkGit } from './git-check.ts';
 import { createTranslate, referenceTo } from './git-translate.ts';
 import type { GitVendor, Kind, Unjudged } from './git-vendor.ts';
@@ -42,7 +43,8 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
       ? { kind: kindOf(vendor, 'work_item'), place: unit.slice(ISSUES.length) }
       : { kind: kindOf(vendor, 'pull_request'), place: unit };
 
-  const list: typeof source.list = (wanted, signal) => {
+  const list: typeof source.list = async (wanted, signal) => {
+    source.requireReadable?.(wanted.unit);
     const offOf = async () => source.switchedOff?.(wanted.noun, wanted.unit, signal);
     return unlessOff(() => source.list(wanted, signal), offOf);
   };
@@ -64,7 +66,8 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
   return {
     async units(signal) {
       const places = await source.places(signal);
-      return vendor.withIssues?.(options) ? places.flatMap((place) => [place, ISSUES + place]) : places;
+      const isTwice = (place: string) => vendor.withIssues?.(options) && !isRefusedList(place);
+      return places.flatMap((place) => (isTwice(place) ? [place, ISSUES + place] : place));
     },
     poll: (position, signal) => pollPage(walkOf(position.unit), position, signal),
     identify: (name, signal) => source.identify(name, signal),

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';
-import { checkUnits, createFollowed } from './followed.ts';
+import { checkUnits, createFollowed, isRefusedList } from './followed.ts';
 import { parseAnswer, writeJson } from './json.ts';
 import { unless } from './refusal.ts';
 import { rowNames } from './row-names.ts';
-import { addressOf, namedIn } from './scope.ts';
+import { addressOf, type Candidate, namedIn, patternsOf } from './scope.ts';
 import { switchedOff, unlessOff } from './switched-off.ts';
 import { locatorOf, referenceOf, rowOfGone } from './tracker-rows.ts';
 import { createTranslate } from './tracker-translate.ts';
@@ -35,11 +35,14 @@ function connect<Options, Found, Container>(
   const source = tracker.connect(options, deps);
   const { candidate, unitBy, container } = tracker;
   const scope = tracker.scopeOf(options);
-  const all = (signal: AbortSignal) => source.containers(signal);
+  const all = { name: patternsOf(scope).join(', '), read: (signal: AbortSignal) => source.containers(signal) };
   const find = (unit: string, signal: AbortSignal) => source.container(unit, signal);
   const now = (unit: string, signal: AbortSignal) => (source.present ?? source.container)(unit, signal);
-  const { units } = createFollowed({ scope, clock: deps.clock, all, candidate, unitOf: (each) => each[unitBy] });
-  const list: Source<Container>['list'] = (wanted, signal) => {
+  const unitOf = (each: Candidate) => each[unitBy];
+  const known = createFollowed({ scope, clock: deps.clock, lists: [all], candidate, unitOf });
+  const { units, requireReadable } = known;
+  const list: Source<Container>['list'] = async (wanted, signal) => {
+    requireReadable(wanted.unit);
     const { offIn } = source;
     if (!offIn) return source.list(wanted, signal);
     return unlessOff(
@@ -51,7 +54,8 @@ function connect<Options, Found, Container>(
 
   async function followed(signal: AbortSignal): Promise<readonly Container[]> {
     const found: Container[] = [];
-    for (const unit of await units(signal)) found.push(await find(addressOf(unit, scope), signal));
+    for (const unit of await units(signal))
+      if (!isRefusedList(unit)) found.push(await find(addressOf(unit, scope), signal));
     return found;
   }
 
@@ -63,9 +67,10 @@ function connect<Options, Found, Container>(
       return { id: seen.id, name: seen.name };
     },
     fetch: createFetch(tracker, source, now, deps),
-    check: (signal) => checkUnits(container, source, scope, units, signal),
+    check: (signal) => checkUnits(container, source, scope, known, signal),
     history: (position, signal) => historyPage(walk, position, signal),
     async sweep(unit, page, signal) {
+      requireReadable(unit);
       const { id: containerId } = candidate(await find(unit, signal));
       const selection = { items: 'ids', containerId } as const;
       const listed = await list({ unit, selection, page, use: 'background' }, signal);

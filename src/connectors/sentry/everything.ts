@@ -1,5 +1,6 @@
 import type { Connection } from '../connector.ts';
 import { present } from '../kit/fields.ts';
+import { isRefusedList } from '../kit/followed.ts';
 import { writeJson } from '../kit/json.ts';
 import { rowNames } from '../kit/row-names.ts';
 import type { Source } from '../kit/tracker-vendor.ts';
@@ -36,7 +37,8 @@ export function withEverything(
   return {
     async units(signal) {
       const projects = await connection.units(signal);
-      return [...projects, ...projects.map((project) => EVERYTHING + project)];
+      const readable = projects.filter((project) => !isRefusedList(project));
+      return [...projects, ...readable.map((project) => EVERYTHING + project)];
     },
     poll: (position, signal) =>
       position.unit.startsWith(EVERYTHING) ? pollEverything(position, signal) : connection.poll(position, signal),

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import {
   ALL_UNITS,
-  clearConnectionFailure,
+  clearFailures,
   loadPollState,
+  outdatedFailures,
   recordPollFailure,
   savePollState,
 } from '../../../src/store/poll-states.ts';
@@ -26,16 +27,20 @@ test('positions are of one unit of one connection', async () => {
   expect(await loadPollState(query, 'gitlab', 'unit')).toEqual({});
 });
 
-test('a failure of a whole connection goes away alone', async () => {
+test('failures of units that a connection no longer has are cleared with that of the connection, and no others', async () => {
   const { query } = await openTestStore();
   for (const connection of ['github', 'gitlab'])
-    for (const unit of [ALL_UNITS, 'unit']) await recordPollFailure(query, connection, unit, 'down', 7);
-  await clearConnectionFailure(query, 'github');
-  const rows = await query.selectFrom('polls').select(['connection', 'unit']).execute();
-  expect(rows.map(({ connection, unit }) => `${connection} ${unit}`).toSorted()).toEqual([
-    'github unit',
-    'gitlab *',
-    'gitlab unit',
+    for (const unit of [ALL_UNITS, 'unit', 'gone']) await recordPollFailure(query, connection, unit, 'down', 7);
+  const outdated = await outdatedFailures(query, 'github', ['unit']);
+  expect(outdated.toSorted()).toEqual([ALL_UNITS, 'gone']);
+  await clearFailures(query, 'github', outdated);
+  const rows = await query.selectFrom('polls').select(['connection', 'unit', 'error']).execute();
+  expect(rows.map(({ connection, unit, error }) => `${connection} ${unit} ${error}`).toSorted()).toEqual([
+    'github gone null',
+    'github unit down',
+    'gitlab * down',
+    'gitlab gone down',
+    'gitlab unit down',
   ]);
 });
 

@@ -23,7 +23,7 @@ import { saveMentions } from '../../../src/store/mentions.ts';
 import { forgetMeta, switchTriage, switchTriageOn, writeMeta } from '../../../src/store/meta.ts';
 import { expectNotices } from '../../../src/store/notices.ts';
 import { addDifference, dropDifference, hurry, saveChange, updateChange } from '../../../src/store/outbox-rows.ts';
-import { clearConnectionFailure, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
+import { clearFailures, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
 import { addRequest, deleteRequests } from '../../../src/store/requests.ts';
 import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
 import {
@@ -187,7 +187,7 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['sweeps of units are forgotten', (query) => keepSweepsOf(query, 'code', ['two'])],
   ['a poll is saved', (query) => savePollState(query, 'code', 'one', { watermark: 'w' }, NOW)],
   ['a poll that failed is recorded', (query) => recordPollFailure(query, 'code', 'one', 'no', NOW)],
-  ['a failure of a connection is cleared', (query) => clearConnectionFailure(query, 'code')],
+  ['failures of polls are cleared', (query) => clearFailures(query, 'code', ['one'])],
   ['names are loaded', (query) => loadNames(query, 'code', ['other'])],
   ['a name is saved', (query) => saveName(query, 'code', { ...NAME, id: '2' })],
   ['units begin again', (query) => restartUnits(query, 'code', ['one'], AGAIN)],

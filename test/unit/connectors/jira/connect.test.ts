@@ -66,6 +66,13 @@ describe('the first walk', () => {
   });
 });
 
+it('a refused list of projects keeps no named one from being followed', async () => {
+  const listed: Turn = ['GET /rest/api/3/project/search?startAt=0&maxResults=50&orderBy=key', { status: 403 }];
+  const { connection } = connect([listed], { projects: ['ENG', 'OPS*'] });
+  expect(await connection.units(signal)).toEqual(['ENG', 'list:OPS*']);
+  expect((await failure(connection.poll({ ...started, unit: 'list:OPS*' }, signal)))?.code).toBe('forbidden');
+});
+
 describe('units', () => {
   const project = (id: number, key: string, archived = false) => ({ id: String(id), key, name: key, archived });
   const page = (at: number, values: object[], isLast: boolean): Turn => [
