@@ -80,7 +80,7 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'counter',
     perWorkspace: true,
     help: 'Polled units by outcome.',
-    labels: { connection: null, outcome: ['complete', 'unchanged', 'limited', 'failed'] },
+    labels: { connection: null, outcome: ['complete', 'unchanged', 'limited', 'off', 'failed'] },
   },
   backfill_pages_total: {
     kind: 'counter',
