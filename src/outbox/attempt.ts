@@ -110,9 +110,10 @@ export function createAttempt(deps: AttemptDeps): Attempt {
     const isRefused = isCredentialRefused(prepared, error);
     const gotThrough = !isRefused && (error.status === 429 || isTheirWord(error));
     if (gotThrough) breaker.passed(prepared.entity);
-    else if (!isRefused && !isOptional(prepared)) breaker.failed(prepared.entity);
+    else if (!isRefused) breaker.failed(prepared.entity);
     const isFirstRead = !deps.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
-    if (isRefused || breaker.failing || isFirstRead) deps.onTrouble?.(error);
+    const isOutage = breaker.failing && !isOptional(prepared);
+    if (isRefused || isOutage || isFirstRead) deps.onTrouble?.(error);
     return gotThrough && !isFirstRead;
   }
 
@@ -133,7 +134,7 @@ function keyOf(
   return error.status === 429 || isTheirWord(error) ? null : undefined;
 }
 
-/** Other work goes on without what this reads: its failures are no sign of an outage. */
+/** Other work goes on without what this reads: alone, its failures block nothing. */
 function isOptional({ action }: Prepared): boolean {
   return action === 'read-pull-requests' || action in OPTIONAL_READS;
 }

@@ -91,7 +91,7 @@ function repeated(events: readonly Event[]): string[] {
 }
 
 function isRecord({ from, method }: Of<'sent' | 'arrived'>, path: string): boolean {
-  return from.startsWith('process-') && method === 'POST' && path.endsWith('/pull-requests');
+  return from.startsWith('process-') && method === 'POST' && path.endsWith('/pull-request-records');
 }
 
 function recordOf(body: string): string {

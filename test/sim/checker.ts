@@ -147,7 +147,7 @@ function doubleCreates(events: readonly Event[]): string[] {
 
 function createdName(path: string, body: string, answer: string): string {
   const sent = JSON.parse(body) as Readonly<Record<string, unknown>>;
-  if (path.endsWith('/pull-requests'))
+  if (path.endsWith('/pull-request-records'))
     return `record ${[sent['provider'], sent['repoId'], sent['identifier']].join(' ')}`;
   if (path.endsWith('/work-items'))
     return `link ${(JSON.parse(answer) as { taskId: string }).taskId} ${String(sent['url'])}`;
@@ -248,7 +248,7 @@ function backwards(events: readonly Event[]): string[] {
       found.push(`backwards: ${name} showed an older state from ${began} until ${at}`);
   };
   for (const { method, path, body, status, at } of exchanges(events)) {
-    if (method !== 'POST' || !path.endsWith('/pull-requests') || status === undefined || status >= 300) continue;
+    if (method !== 'POST' || !path.endsWith('/pull-request-records') || status === undefined || status >= 300) continue;
     const name = createdName(path, body, '');
     const version = Number(/ v(\d+)"/.exec(body)?.[1] ?? 0);
     const isOlder = version < (newest.get(name) ?? 0);

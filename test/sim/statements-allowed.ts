@@ -155,6 +155,18 @@ const MANY: readonly Allowed[] = [
     why: 'a mass that the guard lets pass',
   },
   {
+    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "kind" = ? and "state" = ? and "attempts" = ? and "sent" is null and "not_before" < ?',
+    why: 'creations go one at a time until a list has shown a task of ours',
+  },
+  {
+    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "kind" = ? and "state" = ? and "attempts" = ? and "sent" is null and "not_before" > ? and "not_before" <= ?',
+    why: 'a creation has ended, and the next one may go',
+  },
+  {
+    text: 'delete from "outbox" where "outbox"."workspace" = ? and "kind" = ? and "state" in (…)',
+    why: 'the workspace has no route for records, so none of them can be sent',
+  },
+  {
     text: 'update "outbox" set "not_before" = ?, "due" = ? where "outbox"."workspace" = ? and "kind" = ? and "state" = ? and "attempts" = ? and "sent" is null',
     why: 'creates that wait for the list of tasks',
   },
