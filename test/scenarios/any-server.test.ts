@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type Behaviours, singles } from '../support/plausible-server/dimensions.ts';
 import { exceptionsOf } from '../support/plausible-server/exceptions.ts';
-import { playStory } from '../support/plausible-server/story.ts';
+import { playDay } from '../support/plausible-server/story.ts';
 
 /** A server that doubles links cannot have the route for records, which promises that it does not (W74). */
 const SERVERS: readonly Behaviours[] = singles().map((behaviours) =>
@@ -11,7 +11,7 @@ const SERVERS: readonly Behaviours[] = singles().map((behaviours) =>
 it.each(SERVERS.map((behaviours) => [Object.values(behaviours).join(', '), behaviours] as const))(
   'works with a server that differs in: %s',
   async (_name, behaviours) => {
-    const { wrong, codes } = await playStory(behaviours, { isLossy: true });
+    const { wrong, codes } = await playDay(behaviours, { isLossy: true });
     const exceptions = exceptionsOf(behaviours);
     const stopped = exceptions.flatMap(({ stops }) => stops);
     expect(wrong.filter(({ feature }) => !stopped.includes(feature))).toEqual([]);

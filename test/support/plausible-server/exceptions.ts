@@ -47,7 +47,24 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
 ];
 
+/** Without the route for records nothing promises idempotent links, and links that cannot be read cannot be looked up either. */
+export const OF_PAIRS: readonly (Exception & { readonly without: Dimension })[] = [
+  {
+    dimension: 'link GET, DELETE',
+    value: '405',
+    without: 'pull-request routes',
+    stops: ['links', 'removals'],
+    codes: ['workspace_routes_off'],
+    why: 'links are neither readable nor known to be idempotent; `workspace.api.links: idempotent` says that they are',
+  },
+];
+
 /** What may stop at this server. */
 export function exceptionsOf(behaviours: Behaviours): readonly Exception[] {
-  return EXCEPTIONS.filter(({ dimension, value }) => behaviours[dimension] === value);
+  const own = EXCEPTIONS.filter(({ dimension, value }) => behaviours[dimension] === value);
+  const ofPairs = OF_PAIRS.filter(
+    ({ dimension, value, without }) =>
+      behaviours[dimension] === value && own.some((other) => other.dimension === without),
+  );
+  return [...own, ...ofPairs];
 }

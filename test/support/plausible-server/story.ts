@@ -1,5 +1,6 @@
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../daemon.ts';
 import { pullEvent } from '../github-payloads.ts';
+import { loseDatabase } from '../lose-database.ts';
 import { createTracker, issue, tell } from '../tracker.ts';
 import type { Behaviours } from './dimensions.ts';
 import { doubled, type Seen, shownUrl } from './seen.ts';
@@ -40,8 +41,17 @@ interface Story {
   nameOf(task: { readonly taskId: string; readonly key: string }): string;
 }
 
+export interface Setting {
+  /** The answers to the first creation and the first link are lost. */
+  readonly isLossy?: boolean;
+  /** The configuration names the server's version header. */
+  readonly isConfigured?: boolean;
+}
+
+const VERSION_HEADER = 'X-One-Api-Version';
+
 /** A world with this server, in which the answers to the first creation and the first link are lost. */
-async function open(behaviours: Behaviours, isLossy: boolean): Promise<Story> {
+async function open(behaviours: Behaviours, { isLossy = false, isConfigured = false }: Setting): Promise<Story> {
   const lost = new Set<string>();
   const tracker = createTracker();
   const world = await createWorld({
@@ -52,7 +62,10 @@ async function open(behaviours: Behaviours, isLossy: boolean): Promise<Story> {
       if (isLost) lost.add(route);
       return isLost;
     },
-    config: { ...CONFIG, workspace: { webhook: { key: SHARED_KEY } } },
+    config: {
+      ...CONFIG,
+      workspace: { webhook: { key: SHARED_KEY }, ...(isConfigured && { api: { versionHeader: VERSION_HEADER } }) },
+    },
   });
   let minute = 0;
   return {
@@ -74,8 +87,8 @@ async function open(behaviours: Behaviours, isLossy: boolean): Promise<Story> {
  * Two pull requests name tasks, one changes its mind, a person adds a link, an issue becomes a task, answers are lost, and the
  * daemon is killed and started again.
  */
-export async function playStory(behaviours: Behaviours, { isLossy = false } = {}): Promise<Ending> {
-  const { world, rest, deliver, report, nameOf } = await open(behaviours, isLossy);
+export async function playDay(behaviours: Behaviours, setting: Setting = {}): Promise<Ending> {
+  const { world, rest, deliver, report, nameOf } = await open(behaviours, setting);
   try {
     await world.people.createWebhook({ body: { url: `${world.daemon().address}/webhooks/test/workspace` } }, {});
     const bug = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body;
@@ -103,6 +116,51 @@ export async function playStory(behaviours: Behaviours, { isLossy = false } = {}
         [`${first.taskId} ${URL_OF(1)}`, 1],
         [`${first.taskId} ${URL_OF(2)}`, 1],
         [`${second.taskId} ${URL_OF(1)}`, 1],
+      ]),
+      writes: sent,
+    });
+  } finally {
+    await world.close();
+  }
+}
+
+/**
+ * A first start on a workspace that has tasks and links: a person linked a pull request that names its task, and one that names
+ * none. Then the database is lost, and everything starts anew.
+ */
+export async function playFirstStart(behaviours: Behaviours, setting: Setting = {}): Promise<Ending> {
+  const { world, rest, deliver, report, nameOf } = await open(behaviours, setting);
+  try {
+    const bug = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body;
+    const [first, second, third] = [await bug('First'), await bug('Second'), await bug('Third')];
+    await world.people.addWorkItem({ taskId: first.taskId, body: { url: URL_OF(1) } }, {});
+    await world.people.addWorkItem({ taskId: third.taskId, body: { url: URL_OF(3) } }, {});
+    const start = async () => {
+      await deliver({ number: 1, head: `${nameOf(first)}-door` });
+      await deliver({ number: 2, title: `${nameOf(second)}: window` });
+      await deliver({ number: 3, title: 'Nothing named' });
+      await rest();
+    };
+    await start();
+    await report(1);
+    await report(2);
+    await rest();
+    // A person made this link: it stays although the text no longer asks for it.
+    await deliver({ number: 1, head: 'door' });
+    await rest();
+    await world.restart({ meanwhile: loseDatabase });
+    await start();
+    await report(1);
+    await report(2);
+    await rest();
+    const sent = writesOf(world);
+    await world.restart();
+    await rest();
+    return await endingOf(world, {
+      links: new Map([
+        [`${first.taskId} ${URL_OF(1)}`, 1],
+        [`${second.taskId} ${URL_OF(2)}`, 1],
+        [`${third.taskId} ${URL_OF(3)}`, 1],
       ]),
       writes: sent,
     });
@@ -153,14 +211,25 @@ async function endingOf(
   if (writesOf(world) > expected.writes)
     say('everything', `${writesOf(world) - expected.writes} writes after a restart`);
   const status = await world.partition().status();
-  const { pending, sending, unknown } = status.changes.byState;
-  if (pending + sending + unknown > 0) say('everything', `${pending + sending + unknown} changes wait for ever`);
+  for (const kind of await waitingKinds(world)) say(FEATURES[kind] ?? 'everything', `a ${kind} waits for ever`);
   const codes = [
     ...status.causes.map(({ code }) => code),
     ...status.changes.stuck.map(({ failure }) => failure?.code ?? ''),
     ...(status.mirror.place === 'workspace' ? [] : [`mirror ${status.mirror.place}`]),
   ];
   return { wrong, codes: [...new Set(codes)], seen };
+}
+
+const FEATURES: Readonly<Record<string, Feature>> = { link: 'links', task: 'triage', pull_request: 'records' };
+
+async function waitingKinds(world: World): Promise<string[]> {
+  const rows = await world
+    .partition()
+    .store.query.selectFrom('outbox')
+    .select('kind')
+    .where('state', '!=', 'held')
+    .execute();
+  return [...new Set(rows.map(({ kind }) => kind))];
 }
 
 /** Servers may drop the case, the fragment and the slash of an address. */

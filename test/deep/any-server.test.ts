@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { coveringArray } from '../support/plausible-server/covering-array.ts';
+import { type Behaviours, valuesByDimension } from '../support/plausible-server/dimensions.ts';
+import { exceptionsOf } from '../support/plausible-server/exceptions.ts';
+import { type Ending, playDay, playFirstStart } from '../support/plausible-server/story.ts';
+
+/** Servers in which each pair of values of two dimensions occurs. Their version header is configured. */
+const SERVERS = (coveringArray(valuesByDimension()) as readonly Behaviours[]).map(withPromise);
+
+/** The route for records promises that links are not doubled (W74). */
+function withPromise(behaviours: Behaviours): Behaviours {
+  const isBroken = behaviours['link POST'] === 'doubles' && behaviours['pull-request routes'] === 'as ours';
+  return isBroken ? { ...behaviours, 'pull-request routes': '404' } : behaviours;
+}
+
+function expectRight(behaviours: Behaviours, { wrong, codes }: Ending): void {
+  const exceptions = exceptionsOf(behaviours).filter(({ dimension }) => dimension !== 'version header');
+  const stopped = exceptions.flatMap(({ stops }) => stops);
+  expect(wrong.filter(({ feature }) => !stopped.includes(feature))).toEqual([]);
+  if (wrong.length > 0) expect(codes).not.toEqual([]);
+}
+
+describe.each(SERVERS.map((behaviours, index) => [index + 1, behaviours] as const))(
+  'server %i',
+  (_index, behaviours) => {
+    it('a day with a kill and lost answers ends right', async () => {
+      expectRight(behaviours, await playDay(behaviours, { isLossy: true, isConfigured: true }));
+    });
+
+    it('a first start beside people, and another one after the loss of the database, end right', async () => {
+      expectRight(behaviours, await playFirstStart(behaviours, { isConfigured: true }));
+    });
+  },
+);
