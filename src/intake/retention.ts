@@ -7,7 +7,14 @@ import type { Job } from '../lib/scheduler.ts';
 import { letOthersIn } from '../lib/turn.ts';
 import { deleteAudit } from '../store/audit-rows.ts';
 import type { Store } from '../store/database.ts';
-import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../store/deletions.ts';
+import {
+  deleteDeliveries,
+  deleteTombstones,
+  purgeBodies,
+  withOldBodies,
+  withOldDeliveries,
+  withOldTombstones,
+} from '../store/deletions.ts';
 import { deleteQuotaUse, withOldQuotaUse } from '../store/quota-use.ts';
 import { deleteRequests, withOldRequests } from '../store/requests.ts';
 import type { Scope, Sql } from '../store/workspace-scope.ts';
@@ -31,6 +38,8 @@ export interface RetentionDeps {
 }
 
 const HOUR = 3_600_000;
+/** No answer or event about a removed link comes later than this, milliseconds. */
+const TOMBSTONES_KEPT = 24 * HOUR;
 /** Rows of one transaction. */
 const ROWS = { least: 100, most: 1_000 };
 /** Workspaces that one statement looks at: some milliseconds. */
@@ -38,7 +47,7 @@ const LOOKED_AT = 2_000;
 
 /** A kind of rows that is deleted after a time. */
 interface Kind {
-  readonly what: 'bodies' | 'deliveries' | 'requests' | 'quotaUse';
+  readonly what: 'bodies' | 'deliveries' | 'requests' | 'quotaUse' | 'tombstones';
   /** Milliseconds. */
   keptFor(retention: Retained['retention']): number;
   /** Which of these workspaces have some of it. */
@@ -54,6 +63,7 @@ const KINDS: readonly Kind[] = [
   { what: 'requests', keptFor: ({ bodies }) => bodies, find: withOldRequests, remove: deleteRequests },
   // A week is shown, and the day in which it began.
   { what: 'quotaUse', keptFor: () => 8 * 24 * HOUR, find: withOldQuotaUse, remove: deleteQuotaUse },
+  { what: 'tombstones', keptFor: () => TOMBSTONES_KEPT, find: withOldTombstones, remove: deleteTombstones },
 ];
 
 /** What people did is of more than one year. */

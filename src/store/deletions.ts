@@ -8,6 +8,8 @@ const MOST_BYTES = 8 * 1024 * 1024;
 
 /** Word for word the condition of the index `inbox_bodies`, which would not serve otherwise. */
 const BODY_IS_KEPT = sql<boolean>`settled_at is not null and body is not null`;
+/** Word for word the condition of the index `entities_gone`. */
+const IS_TOMBSTONE = sql<boolean>`hand = 'gone'`;
 const SETTLED = ['applied', 'superseded', 'ignored'] as const;
 
 /** Of these workspaces, those of which `purgeBodies` would purge some. */
@@ -37,6 +39,23 @@ export function withOldDeliveries(
       .select('inbox.id')
       .limit(1),
   ]);
+}
+
+/** Of these workspaces, those of which `deleteTombstones` would delete some. */
+export function withOldTombstones(
+  query: Sql,
+  workspaces: readonly number[],
+  before: number,
+): Promise<readonly number[]> {
+  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
+    exists(
+      selectFrom('entities')
+        .whereRef('entities.workspace', '=', 'workspaces.id')
+        .where(IS_TOMBSTONE)
+        .where('entities.known_at', '<', before)
+        .select('entities.entity'),
+    ),
+  );
 }
 
 /**
@@ -84,4 +103,19 @@ async function remove(query: Scope, chosen: ReturnType<typeof deliveries>): Prom
   const ids = prefixWithin(await chosen.execute(), MOST_BYTES);
   if (ids.length > 0) await query.deleteFrom('inbox').where('id', 'in', ids).execute();
   return ids.length;
+}
+
+/** Deletes links that worksync removed before `before`, at most `most`; returns how many, 0 where none is left. */
+export async function deleteTombstones(query: Scope, before: number, most: number): Promise<number> {
+  const old = await query
+    .selectFrom('entities')
+    .select('entity')
+    .where(IS_TOMBSTONE)
+    .where('known_at', '<', before)
+    .orderBy('known_at')
+    .limit(most)
+    .execute();
+  const names = old.map(({ entity }) => entity);
+  if (names.length > 0) await query.deleteFrom('entities').where('entity', 'in', names).execute();
+  return names.length;
 }

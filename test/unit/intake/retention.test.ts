@@ -4,7 +4,8 @@ import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import type { DeliveryState } from '../../../src/model/delivery.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
-import { deleteDeliveries, purgeBodies } from '../../../src/store/deletions.ts';
+import { deleteDeliveries, deleteTombstones, purgeBodies } from '../../../src/store/deletions.ts';
+import { blankEntity, type EntityRow, saveEntity } from '../../../src/store/entities.ts';
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../src/store/quota-use.ts';
 import { addRequest, requestsOfItems } from '../../../src/store/requests.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
@@ -60,6 +61,7 @@ test('whichever statement fails, a purge comes to its end, and leaves no error t
       for (const age of [20, 100]) await seed(store, `${age}`, 'applied', clock.now() - age * DAY);
       await addRequest(store.query, requestOf(clock.now() - 20 * DAY));
       await addQuotaUse(store.query, clock.now() - 9 * DAY, 'mirror', 0);
+      await saveEntity(store.query, linkKnownAt('old', clock.now() - 2 * DAY, 'gone'));
       const workspaces = () => [{ name: 'test', store, retention: { bodies: 14 * DAY, deliveries: 90 * DAY } }];
       const job = retentionJob({ query: store.query.whole, workspaces, clock, logger: silentLogger });
       return async () => job.run(new AbortController().signal);
@@ -83,6 +85,36 @@ test('use of the quota goes after eight days, piece by piece', async () => {
   expect(left.map(({ since }) => (now - since) / DAY)).toEqual([8, 7, 6, 5, 4, 3, 2, 1].flatMap((day) => [day, day]));
 });
 
+test('deletes links that worksync removed more than a day ago, through the index, and no others', async () => {
+  const statements: string[] = [];
+  const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+  const clock = createTravellingClock();
+  const old = clock.now() - DAY - 1;
+  for (const [name, hand] of [
+    ['gone', 'gone'],
+    ['gone too', 'gone'],
+    ['removed by a person', 'removed'],
+    ['made by a person', 'manual'],
+    ['ours', null],
+  ] as const)
+    await saveEntity(store.query, linkKnownAt(name, old, hand));
+  await saveEntity(store.query, linkKnownAt('gone lately', old + 1, 'gone'));
+  statements.length = 0;
+  expect(await deleteTombstones(store.query, old + 1, 1)).toBe(1);
+  expect((await planOf(store.database, statements[0] as string)).indexes).toEqual(['entities_gone']);
+  const workspaces = () => [{ name: 'test', store, retention: { bodies: 14 * DAY, deliveries: 90 * DAY } }];
+  await retentionJob({ query: store.database, workspaces, clock, logger: silentLogger }).run(
+    new AbortController().signal,
+  );
+  const left = await store.query.selectFrom('entities').select('entity').orderBy('entity').execute();
+  expect(left.map(({ entity }) => entity)).toEqual([
+    'link:gone lately',
+    'link:made by a person',
+    'link:ours',
+    'link:removed by a person',
+  ]);
+});
+
 test('the audit goes after four hundred days, piece by piece', async () => {
   const deletions: string[] = [];
   const store = await openTestStore({
@@ -99,6 +131,10 @@ test('the audit goes after four hundred days, piece by piece', async () => {
   expect(left).toEqual([{ at: clock.now() }]);
   expect(deletions.length).toBeGreaterThan(1);
 });
+
+function linkKnownAt(name: string, at: number, hand: EntityRow['hand']): EntityRow {
+  return blankEntity(`link:${name}`, 'link', { known_at: at, hand, revision: 1 });
+}
 
 function requestOf(at: number): Parameters<typeof addRequest>[1] {
   return {
@@ -185,7 +221,7 @@ describe('of many workspaces', () => {
       counts.push(statements.length);
     }
     // One for each kind, and two for the audit, which is of no workspace.
-    expect(counts).toEqual([6, 6]);
+    expect(counts).toEqual([7, 7]);
   });
 
   test('each has its turn: one that has much to forget keeps no other waiting', async () => {
