@@ -2,6 +2,7 @@ import type { Finding } from '../connectors/connector.ts';
 import { asSyncError } from '../errors/sync-error.ts';
 import { counted } from '../lib/quantities.ts';
 import { linksAreIdempotent } from '../store/link-reads.ts';
+import { afterListRefused, UNASKED } from '../store/records-route.ts';
 import { apiOverrides, ROUTES } from '../workspace/contract.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -11,7 +12,7 @@ const LONGEST_WAIT = 10_000;
 
 const ASKED = { lane: 'interactive', patience: LONGEST_WAIT } as const;
 
-/** Reads what the daemon reads of a workspace, says what it learnt, and repeats what the status reports. */
+/** Reads what the daemon reads of a workspace, reports what it found, and repeats what the status reports. */
 export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[]> {
   const subject = `${workspace.name}: workspace`;
   const tasks = await listTasks(workspace, subject);
@@ -59,9 +60,9 @@ async function checkLinks(
   } catch (thrown) {
     const error = asSyncError(thrown);
     const hint = areIdempotent
-      ? 'Links are added without it; links that people remove are not noticed.'
+      ? 'Links are added without it; links that people remove are not detected.'
       : 'Give the key the right to read them, or set workspace.api.routes.listWorkItems. If the server never doubles an address, set workspace.api.links: idempotent. Until then no links are added.';
-    const level = areIdempotent ? 'warning' : 'error';
+    const level = areIdempotent || error.code === 'rate_limited' ? 'warning' : 'error';
     return [{ level, subject, message: `links of tasks cannot be read: ${error.message}`, hint }];
   }
 }
@@ -75,8 +76,8 @@ async function checkRecords({ client, config }: OpenWorkspace, subject: string):
     await client.listPullRequestRecords({ query: { limit: 1 } }, ASKED);
     return [{ level: 'ok', subject, message: said('open', null) }, ...opensPullRequests(config, subject)];
   } catch (thrown) {
-    const { own, message, status = 0 } = asSyncError(thrown);
-    const isClosed = own && status >= 400 && (status < 500 || status === 501);
+    const { own, message, status } = asSyncError(thrown);
+    const isClosed = afterListRefused(UNASKED, { own, status, error: message }, 0).state === 'closed';
     const isWanted = modes.includes('record');
     if (isClosed && !isWanted) return [{ level: 'ok', subject, message: said('closed', null) }];
     const hint = isClosed

@@ -36,7 +36,7 @@ export interface Refusal {
   readonly error: string;
 }
 
-const UNASKED: RecordsRoute = { state: 'unknown', since: 0 };
+export const UNASKED: RecordsRoute = { state: 'unknown', since: 0 };
 /** Apart from a route, these say something about the key, the moment or the load. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
