@@ -29,7 +29,7 @@ const DAY = 24 * HOUR;
 /** A success within this time shows that a 404 concerns one thing and not the route, milliseconds. */
 const RECENT = 600_000;
 
-export async function routeStates(query: Scope): Promise<RouteStates> {
+async function routeStates(query: Scope): Promise<RouteStates> {
   return (await readServerFact<RouteStates>(query, 'routes')) ?? {};
 }
 
@@ -68,7 +68,9 @@ export function afterRefusal(
 ): RouteState {
   const { refused, timesOff = 0 } = state;
   if (refused?.status !== status) return { ...state, refused: { status, resource, at: now } };
-  if (refused.resource === resource && refused.offUntil === undefined) return state;
+  const { offUntil } = refused;
+  // While it is off, only reads that were in flight before are refused.
+  if (offUntil === undefined ? refused.resource === resource : offUntil > now) return state;
   return { ...state, refused: { ...refused, offUntil: now + (timesOff === 0 ? HOUR : DAY) }, timesOff: timesOff + 1 };
 }
 
@@ -81,6 +83,6 @@ export async function noteRouteAnswered(query: Scope, route: OptionalRoute, now:
 export async function askRoutesAgain(query: Scope): Promise<void> {
   const states = Object.entries(await routeStates(query));
   if (states.every(([, { refused }]) => refused === undefined)) return;
-  const asked = states.map(([route, { refused: _, ...state }]) => [route, state]);
+  const asked = states.map(([route, state]) => [route, { ...state, refused: undefined }]);
   await writeServerFact(query, 'routes', Object.fromEntries(asked));
 }
