@@ -1,10 +1,10 @@
-import { entity as entityName, ON_ITS_WAY } from '../model/change.ts';
+import { type Action, entity as entityName, ON_ITS_WAY } from '../model/change.ts';
 import { creationsUnderWay, holdForCreation, marksWereSeen } from '../store/creates.ts';
+import { json } from '../store/entities.ts';
 import { linksAreIdempotent, linksReadAt } from '../store/link-reads.ts';
 import { addDifference, type OutboxRow } from '../store/outbox-rows.ts';
 import { routeOffUntil } from '../store/route-states.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Prepared } from './prepare.ts';
 
 /** How long a write waits for the answer that allows it, before it asks for another one, milliseconds. */
 export const LONGEST_BLOCK = 900_000;
@@ -17,7 +17,7 @@ export const LONGEST_BLOCK = 900_000;
 export async function blockedUntil(
   query: Scope,
   row: OutboxRow,
-  { action, taskId }: Pick<Prepared, 'action' | 'taskId'>,
+  { action, taskId }: { readonly action: Action; readonly taskId: string | null },
   now: number,
 ): Promise<number | undefined> {
   if (action === 'create-task') return creationBlockedUntil(query, row, now);
@@ -31,6 +31,12 @@ async function creationBlockedUntil(query: Scope, { entity }: OutboxRow, now: nu
   return others.length === 0 ? undefined : holdForCreation(query, now);
 }
 
+/** An earlier attempt. */
+interface SentBefore {
+  readonly revision: number;
+  readonly sentAt: number;
+}
+
 /**
  * On a server that may double links, the first link to a task and each repetition wait for a read of the task's links. The
  * read begins when an earlier request can no longer be on its way.
@@ -42,7 +48,7 @@ async function linkBlockedUntil(
   now: number,
 ): Promise<number | undefined> {
   if (await linksAreIdempotent(query)) return undefined;
-  const earlier = sent === null ? undefined : (JSON.parse(sent) as Prepared);
+  const earlier = json<SentBefore>(sent);
   const readAt = await linksReadAt(query, taskId);
   if (readAt !== undefined && readAt > (earlier?.revision ?? 0)) return undefined;
   const off = await routeOffUntil(query, 'listWorkItems', now);

@@ -46,11 +46,11 @@ export function pageOf(
   const kept = restarts === undefined ? {} : { restarts };
   const { nextCursor, isLast = null, unreadable = 0 } = answer;
   if (nextCursor) {
-    const digest = createHash('sha256').update(nextCursor).digest('base64url').slice(0, 8);
-    if (seen.includes(digest) || seen.length >= MOST_PAGES) return { page: ended(began, false) };
+    const hash = createHash('sha256').update(nextCursor).digest('base64url').slice(0, 8);
+    if (seen.includes(hash) || seen.length >= MOST_PAGES) return { page: ended(began, false) };
     return {
       page: { began, isEnd: false, isComplete: false },
-      next: { cursor: nextCursor, began, seen: [...seen, digest], ...kept },
+      next: { cursor: nextCursor, began, seen: [...seen, hash], ...kept },
     };
   }
   const isWhole = isLast !== false && unreadable === 0;

@@ -38,7 +38,7 @@ export interface OutboxOptions {
   readonly visibility?: number;
   /** Whether any connection records its pull requests in the workspace. */
   readonly recordsPullRequests: boolean;
-  /** Base address of the workspace: what was learnt about its server holds for it. */
+  /** Base address of the workspace: facts about its server hold for it. */
   readonly baseUrl: string;
   /** Whether the configuration says that links are idempotent by address. */
   readonly linksAreIdempotent: boolean;

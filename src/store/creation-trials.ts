@@ -6,7 +6,7 @@ import type { Scope } from './workspace-scope.ts';
  * Fields of a creation that a server may refuse. A creation that is refused with 400 is sent once more without any of them. If
  * that passes, they are tried one at a time on later creations.
  */
-export const OPTIONAL_FIELDS = ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] as const;
+const OPTIONAL_FIELDS = ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] as const;
 type OptionalField = (typeof OPTIONAL_FIELDS)[number];
 
 interface FieldTrial {

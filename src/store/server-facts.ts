@@ -3,8 +3,8 @@ import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * What worksync learnt about the server of a workspace: which routes it has, which fields it accepts. It holds for one base
- * address; a server at another address is learnt anew.
+ * What is known about the server of a workspace: which routes it has, which fields it accepts. It holds for one base address;
+ * nothing is known about a server at another address.
  */
 export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks'] as const;
 type ServerFact = (typeof SERVER_FACTS)[number];
@@ -19,14 +19,14 @@ export async function writeServerFact(query: Scope, fact: ServerFact, value: obj
   await writeMeta(query, nameOf(fact), JSON.stringify(value));
 }
 
-/** At the start: forgets what was learnt about a server at another address. */
+/** At the start: forgets the facts about a server at another address. */
 export async function bindServerFacts(query: Scope, baseUrl: string): Promise<void> {
   if ((await readMeta(query, ADDRESS)) === baseUrl) return;
   for (const fact of SERVER_FACTS) await forgetMeta(query, nameOf(fact));
   await writeMeta(query, ADDRESS, baseUrl);
 }
 
-/** What was learnt about the servers of several workspaces: the facts of each by their names. */
+/** The facts about the servers of several workspaces, by their names. */
 export async function serverFactsOf(
   query: Sql,
   workspaces: readonly number[],

@@ -63,7 +63,7 @@ export const apiOverrides = overridesOf(ROUTES);
 export type ApiOverrides = z.infer<typeof apiOverrides>;
 
 export { SESSION_STATES } from './contract/agents.ts';
-export { type ApiErrorCode, ERROR_CODES, errorObject } from './contract/errors.ts';
+export { type ApiErrorCode, ERROR_CODES } from './contract/errors.ts';
 export { HEADER_PREFIX, versionHeaderOf, webhookHeadersOf } from './contract/header-names.ts';
 export type { Answered, CheckedBody, CheckedQuery, Parameters, Route, Written } from './contract/route.ts';
 export { fillPath } from './contract/route-path.ts';

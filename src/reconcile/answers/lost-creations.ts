@@ -50,7 +50,7 @@ export async function noteCandidates(query: Scope, tasks: readonly ListedTask[],
   if (lost.length === 0) return;
   const before = isFirst ? {} : await candidatesOf(query);
   const found = lost.map((change) => {
-    const fits = signsOf(change);
+    const fits = matchersOf(change);
     const known = before[change.entity] ?? NONE;
     const add = (sign: keyof Candidates) =>
       [...known[sign], ...tasks.filter(fits[sign]).map(({ taskId, key, title }) => ({ taskId, key, title }))].slice(
@@ -66,7 +66,7 @@ async function candidatesOf(query: Scope): Promise<CandidatesOf> {
   return json<CandidatesOf>((await readMeta(query, CANDIDATES)) ?? null) ?? {};
 }
 
-function signsOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task: ListedTask) => boolean>> {
+function matchersOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task: ListedTask) => boolean>> {
   const itemKey = itemOf(change);
   const { body, sentAt } = json<SentCreation>(change.sent) as SentCreation;
   const line = lastLine(body.description);

@@ -88,7 +88,7 @@ export async function rememberWorkspace(query: Scope, task: ListedTask | undefin
  * unknown outcome are settled. Any other list adds and updates, and proves nothing.
  */
 export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
-  const { tasks, unreadable = 0 } = taskList.parse(answer.body);
+  const { tasks, unreadable } = taskList.parse(answer.body);
   const { page = { began: answer.sentAt, isEnd: true, isComplete: unreadable === 0 } } = answer;
   const { began, isEnd } = page;
   await rowsWritten(query);
