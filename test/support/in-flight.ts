@@ -3,6 +3,7 @@ import { SyncError } from '../../src/errors/sync-error.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../src/store/entities.ts';
+import { configureLinks } from '../../src/store/link-reads.ts';
 import { addDifference, type OutboxRow } from '../../src/store/outbox-rows.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { differs, waits } from './changes.ts';
@@ -36,8 +37,10 @@ export async function take(query: Scope): Promise<Prepared> {
   return prepared;
 }
 
+/** On a server that never doubles a link. */
 export async function inFlight(row: EntityRow, change: Partial<OutboxRow> = {}) {
   const store = await openTestStore();
+  await configureLinks(store.query, true);
   await differs(store.query, row, change);
   return { store, query: store.query, prepared: await take(store.query) };
 }
@@ -57,7 +60,7 @@ export async function wishMeanwhile(query: Scope, row: EntityRow, at: number): P
 }
 
 export const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
-  new SyncError(code, 'why', { status, errorCode });
+  new SyncError(code, 'why', { status, errorCode, own: errorCode !== undefined });
 export const LOST = failed('outcome_unknown');
 export const UNREACHABLE = failed('unreachable');
 export const LIMITED = failed('rate_limited', 429, 'rate_limited');

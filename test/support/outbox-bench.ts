@@ -14,6 +14,7 @@ import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../src/store/list-reads.ts';
 import { writeMeta } from '../../src/store/meta.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
+import { bindServerFacts, writeServerFact } from '../../src/store/server-facts.ts';
 import { createThrottle, type Throttle } from '../../src/throttle/throttle.ts';
 import type { ApiResponse } from '../../src/workspace/exchange.ts';
 import { createWorkspaceClient } from '../../src/workspace/typed-client.ts';
@@ -21,6 +22,9 @@ import { createTravellingClock, type TravellingClock } from './travelling-clock.
 
 const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
+
+/** The server at this address records pull requests, and so never doubles a link. */
+export const BASE_URL = 'https://workspace.example';
 
 /** What the workspace says to a request; undefined: nothing comes back. */
 export type Answer = Pick<ApiResponse, 'status'> & { readonly json?: unknown };
@@ -62,6 +66,8 @@ export async function outboxBench(
   });
   await store.commit(async (query) => {
     for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');
+    await bindServerFacts(query, BASE_URL);
+    await writeServerFact(query, 'records', { state: 'open', since: 0 });
     for (let number = 1; number <= links; number++) {
       const desired = JSON.stringify({ url: urlOf(number) });
       const ids = { item_key: `jira:cloud:issue:${number}`, task_id: `t${number}`, desired };

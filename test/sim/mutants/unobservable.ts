@@ -41,7 +41,7 @@ export const KEPT: readonly Unobservable[] = [
     why: OTHERS_TURN,
   },
   {
-    ...{ file: 'src/outbox/settle.ts', kind: AWAIT, text: 'await updateChange(query, prepared.entity, isRefusedPlace' },
+    ...{ file: 'src/outbox/settle.ts', kind: AWAIT, text: 'await updateChange(query, prepared.entity, { ...anew' },
     why: IN_ORDER,
   },
   {
@@ -155,14 +155,6 @@ export const KEPT: readonly Unobservable[] = [
   {
     ...{ file: 'src/intake/name-book.ts', kind: AWAIT, text: 'await saveName(transaction, connection,' },
     why: IN_ORDER,
-  },
-  {
-    ...{
-      file: 'src/reconcile/answers/link-answers.ts',
-      kind: AWAIT,
-      text: 'await saveEntity(query, { ...link, known:',
-    },
-    why: IN_MEMORY,
   },
   {
     ...{ file: 'src/intake/sweeps.ts', kind: AWAIT, text: 'await nextTurn();' },
@@ -304,7 +296,7 @@ export const KEPT: readonly Unobservable[] = [
     ...{
       file: 'src/reconcile/answers/link-answers.ts',
       kind: AWAIT,
-      text: 'await saveEntity(query, { ...row, ...whoMade',
+      text: 'await saveEntity(query, { ...row, known, remote_id: link.workItemId',
     },
     why: IN_MEMORY,
   },

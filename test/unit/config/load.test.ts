@@ -49,7 +49,7 @@ describe('a valid file', () => {
         file: expect.stringMatching(/work\.yaml$/),
         workspace: { id: 'current', api: {}, web: [], sweep: { everyMs: 86_400_000 } },
         quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 'auto', concurrency: 8 },
-        mirror: 'record',
+        mirror: 'auto',
         retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
         guard: { removals: 20, creations: 200, repairs: 100 },
         gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
@@ -63,7 +63,7 @@ describe('a valid file', () => {
             webhookSecrets: [],
             poll: { everyMs: 300_000 },
             sweep: { everyMs: 86_400_000 },
-            mirror: 'record',
+            mirror: 'auto',
             writeBack: { comment: false, close: false, status: false },
           },
         ],
@@ -198,7 +198,7 @@ connections:
     });
     expect(lines).toEqual([
       'work.yaml:2:13: quota.requests: expected a number, got text',
-      'work.yaml:3:9: mirror: expected one of "record", "off" (did you mean "off"?)',
+      'work.yaml:3:9: mirror: expected one of "auto", "record", "off" (did you mean "off"?)',
       'work.yaml:5:1: indent with spaces: YAML allows no tabs',
       'work.yaml:8:16: connections.main.connector: unknown connector "forje"; there are: forge, tracker (did you mean "forge"?)',
     ]);
@@ -287,7 +287,7 @@ connections:
       `retention: { deliveries: 1d }\n${FORGE}`,
       '1:26: retention.deliveries: delivery ids must be kept at least as long as bodies',
     ],
-    ['a wrong word', `mirror: on\n${FORGE}`, '1:9: mirror: expected one of "record", "off"'],
+    ['a wrong word', `mirror: on\n${FORGE}`, '1:9: mirror: expected one of "auto", "record", "off"'],
     [
       'a number for a duration',
       `retention: { bodies: 14 }\n${FORGE}`,

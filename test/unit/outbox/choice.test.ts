@@ -5,6 +5,7 @@ import type { Pace } from '../../../src/outbox/deadlines.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { findChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { writeServerFact } from '../../../src/store/server-facts.ts';
 import { waits } from '../../support/changes.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -17,6 +18,7 @@ const RECORD = 'pull_request:github/7/1';
 async function bench({ visibility = undefined as number | undefined, isRead = true } = {}) {
   const store = await openTestStore();
   if (isRead) for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(store.query, fact, '1');
+  await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
   return { store, ...choiceOver(store, visibility) };
 }
 

@@ -13,7 +13,7 @@ import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
 import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
-import { type Answer, added, linkOf, outboxBench } from '../../support/outbox-bench.ts';
+import { type Answer, added, BASE_URL, linkOf, outboxBench } from '../../support/outbox-bench.ts';
 import { withoutTable } from '../../support/without-table.ts';
 
 const item = 'jira:cloud:issue:9';
@@ -30,7 +30,7 @@ async function startAfterDeath(store: Store): Promise<() => Promise<void>> {
   });
   const parts = { logger: silentLogger, meter: silentMeter, random: systemRandom() };
   const outbox = createOutbox({
-    ...{ recordsPullRequests: true, baseUrl: 'test', linksAreIdempotent: false },
+    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
     ...{ store, throttle, client, clock, ...parts },
     ...{ outbox: createBell(), inbox: createBell() },
   });
@@ -105,7 +105,7 @@ async function runningOver<Own extends Store>(store: Own, links: number, answer?
   const lags: number[] = [];
   let writes = 0;
   const outbox = createOutbox({
-    ...{ recordsPullRequests: true, baseUrl: 'test', linksAreIdempotent: false },
+    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
     ...{
       store: { ...store, commit },
       throttle: bench.throttle,
@@ -249,7 +249,7 @@ test('whoever stops waits for what is in flight, and takes nothing more', async 
     },
   });
   const slow = createOutbox({
-    ...{ recordsPullRequests: true, baseUrl: 'test', linksAreIdempotent: false },
+    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
     ...{ store, throttle, client, clock, outbox: createBell(), inbox: createBell() },
     ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
   });

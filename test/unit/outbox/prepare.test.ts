@@ -3,6 +3,7 @@ import { entity as entityName } from '../../../src/model/change.ts';
 import { prepareNext, writeOf } from '../../../src/outbox/prepare.ts';
 import { saveTask } from '../../../src/store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity } from '../../../src/store/entities.ts';
+import { configureLinks } from '../../../src/store/link-reads.ts';
 import { findChange, type OutboxRow } from '../../../src/store/outbox-rows.ts';
 import { CAME, DUE, differs, waits } from '../../support/changes.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
@@ -108,15 +109,22 @@ test.each<[entity: string, sent: object | null, request: object]>([
   expect(await prepareNext(query, ELIGIBLE)).toMatchObject({ ...request, known: null, open: false });
 });
 
+/** Of a workspace whose server never doubles a link. */
+async function openedStore() {
+  const store = await openTestStore();
+  await configureLinks(store.query, true);
+  return store;
+}
+
 describe('taking the next change', () => {
   it('stores the request with its change as it is in flight, with what led to it', async () => {
-    const { query } = await openTestStore();
+    const { query } = await openedStore();
     const waiting = JSON.stringify([7, 8].map((id) => ({ id, at: 50 })));
     await differs(query, linkRow(), { waiting, attempts: 2 });
     const prepared = await prepareNext(query, ELIGIBLE, undefined, { askedAt: 300, slotAt: 400 });
     expect(prepared).toEqual({
       ...{ action: 'add-link', entity: LINK, kind: 'link', lane: 'link', body: { url: 'u' }, known: '{"url":"u"}' },
-      ...{ taskId: 't1', waiting: 2, attempts: 2, open: false, sentAt: NOW },
+      ...{ taskId: 't1', waiting: 2, attempts: 2, open: false, sentAt: NOW, revision: 1 },
       trace: { itemKey: ITEM, since: CAME, due: DUE, deliveries: [7, 8], askedAt: 300, slotAt: 400 },
     });
     const row = await findChange(query, LINK);
@@ -125,15 +133,15 @@ describe('taking the next change', () => {
   });
 
   it('remembers that an earlier request of it may have been carried out', async () => {
-    const { query } = await openTestStore();
+    const { query } = await openedStore();
     await differs(query, linkRow());
     const first = await prepareNext(query, ELIGIBLE);
     await query.updateTable('outbox').set({ state: 'pending' }).execute();
-    expect(await prepareNext(query, ELIGIBLE)).toEqual({ ...first, open: true });
+    expect(await prepareNext(query, ELIGIBLE)).toEqual({ ...first, open: true, revision: 2 });
   });
 
   it('takes the one that was chosen, though another is more urgent, and not where it does not wait any more', async () => {
-    const { query } = await openTestStore();
+    const { query } = await openedStore();
     await differs(query, linkRow(), { due: DUE + 1 });
     await waits(query, entityName.readTasks, { kind: 'read' });
     expect(await prepareNext(query, ELIGIBLE, LINK)).toMatchObject({ entity: LINK });
@@ -151,7 +159,7 @@ describe('taking the next change', () => {
     ['link that a person took away', linkRow({ hand: 'removed' }), true],
     ['change of nothing', undefined, false],
   ])('a %s: its change goes in passing, its row only where it says nothing', async (_what, row, stays) => {
-    const { query } = await openTestStore();
+    const { query } = await openedStore();
     const entity = row?.entity ?? LINK;
     if (row) await differs(query, row);
     else await waits(query, LINK, { kind: 'link' });
@@ -163,7 +171,7 @@ describe('taking the next change', () => {
   });
 
   it('makes no task that the workspace has already, whoever created it, and knows it from then on', async () => {
-    const { query } = await openTestStore();
+    const { query } = await openedStore();
     await saveTask(query, MADE, 1);
     await differs(query, blankEntity(TASK, 'task', { item_key: ITEM, desired: '{"title":"a"}' }));
     expect(await prepareNext(query, ELIGIBLE)).toBeUndefined();

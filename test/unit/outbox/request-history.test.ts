@@ -4,6 +4,7 @@ import { systemRandom } from '../../../src/lib/random.ts';
 import { prepareNext } from '../../../src/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { configureLinks } from '../../../src/store/link-reads.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { type RequestRow, requestsOfItems } from '../../../src/store/requests.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -17,6 +18,7 @@ const FAILING = { ...CONTEXT, outage: false, atFault: false };
 async function prepared() {
   const store = await openTestStore();
   const { query } = store;
+  await configureLinks(query, true);
   const desired = JSON.stringify({ url: 'https://tracker.example/1' });
   await saveEntity(query, blankEntity(LINK, 'link', { item_key: ITEM, task_id: 't1', desired }));
   const waiting = [7, 8].map((id) => ({ id, at: 100 }));
@@ -48,7 +50,7 @@ test.each([
   ['outcome_unknown', undefined, undefined, 'again'],
 ] as const)('a request that failed with %s leaves one too', async (code, status, errorCode, outcome) => {
   const { query, request, history } = await prepared();
-  const error = new SyncError(code, 'why it failed', { status, errorCode });
+  const error = new SyncError(code, 'why it failed', { status, errorCode, own: errorCode !== undefined });
   expect(await settleFailure(query, request, error, FAILING)).toBe(outcome);
   expect(await history()).toMatchObject([{ outcome, status: status ?? null, error: `${code}: why it failed` }]);
 });

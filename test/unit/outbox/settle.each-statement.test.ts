@@ -5,6 +5,7 @@ import type { Prepared } from '../../../src/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, type EntityRow, forgetEntity } from '../../../src/store/entities.ts';
+import { configureLinks } from '../../../src/store/link-reads.ts';
 import { removeChange } from '../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { differs, waits } from '../../support/changes.ts';
@@ -13,6 +14,7 @@ import {
   ABSENT,
   ABSENT_ROUTE,
   CONTEXT,
+  failed,
   LIMITED,
   LINK,
   LOST,
@@ -31,11 +33,13 @@ describe('whichever statement fails, nothing of it is stored, and whoever settle
     (error: SyncError): Work =>
     (query, prepared) =>
       settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
-  const answered: Work = (query, prepared) => settle(query, prepared, { nextCursor: 'two' }, CONTEXT);
+  const answered: Work = (query, prepared) =>
+    settle(query, prepared, { tasks: [], pullRequests: [], nextCursor: 'two' }, CONTEXT);
   const nothing = async () => undefined;
   const gone = (entity: string) => (query: Scope) => forgetEntity(query, entity);
   const wished = (row: EntityRow) => (query: Scope) => wishMeanwhile(query, row, 1_500);
   const page = { ...blankEntity(entityName.readPullRequests, 'read') };
+  const links = { ...blankEntity(entityName.readLinks('t1'), 'read') };
   const list = { ...blankEntity(entityName.readTasks, 'read') };
 
   it.each<[what: string, row: EntityRow, meanwhile: (query: Scope) => Promise<unknown>, work: Work]>([
@@ -50,12 +54,16 @@ describe('whichever statement fails, nothing of it is stored, and whoever settle
     ['no answer about a task', newTask, nothing, withFailure(LOST)],
     ['a refusal', link, nothing, withFailure(REFUSED)],
     ['what is gone already', removal, nothing, withFailure(ABSENT)],
+    ['a refused creation', newTask, nothing, withFailure(failed('refused', 400, 'validation_failed'))],
+    ['no list of records', page, nothing, withFailure(ABSENT)],
+    ['no links of a task', links, nothing, withFailure(ABSENT_ROUTE)],
     ['having to wait', link, nothing, withFailure(LIMITED)],
     ['one failure too many', { ...link, entity: `${LINK}0` }, nothing, withFailure(ABSENT_ROUTE)],
     ['a start', newTask, wished({ ...newTask }), (query) => recover(query, CONTEXT)],
     ['a start with a link in flight', link, nothing, (query) => recover(query, CONTEXT, 1)],
   ])('%s', async (_what, row, meanwhile, work) => {
     const getReady = async (store: Store) => {
+      await configureLinks(store.query, true);
       if (row.kind === 'read') await waits(store.query, row.entity, { kind: 'read' });
       else await differs(store.query, row, { attempts: row.entity === `${LINK}0` ? 4 : 0 });
       const prepared = await take(store.query);

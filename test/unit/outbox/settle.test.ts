@@ -3,7 +3,9 @@ import { SyncError } from '../../../src/errors/sync-error.ts';
 import { entity as entityName, ON_ITS_WAY, SETTLE_AFTER } from '../../../src/model/change.ts';
 import { type FailureContext, isTheirWord, recover, settle, settleFailure } from '../../../src/outbox/settle.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
+import { configureLinks } from '../../../src/store/link-reads.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../src/store/outbox-rows.ts';
+import { noteRouteAnswered } from '../../../src/store/route-states.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { differs, waits } from '../../support/changes.ts';
 import {
@@ -91,7 +93,7 @@ describe('a write that was answered', () => {
     },
   );
 
-  it('is known from then on; an id that a removal made worthless is forgotten', async () => {
+  it('is known from then on; the id of a removed link stays, so that a late event about it is recognised', async () => {
     const kept = await inFlight({ ...link, remote_id: 'w1' });
     await settle(kept.query, kept.prepared, {}, CONTEXT);
     const row = await findEntity(kept.query, LINK);
@@ -99,7 +101,7 @@ describe('a write that was answered', () => {
     expect(JSON.parse(row?.written ?? '')).toMatchObject({ action: 'add-link', sentAt: SENT_AT, answeredAt: NOW });
     const removed = await inFlight(removal);
     await settle(removed.query, removed.prepared, {}, CONTEXT);
-    expect(await findEntity(removed.query, LINK)).toMatchObject({ known: null, remote_id: null });
+    expect(await findEntity(removed.query, LINK)).toMatchObject({ known: null, remote_id: 'w1' });
   });
 
   it('tells when the deliveries came that waited for it, and leaves those that came later', async () => {
@@ -128,7 +130,7 @@ describe('a read that was answered', () => {
     const { query, prepared } = await readInFlight(entityName.readTasks, { attempts: 2, not_before: 5, error: 'once' });
     const wish = { entity: entityName.readTasks, kind: 'read', lane: 'read', since: 1_500, due: 1_500 } as const;
     await addDifference(query, { ...wish, weight: 1, waiting: [] });
-    await settle(query, prepared, { tasks: [], nextCursor: 'of no list that has pages' }, CONTEXT);
+    await settle(query, prepared, { tasks: [] }, CONTEXT);
     expect(await findChange(query, entityName.readTasks)).toMatchObject({
       ...{ state: 'pending', since: 1_500, next_since: null, sent: null, sent_at: null },
       ...{ attempts: 0, not_before: 0, error: null },
@@ -139,13 +141,17 @@ describe('a read that was answered', () => {
 
   it('of several pages goes on where the page ended, to the last; each answer names its page', async () => {
     const { store, query, prepared } = await readInFlight(entityName.readPullRequests, { attempts: 2, error: 'once' });
-    await settle(query, prepared, { nextCursor: 'two' }, CONTEXT);
+    await settle(query, prepared, { pullRequests: [], nextCursor: 'two' }, CONTEXT);
     const row = await findChange(query, entityName.readPullRequests);
-    expect(row).toMatchObject({ state: 'pending', sent: '{"cursor":"two"}', attempts: 0, error: null });
-    await settle(query, await take(query), { nextCursor: null }, CONTEXT);
+    expect(row).toMatchObject({ state: 'pending', attempts: 0, error: null });
+    expect(JSON.parse(row?.sent ?? '')).toMatchObject({ cursor: 'two', began: SENT_AT });
+    await settle(query, await take(query), { pullRequests: [], nextCursor: null }, CONTEXT);
     expect(await findChange(query, entityName.readPullRequests)).toBeUndefined();
-    const cursors = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').cursor);
-    expect(cursors).toEqual([undefined, 'two']);
+    const pages = (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? ''));
+    expect(pages.map(({ cursor, page }) => [cursor, page])).toEqual([
+      [undefined, { began: SENT_AT, isEnd: false, isComplete: false }],
+      ['two', { began: SENT_AT, isEnd: true, isComplete: true }],
+    ]);
   });
 });
 
@@ -183,7 +189,6 @@ describe('a write that failed', () => {
     ['link that was never sent', link, NEVER_SENT, {}, 'held', { state: 'held', open: false }],
     ['link that something in front refused', link, ABSENT_ROUTE, {}, 'again', { ...waiting, open: false }],
     ['link to a task that is not there', link, ABSENT, {}, 'held', { state: 'held' }],
-    ['removal of what is not there', removal, ABSENT, {}, 'settled', undefined],
     ['removal that something in front refused', removal, ABSENT_ROUTE, {}, 'again', { ...waiting, open: false }],
     ['task without an answer', newTask, LOST, {}, 'unknown', { state: 'unknown', not_before: NOW + SETTLE_AFTER }],
     ['task that was refused', newTask, REFUSED, {}, 'held', { state: 'held' }],
@@ -267,18 +272,11 @@ describe('a write that failed', () => {
 describe('a read that failed', () => {
   const PAGE_GONE = failed('refused', 400, 'invalid_request');
   it.each<[what: string, entity: string, sent: object | null, error: SyncError, left: object | undefined]>([
-    ['without an answer', entityName.readTasks, null, LOST, { state: 'pending', sent: null, attempts: 5 }],
-    ['refused', entityName.readTasks, null, REFUSED, { state: 'pending', sent: null, attempts: 5 }],
+    ['without an answer', entityName.readTasks, null, LOST, { state: 'pending', sent: '{}', attempts: 5 }],
+    ['refused', entityName.readTasks, null, REFUSED, { state: 'pending', sent: '{}', attempts: 5 }],
     ['of a page', entityName.readPullRequests, { cursor: 'c' }, LOST, { sent: '{"cursor":"c"}', attempts: 5 }],
-    ['of a page that was refused', entityName.readPullRequests, { cursor: 'c' }, REFUSED, { sent: '{"cursor":"c"}' }],
-    ['of a page that is forgotten', entityName.readPullRequests, { cursor: 'c' }, PAGE_GONE, { sent: null }],
-    [
-      'of a page, by something in front',
-      entityName.readPullRequests,
-      { cursor: 'c' },
-      failed('refused', 400),
-      { sent: '{"cursor":"c"}' },
-    ],
+    ['of a page that is refused', entityName.readPullRequests, { cursor: 'c' }, PAGE_GONE, { sent: '{"restarts":1}' }],
+    ['of a page for the third time', entityName.readTasks, { cursor: 'c', restarts: 2 }, PAGE_GONE, undefined],
     ['of links of a task that is not there', entityName.readLinks('t1'), null, ABSENT, undefined],
     ['of a document that is not there', entityName.readDocument('d1'), null, ABSENT, undefined],
     ['of one task that is not there', entityName.readTask('t1'), null, ABSENT, undefined],
@@ -300,6 +298,9 @@ describe('a read that failed', () => {
     [entityName.readTask('t1'), null],
   ])('%s of what is not there says that there is none', async (entity, body) => {
     const { store, query, prepared } = await readInFlight(entity);
+    // Another read of the kind succeeded lately: so this refusal concerns this one thing.
+    for (const route of ['listWorkItems', 'getDocument', 'getTask'] as const)
+      await noteRouteAnswered(query, route, NOW);
     await settleFailure(query, prepared, ABSENT, { ...CONTEXT, outage: false, atFault: false });
     expect((await inboxOf(store)).map((row) => JSON.parse(row.body ?? '').body)).toEqual([body]);
   });
@@ -324,6 +325,7 @@ test('an error is remembered by its first 500 characters', async () => {
 
 test.each([0, 40_000])('what was in flight when the process died, untouched for %d ms more', async (untouched) => {
   const { query } = await openTestStore();
+  await configureLinks(query, true);
   for (const row of [record, link, newTask]) await differs(query, row);
   await waits(query, entityName.readPullRequests, { kind: 'read', sent: '{"cursor":"c"}' });
   for (let count = 0; count < 4; count++) await take(query);

@@ -8,6 +8,7 @@ import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { removeChange } from '../../../src/store/outbox-rows.ts';
+import { writeServerFact } from '../../../src/store/server-facts.ts';
 import { beginSweep } from '../../../src/store/workspace-sweeps.ts';
 import { readTurn } from '../../../src/store/workspace-turn.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
@@ -153,6 +154,7 @@ it('whichever statement of a turn fails, whoever runs it is told, and no read is
 
 it('asks again for a list that nobody wishes any more, and not for one that is on its way', async () => {
   const store = await openTestStore();
+  await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
   const outbox = createBell();
   const { clock, job } = await jobOver(store, SWEEP, outbox);
   const run = async () => {

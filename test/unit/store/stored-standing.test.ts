@@ -49,6 +49,7 @@ describe('readStandings', () => {
       backfills: [],
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },
+      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [] },
     });
   });
 

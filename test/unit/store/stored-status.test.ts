@@ -37,6 +37,7 @@ describe('readStatus', () => {
       items: 0,
       gone: [],
       sweep: { running: null, last: null, turn: null },
+      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [] },
       tasks: 0,
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },

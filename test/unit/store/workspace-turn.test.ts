@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
+import { writeServerFact } from '../../../src/store/server-facts.ts';
 import { nextInTurn, readTurn, START, type Step, turnsOf, writeTurn } from '../../../src/store/workspace-turn.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
@@ -17,9 +18,16 @@ it('the position of the turn through links and documents outlives the process', 
 
 type Row = readonly [task: string, item: string | null, kind?: 'link' | 'pull_request'];
 
+/** Of a workspace that records pull requests. */
+async function recordingStore() {
+  const store = await openTestStore();
+  await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
+  return store;
+}
+
 /** Links of a work item, and of pull requests. */
 async function withLinks(rows: readonly Row[]) {
-  const { query, commit } = await openTestStore();
+  const { query, commit } = await recordingStore();
   for (const [key, kind] of [['item', 'work_item'] as const, ['pull', 'pull_request'] as const])
     await saveItem(query, itemRow(key, { kind }), 1);
   await commit(async (transaction) => {
@@ -77,12 +85,23 @@ it.each<
   ['a person made, with the address of its record', false, { known: NEW, desired: null, hand: 'manual' }],
   ['a person made before a rename', true, { known: OLD, desired: null, hand: 'manual' }],
 ])('a link of a pull request that %s is read in turn: %j', async (_what, isRead, { known, desired, hand = null }) => {
-  const { query } = await openTestStore();
+  const { query } = await recordingStore();
   await saveItem(query, itemRow('pull', { kind: 'pull_request', fields: JSON.stringify({ item: { url: NEW } }) }), 1);
   const row = blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull' });
   const textOf = (url: string | null) => url && JSON.stringify({ url });
   await saveEntity(query, { ...row, known: textOf(known), desired: textOf(desired), hand });
   expect(await nextInTurn(query, START)).toEqual(isRead ? { found: link('t1') } : { after: document('') });
+});
+
+it('reads every task with a link where the workspace records no pull requests, apart from links that were removed', async () => {
+  const query = await withLinks([
+    ['t1', 'pull'],
+    ['t2', 'pull'],
+  ]);
+  await writeServerFact(query, 'records', { state: 'closed', since: 0 });
+  expect(await nextInTurn(query, START)).toEqual({ found: link('t1') });
+  await saveEntity(query, blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull', hand: 'gone' }));
+  expect(await nextInTurn(query, START)).toEqual({ found: link('t2') });
 });
 
 it('some links are looked at in one step', async () => {

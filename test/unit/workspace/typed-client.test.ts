@@ -141,7 +141,10 @@ describe('answers', () => {
 
 describe('answers of more than a mebibyte', () => {
   const SMALL = { tasks: [TASK], nextCursor: null };
-  const LARGE = { tasks: Array.from({ length: 6 }, () => ({ ...TASK, description: 'x'.repeat(200_000) })) };
+  const LINE = 'Source: https://tracker.example/1';
+  const LARGE = {
+    tasks: Array.from({ length: 6 }, () => ({ ...TASK, description: `${'x'.repeat(200_000)}\n${LINE}` })),
+  };
 
   function clientWith(json: unknown, readLarge: ReadLarge) {
     const send = async () => ({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(json)) });
@@ -159,7 +162,8 @@ describe('answers of more than a mebibyte', () => {
     expect(asked).toEqual(['listTasks true']);
     expect(body.tasks).toHaveLength(6);
     expect(body.tasks[0]).toMatchObject(TASK);
-    expect(body.tasks[0]).not.toHaveProperty('description');
+    // Only the line that names the item is read.
+    expect(body.tasks[0]?.description).toBe(LINE);
     expect(body.nextCursor).toBeNull();
   });
 
@@ -195,6 +199,26 @@ describe('failures', () => {
       status,
       errorCode: undefined,
     });
+  });
+
+  it.each([
+    ['errorCode', { errorCode: 'any' }, true],
+    ['message and the status as code', { code: 404, message: 'why' }, true],
+    ['message and the status as text', { code: '404', message: 'why' }, true],
+    ['message alone, as gateways answer', { message: 'no route' }, false],
+    ['another code', { code: 5, message: 'why' }, false],
+    ['code alone', { code: 404 }, false],
+    ['no object', 'why', false],
+    ['an empty errorCode', { errorCode: '' }, false],
+  ])('an answer with %s is the own word of the workspace: %j %s', async (_what, json, own) => {
+    expect(await failureOf({ status: 404, json })).toMatchObject({ own, status: 404, code: 'not_found' });
+  });
+
+  it('a known errorCode decides before the status, except for 401 and 429', async () => {
+    const json = { errorCode: 'not_found' };
+    expect(await failureOf({ status: 400, json })).toMatchObject({ code: 'not_found', status: 404 });
+    expect(await failureOf({ status: 401, json })).toMatchObject({ code: 'unauthorized', status: 401 });
+    expect(await failureOf({ status: 429, json })).toMatchObject({ code: 'rate_limited', status: 429 });
   });
 
   it('names the command that helps where the code of the server tells it', async () => {

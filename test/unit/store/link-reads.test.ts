@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { blankEntity } from '../../../src/store/entities.ts';
+import { configureLinks, linksAreIdempotent, linksReadAt, noteLinksRead } from '../../../src/store/link-reads.ts';
+import { findChange } from '../../../src/store/outbox-rows.ts';
+import { noteRecordsListed } from '../../../src/store/records-route.ts';
+import { differs } from '../../support/changes.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+it('takes links for idempotent where the configuration says so, or the server records pull requests', async () => {
+  const { query } = await openTestStore();
+  expect(await linksAreIdempotent(query)).toBe(false);
+  await configureLinks(query, true);
+  expect(await linksAreIdempotent(query)).toBe(true);
+  await configureLinks(query, false);
+  expect(await linksAreIdempotent(query)).toBe(false);
+  await noteRecordsListed(query, 1);
+  expect(await linksAreIdempotent(query)).toBe(true);
+});
+
+it('releases the links that waited for the links of their task, and those of no other task', async () => {
+  const { query } = await openTestStore();
+  for (const taskId of ['t1', 't2'])
+    await differs(query, blankEntity(`link:a>${taskId}`, 'link', { task_id: taskId, desired: '{}' }), {
+      not_before: 9,
+    });
+  expect(await linksReadAt(query, 't1')).toBeUndefined();
+  await noteLinksRead(query, 't1', 5);
+  expect([await linksReadAt(query, 't1'), await linksReadAt(query, 't2')]).toEqual([5, undefined]);
+  expect(await findChange(query, 'link:a>t1')).toMatchObject({ not_before: 0 });
+  expect(await findChange(query, 'link:a>t2')).toMatchObject({ not_before: 9 });
+});
