@@ -1,5 +1,7 @@
 import { cut } from './text-limits.ts';
 
+const LINE = 'Source: ';
+
 /** The last line of a task's description: where the item is that the task was made for. */
 export function itemLine({
   url,
@@ -10,7 +12,7 @@ export function itemLine({
   connector: string;
   identifier: string;
 }): string {
-  return `Source: ${url ?? `${connector} ${identifier}`}`;
+  return `${LINE}${url ?? `${connector} ${identifier}`}`;
 }
 
 /** The description with that line at its end. The description is cut, never the line. */
@@ -18,6 +20,19 @@ export function withItemLine(description: string | null | undefined, line: strin
   const text = description?.trimEnd() ?? '';
   return text === '' ? line : `${cut(text, longest - line.length - 2)}\n\n${line}`;
 }
+
+/** The line that names the item of a task, at the end of its description; empty where there is none. */
+export function itemLineIn(description: string | null | undefined): string {
+  const line = lastLine(description);
+  return line.startsWith(LINE) && line.length <= LONGEST_LINE ? line : '';
+}
+
+/** What such a line names. */
+export function addressIn(line: string): string {
+  return line.slice(LINE.length);
+}
+
+const LONGEST_LINE = 2_100;
 
 /** The last line of a text, without blanks around it; empty where there is none. */
 export function lastLine(text: string | null | undefined): string {

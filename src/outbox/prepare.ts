@@ -1,4 +1,5 @@
 import { type Action, entity as entityName, recordsWanted } from '../model/change.ts';
+import { itemLineIn } from '../model/item-line.ts';
 import { taskOfSource } from '../store/cached-tasks.ts';
 import { formOf } from '../store/creation-trials.ts';
 import { type EntityRow, findEntity, forgetOrBury, json, saveEntity } from '../store/entities.ts';
@@ -112,7 +113,8 @@ async function bodyToSend(query: Scope, entity: string, { action, body }: Reques
 
 /** What a write would send; nothing for a task that the workspace has already, whoever created it. */
 async function writeOnce(query: Scope, row: OutboxRow, held: EntityRow): Promise<Request | undefined> {
-  const made = row.kind === 'task' && held.item_key ? await taskOfSource(query, held.item_key) : undefined;
+  const line = itemLineIn(json<{ description?: string }>(held.desired)?.description);
+  const made = row.kind === 'task' && held.item_key ? await taskOfSource(query, held.item_key, line) : undefined;
   if (made === undefined) return writeOf(row, held);
   await saveEntity(query, { ...held, known: held.desired ?? '{}', remote_id: made.taskId });
   return undefined;

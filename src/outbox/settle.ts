@@ -280,7 +280,11 @@ async function fail(query: Scope, prepared: Prepared, error: SyncError, context:
   }
   return isFinal(prepared, error)
     ? refuse(query, prepared, text)
-    : tryAgain(query, prepared, text, isUnknownFate(error), { ...context, isSent: wasSent(error) });
+    : tryAgain(query, prepared, text, isUnknownFate(error), {
+        ...context,
+        isSent: wasSent(error),
+        isRefused: isRefusal(error),
+      });
 }
 
 function textOf({ code, message }: SyncError): string {
@@ -422,6 +426,9 @@ async function settleRefusedLink(
   return 'again';
 }
 
+/** Statuses by which servers refuse what a creation contains. */
+const OF_CONTENT: ReadonlySet<number> = new Set([400, 409, 422]);
+
 /** The server may refuse a field of a creation, and not its text. */
 async function settleRefusedCreation(
   query: Scope,
@@ -431,9 +438,9 @@ async function settleRefusedCreation(
 ): Promise<Failure | undefined> {
   if (prepared.action !== 'create-task') return undefined;
   if (!isUnknownFate(error)) await endCreation(query, now);
-  if (!error.own || error.status !== 400) return undefined;
+  if (!OF_CONTENT.has(error.status ?? 0)) return undefined;
   const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);
-  if (without === undefined) return undefined;
+  if (without === undefined) return refuse(query, prepared, textOf(error));
   const text = `${textOf(error)}; sent again without ${without.join(', ')}`.slice(0, 500);
   await updateChange(query, prepared.entity, { ...back(prepared), attempts: 0, not_before: now, error: text });
   return 'again';
@@ -520,12 +527,12 @@ async function tryAgain(
   prepared: Prepared,
   error: string,
   isUnknown: boolean,
-  context: FailureContext & { readonly isSent: boolean },
+  context: FailureContext & { readonly isSent: boolean; readonly isRefused: boolean },
 ): Promise<Failure> {
   const { outage, atFault, now, isSent } = context;
   const open = prepared.open || isUnknown;
   const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
-  if (attempts >= MOST_ATTEMPTS && isSent && atFault && prepared.kind !== 'read') {
+  if (attempts >= MOST_ATTEMPTS && isSent && (atFault || context.isRefused) && prepared.kind !== 'read') {
     await updateChange(query, prepared.entity, { ...back(prepared, open), state: 'held', attempts, error });
     return 'held';
   }

@@ -1,10 +1,32 @@
 import { entity } from '../model/change.ts';
 import type { WorkItem } from '../model/item.ts';
+import { itemLine } from '../model/item-line.ts';
+import { taskOfSource } from '../store/cached-tasks.ts';
 import { blankEntity, findEntity, forgetEntity, saveEntity } from '../store/entities.ts';
 import { triageSince } from '../store/meta.ts';
 import { dropDifference, findChange, removeChange } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
 import { addChange, type Work } from './changes.ts';
 import type { TriageDecision } from './triage.ts';
+
+/**
+ * The task that was made for an item, by worksync or by whoever wrote its source. One that only the line of its description
+ * identifies is remembered, so that no other is made.
+ */
+export async function adoptTask(query: Scope, item: WorkItem, now: number): Promise<string | undefined> {
+  const name = entity.task(item.key);
+  const row = await findEntity(query, name);
+  if (row?.remote_id) return row.remote_id;
+  const task = await taskOfSource(query, item.key, itemLine(item));
+  if (!task || task.source === item.key) return task?.taskId;
+  const change = await findChange(query, name);
+  // Its own answer decides.
+  if (change?.state === 'sending') return undefined;
+  if (change) await removeChange(query, name);
+  const known = { known: row?.desired ?? '{}', known_at: now, remote_id: task.taskId };
+  await saveEntity(query, { ...(row ?? blankEntity(name, 'task', { item_key: item.key })), ...known });
+  return task.taskId;
+}
 
 /**
  * Whether a work item is to become a task. A task is written once, at its creation: whatever becomes of the item or of

@@ -7,10 +7,10 @@ import { itemsNaming } from '../store/mentions.ts';
 import { dropDifference } from '../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
 import { evaluateDocuments } from './evaluate-documents.ts';
-import { evaluateLinks, keepLinksOfLostNames, madeTask, standingTasks } from './evaluate-links.ts';
+import { evaluateLinks, keepLinksOfLostNames, standingTasks } from './evaluate-links.ts';
 import { evaluateNotices } from './evaluate-notices.ts';
 import { evaluateRecord, recordEntity } from './evaluate-record.ts';
-import { evaluateTask } from './evaluate-task.ts';
+import { adoptTask, evaluateTask } from './evaluate-task.ts';
 import { PLAIN } from './link-rules/intent.ts';
 import { formerNamesOf, placedNamesOf, placeNameOf } from './link-rules/item-names-of.ts';
 import { type Resolution, type Resolved, resolve, wantedLinks } from './resolve.ts';
@@ -37,7 +37,7 @@ export async function evaluate(work: Work): Promise<Evaluated> {
   const resolution = await resolve(work);
   const wanted = wantedLinks(resolution.resolved);
   await keepLinksOfLostNames(work, wanted, resolution.resolved);
-  const made = item.kind === 'work_item' ? await madeTask(query, item.key) : undefined;
+  const made = item.kind === 'work_item' ? await adoptTask(query, item, work.moment.now) : undefined;
   if (made !== undefined && !wanted.has(made)) {
     wanted.set(made, { rule: 'triage', place: 'source', text: item.key, intent: 'mentions' });
   }

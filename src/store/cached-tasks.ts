@@ -80,9 +80,9 @@ export async function expectSources(query: Scope, sources: readonly string[]): P
   await rowsWhere(query, 'tasks', 'source', sources);
 }
 
-/** The task that was made for an item: the oldest, where there are several. */
-export async function taskOfSource(query: Scope, source: string): Promise<Task | undefined> {
-  const rows = await rowsWhere(query, 'tasks', 'source', [source]);
+/** The task that was made for an item, by its key or by the line of its description: the oldest, where there are several. */
+export async function taskOfSource(query: Scope, ...sources: readonly string[]): Promise<Task | undefined> {
+  const rows = await rowsWhere(query, 'tasks', 'source', sources);
   return rows.map((row) => JSON.parse(row.fields) as Task).toSorted(byAge)[0];
 }
 

@@ -47,15 +47,14 @@ export function withOldTombstones(
   workspaces: readonly number[],
   before: number,
 ): Promise<readonly number[]> {
-  return workspacesWith(query, workspaces, ({ exists, selectFrom }) =>
-    exists(
-      selectFrom('entities')
-        .whereRef('entities.workspace', '=', 'workspaces.id')
-        .where(IS_TOMBSTONE)
-        .where('entities.known_at', '<', before)
-        .select('entities.entity'),
-    ),
-  );
+  return workspacesWith(query, workspaces, ({ selectFrom }) => [
+    selectFrom('entities')
+      .whereRef('entities.workspace', '=', 'workspaces.id')
+      .where(IS_TOMBSTONE)
+      .where('entities.known_at', '<', before)
+      .select('entities.entity')
+      .limit(1),
+  ]);
 }
 
 /**

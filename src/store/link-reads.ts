@@ -1,5 +1,6 @@
 import { entity } from '../model/change.ts';
 import { linksOfTask } from './entities.ts';
+import { removeRows } from './kept-rows.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import { findChanges, saveChange } from './outbox-rows.ts';
 import { readRecordsRoute } from './records-route.ts';
@@ -26,6 +27,15 @@ export async function linksAreIdempotent(query: Scope): Promise<boolean> {
 export async function linksReadAt(query: Scope, taskId: string): Promise<number | undefined> {
   const revision = await readMeta(query, entity.readLinks(taskId));
   return revision === undefined ? undefined : Number(revision);
+}
+
+/** The tasks are gone, and nothing is remembered about them. */
+export async function forgetLinkReads(query: Scope, taskIds: readonly string[]): Promise<void> {
+  await removeRows(
+    query,
+    'meta',
+    taskIds.map((taskId) => ({ name: entity.readLinks(taskId) })),
+  );
 }
 
 /** The links of a task were read by a request of this revision: the links that waited for it may be added. */

@@ -24,6 +24,8 @@ export type RouteStates = Readonly<Partial<Record<OptionalRoute, RouteState>>>;
 
 /** Statuses that may mean that a route is not there, or not for this key. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 405, 406, 410, 415, 422, 501]);
+/** Statuses that never concern a single resource. */
+const OF_ROUTE: ReadonlySet<number> = new Set([405, 501]);
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** A success within this time shows that a 404 concerns one thing and not the route, milliseconds. */
@@ -59,7 +61,8 @@ export async function noteRouteRefused(
 }
 
 /**
- * Pure. The same refusal of reads about two different resources switches the route off: for an hour, then for a day.
+ * Pure. The same refusal of reads about two different resources switches the route off: for an hour, then for a day. A method
+ * that is not allowed concerns the route at once.
  */
 export function afterRefusal(
   state: RouteState,
@@ -67,11 +70,15 @@ export function afterRefusal(
   now: number,
 ): RouteState {
   const { refused, timesOff = 0 } = state;
-  if (refused?.status !== status) return { ...state, refused: { status, resource, at: now } };
-  const { offUntil } = refused;
+  const isOther = refused?.status !== status;
+  const first = isOther ? { status, resource, at: now } : refused;
+  if (isOther && !OF_ROUTE.has(status)) return { ...state, refused: first };
+  const { offUntil } = first;
   // While it is off, only reads that were in flight before are refused.
-  if (offUntil === undefined ? refused.resource === resource : offUntil > now) return state;
-  return { ...state, refused: { ...refused, offUntil: now + (timesOff === 0 ? HOUR : DAY) }, timesOff: timesOff + 1 };
+  const isOff = offUntil !== undefined && offUntil > now;
+  const isSame = offUntil === undefined && first.resource === resource && !OF_ROUTE.has(status);
+  if (isOff || isSame) return state;
+  return { ...state, refused: { ...first, offUntil: now + (timesOff === 0 ? HOUR : DAY) }, timesOff: timesOff + 1 };
 }
 
 /** A read was answered: what was refused before concerned one resource. */

@@ -1,4 +1,6 @@
+import { entity } from '../model/change.ts';
 import { json } from './entities.ts';
+import { PULL_REQUESTS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
@@ -19,10 +21,15 @@ export async function writeServerFact(query: Scope, fact: ServerFact, value: obj
   await writeMeta(query, nameOf(fact), JSON.stringify(value));
 }
 
-/** At the start: forgets the facts about a server at another address. */
+/** At the start: forgets the facts about a server at another address. Its records are listed, and its links read, anew. */
 export async function bindServerFacts(query: Scope, baseUrl: string): Promise<void> {
   if ((await readMeta(query, ADDRESS)) === baseUrl) return;
   for (const fact of SERVER_FACTS) await forgetMeta(query, nameOf(fact));
+  await forgetMeta(query, PULL_REQUESTS_READ);
+  await query
+    .deleteFrom('meta')
+    .where('name', 'like', `${entity.readLinks('')}%`)
+    .execute();
   await writeMeta(query, ADDRESS, baseUrl);
 }
 

@@ -1,10 +1,12 @@
 import { entity } from '../../model/change.ts';
+import { addressIn, itemLineIn } from '../../model/item-line.ts';
 import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksSeenBefore } from '../../store/cached-tasks.ts';
 import { releaseCreates, trustTasks } from '../../store/creates.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
+import { itemsNamed } from '../../store/item-names.ts';
 import { existingItems } from '../../store/items.ts';
 import { rowsWritten } from '../../store/kept-rows.ts';
-import { noteLinksRead } from '../../store/link-reads.ts';
+import { forgetLinkReads, noteLinksRead } from '../../store/link-reads.ts';
 import { TASKS_READ } from '../../store/list-reads.ts';
 import { itemsNaming } from '../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
@@ -12,7 +14,7 @@ import { findChanges } from '../../store/outbox-rows.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Moment } from '../context.ts';
-import { nameOf } from '../link-rules/item-names-of.ts';
+import { nameOf, normalUrl } from '../link-rules/item-names-of.ts';
 import { adopt, noteCandidates, noteMarks, settleCreates, waitForAnotherList } from './lost-creations.ts';
 import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
 import { onTaskList, type Swept, sweepOf } from './sweep-answers.ts';
@@ -37,13 +39,15 @@ async function keepTasks(query: Scope, tasks: readonly ListedTask[], moment: Mom
   await Promise.all([findEntities(query, adopting), findChanges(query, adopting)]);
   const changed: ListedTask[] = [];
   for (const task of tasks) {
-    const { taskId, key, title, status, source, createdAt, updatedAt } = task;
+    const { taskId, key, title, status, createdAt, updatedAt } = task;
+    // Servers may drop or change the source; the line of the description is a text of people like any other.
+    const source = itemLineIn(task.description) || task.source;
     const held = present.get(key);
     const isOutdated = held?.taskId === taskId && isOlder(updatedAt, held.updatedAt);
     await saveTask(query, isOutdated ? held : { taskId, key, title, status, source, createdAt, updatedAt }, moment.now);
     if (held?.taskId === taskId && (isOutdated || held.status === status)) continue;
     changed.push(task);
-    if (mayBeAdopted(task)) await adopt(query, entity.task(source), taskId, moment);
+    if (mayBeAdopted(task)) await adopt(query, entity.task(task.source), taskId, moment);
   }
   return changed;
 }
@@ -64,7 +68,9 @@ async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise
     query,
     tasks.map(({ source }) => source),
   );
-  return [...(await itemsNaming(query, names)), ...linked, ...sources];
+  const addresses = tasks.flatMap(({ description }) => normalUrl(addressIn(itemLineIn(description))) ?? []);
+  const described = await itemsNamed(query, addresses.map(nameOf.url));
+  return [...(await itemsNaming(query, names)), ...linked, ...sources, ...described.map(({ itemKey }) => itemKey)];
 }
 
 export async function applyCreatedTask(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
@@ -104,6 +110,7 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   await writeMeta(query, TASKS_READ, String(moment.now));
   const lacking = page.isComplete ? await lackingTasks(query, { began, now: moment.now }) : undefined;
   const missing = lacking === undefined ? [] : await forgetTasks(query, lacking, began);
+  await forgetLinkReads(query, lacking ?? []);
   await rowsWritten(query);
   const adopted = lacking === undefined ? [] : await settleCreates(query, began, moment);
   if (lacking === undefined) await waitForAnotherList(query, moment);

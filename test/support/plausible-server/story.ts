@@ -148,6 +148,8 @@ export async function playFirstStart(behaviours: Behaviours, setting: Setting = 
     // A person made this link: it stays although the text no longer asks for it.
     await deliver({ number: 1, head: 'door' });
     await rest();
+    // A list may be half a minute behind.
+    await world.clock.advance(60_000);
     await world.restart({ meanwhile: loseDatabase });
     await start();
     await report(1);

@@ -33,6 +33,7 @@ async function openGateway(upstream: SocketServer, { bytes = 64 * MEBIBYTE, vers
         ...{ target: 'workspace', largestAnswer: 100 * MEBIBYTE },
       })),
       sentAt: 0,
+      asOf: 0,
     }),
   } as Partial<Passage> as Passage;
   const server = createServer({ limits: { bytes } });

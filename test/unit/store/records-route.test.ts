@@ -58,7 +58,7 @@ describe('a refused list of records', () => {
   it('does not close a route that is open', async () => {
     const { query } = await openTestStore();
     await noteRecordsListed(query, NOW);
-    expect(await noteListRefused(query, own(404), NOW)).toBe(false);
+    expect(await noteListRefused(query, own(404), { now: NOW, isWorkspaceRead: true })).toBe(false);
     expect(await readRecordsRoute(query)).toEqual({ state: 'open', since: NOW });
   });
 });
@@ -99,7 +99,7 @@ test('records are written only once the route is open and its list was read to t
 test('a route that opens after it was closed is compared anew, once', async () => {
   const { query } = await openTestStore();
   await writeMeta(query, PULL_REQUESTS_READ, '1');
-  await noteListRefused(query, own(404), NOW);
+  await noteListRefused(query, own(404), { now: NOW, isWorkspaceRead: true });
   await noteRecordsListed(query, NOW + 1);
   expect(await readMeta(query, PULL_REQUESTS_READ)).toBeUndefined();
   expect([await takeReopened(query), await takeReopened(query)]).toEqual([true, false]);
