@@ -246,7 +246,7 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
     const meant = problems.values().filter((problem) => isMeant(problem, document));
     return { document, name: own.name, problems: firstProblems(meant) };
   }
-  const { workspace, quota, retention, guard, gateway, rules, users } = whole.data;
+  const { workspace, quota, retention, guard, gateway, rules, triage, users } = whole.data;
   const config: WorkspaceConfig = {
     name: own.name,
     file: document.file,
@@ -257,6 +257,7 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
     guard,
     gateway,
     rules,
+    triage,
     users,
     connections: connections.flatMap(({ config: connection }) => connection ?? []),
   };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { PatternError, type PatternText, patternText } from '../lib/pattern.ts';
+import { OPTIONAL_TASK_FIELDS } from '../model/task.ts';
 import { parseTemplate, TEMPLATE_VARIABLES } from '../model/template.ts';
 
 /** The keys of `rules` and `users`. */
@@ -131,6 +132,18 @@ export const rules = z
   .prefault({})
   .describe('What worksync links, and what becomes a task.');
 
+export const triage = z
+  .strictObject({
+    send: z
+      .array(z.enum(OPTIONAL_TASK_FIELDS))
+      .default([...OPTIONAL_TASK_FIELDS])
+      .describe(
+        'Optional fields that worksync sends when it creates a task. It always sends title, description and the time of the report. Without `source`, worksync recognises the task by the last line of its description.',
+      ),
+  })
+  .prefault({})
+  .describe('How tasks are created, for a workspace that refuses some fields or gives them another meaning.');
+
 export const users = z
   .record(
     z.string().min(1),
@@ -174,5 +187,6 @@ export const writeBack = z
   .describe('What worksync writes to the vendor, with the credentials of the connection.');
 
 export type RulesConfig = z.output<typeof rules>;
+export type TriageConfig = z.output<typeof triage>;
 export type UsersConfig = z.output<typeof users>;
 export type WriteBack = z.output<typeof writeBack>;

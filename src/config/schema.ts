@@ -1,6 +1,15 @@
 import { type ZodType, z } from 'zod';
 import type { Schedule } from '../lib/scheduler.ts';
-import { type RulesConfig, rules, type UsersConfig, users, type WriteBack, writeBack } from './rules-schema.ts';
+import {
+  type RulesConfig,
+  rules,
+  type TriageConfig,
+  triage,
+  type UsersConfig,
+  users,
+  type WriteBack,
+  writeBack,
+} from './rules-schema.ts';
 import { address, duration, liveSecrets, mirror, name, optionalDuration, schedule, webAddresses } from './values.ts';
 
 /** What the configuration needs to know of a connector. The registry's lines fit it. */
@@ -39,6 +48,7 @@ export interface WorkspaceConfig {
     readonly sweep: Schedule;
   };
   readonly rules: RulesConfig;
+  readonly triage: TriageConfig;
   readonly users: UsersConfig;
   readonly quota: Quota;
   readonly mirror: Mirror;
@@ -232,6 +242,7 @@ export function workspaceFile(apiOverrides: ZodType) {
     gateway,
     mirror: mirror.default('auto'),
     rules,
+    triage,
     users,
     connections: z
       .record(connectionName, z.unknown())

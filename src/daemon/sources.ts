@@ -146,7 +146,7 @@ function connectorOf(id: string, connectors: Parts['connectors']): Connector<unk
 
 /** The rules of a workspace over all its connections. `baseUrl` is where its API is. */
 export function rulesOf(
-  { rules, users, connections, workspace }: WorkspaceConfig,
+  { rules, triage: { send }, users, connections, workspace }: WorkspaceConfig,
   baseUrl: string,
   connectors: Parts['connectors'],
 ): Rules {
@@ -157,11 +157,12 @@ export function rulesOf(
   });
   // An embedded service is at another address each time: only what is configured makes other rules.
   const own = connections.map(({ writeBack, mirror }) => [writeBack, mirror === 'off']);
-  const named = [rules, users, workspace.url, workspace.web, grammars, own];
+  const named = [rules, send, users, workspace.url, workspace.web, grammars, own];
   return createRules({
     trailers,
     links,
     triage,
+    send,
     users,
     documents: documents === 'attach',
     addresses: [new URL(baseUrl).origin, ...workspace.web],

@@ -15,6 +15,13 @@ export interface Task {
   readonly updatedAt: string;
 }
 
+/**
+ * Fields of a created task that a server may refuse, or that an operator may leave out. Title, description and `reportedAt` are
+ * always sent.
+ */
+export const OPTIONAL_TASK_FIELDS = ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] as const;
+export type OptionalTaskField = (typeof OPTIONAL_TASK_FIELDS)[number];
+
 /** A task as the workspace returned it, with its id as `key` where it has no key. Returns other values unchanged. */
 export function withKey(task: unknown): unknown {
   if (typeof task !== 'object' || task === null) return task;

@@ -1,6 +1,7 @@
 import { createGlob, createPattern, type Pattern, type PatternText } from '../lib/pattern.ts';
 import type { WorkItem } from '../model/item.ts';
 import { itemLine, withItemLine } from '../model/item-line.ts';
+import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../model/task.ts';
 import { fillTemplate } from '../model/template.ts';
 import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../model/text-limits.ts';
 import { type Users, userFinder } from './users.ts';
@@ -25,6 +26,8 @@ export interface TriageRule {
 
 export interface TriageInput {
   readonly triage: readonly TriageRule[];
+  /** The optional fields of a new task that are sent. Absent: all of them. */
+  readonly send?: readonly OptionalTaskField[];
   readonly users: Users;
 }
 
@@ -32,7 +35,7 @@ export interface TriageInput {
 export interface NewTask {
   readonly kind: 'bug' | 'idea';
   readonly title: string;
-  readonly source: string;
+  readonly source?: string;
   readonly description?: string;
   readonly priority?: string;
   readonly labels?: Names;
@@ -59,7 +62,7 @@ export interface Triage {
   decide(item: WorkItem, connection: string, since: number): TriageDecision;
 }
 
-export function createTriage({ triage, users }: TriageInput): Triage {
+export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput): Triage {
   const rules = triage.map((rule) => ({ rule, conditions: conditionsOf(rule) }));
   return {
     isOn: rules.length > 0,
@@ -72,7 +75,7 @@ export function createTriage({ triage, users }: TriageInput): Triage {
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that no task is created` };
         else if ((item.toldAt ?? item.updatedAt) < (rule.since ?? since))
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1}: last changed before its \`since\`` };
-        else return { outcome: 'create', rule: index + 1, task: taskOf(item, connection, rule, users) };
+        else return { outcome: 'create', rule: index + 1, task: taskOf(item, connection, rule, { users, send }) };
       }
       return { outcome: 'no rule', why };
     },
@@ -129,25 +132,32 @@ function isAny(globs: readonly Pattern[], values: readonly (string | null | unde
 const LONGEST_LABEL = 255;
 const MOST_LABELS = 100;
 
-function taskOf(item: WorkItem, connection: string, rule: TriageRule, users: Users): NewTask {
+function taskOf(
+  item: WorkItem,
+  connection: string,
+  rule: TriageRule,
+  { users, send }: Required<Pick<TriageInput, 'users' | 'send'>>,
+): NewTask {
   const userOf = userFinder(users, { connection, connector: item.connector, emails: item.emails ?? {} });
   const labels = [...new Set([...(item.labels ?? []), ...rule.labels])]
     .map((label) => label.trim().slice(0, LONGEST_LABEL))
     .filter((label) => label !== '')
     .slice(0, MOST_LABELS);
-  const reporterUserId = userOf(item.author) ?? rule.reporter;
   const assigneeIds = [...new Set((item.assignees ?? []).flatMap((name) => userOf(name) ?? []))];
   const reportedAt = timeOf(item.createdAt);
-  const priority = priorityOf(item.priority, rule.priority);
+  const optional: Readonly<Record<OptionalTaskField, string | Names | undefined>> = {
+    source: item.key,
+    priority: priorityOf(item.priority, rule.priority),
+    labels: labels.length === 0 ? undefined : labels,
+    reporterUserId: userOf(item.author) ?? rule.reporter,
+    assigneeIds: assigneeIds.length === 0 ? undefined : assigneeIds,
+  };
+  const sent = OPTIONAL_TASK_FIELDS.filter((field) => send.includes(field) && optional[field] !== undefined);
   return {
     kind: rule.create === 'idea' ? 'idea' : 'bug',
     title: titleOf(item, rule.title),
-    source: item.key,
     description: withItemLine(item.description, itemLine(item), LONGEST_TEXT),
-    ...(priority === undefined ? {} : { priority }),
-    ...(labels.length === 0 ? {} : { labels }),
-    ...(reporterUserId === undefined ? {} : { reporterUserId }),
-    ...(assigneeIds.length === 0 ? {} : { assigneeIds }),
+    ...Object.fromEntries(sent.map((field) => [field, optional[field]])),
     ...(reportedAt === undefined ? {} : { reportedAt }),
   };
 }

@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto';
+import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../model/task.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
 import type { Scope } from './workspace-scope.ts';
-
-/**
- * Fields of a creation that a server may refuse. A creation that is refused with 400 is sent once more without any of them. If
- * that passes, they are tried one at a time on later creations.
- */
-const OPTIONAL_FIELDS = ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] as const;
-type OptionalField = (typeof OPTIONAL_FIELDS)[number];
 
 interface FieldTrial {
   /** A creation with it passed. */
@@ -18,12 +12,16 @@ interface FieldTrial {
   readonly offSince?: number;
 }
 
+/**
+ * Fields that the server refuses in creations. A creation that is refused with 400 is sent once more without any optional
+ * field. If that passes, the fields are tried one at a time on later creations.
+ */
 export interface CreationTrials {
   /** A short form passed where the long one was refused: the fields are tried one at a time. */
   readonly isTrying?: boolean;
-  readonly fields: Readonly<Partial<Record<OptionalField, FieldTrial>>>;
+  readonly fields: Readonly<Partial<Record<OptionalTaskField, FieldTrial>>>;
   /** By the entity of a creation: the fields that were refused there. */
-  readonly without: Readonly<Record<string, readonly OptionalField[]>>;
+  readonly without: Readonly<Record<string, readonly OptionalTaskField[]>>;
 }
 
 type Body = Readonly<Record<string, unknown>>;
@@ -46,12 +44,12 @@ export async function formOf(query: Scope, entity: string, body: Body, now: numb
 
 /** Fields that are left out of all creations at present. */
 export function fieldsOff({ fields }: CreationTrials, now: number): readonly string[] {
-  return OPTIONAL_FIELDS.filter((field) => now - (fields[field]?.offSince ?? Number.NEGATIVE_INFINITY) < DAY);
+  return OPTIONAL_TASK_FIELDS.filter((field) => now - (fields[field]?.offSince ?? Number.NEGATIVE_INFINITY) < DAY);
 }
 
 /** Pure. The fields of the body that are left out. */
-export function omitted(trials: CreationTrials, entity: string, body: Body, now: number): OptionalField[] {
-  const present = OPTIONAL_FIELDS.filter((field) => body[field] !== undefined);
+export function omitted(trials: CreationTrials, entity: string, body: Body, now: number): OptionalTaskField[] {
+  const present = OPTIONAL_TASK_FIELDS.filter((field) => body[field] !== undefined);
   const without = trials.without[entity] ?? [];
   const off = fieldsOff(trials, now);
   const left = present.filter((field) => !without.includes(field) && !off.includes(field));
@@ -63,7 +61,7 @@ export function omitted(trials: CreationTrials, entity: string, body: Body, now:
 /** A creation passed: so do its fields. */
 export async function noteCreationPassed(query: Scope, entity: string, body: Body): Promise<void> {
   const trials = await creationTrials(query);
-  const sent = OPTIONAL_FIELDS.filter((field) => body[field] !== undefined);
+  const sent = OPTIONAL_TASK_FIELDS.filter((field) => body[field] !== undefined);
   const isNew = sent.some((field) => trials.fields[field]?.passed !== true);
   const { [entity]: without, ...others } = trials.without;
   // Until a refusal nothing is tried, and nothing need be written down.
@@ -93,7 +91,7 @@ export async function noteCreationRefused(
 
 /** Pure. */
 export function afterRefusal(trials: CreationTrials, entity: string, body: Body, now: number): CreationTrials {
-  const sent = OPTIONAL_FIELDS.filter((field) => body[field] !== undefined);
+  const sent = OPTIONAL_TASK_FIELDS.filter((field) => body[field] !== undefined);
   const { [entity]: before = [], ...others } = trials.without;
   if (sent.length === 0) return { ...trials, without: others };
   const untried = sent.filter((field) => trials.fields[field]?.passed !== true);
@@ -118,7 +116,7 @@ function digestOf(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, 12);
 }
 
-function withoutFields(body: Body, fields: readonly OptionalField[]): Body {
+function withoutFields(body: Body, fields: readonly OptionalTaskField[]): Body {
   if (fields.length === 0) return body;
   return Object.fromEntries(Object.entries(body).filter(([field]) => !fields.some((each) => each === field)));
 }

@@ -62,6 +62,10 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
       'users: "forg" is no connection, no connector, and not email (did you mean "forge"?)',
     ],
     ['users: { forge: { ann: "not an id" } }', 'users.forge.ann: expected the id of a workspace user'],
+    [
+      'triage: { send: [title] }',
+      'triage.send.0: expected one of "labels", "priority", "assigneeIds", "reporterUserId", "source"',
+    ],
     ['workspace: { web: nowhere }', 'workspace.web: expected an address'],
   ])('%s', (text, message) => {
     expect(problems(text).join('\n')).toContain(message);

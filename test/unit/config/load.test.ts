@@ -54,6 +54,7 @@ describe('a valid file', () => {
         guard: { removals: 20, creations: 200, repairs: 100 },
         gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
         rules: { trailers: ['Task'], links: [], triage: [], documents: 'off' },
+        triage: { send: ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] },
         users: {},
         connections: [
           {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createGlob, createPattern, PatternError, patternText } from '../../../src/lib/pattern.ts';
 import type { WorkItem } from '../../../src/model/item.ts';
-import { createTriage, type TriageRule } from '../../../src/reconcile/triage.ts';
+import { createTriage, type NewTask, type TriageInput, type TriageRule } from '../../../src/reconcile/triage.ts';
 import { userFinder } from '../../../src/reconcile/users.ts';
 import { cpuTimeOf } from '../../support/cpu-time.ts';
 import { workItem } from '../../support/items.ts';
@@ -70,7 +70,8 @@ describe('the task', () => {
   };
 
   it('carries what is known, and nothing else', () => {
-    expect(taskOf({}, {})).toEqual({ kind: 'bug', title: 'An issue', source: workItem().key });
+    const description = 'Source: jira ENG-1';
+    expect(taskOf({}, {})).toEqual({ kind: 'bug', title: 'An issue', description, source: workItem().key });
   });
 
   it.each<[priority: string | null, map: TriageRule['priority'], expected: string | undefined]>([
@@ -112,6 +113,23 @@ describe('the task', () => {
     });
     expect(taskOf({ reporter: 'u9' }, { author: 'bo' })).toMatchObject({ reporterUserId: 'u9' });
     expect(taskOf({}, { author: '__proto__', assignees: ['toString'] })).not.toHaveProperty('reporterUserId');
+  });
+});
+
+describe('the fields that are sent', () => {
+  it.each<[send: TriageInput['send'], fields: string]>([
+    [undefined, 'assigneeIds,labels,priority,reporterUserId,source'],
+    [['labels', 'source'], 'labels,source'],
+    [[], ''],
+  ])('are text and time, and what is listed: %j', (send, fields) => {
+    const { decide: decideOn } = createTriage({ triage: [rule()], send, users: { jira: { ann: 'u1' } } });
+    const full = { labels: ['a'], priority: 'high', author: 'ann', assignees: ['ann'], createdAt: '2026-01-31T00:00Z' };
+    const decision = decideOn(workItem(full), 'main', 0);
+    const task = decision.outcome === 'create' ? decision.task : {};
+    const { kind, title, description, reportedAt, ...others } = task as NewTask;
+    expect({ kind, title, description }).toEqual({ kind: 'bug', title: 'An issue', description: 'Source: jira ENG-1' });
+    expect(reportedAt).toBe('2026-01-31T00:00:00.000Z');
+    expect(Object.keys(others).toSorted().join()).toBe(fields);
   });
 });
 
