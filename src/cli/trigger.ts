@@ -11,9 +11,10 @@ import { type Output, show, type WorkspaceFlags, workspaceCommand } from './work
 const FAILED = 1;
 
 const HELP = `
-worksync makes the sample itself. It is about a pull request or work item called "worksync trial", which the vendor does not have, and
-creates a record in the workspace as a real one would. Without --yes the command sends nothing. Where worksync asks the vendor
-for what a sample names, the vendor says that there is no such thing, and the record is closed.
+worksync makes the sample itself. It is about a pull request or work item called "worksync trial", which the vendor does not have.
+The daemon treats it like a real one, and records it if the workspace records pull requests. Without --yes the command sends
+nothing. Where worksync asks the vendor for what a sample names, the vendor answers that there is no such thing, and the record is
+closed.
 
 The daemon judges the sample by the ids that it knows of the names in the configuration. If it never reached the vendor, it knows
 none: give the id with --id then. It must be the real one, because the daemon keeps it.`;

@@ -1,5 +1,5 @@
 import type { Finding } from '../connectors/connector.ts';
-import { asSyncError } from '../errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { counted } from '../lib/quantities.ts';
 import { linksAreIdempotent } from '../store/link-reads.ts';
 import { afterListRefused, UNASKED } from '../store/records-route.ts';
@@ -33,15 +33,26 @@ async function listTasks(
   try {
     const { body } = await client.listTasks({ query: { all: true } }, ASKED);
     const address = config.workspace.url ?? 'the embedded service';
-    const keys = body.tasks.length > 0 && body.tasks.every(({ key }) => !key) ? ', which have no keys' : '';
+    const keys = body.tasks.length > 0 && body.tasks.every(({ key, taskId }) => key === taskId) ? ', without keys' : '';
     const message = `${address} answers and accepts the key: ${counted(body.tasks.length, 'task')}${keys}`;
     return { findings: [{ level: 'ok', subject, message }], ids: body.tasks.map(({ taskId }) => taskId) };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code !== 'rate_limited') return { findings: [failed(subject, error)] };
+    if (error.code !== 'rate_limited') return { findings: [{ ...failed(subject, error), ...hintOfAddress(error) }] };
     const message = `could not be checked: ${error.message}`;
     return { findings: [{ level: 'warning', subject, message, hint: error.hint }] };
   }
+}
+
+/** A task list that is refused usually means a wrong address or version header. */
+function hintOfAddress({ status, message }: SyncError): { readonly hint?: string } {
+  if (status === 404)
+    return { hint: 'Correct workspace.url: it is the base address of the API and usually ends in /api/v1.' };
+  if (status === 400 && /version/i.test(message))
+    return {
+      hint: 'Set workspace.api.versionHeader to the name of the header that the workspace reads the version from.',
+    };
+  return {};
 }
 
 async function checkLinks(

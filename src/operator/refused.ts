@@ -37,6 +37,9 @@ const REASONS: Readonly<Record<string, string>> = {
   internal: 'worksync itself failed; its log says why.',
 };
 
+/** The address of the workspace's own webhooks. */
+const WORKSPACE_WEBHOOK = /^\/webhooks\/[^/]+\/workspace$/;
+
 const REASONS_BY_STATUS: Readonly<Record<number, string>> = {
   405: 'The address takes POST only.',
   408: 'The request did not arrive in time.',
@@ -46,6 +49,12 @@ const REASONS_BY_STATUS: Readonly<Record<number, string>> = {
   503: 'worksync could not take the request at that moment; the sender was asked to repeat it.',
 };
 
-function reasonOf({ code, status }: Pick<RefusedRequest, 'code' | 'status'>): string {
+/** The webhooks of the workspace itself: their keys are on no provider's page. */
+const REASON_OF_WORKSPACE =
+  'The key or the signature in the headers is missing or wrong: compare workspace.webhook (key, secret, headers) with the subscription at the workspace.';
+
+/** Pure. Why a request was refused, for people. */
+export function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
+  if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
   return REASONS[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
 }

@@ -31,6 +31,9 @@ export interface AttemptDeps {
 }
 
 /** Sends one prepared request and settles it. Never rejects: what cannot be settled now is found in flight at the next start. */
+/** Log levels of failed attempts. A settled one is an answer too: status and check report what it means. */
+const LEVELS: Readonly<Partial<Record<Failure, 'error' | 'info'>>> = { held: 'error', settled: 'info' };
+
 export type Attempt = (prepared: Prepared, slot: Slot) => Promise<void>;
 
 export function createAttempt(deps: AttemptDeps): Attempt {
@@ -92,7 +95,7 @@ export function createAttempt(deps: AttemptDeps): Attempt {
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
     const about = { action, entity, deliveries: deliveriesOf(prepared) };
-    logger[failure === 'held' ? 'error' : 'warn']({ ...about, error, outcome: failure }, 'request failed');
+    logger[LEVELS[failure] ?? 'warn']({ ...about, error, outcome: failure }, 'request failed');
     return failure;
   }
 

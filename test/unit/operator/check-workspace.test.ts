@@ -45,10 +45,10 @@ async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts
 }
 
 it('reads what the daemon reads, and says what it found', async () => {
-  const { asked, lines } = await check({ tasks: [{ taskId: 't1' }, { taskId: 't2' }] });
+  const { asked, lines } = await check({ tasks: ['t1', 't2'].map((taskId) => ({ taskId, key: taskId })) });
   expect(asked).toEqual(['tasks', 'links', 'records']);
   expect(lines).toEqual([
-    'ok https://w.example answers and accepts the key: 2 tasks, which have no keys',
+    'ok https://w.example answers and accepts the key: 2 tasks, without keys',
     'ok links of tasks can be read; worksync reads the links of a task before it adds the first one',
     'ok pull requests: in the workspace',
   ]);
@@ -58,6 +58,15 @@ it('asks no more where the tasks cannot be read', async () => {
   const { asked, lines } = await check({ tasks: new SyncError('unauthorized', 'why', { status: 401 }) });
   expect(asked).toEqual(['tasks']);
   expect(lines).toEqual(['error unauthorized: why']);
+});
+
+it.each([
+  [404, 'not_found', '404 address not found', 'workspace.url'],
+  [400, 'refused', '400 X-One-Api-Version is required', 'workspace.api.versionHeader'],
+  [401, 'unauthorized', '401 missing or invalid credentials', 'credential'],
+] as const)('names the setting behind a task list that is refused with %i', async (status, code, message, setting) => {
+  const { findings } = await check({ tasks: new SyncError(code, message, { status }) });
+  expect(findings).toMatchObject([{ level: 'error', hint: expect.stringContaining(setting) }]);
 });
 
 it('reads no links where there is no task, and no records where mirror is off', async () => {
