@@ -1,3 +1,4 @@
+import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
@@ -10,7 +11,7 @@ import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import { HIDDEN, type Hook, hook, type Parts, placesOf } from './places.ts';
 
-const PULL_REQUEST_EVENTS = [
+const PULL_REQUEST_EVENTS: readonly WebhookEventName[] = [
   'pull_request',
   'pull_request_review',
   'pull_request_review_comment',

@@ -1,3 +1,4 @@
+import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
 import { SyncError } from '../../errors/sync-error.ts';
 import type { ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
@@ -67,7 +68,7 @@ const references = (...all: readonly ItemReference[]) => ({ outcome: 'references
 
 type Translator = (payload: unknown, options: Options) => Translation;
 
-const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map<string, Translator>([
+const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map<WebhookEventName, Translator>([
   ['ping', () => ({ outcome: 'ignored', reason: 'test_delivery' })],
   ['pull_request', pullRequestEvent],
   ['pull_request_review', pullRequestEvent],
@@ -245,14 +246,15 @@ function stateOf(pull: Pick<schema.GithubPullRequest, 'state' | 'merged' | 'merg
   return pull.merged_at === undefined && pull.merged === undefined ? undefined : 'closed';
 }
 
-/** Logins, and teams as `owner/slug`. Undefined where the payload lacks one of the two lists. */
+/** Logins, and teams as `owner/slug`. Undefined where the payload lacks one of the two lists, or the name of a team. */
 function reviewers(pull: schema.GithubPullRequest, repository: schema.GithubRepository): string[] | undefined {
   if (!pull.requested_reviewers || !pull.requested_teams) return undefined;
   const owner = repository.full_name.split('/', 1)[0];
-  return sorted([
-    ...pull.requested_reviewers.map((account) => account.login),
-    ...pull.requested_teams.map((team) => `${owner}/${team.slug}`),
-  ]);
+  const names = [...pull.requested_reviewers, ...pull.requested_teams].map((each) => {
+    if ('login' in each) return each.login;
+    return each.slug && `${owner}/${each.slug}`;
+  });
+  return names.every((name) => name !== undefined) ? sorted(names) : undefined;
 }
 
 function toIssue(issue: schema.GithubIssue, host: string, repository: schema.GithubRepository): WorkItem {

@@ -1,3 +1,5 @@
+import type { EmitterWebhookEvent } from '@octokit/webhooks';
+import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
 import { commitMessages } from '../kit/commits.ts';
 import { absent, instant, webAddress } from '../kit/fields.ts';
@@ -8,6 +10,22 @@ const id = z.int().positive();
 const number = z.int().positive();
 const named = <Name extends string>(name: Name) => z.object({ [name]: z.string().min(1) } as Record<Name, z.ZodString>);
 const account = named('login');
+const team = z.object({ slug: absent(z.string().min(1)) });
+
+/** GitHub documents lists that are null, which count as absent, and null elements, which are skipped. */
+const list = <Element extends z.ZodType>(element: Element) =>
+  z
+    .array(element.nullable())
+    .nullable()
+    .transform((all) => all?.filter((each): each is NonNullable<typeof each> => each !== null));
+
+/** The schema, if every payload that GitHub documents for these events fits it; otherwise a type error. */
+const webhook =
+  <Name extends WebhookEventName>() =>
+  <Schema extends z.ZodType>(
+    schema: EmitterWebhookEvent<Name>['payload'] extends z.input<Schema> ? Schema : never,
+  ): Schema =>
+    schema;
 
 const repository = z.object({
   id,
@@ -29,10 +47,11 @@ export const pullRequest = z.object({
   created_at: absent(instant),
   html_url: absent(webAddress),
   user: absent(account.nullable()),
-  labels: absent(z.array(named('name'))),
-  assignees: absent(z.array(account)),
-  requested_reviewers: absent(z.array(account)),
-  requested_teams: absent(z.array(named('slug'))),
+  labels: absent(list(named('name'))),
+  assignees: absent(list(account)),
+  // GitHub documents teams here too.
+  requested_reviewers: absent(list(z.union([account, team]))),
+  requested_teams: absent(list(team)),
   head: absent(z.object({ ref: absent(z.string().min(1)), sha: absent(z.string().min(1)) })),
   base: absent(z.object({ ref: absent(z.string().min(1)), repo: absent(repository) })),
 });
@@ -44,11 +63,9 @@ export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<ty
 export type GithubRepository = z.infer<typeof repository>;
 
 /** Webhooks that contain a whole pull request. Its state matters; `action` tells only which one is the first. */
-export const pullRequestEvent = z.object({
-  action: absent(z.string()),
-  pull_request: pullRequest,
-  repository: absent(repository),
-});
+export const pullRequestEvent = webhook<
+  'pull_request' | 'pull_request_review' | 'pull_request_review_comment' | 'pull_request_review_thread'
+>()(z.object({ action: absent(z.string()), pull_request: pullRequest, repository: absent(repository) }));
 
 export const issue = z.object({
   id,
@@ -62,18 +79,18 @@ export const issue = z.object({
   html_url: absent(webAddress),
   user: absent(account.nullable()),
   // An issue may have labels as plain texts.
-  labels: absent(z.array(z.union([z.string().min(1), named('name')]))),
-  assignees: absent(z.array(account)),
+  labels: absent(list(z.union([z.string().min(1), named('name')]))),
+  assignees: absent(list(account)),
   type: absent(named('name').nullable()),
 });
 
 export type GithubIssue = z.infer<typeof issue>;
 
 /** An issue that has comments. To GitHub a pull request is an issue too, with `pull_request`. */
-const commented = z.object({ number, pull_request: z.object({}).nullish() });
+const commented = z.object({ number, pull_request: z.looseObject({}).nullish() });
 
 /** A comment on an issue, or on a pull request where `issue.pull_request` is there. */
-export const issueCommentEvent = z.object({ issue: commented, repository });
+export const issueCommentEvent = webhook<'issue_comment'>()(z.object({ issue: commented, repository }));
 
 /** The pull request that a comment is on, as the event describes it: without branches, head and reviewers. */
 export const pullOfConversation = z.object({
@@ -90,7 +107,9 @@ export const namedPull = z
 export const namedIssue = z.object({ action: absent(z.string()), issue: z.object({ id, number }), repository });
 
 /** Webhooks that contain a whole issue. */
-export const issueEvent = z.object({ action: absent(z.string()), issue, repository });
+export const issueEvent = webhook<'issues' | 'issue_comment'>()(
+  z.object({ action: absent(z.string()), issue, repository }),
+);
 
 /** The new issue and its repository, as the event of a transfer tells them. */
 export const transfer = z.object({

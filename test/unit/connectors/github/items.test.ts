@@ -120,6 +120,22 @@ describe('a pull request that has drifted', () => {
     expect(onlyItem(ofList([{ ...rest, [field]: 7 }]))).not.toHaveProperty(name);
   });
 
+  it('reads the lists in the forms that GitHub documents: null, null elements, teams among the reviewers', () => {
+    const lists = {
+      labels: [null, { name: 'api' }],
+      assignees: null,
+      requested_reviewers: [null, { login: 'ben' }, { slug: 'platform' }],
+      requested_teams: [],
+    };
+    const item = onlyItem(ofWebhook({ action: 'edited', pull_request: { ...whole, ...lists } }));
+    expect(item).toMatchObject({ labels: ['api'], reviewers: ['acme/platform', 'ben'] });
+    expect(item).not.toHaveProperty('assignees');
+  });
+
+  it('without the slug of a team leaves reviewers absent', () => {
+    expect(onlyItem(ofList([{ ...whole, requested_teams: [{ name: 'Platform' }] }]))).not.toHaveProperty('reviewers');
+  });
+
   it.each(['number', 'updated_at'])('without %s is malformed', (field) => {
     const { [field]: _, ...rest } = whole;
     expect(() => ofList([rest])).toThrow(expect.objectContaining({ code: 'delivery_malformed' }));
