@@ -9,7 +9,7 @@ import { nextRevision } from '../store/revision.ts';
 import { type OptionalRoute, routeOffUntil } from '../store/route-states.ts';
 import { requestTaskList } from '../store/task-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { blockedUntil } from './blocked-until.ts';
+import { blockedUntil, LONGEST_BLOCK } from './blocked-until.ts';
 
 /** The routes of reads that other work can do without. */
 export const OPTIONAL_READS: Readonly<Partial<Record<Action, OptionalRoute>>> = {
@@ -78,6 +78,11 @@ export async function prepareNext(
     const held = row.kind === 'read' ? undefined : await findEntity(query, row.entity);
     const request =
       row.kind === 'read' ? await readOnce(query, row, eligible.now) : held && (await writeOnce(query, row, held));
+    if (request === undefined && row.kind === 'read' && row.effect === 'removal') {
+      // Its route is switched off, and the removal waits for it.
+      await updateChange(query, row.entity, { not_before: eligible.now + LONGEST_BLOCK });
+      continue;
+    }
     if (request === undefined) {
       await removeChange(query, row.entity);
       const left = held && (await findEntity(query, row.entity));

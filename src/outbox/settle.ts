@@ -140,8 +140,8 @@ async function settleAnswer(
   const { id, body, page, next } = settled;
   const { cursor } = prepared.body;
   const place = { ...(typeof cursor === 'string' && { cursor }), ...(page && { page }) };
-  // A read may be older than what became known since it was sent; a write is what its commit makes known.
-  const asOf = prepared.kind === 'read' ? prepared.revision - 1 : await currentRevision(query);
+  // The answer to a write about a link is what its commit makes known. Any other may be older than what became known since.
+  const asOf = prepared.kind === 'link' ? await currentRevision(query) : prepared.revision - 1;
   const { status } = context;
   await appendAnswer(query, { action, entity, sentAt, asOf, body, status, ...place }, id, context.now);
   const row = await findChange(query, entity);
@@ -368,7 +368,7 @@ async function settleRefusedRead(
   if (prepared.action === 'read-task' && (isRefusal(error) || error.code === 'answer_malformed'))
     return settleAs(query, prepared, { body: null }, context);
   if (isOff) {
-    await removeChange(query, entity);
+    await leaveOff(query, entity, context.now);
     return 'settled';
   }
   if (!isRefusal(error)) return undefined;
@@ -378,6 +378,13 @@ async function settleRefusedRead(
   const again = { ...back(prepared), attempts: LAST_ATTEMPT, not_before: now + PROBE_EVERY, error: textOf(error) };
   await updateChange(query, entity, again);
   return 'again';
+}
+
+/** What only such a read can allow waits for the route; nothing else does. */
+async function leaveOff(query: Scope, entity: string, now: number): Promise<void> {
+  const row = await findChange(query, entity);
+  if (row?.effect !== 'removal') return removeChange(query, entity);
+  await updateChange(query, entity, { ...REST, state: 'pending', not_before: now + LONGEST_BLOCK });
 }
 
 async function isKnownAbsent(query: Scope, route: OptionalRoute, taskId: string | null, now: number): Promise<boolean> {
@@ -413,10 +420,10 @@ async function settleRefusedLink(
   const { action, entity, attempts, taskId } = prepared;
   const isGone = action === 'remove-link' && error.code === 'not_found';
   const isThere = action === 'add-link' && error.code === 'conflict';
-  if (!error.own || !(isGone || isThere)) return undefined;
+  if (!isGone && !isThere) return undefined;
   const { now } = context;
   if ((await routeOffUntil(query, 'listWorkItems', now)) !== undefined)
-    return isGone ? settleAs(query, prepared, { body: null }, context) : undefined;
+    return isGone && error.own ? settleAs(query, prepared, { body: null }, context) : undefined;
   // The links were read, and nothing came of it.
   if (attempts >= LAST_ATTEMPT) return refuse(query, prepared, textOf(error));
   await wishReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);

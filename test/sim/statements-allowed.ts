@@ -163,6 +163,10 @@ const MANY: readonly Allowed[] = [
     why: 'a creation has ended, and the next one may go',
   },
   {
+    text: 'delete from "meta" where "meta"."workspace" = ? and "name" like ?',
+    why: 'the workspace is at another address, and what was read of links there is forgotten',
+  },
+  {
     text: 'delete from "outbox" where "outbox"."workspace" = ? and "kind" = ? and "state" in (…)',
     why: 'the workspace has no route for records, so none of them can be sent',
   },

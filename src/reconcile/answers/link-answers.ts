@@ -63,7 +63,7 @@ export async function compareLinks(query: Scope, itemKey: string, record: Listed
     const isTold = (json<KnownLink>(link.known)?.url ?? record.url) === record.url;
     if (!isTold || !isNews(link, sight.asOf)) continue;
     if (!exists) await missing(query, link, sight);
-    else if (link.known === null) await foundByRecord(query, link, sight);
+    else if (link.known === null) await foundByRecord(query, link, record, sight);
   }
 }
 
@@ -75,10 +75,10 @@ async function loadChanges(query: Scope, links: readonly EntityRow[]): Promise<v
 }
 
 /** The record does not say who made the link: before it is removed, the links of the task are read. */
-async function foundByRecord(query: Scope, link: EntityRow, sight: Sight): Promise<void> {
+async function foundByRecord(query: Scope, link: EntityRow, record: ListedRecord, sight: Sight): Promise<void> {
   const change = await findChange(query, link.entity);
   if (change && change.state !== 'pending') return;
-  const url = json<KnownLink>(link.desired)?.url;
+  const url = json<KnownLink>(link.desired)?.url ?? record.url ?? undefined;
   await save(query, { ...link, known: JSON.stringify({ url }), hand: null, remote_id: null }, sight.now);
   await dropDifference(query, link.entity);
   if (sight.isSwept) await addFindings(query, [{ what: 'link-added', entity: link.entity }], sight.now);

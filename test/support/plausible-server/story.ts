@@ -222,16 +222,21 @@ async function endingOf(
   return { wrong, codes: [...new Set(codes)], seen };
 }
 
-const FEATURES: Readonly<Record<string, Feature>> = { link: 'links', task: 'triage', pull_request: 'records' };
+const FEATURES: Readonly<Record<string, Feature>> = {
+  link: 'links',
+  task: 'triage',
+  pull_request: 'records',
+  removal: 'removals',
+};
 
 async function waitingKinds(world: World): Promise<string[]> {
   const rows = await world
     .partition()
     .store.query.selectFrom('outbox')
-    .select('kind')
+    .select(['kind', 'effect'])
     .where('state', '!=', 'held')
     .execute();
-  return [...new Set(rows.map(({ kind }) => kind))];
+  return [...new Set(rows.map(({ kind, effect }) => (kind === 'read' && effect === 'removal' ? effect : kind)))];
 }
 
 /** Servers may drop the case, the fragment and the slash of an address. */
