@@ -212,9 +212,13 @@ const REST = {
   guard: null,
 } as const;
 
-/** A link that was added is ours; the id of one that was removed stays, so that a late event about it is recognised. */
-function ofLink({ kind }: Prepared): Partial<EntityRow> {
-  return kind === 'link' ? { hand: null } : {};
+/**
+ * A link that was added is ours, and its answer says under which id: an event about an id that was removed before is not about
+ * it. The id of a link that was removed stays, so that a late event about it is recognised.
+ */
+function ofLink({ kind, action }: Prepared): Partial<EntityRow> {
+  if (kind !== 'link') return {};
+  return action === 'add-link' ? { hand: null, remote_id: null } : { hand: null };
 }
 
 /** Whether desired, as it is now, is something else than what was sent. */

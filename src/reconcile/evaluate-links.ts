@@ -1,5 +1,4 @@
 import { entity, undoableFrom, type Written } from '../model/change.ts';
-import type { Item } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
 import { existingTasks, taskOfSource } from '../store/cached-tasks.ts';
 import {
@@ -12,6 +11,7 @@ import {
   saveEntity,
 } from '../store/entities.ts';
 import { dropDifference, findChange, findChanges } from '../store/outbox-rows.ts';
+import { currentRevision } from '../store/revision.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { addChange, setDifference, type Work } from './changes.ts';
 import { desiredLink } from './desired.ts';
@@ -37,7 +37,7 @@ export async function evaluateLinks(
     // Links that nobody wants of us were made by hand, or before our database was lost: they stay as they are.
     const isNew = wanted.has(taskId) && !rows.has(taskId);
     if (isNew && !(await findEntity(query, entity.link(item.key, taskId))))
-      rows.set(taskId, unexplained(item, taskId, work.moment.now));
+      rows.set(taskId, await unexplained(work, taskId));
   }
   const names = [...wanted.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
   await findChanges(query, names);
@@ -86,9 +86,10 @@ export async function madeTask(query: Scope, itemKey: string): Promise<string | 
 }
 
 /** The workspace says that the link exists, and we do not know who made it. */
-function unexplained(item: Item, taskId: string, now: number): EntityRow {
+async function unexplained({ query, item, moment }: Work, taskId: string): Promise<EntityRow> {
   const known = JSON.stringify({ url: item.url } satisfies KnownLink);
-  const ids = { item_key: item.key, task_id: taskId, known, known_at: now };
+  const revision = await currentRevision(query);
+  const ids = { item_key: item.key, task_id: taskId, known, known_at: moment.now, revision };
   return blankEntity(entity.link(item.key, taskId), 'link', ids);
 }
 

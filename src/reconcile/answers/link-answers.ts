@@ -105,7 +105,9 @@ async function missing(query: Scope, link: EntityRow, { now, isSwept }: Sight): 
 /** The removal that waits, or whose answer was lost, has taken effect. */
 async function removed(query: Scope, link: EntityRow, change: OutboxRow, now: number): Promise<void> {
   await save(query, { ...link, known: null, hand: link.desired === null ? 'gone' : null }, now);
-  await removeChange(query, change.entity);
+  if (link.desired === null) return removeChange(query, change.entity);
+  // It became wanted again meanwhile.
+  await saveChange(query, { ...change, sent: null, state: 'pending', attempts: 0, effect: 'creation' });
 }
 
 function sentAction({ sent }: OutboxRow): string | undefined {
@@ -188,7 +190,7 @@ function urlOf(row: EntityRow): string | undefined {
 
 /** An address without what servers may drop. */
 function spelling(url: string | undefined): string | undefined {
-  return url?.replace(/#.*$/s, '').replace(/\/$/, '').toLowerCase();
+  return url?.split('#', 1)[0]?.replace(/\/$/, '').toLowerCase();
 }
 
 async function foundInList(query: Scope, row: EntityRow, link: ListedLink, { now, isSwept }: Sight): Promise<void> {
@@ -245,7 +247,9 @@ export async function applySeenLink(
     return byId.known === null || spelling(urlOf(byId)) === spelling(link.url) ? [] : readLinks(query, taskId, moment);
   // One of ours that is not known any more was removed since: the event is late. If it is wanted, adding it shows.
   if (row.known === null && isAutomatic(link.externalId)) return [];
-  if (row.known !== null) return readLinks(query, taskId, moment);
+  // An event may also be about a link from before the one that was removed last.
+  const isDoubtful = asOf === undefined && row.remote_id !== null;
+  if (row.known !== null || isDoubtful) return readLinks(query, taskId, moment);
   const change = await findChange(query, row.entity);
   if (change && (change.state !== 'pending' || change.sent !== null)) return [];
   const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
@@ -271,8 +275,12 @@ async function keepForeign(
   for (const { itemKey } of await itemsNamed(query, [nameOf.url(url)])) {
     const name = entity.link(itemKey, link.taskId);
     const row = await findEntity(query, name);
-    // One that worksync removed may have been made anew since.
     if (row && (row.hand !== 'gone' || (asOf !== undefined && !isNews(row, asOf)))) continue;
+    // A link that worksync removed may have been made anew since, or the event is late.
+    if (row && asOf === undefined) {
+      await readLinks(query, link.taskId, moment);
+      continue;
+    }
     const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
     const ids = { item_key: itemKey, task_id: link.taskId, known, remote_id: link.workItemId, hand: 'manual' } as const;
     await save(query, blankEntity(name, 'link', ids), moment.now);
@@ -290,10 +298,11 @@ export async function applySeenRemoval(query: Scope, answer: Answer, moment: Mom
   await loadChanges(query, rows);
   const row = rows.find((each) => each.remote_id === workItemId && each.known !== null);
   if (!row) {
-    // Removed under an id that is not the one known here: the links of the task say what is there.
-    const isOther = url != null && rows.some((each) => each.known !== null && urlOf(each) === url);
+    // Removed under an id that is not the one known here, or none is known: the links of the task say what is there.
+    const mayBeIt = (each: EntityRow) =>
+      each.known !== null && (each.remote_id === null || (url != null && urlOf(each) === url));
     const isOld = rows.some((each) => each.remote_id === workItemId);
-    return isOther && !isOld && answer.asOf === undefined ? readLinks(query, taskId, moment) : [];
+    return rows.some(mayBeIt) && !isOld && answer.asOf === undefined ? readLinks(query, taskId, moment) : [];
   }
   if (answer.asOf !== undefined && !isNews(row, answer.asOf)) return [];
   if (url != null && spelling(urlOf(row)) !== spelling(url)) return readLinks(query, taskId, moment);
