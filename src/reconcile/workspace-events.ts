@@ -103,7 +103,12 @@ function taskEvent(verb: string, data: Data): Meaning | string {
   const resource = resourceOf(data, 'task');
   const taskIds = unique([...resource.taskIds, resource.taskId ?? idsShape.parse(content).taskId ?? resource.id]);
   const task = taskShape.safeParse(content);
-  const isWhole = task.success && taskIds.every((taskId) => taskId === task.data.taskId);
+  // What the event leaves out would overwrite what is known.
+  const isWhole =
+    task.success &&
+    typeof content?.['title'] === 'string' &&
+    typeof content['status'] === 'string' &&
+    taskIds.every((taskId) => taskId === task.data.taskId);
   if (isWhole && ['created', 'updated'].includes(verb)) return ['saw-task', task.data];
   if (taskIds.length === 0) return 'the event names no task';
   return named({ taskIds, isNew: verb === 'created' });

@@ -8,6 +8,7 @@ import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
 import { drawn } from '../support/depth.ts';
 import { pull, workItem } from '../support/items.ts';
+import { openRecords } from '../support/records-route.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
 
 /**
@@ -145,6 +146,7 @@ async function compare(
   const empty = async () => {
     for (const { database } of stores)
       for (const table of Object.keys(KEPT)) await database.deleteFrom(table as KeptTable).execute();
+    for (const { commit } of stores) await commit(openRecords);
   };
   await fc.assert(property.beforeEach(empty), { numRuns: drawn(100) });
   for (const store of stores) await store.close();

@@ -289,6 +289,8 @@ class World {
     await this.comeToRest();
     // A round that was begun earlier may have looked before the last edit.
     if (await openSweep(this.store.query)) throw new Error('a round did not end');
+    // A list proves nothing about the tasks that were seen within the last hour.
+    await this.clock.advance(60 * MINUTE);
     await this.sweep();
     await this.comeToRest();
     await this.turn();

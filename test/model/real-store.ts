@@ -5,13 +5,16 @@ import { type EntityKind, entity } from '../../src/model/change.ts';
 import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
 import { applyTaskList } from '../../src/reconcile/answers/task-answers.ts';
+import { saveTaskMarks } from '../../src/store/creates.ts';
 import type { Store } from '../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/entities.ts';
 import { fenceOf, register, removeLapsed, replicasOf, takeLeases, timeOf } from '../../src/store/leases.ts';
 import { readLedger } from '../../src/store/ledger.ts';
+import { configureLinks } from '../../src/store/link-reads.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { type Book, type Entry, openBook } from '../../src/throttle/book.ts';
+import { openRecords } from '../support/records-route.ts';
 import { openTestInstallation } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import type { Bounds, Change, ChangeName, Slot, State } from './model.ts';
@@ -50,6 +53,11 @@ export async function openReal({ changes: names, windows }: Bounds) {
   const context = () => ({ now: clock.now(), random, usedShare: 0 });
   const desiredOf = (version: number) => JSON.stringify({ title: `version ${version}`, url: 'https://example.com/1' });
   const wanted = names.map((name) => NAMES[name]);
+  await plain.commit(async (query) => {
+    await openRecords(query);
+    await configureLinks(query, true);
+    await saveTaskMarks(query, { source: true, description: true });
+  });
   for (const { name, kind } of wanted) await plain.commit((query) => want(query, name, kind, 1));
 
   async function want(query: Scope, name: string, kind: EntityKind, version: number): Promise<void> {

@@ -1,11 +1,13 @@
 import { entity } from '../../src/model/change.ts';
 import type { PullRequest, WorkItem } from '../../src/model/item.ts';
 import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
+import { saveTaskMarks } from '../../src/store/creates.ts';
 import { blankEntity } from '../../src/store/entities.ts';
 import { saveRows } from '../../src/store/kept-rows.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, START, said, saidOf, TRACKER, takeBatch } from './batches.ts';
 import { pull, workItem } from './items.ts';
+import { openRecords } from './records-route.ts';
 
 /** What a batch may hold, and what was there before it. */
 export interface BatchShape {
@@ -16,6 +18,12 @@ export interface BatchShape {
   readonly batch: (count: number) => readonly Translated[];
   readonly again?: (count: number) => readonly string[];
 }
+
+/** Seconds after the start, when a list proves that tasks of the start are gone. */
+const LATE = 7_200;
+
+/** The request of a creation whose answer was lost. */
+const SENT = JSON.stringify({ action: 'create-task', body: {}, sentAt: START });
 
 function some<Each>(count: number, make: (number: number) => Each): Each[] {
   return Array.from({ length: count }, (_, index) => make(index + 1));
@@ -313,7 +321,7 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
   {
     name: 'a list that lacks all tasks',
     before: (count) => [[taskList(count)]],
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: 60 })],
+    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
   },
   {
     name: 'a list that settles creates of unknown fate',
@@ -321,7 +329,7 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     seed: (query) =>
       query
         .updateTable('outbox')
-        .set({ state: 'unknown', sent: '{}' })
+        .set({ state: 'unknown', sent: SENT })
         .execute()
         .then(() => undefined),
     batch: (count) => [
@@ -350,13 +358,13 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     name: 'a list that lacks the tasks of creates',
     before: (count) => [issues(count)],
     seed: (query) => outcomesUnknown(query, 0),
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: 60 })],
+    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
   },
   {
     name: 'a list that comes too early for creates',
     before: (count) => [issues(count)],
-    seed: (query) => outcomesUnknown(query, START + 60_001),
-    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: 60 })],
+    seed: (query) => outcomesUnknown(query, START + LATE * 1_000 + 1),
+    batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
   },
   {
     name: 'pages of which elements cannot be read',
@@ -380,7 +388,8 @@ const SWEEP = {
 };
 
 async function outcomesUnknown(query: Scope, not_before: number): Promise<void> {
-  const unknown = { state: 'unknown', sent: '{}', not_before } as const;
+  await saveTaskMarks(query, { source: true, description: true });
+  const unknown = { state: 'unknown', sent: SENT, not_before } as const;
   await query.updateTable('outbox').set(unknown).where('kind', '=', 'task').execute();
 }
 
@@ -418,10 +427,11 @@ function commented(number: number, text: string): Translated {
 
 /** Makes what is to be there before a batch of this shape. */
 export async function makeReady(query: Scope, shape: BatchShape, count: number): Promise<void> {
+  await openRecords(query);
   for (const batch of shape.before?.(count) ?? []) await takeBatch(query, batch, 1);
   await shape.seed?.(query, count);
 }
 
 export function takeShape(query: Scope, shape: BatchShape, count: number): Promise<void> {
-  return takeBatch(query, shape.batch(count), 120, shape.again?.(count));
+  return takeBatch(query, shape.batch(count), LATE + 60, shape.again?.(count));
 }

@@ -37,7 +37,7 @@ export async function held(site: Site, tasks: readonly string[]) {
   );
   const created = [...site.seen.created].map(([path, count]) => [path.replace(/^.*\//, ''), count] as const);
   const made = (kind: string) => created.filter(([name]) => name === kind).reduce((sum, [, count]) => sum + count, 0);
-  return { records, links, made: { records: made('pull-requests'), links: made('work-items') } };
+  return { records, links, made: { records: made('pull-request-records'), links: made('work-items') } };
 }
 
 export const EXPECTED = {

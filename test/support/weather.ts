@@ -16,7 +16,7 @@ type After = (arrival: Arrival, status: number) => Fault | undefined;
 export interface Weather extends Faults {
   /** Every request of the daemon, also those that the service never saw. */
   readonly arrivals: Arrival[];
-  /** Answers of the service itself, by method, status and kind of address: `POST 201 pull-requests`. */
+  /** Answers of the service itself, by method, status and kind of address: `POST 201 pull-request-records`. */
   readonly answers: Map<string, number>;
   /** What happens to requests from now on, before the service sees them, and after it has carried them out. */
   turn(change: { before?: Before; after?: After }): void;
@@ -55,7 +55,7 @@ export function createWeather(elapsed: () => number): Weather {
 }
 
 function kindOf(url: string): string {
-  return /(tasks|bugs|pull-requests|work-items)(\/[^/]*)?(\?.*)?$/.exec(url)?.[1] ?? url;
+  return /(tasks|bugs|pull-request-records|work-items)(\/[^/]*)?(\?.*)?$/.exec(url)?.[1] ?? url;
 }
 
 /** The error object of the workspace API. */

@@ -1,7 +1,7 @@
 import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../model/change.ts';
 import { lastLine } from '../../model/item-line.ts';
 import { marksWereSeen, saveTaskMarks, taskMarks, unknownCreates } from '../../store/creates.ts';
-import { findEntity, json, madeTasks, saveEntity } from '../../store/entities.ts';
+import { findEntities, findEntity, json, madeTasks, saveEntity } from '../../store/entities.ts';
 import { wishTaskList } from '../../store/list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
 import { findChange, type OutboxRow, removeChange, saveChange } from '../../store/outbox-rows.ts';
@@ -52,11 +52,15 @@ export async function noteCandidates(query: Scope, tasks: readonly ListedTask[],
   const found = lost.map((change) => {
     const fits = matchersOf(change);
     const known = before[change.entity] ?? NONE;
-    const add = (sign: keyof Candidates) =>
-      [...known[sign], ...tasks.filter(fits[sign]).map(({ taskId, key, title }) => ({ taskId, key, title }))].slice(
+    const add = (sign: keyof Candidates) => {
+      // Pages overlap, and a second read begins with the first page anew.
+      const isNew = ({ taskId }: Candidate) => !known[sign].some((each) => each.taskId === taskId);
+      const more = tasks.filter(fits[sign]).filter(isNew);
+      return [...known[sign], ...more.map(({ taskId, key, title }) => ({ taskId, key, title }))].slice(
         0,
         MOST_CANDIDATES,
       );
+    };
     return [change.entity, { source: add('source'), description: add('description'), title: add('title') }] as const;
   });
   await writeMeta(query, CANDIDATES, JSON.stringify(Object.fromEntries(found)));
@@ -99,6 +103,11 @@ export async function settleCreates(query: Scope, began: number, moment: Moment)
   const again: string[] = [];
   const candidates = await candidatesOf(query);
   const isRecognisable = await marksWereSeen(query);
+  // Loads all of them by one statement.
+  await findEntities(
+    query,
+    lost.map((change) => change.entity),
+  );
   for (const change of lost) {
     const { source, description, title } = candidates[change.entity] ?? NONE;
     const found = [source, description, title].find((each) => each.length > 0) ?? [];

@@ -97,7 +97,7 @@ export async function isSending(cluster: Cluster, replica: Replica): Promise<voi
 }
 
 function isRecord({ method, path, body }: Arrival): boolean {
-  return method !== 'GET' && path.includes('/pull-requests') && body !== '';
+  return method !== 'GET' && path.includes('/pull-request-records') && body !== '';
 }
 
 /** Milliseconds from `since` until everything that was acknowledged is recorded: of these workspaces, with these titles. */

@@ -19,6 +19,7 @@ import { appendAnswer } from '../../../src/store/workspace-answers.ts';
 import { RULES, SOURCES, START, TRACKER } from '../../support/batches.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { pull, workItem } from '../../support/items.ts';
+import { openRecords } from '../../support/records-route.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 /** One that no database takes. */
@@ -218,6 +219,7 @@ test.each<[what: string, rung: string[], connection: string]>([
   ['of a connection that is gone cannot', ['outbox', 'write-back'], 'gone'],
 ])('a record that somebody edited %s', async (_what, expected, connection) => {
   const { store, append: add, take, rung } = await opened({ one: told(pull()) });
+  await openRecords(store.query);
   await add('one');
   await take();
   await store.query.updateTable('items').set({ connection }).execute();

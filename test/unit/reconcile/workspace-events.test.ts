@@ -62,6 +62,7 @@ test.each<[what: string, type: string, data: object, content: object]>([
   ['many tasks', 'task.updated', { resource: { taskIds: ['a', 'b', 'a', 'c/d', 7] } }, { taskIds: ['a', 'b'] }],
   ['many tasks beside one', 'task.created', { task: TASK, resource: { taskIds: ['a'] } }, { taskIds: ['a', 'tsk_1'] }],
   ['a task without its title', 'task.created', { task: { taskId: 'tsk_1' } }, { taskIds: ['tsk_1'], isNew: true }],
+  ['a task without its status', 'task.updated', { task: { ...TASK, status: undefined } }, { taskIds: ['tsk_1'] }],
   ['a task that may be gone', 'task.deleted', { task: TASK }, { taskIds: ['tsk_1'], isNew: false }],
   [
     'a link without its address',

@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
+import { onEvaluateRecords } from '../../../../src/reconcile/answers/record-answers.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
 import { PULL_REQUESTS_READ } from '../../../../src/store/list-reads.ts';
 import { readMeta } from '../../../../src/store/meta.ts';
 import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
-import { addRequest } from '../../../../src/store/requests.ts';
+import { noteListRefused, noteRecordsListed } from '../../../../src/store/records-route.ts';
 import type { Answer } from '../../../../src/store/workspace-answers.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { PULL_IDENTITY } from '../../../support/items.ts';
+import { openRecordsRoute } from '../../../support/records-route.ts';
 
 /** When the answers were asked for, and when they are processed. */
 const ASKED = 20_000;
@@ -32,6 +34,7 @@ interface Before {
 
 async function recorded({ known = null, knownAt = ASKED - 1, sent, ofItem = true }: Before): Promise<Store> {
   const store = await openTestStore();
+  await openRecordsRoute(store.query);
   const row = { item_key: ofItem ? ITEM : null, known: known && JSON.stringify(known), known_at: knownAt };
   await saveEntity(store.query, blankEntity(NAME, 'pull_request', row));
   if (sent !== undefined) {
@@ -42,9 +45,9 @@ async function recorded({ known = null, knownAt = ASKED - 1, sent, ofItem = true
   return store;
 }
 
-async function tell({ commit }: Store, action: Answer['action'], body: unknown) {
+async function tell({ commit }: Store, action: Answer['action'], body: unknown, more: Partial<Answer> = {}) {
   return commit((query) =>
-    applyAnswer(query, { action, entity: NAME, sentAt: ASKED, body }, { now: NOW, usedShare: 0 }),
+    applyAnswer(query, { action, entity: NAME, sentAt: ASKED, body, ...more }, { now: NOW, usedShare: 0 }),
   );
 }
 
@@ -123,28 +126,41 @@ test('an answer from before our last write tells nothing of what is written and 
   expect(await known(store)).toEqual(RECORD);
 });
 
-const REQUEST = {
-  ...({ kind: 'link', lane: 'link', since: 1, due: 1, asked_at: 1, slot_at: 1, sent_at: 1, status: 204 } as const),
-  ...({ error: null, outcome: 'answered', attempt: 1, deliveries: '[]', answer: null } as const),
-};
-
-type Removal = readonly [completedAt: number, action?: 'remove-link' | 'add-link'];
-
-test.each<[what: string, tasks: string[], removal: Removal, row?: Partial<EntityRow>]>([
-  ['whose link we took away meanwhile is not', [], [ASKED]],
-  ['whose link we took away before is', ['t1'], [ASKED - 1]],
-  ['of which something else was asked is', ['t1'], [ASKED, 'add-link']],
-  ['that has a link again is', ['t1'], [ASKED], { desired: '{}' }],
-])('a task of a record %s known to be linked', async (_what, tasks, [completed_at, action = 'remove-link'], row) => {
+test.each<[what: string, taskIds: string[], row: Partial<EntityRow>]>([
+  ['is not linked if its link was removed after the request', [], { known: null, revision: 5 }],
+  ['is linked if its link was removed before the request', ['t1'], { known: null, revision: 4 }],
+  ['is linked if its link became known after the request', ['t1'], { known: '{}', revision: 5 }],
+])('a task that a record names %s', async (_what, taskIds, row) => {
   const store = await recorded({ known: RECORD });
-  const { query } = store;
-  const link = entity.link(ITEM, 't1');
-  if (row) await saveEntity(query, blankEntity(link, 'link', { item_key: ITEM, task_id: 't1', ...row }));
-  const about = { entity: link, item_key: ITEM, task_id: 't1', action } as const;
-  await addRequest(query, { ...REQUEST, ...about, completed_at });
-  await tell(store, 'saw-record', { ...RECORD, taskIds: ['t1'] });
-  expect(await known(store)).toMatchObject({ taskIds: tasks });
+  const ids = { item_key: ITEM, task_id: 't1', ...row };
+  await saveEntity(store.query, blankEntity(entity.link(ITEM, 't1'), 'link', ids));
+  await tell(store, 'saw-record', { ...RECORD, taskIds: ['t1'] }, { asOf: 4 });
+  expect(await known(store)).toMatchObject({ taskIds });
 });
+
+test.each<[action: Answer['action']]>([['saw-record'], ['saw-records'], ['saw-record-edit'], ['read-records']])(
+  'without the route for records, %s changes nothing',
+  async (action) => {
+    const store = await openTestStore();
+    expect((await tell(store, action, RECORD)).again).toEqual([]);
+    expect(await findEntity(store.query, NAME)).toBeUndefined();
+  },
+);
+
+test('the first list after the route was closed compares the mirror with the workspace', async () => {
+  const store = await openTestStore();
+  const { query, commit } = store;
+  await saveEntity(query, blankEntity(NAME, 'pull_request', { item_key: ITEM, known: JSON.stringify(RECORD) }));
+  await noteListRefused(query, { status: 404, own: true, error: 'why' }, 1);
+  await noteRecordsListed(query, 2);
+  await tell(store, 'read-pull-requests', { pullRequests: [], nextCursor: null });
+  const parts = await query.selectFrom('inbox').select('event').execute();
+  expect(parts).toEqual([{ event: 'evaluate-records' }]);
+  const again = await commit((own) => onEvaluateRecords(own, { ...PART, entity: '' }, { now: NOW, usedShare: 0 }));
+  expect(again).toEqual([ITEM]);
+});
+
+const PART = { action: 'evaluate-records', sentAt: NOW, body: null } as const;
 
 test('a record that names no tasks keeps those that it was known to have', async () => {
   const store = await recorded({ known: { ...RECORD, taskIds: ['t1'] } });
@@ -154,7 +170,8 @@ test('a record that names no tasks keeps those that it was known to have', async
 
 test('all records were read when the last page has come', async () => {
   const store = await recorded({ known: RECORD });
-  await tell(store, 'read-pull-requests', { pullRequests: [RECORD], nextCursor: 'more' });
+  const page = { began: ASKED, isEnd: false, isComplete: false };
+  await tell(store, 'read-pull-requests', { pullRequests: [RECORD], nextCursor: 'more' }, { page });
   expect(await readMeta(store.query, PULL_REQUESTS_READ)).toBeUndefined();
   expect(await tell(store, 'read-pull-requests', { pullRequests: [THEIRS], nextCursor: null })).toMatchObject({
     again: [ITEM],

@@ -11,6 +11,7 @@ import { beginSweep, noteListed, openSweep, type Sweep } from '../../../../src/s
 import { answered, START, saidOf, takeBatch } from '../../../support/batches.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { pull } from '../../../support/items.ts';
+import { openRecords } from '../../../support/records-route.ts';
 
 const PULLS = [1, 2, 3].map((number) =>
   pull({
@@ -27,6 +28,7 @@ const BY_NOBODY = entity.pullRequest('github', '5001', '9');
 /** Three pull requests and another record, all of which the workspace had, and a round of the sweep. */
 async function swept(): Promise<Store> {
   const store = await openTestStore();
+  await openRecords(store.query);
   await store.commit((query) =>
     takeBatch(
       query,
@@ -101,6 +103,9 @@ async function round(fields: Partial<Sweep> = {}): Promise<Store> {
   return store;
 }
 
+/** A page that is not the last one of a list that began when this one was requested. */
+const MORE = { began: ASKED, isEnd: false, isComplete: false };
+
 const comparisons = async ({ query }: Store) =>
   (await query.selectFrom('inbox').selectAll().where('event', '=', 'compare-records').execute()).map(({ body }) =>
     readAnswer(body ?? Buffer.alloc(0)),
@@ -114,7 +119,7 @@ const FIRST = PULLS[0] as PullRequest;
 test.each<
   [what: string, kept: string[], compared: boolean, isAsked: boolean, sweep: Partial<Sweep>, answer: Partial<Answer>]
 >([
-  ['the first page', [nameOf(FIRST)], false, false, {}, { body: pageOf([1], 'more') }],
+  ['the first page', [nameOf(FIRST)], false, false, {}, { body: pageOf([1], 'more'), page: MORE }],
   ['the only page', [nameOf(FIRST)], true, false, {}, { body: pageOf([1]) }],
   [
     'a later page',
@@ -122,7 +127,7 @@ test.each<
     false,
     false,
     { list_began_at: ASKED },
-    { body: pageOf([1], 'm'), cursor: 'c' },
+    { body: pageOf([1], 'm'), cursor: 'c', page: MORE },
   ],
   [
     'the last page',
@@ -138,7 +143,7 @@ test.each<
     false,
     false,
     {},
-    { body: pageOf([1], 'm'), cursor: 'c' },
+    { body: pageOf([1], 'm'), cursor: 'c', page: MORE },
   ],
   ['the last page of such a list', ['before'], false, true, {}, { body: pageOf([1]), cursor: 'c' }],
   ['a page from before the round', ['before'], false, false, {}, { body: pageOf([1]), sentAt: ASKED - 1 }],
@@ -152,6 +157,13 @@ test.each<
   const read = await findChange(store.query, entity.readPullRequests);
   if (isAsked) expect(read).toMatchObject({ lane: 'backfill', due: NOW });
   else expect(read).toBeUndefined();
+});
+
+test('the end of an incomplete list compares nothing', async () => {
+  const store = await round();
+  await tell(store, { body: pageOf([1]), page: { ...MORE, isEnd: true } });
+  expect(await comparisons(store)).toEqual([]);
+  expect((await openSweep(store.query))?.records_at).toBe(NOW);
 });
 
 test.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { systemRandom } from '../../../../src/lib/random.ts';
 import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import type { Item } from '../../../../src/model/item.ts';
+import type { ListPage } from '../../../../src/model/list-page.ts';
 import type { Prepared } from '../../../../src/outbox/prepare.ts';
 import { recover } from '../../../../src/outbox/settle.ts';
 import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
@@ -9,9 +10,11 @@ import { saveTask, tasksByKeys } from '../../../../src/store/cached-tasks.ts';
 import { doubtTasks, holdCreates, tasksAreUnsure } from '../../../../src/store/creates.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { linksReadAt } from '../../../../src/store/link-reads.ts';
 import { TASKS_READ } from '../../../../src/store/list-reads.ts';
 import { readMeta, WORKSPACE_ID } from '../../../../src/store/meta.ts';
-import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
+import { findChange } from '../../../../src/store/outbox-rows.ts';
+import type { Answer } from '../../../../src/store/workspace-answers.ts';
 import { beginSweep, openSweep, recordsSwept } from '../../../../src/store/workspace-sweeps.ts';
 import { answered, START, saidOf, takeBatch } from '../../../support/batches.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -87,8 +90,13 @@ const NOW = START + 30_000;
 const MADE = { ...TASK, source: 'api', createdAt: '', updatedAt: '2026-03-01T00:00:00Z' };
 const NAMING = pull({ title: 'BUG-9: a change', url: 'https://github.com/acme/api/pull/1' });
 
-async function tell({ commit }: Store, action: 'saw-tasks' | 'read-tasks', tasks: readonly object[]) {
-  const answer = { action, entity: '', sentAt: ASKED, body: { tasks } };
+async function tell(
+  { commit }: Store,
+  action: 'saw-tasks' | 'read-tasks',
+  tasks: readonly object[],
+  more: Partial<Answer> = {},
+) {
+  const answer = { action, entity: '', sentAt: ASKED, body: { tasks }, ...more };
   return commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
 }
 
@@ -98,6 +106,9 @@ async function seen(tasks: readonly object[], at = ASKED): Promise<Store> {
   for (const task of tasks) await saveTask(store.query, { ...MADE, ...task }, at);
   return store;
 }
+
+/** So long ago that a complete list may lack the tasks that were seen then. */
+const LONG_AGO = ASKED - 3_600_000;
 
 const keptTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
 
@@ -143,13 +154,45 @@ test('an item that is linked to a task is looked at when that becomes another', 
   expect((await tell(store, 'saw-tasks', [{ ...MADE, status: 'done' }])).again).toEqual([NAMING.key]);
 });
 
-test.each<[what: string, seenAt: number, keys: readonly string[]]>([
-  ['when the list was asked for', ASKED, []],
-  ['since then', ASKED + 1, ['BUG-9']],
-])('a task that the list lacks, and that was last seen %s', async (_what, seenAt, keys) => {
+test.each<[what: string, seenAt: number, keys: readonly string[], page?: Partial<ListPage>]>([
+  ['forgets a task that it lacks', LONG_AGO, []],
+  ['keeps a task that was seen within the last hour', NOW - 3_600_000 + 1, ['BUG-9']],
+  ['keeps a task that was seen after its request', ASKED + 1, ['BUG-9']],
+  ['keeps all tasks if it is not known to be complete', LONG_AGO, ['BUG-9'], { isComplete: false }],
+  ['keeps all tasks until its last page', LONG_AGO, ['BUG-9'], { isEnd: false, isComplete: false }],
+  ['keeps a task that was seen after its first page was requested', ASKED - 1, ['BUG-9'], { began: ASKED - 2 }],
+])('a task list %s', async (_what, seenAt, keys, page) => {
   const store = await seen([{}], seenAt);
-  await tell(store, 'read-tasks', []);
+  await tell(store, 'read-tasks', [], { page: { began: ASKED, isEnd: true, isComplete: true, ...page } });
   expect([...(await allTaskKeys(store.query)).values()]).toEqual(keys);
+});
+
+test('a task list that lacks one recently seen task forgets none', async () => {
+  const store = await seen([{}], LONG_AGO);
+  await saveTask(store.query, { ...MADE, taskId: 't1', key: 'BUG-1' }, ASKED);
+  await tell(store, 'read-tasks', []);
+  expect([...(await allTaskKeys(store.query)).values()].toSorted()).toEqual(['BUG-1', 'BUG-9']);
+});
+
+test('a task that the list shows is no task that it lacks, although no time passed since its request', async () => {
+  const store = await seen([{}, { taskId: 't1', key: 'BUG-1' }], LONG_AGO);
+  await tell(store, 'read-tasks', [MADE], { sentAt: NOW });
+  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
+});
+
+test('a task list with an unreadable task forgets none', async () => {
+  const store = await seen([{}], LONG_AGO);
+  await tell(store, 'read-tasks', [{ title: 'without an id' }]);
+  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
+});
+
+test('a page that is not the last one saves its tasks, and the list counts as unread', async () => {
+  const store = await openTestStore();
+  await doubtTasks(store.query, ASKED);
+  await tell(store, 'read-tasks', [MADE], { page: { began: ASKED, isEnd: false, isComplete: false } });
+  expect(await keptTask(store)).toMatchObject({ taskId: 't9' });
+  expect(await readMeta(store.query, TASKS_READ)).toBeUndefined();
+  expect(await tasksAreUnsure(store.query)).toBe(true);
 });
 
 test('a list tells that all tasks were read, of which workspace, and that no creation need wait for it', async () => {
@@ -170,7 +213,7 @@ test('a creation that waits for the list waits no longer', async () => {
 
 test('a round of the sweep reports tasks that people changed, and those that are not there any more', async () => {
   const held = ['title', 'status', 'same', 'late', 'gone', 'other'].map((key) => ({ taskId: key, key }));
-  const store = await seen(held);
+  const store = await seen(held, LONG_AGO);
   await beginSweep(store.query, ASKED);
   const told = ['title', 'status', 'same', 'late', 'other', 'new'].map((key) => ({ ...MADE, taskId: key, key }));
   const change: Readonly<Record<string, object>> = {
@@ -209,36 +252,18 @@ test('the list of tasks ends a round that has listed the records', async () => {
   expect((await tell(store, 'read-tasks', [MADE])).swept).toMatchObject({ finished_at: NOW, tasks: 1 });
 });
 
-const UNKNOWN = { state: 'unknown', sent: '{}', attempts: 2 } as const;
-
-test.each<[what: string, expected: object | undefined, notBefore: number, tasks: readonly object[]]>([
-  ['has, is settled', undefined, ASKED + 5, [{ ...MADE, source: BUG.key }]],
-  ['lacks, is sent again', { state: 'pending', not_before: 0, sent: null, attempts: 2 }, ASKED, []],
-  ['lacks and was asked for too early, waits for another', { state: 'unknown', not_before: ASKED + 1 }, ASKED + 1, []],
-  [
-    'lacks, whose clock was set back, waits no longer than it must',
-    { state: 'unknown', not_before: NOW + ON_ITS_WAY + SETTLE_AFTER },
-    NOW + ON_ITS_WAY + SETTLE_AFTER + 1,
-    [],
-  ],
-])('a creation of unknown outcome whose task the list %s', async (_what, expected, notBefore, tasks) => {
-  const store = await wanted();
-  await updateChange(store.query, NAME, { ...UNKNOWN, not_before: notBefore });
-  await store.query.deleteFrom('outbox').where('kind', '=', 'read').execute();
-  await tell(store, 'read-tasks', tasks);
-  const change = await findChange(store.query, NAME);
-  if (expected) expect(change).toMatchObject(expected);
-  else expect(change).toBeUndefined();
-  const isAsked = change?.state === 'unknown';
-  const list = await findChange(store.query, entity.readTasks);
-  if (isAsked) expect(list).toMatchObject({ lane: 'triage', not_before: change?.not_before });
-  else expect(list).toBeUndefined();
-});
-
-test('a list sees what else came with it', async () => {
-  const store = await openTestStore();
+test('a task list takes into account what the same batch reported before it', async () => {
+  const store = await seen([{ taskId: 't1', key: 'BUG-1' }], LONG_AGO);
   const seenBefore = answered('saw-tasks', { tasks: [MADE, { ...MADE, taskId: 't1', key: 'BUG-1' }] }, { seconds: 1 });
   const batch = [seenBefore, answered('read-tasks', { tasks: [MADE] }, { seconds: 2 })];
   await store.commit((query) => takeBatch(query, batch, 1));
-  expect([...(await allTaskKeys(store.query)).values()]).toEqual(['BUG-9']);
+  expect([...(await allTaskKeys(store.query)).values()].toSorted()).toEqual(['BUG-1', 'BUG-9']);
+});
+
+test('links may be added to a task that was just made without a read of its links', async () => {
+  const store = await wanted();
+  await known(store);
+  const answer = { action: 'create-task', entity: NAME, sentAt: ASKED, asOf: 4, body: TASK } as const;
+  await store.commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
+  expect(await linksReadAt(store.query, 't9')).toBe(5);
 });
