@@ -1,6 +1,8 @@
 import { cut } from './text-limits.ts';
 
 const LINE = 'Source: ';
+/** A longer one names no item. */
+const LONGEST_LINE = 2_200;
 
 /** The last line of a task's description: where the item is that the task was made for. */
 export function itemLine({
@@ -32,7 +34,19 @@ export function addressIn(line: string): string {
   return line.slice(LINE.length);
 }
 
-const LONGEST_LINE = 2_100;
+
+/** More lines name no item. */
+const MOST_LINES = 8;
+
+/** What may be such lines in a text that others may have edited or marked up, one a line; nothing else of the text. */
+export function itemLinesIn(text: string): string {
+  const lines: string[] = [];
+  for (let at = text.indexOf(LINE); at !== -1 && lines.length < MOST_LINES; at = text.indexOf(LINE, at + 1)) {
+    const [line = ''] = text.slice(at, at + LONGEST_LINE).split('\n', 1);
+    lines.push(line);
+  }
+  return lines.join('\n');
+}
 
 /** The last line of a text, without blanks around it; empty where there is none. */
 export function lastLine(text: string | null | undefined): string {

@@ -1,5 +1,5 @@
 import { keep, type Shape } from '../lib/shape.ts';
-import { lastLine } from '../model/item-line.ts';
+import { itemLinesIn } from '../model/item-line.ts';
 import { readBody } from './answer.ts';
 import { ROUTES, type RouteName } from './contract.ts';
 
@@ -33,10 +33,10 @@ interface TaskList {
   readonly tasks: readonly { readonly description?: unknown }[];
 }
 
-/** Of a description only the last line is read: it names the item that the task was made for. */
+/** Of a description only the line is read that names the item that the task was made for. */
 function withoutTexts(list: TaskList): TaskList {
   const tasks = list.tasks.map((task) =>
-    typeof task.description === 'string' ? { ...task, description: lastLine(task.description) } : task,
+    typeof task.description === 'string' ? { ...task, description: itemLinesIn(task.description) } : task,
   );
   return { ...list, tasks };
 }

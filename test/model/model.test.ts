@@ -42,8 +42,8 @@ const named = ({ changes, kills, losses, windows }: Bounds) =>
 
 describe('every course of two processes', () => {
   for (const bounds of isDeep ? [...BOUNDS, ...DEEP_BOUNDS] : BOUNDS) {
-    it(`keeps the windows, doubles and loses nothing, and can always end (${named(bounds)})`, () => {
-      const { wrong, stuck, states } = explore(bounds);
+    it(`keeps the windows, doubles and loses nothing, and can always end (${named(bounds)})`, async () => {
+      const { wrong, stuck, states } = await explore(bounds);
       expect(wrong).toBeUndefined();
       expect(stuck).toBeUndefined();
       expect(states.length).toBeGreaterThan(1_000);
@@ -52,32 +52,34 @@ describe('every course of two processes', () => {
 });
 
 describe('without one of the rules there is a course that goes wrong', () => {
-  const shown = (bounds: Bounds, left: keyof Rules) => {
-    const { wrong, stuck } = explore(bounds, { ...ALL_RULES, [left]: false });
+  const shown = async (bounds: Bounds, left: keyof Rules) => {
+    const { wrong, stuck } = await explore(bounds, { ...ALL_RULES, [left]: false });
     return [...(wrong?.faults ?? []), ...(wrong?.trace ?? []), ...(stuck ?? [])];
   };
   const one: Bounds = { changes: ['task'], windows: TIGHT, kills: 1, losses: 1 };
 
-  it('the fence: who was taken over commits, and what it leaves is never sent', () => {
-    const { wrong, stuck } = explore({ ...one, losses: 0 }, { ...ALL_RULES, fence: false });
+  it('the fence: who was taken over commits, and what it leaves is never sent', async () => {
+    const { wrong, stuck } = await explore({ ...one, losses: 0 }, { ...ALL_RULES, fence: false });
     expect(wrong?.trace ?? stuck).toMatchSnapshot();
     expect(wrong ?? stuck).toBeDefined();
   });
 
-  it('the reservation: two requests are on their way where one may be', () => {
-    expect(shown({ ...one, changes: ['task', 'link'], losses: 0 }, 'reservation')).toMatchSnapshot();
+  it('the reservation: two requests are on their way where one may be', async () => {
+    expect(await shown({ ...one, changes: ['task', 'link'], losses: 0 }, 'reservation')).toMatchSnapshot();
   });
 
-  it('the list before a repetition: a task is created twice', () => {
-    expect(shown({ ...one, windows: WIDE }, 'readBack')).toMatchSnapshot();
+  it('the list before a repetition: a task is created twice', async () => {
+    expect(await shown({ ...one, windows: WIDE }, 'readBack')).toMatchSnapshot();
   });
 
-  it('the rest of what was on its way: an old write undoes a new one', () => {
-    expect(shown({ changes: ['record'], windows: WIDE, kills: 1, losses: 0 }, 'restOfChanges')).toMatchSnapshot();
+  it('the rest of what was on its way: an old write undoes a new one', async () => {
+    expect(await shown({ changes: ['record'], windows: WIDE, kills: 1, losses: 0 }, 'restOfChanges')).toMatchSnapshot();
   });
 
-  it('the rest of its slots: it arrives when its slot was given to another', () => {
-    expect(shown({ changes: ['task', 'link'], windows: TIGHT, kills: 1, losses: 0 }, 'restOfSlots')).toMatchSnapshot();
+  it('the rest of its slots: it arrives when its slot was given to another', async () => {
+    expect(
+      await shown({ changes: ['task', 'link'], windows: TIGHT, kills: 1, losses: 0 }, 'restOfSlots'),
+    ).toMatchSnapshot();
   });
 });
 

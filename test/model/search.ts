@@ -17,7 +17,7 @@ export interface Found<State> {
 
 interface Search<State> {
   readonly start: State;
-  readonly steps: (state: State) => readonly Step<State>[];
+  readonly steps: (state: State) => readonly Step<State>[] | Promise<readonly Step<State>[]>;
   readonly keyOf: (state: State) => string;
   readonly faults: (state: State) => readonly string[];
   readonly isDone: (state: State) => boolean;
@@ -26,7 +26,8 @@ interface Search<State> {
 }
 
 /** Breadth first. Ends at the first fault. */
-export function search<State>({ start, steps, keyOf, faults, isDone, most }: Search<State>): Found<State> {
+export async function search<State>(parts: Search<State>): Promise<Found<State>> {
+  const { start, steps, keyOf, faults, isDone, most } = parts;
   const states = [start];
   const places = new Map([[keyOf(start), 0]]);
   const came: { readonly from: number; readonly name: string }[] = [{ from: -1, name: '' }];
@@ -42,7 +43,7 @@ export function search<State>({ start, steps, keyOf, faults, isDone, most }: Sea
     const state = states[at] as State;
     const wrong = faults(state);
     if (wrong.length > 0) return { states, wrong: { faults: wrong, trace: traceTo(at) }, stuck: undefined, traceTo };
-    for (const { name, next } of steps(state)) {
+    for (const { name, next } of await steps(state)) {
       const key = keyOf(next);
       let place = places.get(key);
       if (place === undefined) {
@@ -50,7 +51,7 @@ export function search<State>({ start, steps, keyOf, faults, isDone, most }: Sea
         places.set(key, place);
         came.push({ from: at, name });
         before.push([]);
-        if (place > most) throw new Error(`more than ${most} states`);
+        if (place > most) throw new Error(`more than ${most} states, such as ${traceTo(place).join('; ')}`);
       }
       before[place]?.push(at);
     }

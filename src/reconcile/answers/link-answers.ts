@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { entity } from '../../model/change.ts';
+import { entity, ON_ITS_WAY } from '../../model/change.ts';
 import { externalIdOf, isAutomatic } from '../../model/link.ts';
 import { mayBeCut } from '../../model/list-page.ts';
 import {
@@ -145,15 +145,16 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
   const again: string[] = [];
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);
-  const matches = matchLinks(rows, workItems);
+  const addresses = await addressesOf(query, rows);
+  const matches = matchLinks(rows, workItems, addresses);
   for (const row of rows) {
     if (!isNews(row, asOf)) continue;
     const link = matches.get(row.entity);
-    if (link) await foundInList(query, row, link, sight);
+    if (link) await foundInList(query, row, { ...link, ownUrl: addresses.get(row.entity) }, sight);
     else if (isComplete) await missing(query, row, sight);
     if (row.item_key) again.push(row.item_key);
   }
-  await noteLinksRead(query, taskId, asOf + 1);
+  await noteLinksRead(query, taskId, Math.min(asOf + 1, ...(await unansweredBy(query, rows, answer))));
   const matched = new Set(matches.values());
   const others = workItems.filter((link) => !matched.has(link));
   const looks = others.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, asOf, moment));
@@ -167,7 +168,11 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
  * The link of each row: by its id, else by its address. Servers may drop the slash, the case or the fragment of an address:
  * such a spelling counts where it fits one row only.
  */
-function matchLinks(rows: readonly EntityRow[], links: readonly ListedLink[]): Map<string, ListedLink> {
+function matchLinks(
+  rows: readonly EntityRow[],
+  links: readonly ListedLink[],
+  addresses: ReadonlyMap<string, string>,
+): Map<string, ListedLink> {
   const matches = new Map<string, ListedLink>();
   const match = (fits: (row: EntityRow, link: ListedLink) => boolean, isSure = true) => {
     for (const row of rows) {
@@ -179,9 +184,39 @@ function matchLinks(rows: readonly EntityRow[], links: readonly ListedLink[]): M
     }
   };
   match((row, link) => row.known !== null && row.remote_id === link.workItemId);
-  match((row, link) => urlOf(row) === link.url);
-  match((row, link) => spelling(urlOf(row)) === spelling(link.url), false);
+  match((row, link) => addresses.get(row.entity) === link.url);
+  match((row, link) => spelling(addresses.get(row.entity)) === spelling(link.url), false);
   return matches;
+}
+
+interface Sent {
+  readonly action: string;
+  readonly sentAt: number;
+  readonly revision: number;
+}
+
+/**
+ * The revisions of additions that may have been on their way when this list was requested, and that it does not settle: before
+ * they are repeated, the links are read again.
+ */
+async function unansweredBy(query: Scope, rows: readonly EntityRow[], { sentAt }: Answer): Promise<number[]> {
+  const revisions: number[] = [];
+  for (const row of rows) {
+    const sent = json<Sent>((await findChange(query, row.entity))?.sent ?? null);
+    if (sent?.action === 'add-link' && sentAt < sent.sentAt + ON_ITS_WAY) revisions.push(sent.revision);
+  }
+  return revisions;
+}
+
+/** The addresses of links by their entities, also of one that is not wanted any more after its addition was sent. */
+async function addressesOf(query: Scope, rows: readonly EntityRow[]): Promise<ReadonlyMap<string, string>> {
+  const addresses = new Map<string, string>();
+  for (const row of rows) {
+    const sent = json<{ body?: { url?: string } }>((await findChange(query, row.entity))?.sent ?? null);
+    const url = urlOf(row) ?? sent?.body?.url;
+    if (url !== undefined) addresses.set(row.entity, url);
+  }
+  return addresses;
 }
 
 function urlOf(row: EntityRow): string | undefined {
@@ -193,13 +228,18 @@ function spelling(url: string | undefined): string | undefined {
   return url?.split('#', 1)[0]?.replace(/\/$/, '').toLowerCase();
 }
 
-async function foundInList(query: Scope, row: EntityRow, link: ListedLink, { now, isSwept }: Sight): Promise<void> {
+type Match = ListedLink & {
+  /** The address as worksync spells it. */
+  readonly ownUrl: string | undefined;
+};
+
+async function foundInList(query: Scope, row: EntityRow, link: Match, { now, isSwept }: Sight): Promise<void> {
   const change = await findChange(query, row.entity);
   if (change?.state === 'sending') return;
   const isOurs = isOwn(row, link, change);
   const known = {
     // As we spell it, where the server only spells it otherwise.
-    url: spelling(urlOf(row)) === spelling(link.url) ? urlOf(row) : link.url,
+    url: spelling(link.ownUrl) === spelling(link.url) ? link.ownUrl : link.url,
     externalId: isOurs ? externalIdOf(row.item_key ?? '') : (link.externalId ?? null),
   } satisfies KnownLink;
   const hand = isOurs ? null : 'manual';
@@ -247,8 +287,8 @@ export async function applySeenLink(
     return byId.known === null || spelling(urlOf(byId)) === spelling(link.url) ? [] : readLinks(query, taskId, moment);
   // One of ours that is not known any more was removed since: the event is late. If it is wanted, adding it shows.
   if (row.known === null && isAutomatic(link.externalId)) return [];
-  // An event may also be about a link from before the one that was removed last.
-  const isDoubtful = asOf === undefined && row.remote_id !== null;
+  // An event may also be about a link of ours from before the one that worksync removed last.
+  const isDoubtful = asOf === undefined && row.remote_id !== null && row.hand !== 'removed';
   if (row.known !== null || isDoubtful) return readLinks(query, taskId, moment);
   const change = await findChange(query, row.entity);
   if (change && (change.state !== 'pending' || change.sent !== null)) return [];

@@ -1,5 +1,5 @@
 import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../model/change.ts';
-import { lastLine } from '../../model/item-line.ts';
+import { itemLinesIn, lastLine } from '../../model/item-line.ts';
 import { marksWereSeen, saveTaskMarks, taskMarks, unknownCreates } from '../../store/creates.ts';
 import { findEntities, findEntity, json, madeTasks, saveEntity } from '../../store/entities.ts';
 import { wishTaskList } from '../../store/list-reads.ts';
@@ -78,8 +78,17 @@ function matchersOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task:
     source: ({ source }) => source === itemKey,
     description: ({ description }) => line !== '' && (description ?? '').includes(line),
     title: (task) =>
-      task.title.trim() === body.title?.trim() && isSameReporter(task, body) && isMadeSince(task, sentAt),
+      !isOfAnother(task, itemKey, line) &&
+      task.title.trim() === body.title?.trim() &&
+      isSameReporter(task, body) &&
+      isMadeSince(task, sentAt),
   };
+}
+
+/** Whether a mark says that the task was made for another item. Servers may cut a long source. */
+function isOfAnother({ source, description }: ListedTask, itemKey: string, line: string): boolean {
+  const lines = itemLinesIn(description ?? '');
+  return (source.includes(':') && !itemKey.startsWith(source)) || (lines !== '' && !lines.includes(line));
 }
 
 function isSameReporter(task: ListedTask, { reporterUserId }: SentCreation['body']): boolean {

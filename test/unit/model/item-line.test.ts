@@ -1,30 +1,30 @@
-import { expect, it } from 'vitest';
-import { itemLine, lastLine, withItemLine } from '../../../src/model/item-line.ts';
+import { expect, test } from 'vitest';
+import { itemLine, itemLinesIn, lastLine, withItemLine } from '../../../src/model/item-line.ts';
 
-const LINE = 'Source: https://jira.example/browse/BUG-1';
+const LINE = 'Source: https://example.com/1';
 
-it('names the address of the item, or the item where it has none', () => {
-  const item = { connector: 'jira', identifier: 'BUG-1' };
-  expect(itemLine({ ...item, url: 'https://jira.example/browse/BUG-1' })).toBe(LINE);
-  expect(itemLine(item)).toBe('Source: jira BUG-1');
+test('a line names the address of the item, or the item where it has none', () => {
+  expect(itemLine({ url: 'https://example.com/1', connector: 'jira', identifier: 'ENG-1' })).toBe(LINE);
+  expect(itemLine({ connector: 'jira', identifier: 'ENG-1' })).toBe('Source: jira ENG-1');
 });
 
-it.each([undefined, null, '', ' \n', 'short', 'two\nlines\n\n', 'x'.repeat(500)])(
-  'ends the description %j with the line, within the limit',
-  (description) => {
-    const text = withItemLine(description, LINE, 100);
-    expect(text.length).toBeLessThanOrEqual(100);
-    expect(lastLine(text)).toBe(LINE);
-    expect(text.startsWith((description ?? '').trimEnd().slice(0, 20))).toBe(true);
-  },
-);
+test('the description is cut, never the line', () => {
+  const text = withItemLine('d'.repeat(100), LINE, 60);
+  expect(text.length).toBeLessThanOrEqual(60);
+  expect(lastLine(text)).toBe(LINE);
+  expect(withItemLine('  ', LINE, 60)).toBe(LINE);
+});
 
-it.each([
-  [undefined, ''],
-  [null, ''],
-  ['', ''],
-  ['one', 'one'],
-  ['one\r\n  two  \n\n', 'two'],
-])('the last line of %j is %j', (text, line) => {
-  expect(lastLine(text)).toBe(line);
+test.each<[what: string, text: string, lines: string]>([
+  ['below the text', `A text.\n\n${LINE}`, LINE],
+  ['above a text that a person added', `${LINE}\nMore.`, LINE],
+  ['within markup', `<p>${LINE}</p>`, `${LINE}</p>`],
+  ['twice', `${LINE}\n${LINE}2`, `${LINE}\n${LINE}2`],
+  ['nowhere', 'A text.', ''],
+])('finds the lines in a text: %s', (_what, text, lines) => {
+  expect(itemLinesIn(text)).toBe(lines);
+});
+
+test('keeps few and short lines of a hostile text', () => {
+  expect(itemLinesIn('Source: '.repeat(100_000)).length).toBeLessThan(20_000);
 });

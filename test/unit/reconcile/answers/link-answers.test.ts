@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entity } from '../../../../src/model/change.ts';
+import { entity, ON_ITS_WAY } from '../../../../src/model/change.ts';
 import { externalIdOf } from '../../../../src/model/link.ts';
 import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
 import type { Store } from '../../../../src/store/database.ts';
@@ -257,6 +257,16 @@ test.each<[what: string, body: object]>([
   expect(await findEntity(store.query, LINK)).toMatchObject(STANDS);
 });
 
+test('a lost addition of a link that is not wanted any more has taken effect if the list shows the link', async () => {
+  const row = { ...WANTED, desired: null };
+  const store = await linked({ row, change: 'pending', lost: 'add-link' });
+  const sent = JSON.stringify({ action: 'add-link', body: { url: URL } });
+  await updateChange(store.query, LINK, { sent });
+  expect(await tell(store, ...listed(link({ externalId: null })))).toEqual([PULL.key]);
+  expect(await findEntity(store.query, LINK)).toMatchObject(OWN);
+  expect(await findChange(store.query, LINK)).toBeUndefined();
+});
+
 test('a removal whose answer was lost has taken effect if the list lacks the link', async () => {
   const store = await linked({ row: { ...STANDS, desired: null }, change: 'pending', lost: 'remove-link' });
   await tell(store, ...listed());
@@ -272,6 +282,14 @@ test.each<[path: string, told: Told]>([
   await tell(store, ...told);
   expect(await findEntity(store.query, LINK)).toMatchObject({ known: null, hand: null });
   expect(await findChange(store.query, LINK)).toMatchObject({ state: 'pending', sent: null, effect: 'creation' });
+});
+
+test('a list that was requested while an addition was on its way does not allow its repetition', async () => {
+  const store = await linked({ row: WANTED, change: 'pending' });
+  const sent = JSON.stringify({ action: 'add-link', sentAt: ASKED - ON_ITS_WAY + 1, revision: 3, body: { url: URL } });
+  await updateChange(store.query, LINK, { sent });
+  await tell(store, ...listed());
+  expect(await linksReadAt(store.query, 't1')).toBe(3);
 });
 
 test('a list of links allows the additions to its task that wait for it', async () => {
@@ -351,11 +369,18 @@ test.each<[what: string, becomes: Partial<EntityRow>, leads: 'again' | 'read' | 
     ],
     ['a link that worksync removed changes nothing', GONE, 'nowhere', { row: GONE }, created({ externalId: null })],
     [
-      'another link of a removed address reads the links',
-      REMOVED,
-      'read',
+      'another link of an address that a person removed adds it',
+      { hand: 'manual', remote_id: 'w2' },
+      'again',
       { row: REMOVED },
       created({ workItemId: 'w2', externalId: null }),
+    ],
+    [
+      'another link of an address that worksync adds again reads the links',
+      { known: null },
+      'read',
+      { row: { ...WANTED, remote_id: 'w1' }, change: 'pending' },
+      created({ workItemId: 'w0', externalId: null }),
     ],
     [
       'a known address under another id reads the links',

@@ -83,6 +83,24 @@ test.each<[what: string, isFound: boolean, reporterUserId?: string]>([
   },
 );
 
+test.each<[what: string, task: object]>([
+  ['source', { ...BY_TITLE, source: 'jira:cloud-1:10002' }],
+  ['description', { ...BY_TITLE, description: 'Source: https://acme.example.com/browse/ENG-2' }],
+])(
+  'a task with the same title is not the task of a lost creation if its %s names another item',
+  async (_what, task) => {
+    const store = await lost();
+    await list(store, [task]);
+    expect(await findChange(store.query, NAME)).toMatchObject({ state: 'pending', sent: null });
+  },
+);
+
+test('a task whose source the server cut may be the task of a lost creation', async () => {
+  const store = await lost();
+  await list(store, [{ ...BY_TITLE, source: BUG.key.slice(0, 8) }]);
+  expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9' });
+});
+
 const ATTEMPT = { state: 'pending', sent: null, not_before: 0, attempts: 2 };
 const LATER = NOW + ON_ITS_WAY + SETTLE_AFTER;
 
