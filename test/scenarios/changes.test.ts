@@ -73,7 +73,7 @@ const RECORD = 'pull_request:github/5001/7';
 function failing(...answers: Fault[]): Faults {
   return {
     before: async ({ method, url }) =>
-      method === 'POST' && url.endsWith('/pull-requests') ? answers.shift() : undefined,
+      method === 'POST' && url.endsWith('/pull-request-records') ? answers.shift() : undefined,
   };
 }
 

@@ -65,7 +65,8 @@ describe('a running daemon', () => {
     const findings = await check(opened);
     expect(about(findings, 'clock')).toMatchObject([{ level: 'ok' }]);
     expect(about(findings, 'test: workspace')).toMatchObject([
-      { level: 'ok', message: expect.stringContaining('accepts the key') },
+      { level: 'ok', message: expect.stringContaining('accepts the key: 0 tasks') },
+      { level: 'ok', message: expect.stringContaining('pull requests') },
       { level: 'ok', message: expect.stringMatching(/^quota: \d+ of \d+ requests left in 15 min, \d+ of \d+/) },
     ]);
     expect(about(findings, 'test: github')).toContainEqual(

@@ -247,7 +247,7 @@ describe('once and check', () => {
       .map((line) => JSON.parse(line) as { level: string; subject: string; message: string; hint?: string });
     expect(findings.slice(0, 2)).toMatchObject([
       { level: 'ok', subject: 'own' },
-      { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and accepts the key` },
+      { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and accepts the key: 0 tasks` },
     ]);
     // What GitHub says depends on the network here; but the exit code must follow it.
     expect(found.code).toBe(findings.some(({ level }) => level === 'error') ? 1 : 0);

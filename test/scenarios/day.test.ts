@@ -69,7 +69,7 @@ async function openDay(seen: Seen): Promise<Knowledge> {
   const isDaemon = (headers: Readonly<Record<string, unknown>>) => String(headers['authorization']).includes('wsk_');
   const faults: Faults = {
     async before({ method, url, headers }) {
-      const kind = /(pull-requests|work-items|tasks)(?:\?|$)/.exec(url)?.[1] ?? 'other';
+      const kind = /(pull-request-records|work-items|tasks)(?:\?|$)/.exec(url)?.[1] ?? 'other';
       if (isDaemon(headers)) seen.set(`${method} ${kind}`, (seen.get(`${method} ${kind}`) ?? 0) + 1);
       return undefined;
     },
@@ -172,11 +172,11 @@ it('a day of all three providers, with lost, repeated and late webhooks, ends in
   expect(changes.byState).toEqual({ pending: 0, sending: 0, unknown: 0, held: 0 });
 
   const fewest = fewestWrites(told.events, VISIBILITY);
-  expect(seen.get('POST pull-requests')).toBeLessThanOrEqual(Math.ceil(1.03 * fewest));
-  expect(seen.get('POST pull-requests')).toBeGreaterThanOrEqual(expected.length);
+  expect(seen.get('POST pull-request-records')).toBeLessThanOrEqual(Math.ceil(1.03 * fewest));
+  expect(seen.get('POST pull-request-records')).toBeGreaterThanOrEqual(expected.length);
   expect(seen.get('POST work-items')).toBe(named.size);
   // The first reads, and the tasks once more when a title names one that came later.
-  expect([seen.get('GET pull-requests'), seen.get('GET tasks')]).toEqual([1, 2]);
+  expect([seen.get('GET pull-request-records'), seen.get('GET tasks')]).toEqual([1, 2]);
   const counted = [...seen.values()].reduce((sum, count) => sum + count, 0);
   expect(await world.requests()).toEqual({ received: counted, refused: 0 });
 });

@@ -74,7 +74,7 @@ describe('a record that a command edited', () => {
     await world.clock.advance(MINUTE);
     await world.settled();
     expect(await titles()).toEqual(['Pull 1']);
-    expect(asked()).toEqual(['PATCH pull-requests', 'POST pull-requests']);
+    expect(asked()).toEqual(['PATCH pull-requests', 'POST pull-request-records']);
   });
 
   it('stays as it is where the provider was edited with it, though nothing has told of that', async () => {
@@ -105,8 +105,8 @@ describe('a record that a command edited', () => {
     expect(await titles()).toEqual(['Pull 1']);
     expect(asked()).toEqual([
       'PATCH pull-requests',
-      'GET pull-requests?limit=100&provider=gitlab&repoId=app&headBranch=feature',
-      'POST pull-requests',
+      'GET pull-request-records?limit=100&provider=gitlab&repoId=app&headBranch=feature',
+      'POST pull-request-records',
     ]);
   });
 });
@@ -168,10 +168,10 @@ describe('a stranger at the gateway', () => {
     expect(await titles()).toEqual(['Pull 1']);
     expect(asked()).toEqual([
       'PATCH pull-requests',
-      'GET pull-requests?limit=100&provider=gitlab&repoId=app&headBranch=feature',
+      'GET pull-request-records?limit=100&provider=gitlab&repoId=app&headBranch=feature',
       // Whose workspace it is, a task would tell.
       'GET tasks?all=true',
-      'POST pull-requests',
+      'POST pull-request-records',
     ]);
   });
 
@@ -182,7 +182,7 @@ describe('a stranger at the gateway', () => {
     await ask('POST', '/workspaces/current/pull-requests', body, before);
     await world.settled();
     await world.clock.advance(2 * MINUTE);
-    expect(asked().filter((each) => each === 'GET pull-requests?limit=100')).toEqual([]);
+    expect(asked().filter((each) => each === 'GET pull-request-records?limit=100')).toEqual([]);
   });
 });
 

@@ -105,7 +105,7 @@ it('a webhook, its decision and its requests are one trace', async () => {
     kind: 3,
     attributes: {
       'http.request.method': 'POST',
-      'url.template': '/workspaces/{workspaceId}/pull-requests',
+      'url.template': '/workspaces/{workspaceId}/pull-request-records',
       'http.response.status_code': 201,
       'worksync.attempt': 1,
     },

@@ -56,7 +56,7 @@ const KILLS: Readonly<Record<string, readonly number[]>> = {
   'POST bugs before': [6],
   'POST ideas after': [3],
   'POST work-items after': [14],
-  'POST pull-requests after': [20],
+  'POST pull-request-records after': [20],
   'GET tasks after': [3],
   'commit before': [400, 1_900],
   'commit after': [900],
@@ -69,7 +69,7 @@ const CUTS: Readonly<Record<string, readonly number[]>> = {
   'POST bugs before': [15],
   'POST work-items after': [5],
   'POST work-items before': [25],
-  'POST pull-requests after': [9],
+  'POST pull-request-records after': [9],
 };
 
 let world: World;
@@ -99,7 +99,7 @@ async function open(): Promise<void> {
     { method, url, headers }: { method: string; url: string; headers: Readonly<Record<string, unknown>> },
     edge: string,
   ): Promise<Fault | undefined> => {
-    const kind = /(pull-requests|work-items|tasks|bugs|ideas)(?:\?|$)/.exec(url)?.[1] ?? 'other';
+    const kind = /(pull-request-records|work-items|tasks|bugs|ideas)(?:\?|$)/.exec(url)?.[1] ?? 'other';
     const isDaemon = String(headers['authorization']).includes('wsk_');
     return isDaemon && reach(`${method} ${kind} ${edge}`) ? 'cut' : undefined;
   };

@@ -68,7 +68,7 @@ describe('triage', () => {
     expect(bug).toMatchObject({
       kind: 'bug',
       title: 'Issue 1',
-      description: 'It **breaks**.',
+      description: `It **breaks**.\n\nSource: ${issue(1).url}`,
       source: issue(1).key,
       reporterUserId: userId,
       assigneeIds: [userId],

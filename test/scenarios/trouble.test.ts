@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
+import { saveTaskMarks } from '../../src/store/creates.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
 import type { Fault } from '../../src/workspace-service/http/faults.ts';
@@ -141,7 +142,7 @@ describe('a minute in which most answers are lost', () => {
     const links = (await world.people.listWorkItems({ taskId: task }, {})).body.workItems;
     expect(new Set(links.map(({ url }) => url)).size).toBe(8);
     expect(links).toHaveLength(8);
-    expect(weather.answers.get('POST 201 pull-requests')).toBe(8);
+    expect(weather.answers.get('POST 201 pull-request-records')).toBe(8);
     expect(weather.answers.get('POST 201 work-items')).toBe(8);
     expect(await byState()).toEqual(NOTHING_LEFT);
     expect(count).toBeGreaterThan(8);
@@ -256,7 +257,7 @@ async function lagsOf(numbers: readonly number[]): Promise<number[]> {
     await deliver(number);
     await travel(10 * SECOND);
     expect(await recorded()).toContain(number);
-    lags.push((seen().find(({ url }) => url.endsWith('/pull-requests'))?.at ?? Number.POSITIVE_INFINITY) - told);
+    lags.push((seen().find(({ url }) => url.endsWith('/pull-request-records'))?.at ?? Number.POSITIVE_INFINITY) - told);
   }
   return lags;
 }
@@ -407,6 +408,7 @@ describe('creating a task, of which the answer is lost', () => {
     const now = world.clock.now();
     const { store } = world.partition();
     await store.commit(async (transaction) => {
+      await saveTaskMarks(transaction, { source: true, description: true });
       for (const item of ITEMS) {
         const name = entity.task(item);
         const desired = JSON.stringify({ kind: 'bug', title: 'It breaks', source: item });

@@ -79,9 +79,9 @@ describe('the sweep of the workspace', () => {
     await world.partition().timetable.runNow('workspace.sweep');
     await world.settled();
     expect(weather.arrivals.map(({ method, url }) => `${method} ${url.replace(/^.*\//, '')}`)).toEqual([
-      'GET pull-requests?limit=100',
+      'GET pull-request-records?limit=100',
       'GET tasks?all=true',
-      'POST pull-requests',
+      'POST pull-request-records',
     ]);
   });
 

@@ -117,7 +117,7 @@ describe('with a subscription at the workspace', () => {
     await world.settled();
     expect(asked().sort()).toEqual([
       expect.stringMatching(/^POST \/tasks\/[^/]+\/work-items$/),
-      expect.stringMatching(/^POST .*\/pull-requests$/),
+      expect.stringMatching(/^POST .*\/pull-request-records$/),
     ]);
   });
 
@@ -165,7 +165,7 @@ describe('with a subscription at the workspace', () => {
     await world.deliver('pull_request', pullEvent({ title: 'BUG-1: fix it', updated: '2026-01-05T09:00:01Z' }));
     await world.settled();
     await events(5);
-    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+    expect(asked()).toEqual([expect.stringMatching(/pull-request-records$/)]);
     expect((await world.people.listWorkItems({ taskId }, {})).body.workItems).toEqual([]);
 
     await world.people.addWorkItem({ taskId, body: { url: URL_OF_ONE } }, {});
@@ -173,7 +173,7 @@ describe('with a subscription at the workspace', () => {
     await world.deliver('pull_request', pullEvent({ title: 'fix it', updated: '2026-01-05T09:00:02Z' }));
     await world.settled();
     await events(7);
-    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+    expect(asked()).toEqual([expect.stringMatching(/pull-request-records$/)]);
     expect((await world.people.listWorkItems({ taskId }, {})).body.workItems).toMatchObject([{ externalId: null }]);
 
     const record = {
@@ -194,7 +194,7 @@ describe('with a subscription at the workspace', () => {
     await world.settled();
     await events(9);
     await world.settled();
-    expect(asked()).toEqual([expect.stringMatching(/pull-requests$/)]);
+    expect(asked()).toEqual([expect.stringMatching(/pull-request-records$/)]);
     const [held] = (await world.people.listPullRequests({ query: {} }, {})).body.pullRequests;
     expect(held).toMatchObject({ title: 'fix it' });
     expect(nock.isDone()).toBe(true);
