@@ -320,8 +320,9 @@ export function keyOf({ rows, links, record, requests, events, clock, ...counts 
   const all = (table: string) => JSON.parse(tables.get(table) ?? '[]', asBuffer) as Record<string, unknown>[];
   const sent = (text: unknown) => JSON.parse(String(text)) as Prepared;
   const stored = [
-    all('entities').map(({ written, known_at: _, ...row }) => ({
+    all('entities').map(({ written, ...row }) => ({
       ...row,
+      known_at: 0,
       isRepeat: String(written).includes('isRepeat'),
     })),
     all('inbox').map(({ body }) => ({ ...JSON.parse(String(body)), sentAt: 0 })),
