@@ -34,7 +34,6 @@ export function addressIn(line: string): string {
   return line.slice(LINE.length);
 }
 
-
 /** More lines name no item. */
 const MOST_LINES = 8;
 

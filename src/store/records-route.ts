@@ -1,3 +1,4 @@
+import { json } from './entities.ts';
 import { PULL_REQUESTS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
@@ -136,11 +137,12 @@ function waitingRecords(query: Scope) {
   return query.deleteFrom('outbox').where('kind', '=', 'pull_request').where('state', 'in', ['pending', 'held']);
 }
 
-const RECORDING = 'server.recording';
+/** Connections whose pull requests are not recorded. */
+const NOT_RECORDING = 'server.not_recording';
 
 /**
- * At the start: only these connections record. What waits for the others is dropped; if one is new, the mirror is compared
- * with the workspace again.
+ * At the start: only these connections record. What waits for the others is dropped; if one did not record
+ * before, the mirror is compared with the workspace again.
  */
 export async function rememberRecording(
   query: Scope,
@@ -152,13 +154,11 @@ export async function rememberRecording(
     .where('items.connection', 'in', ['', ...others])
     .where('entities.kind', '=', 'pull_request');
   if (others.length > 0) await waitingRecords(query).where('entity', 'in', ofOthers).execute();
-  const before = await readMeta(query, RECORDING);
-  const names = [...recording].sort().join(' ');
-  if (before === names) return;
-  await writeMeta(query, RECORDING, names);
-  const known = new Set(before?.split(' '));
+  const before = json<readonly string[]>((await readMeta(query, NOT_RECORDING)) ?? null) ?? [];
+  const names = [...others].sort();
+  if (before.join() !== names.join()) await writeMeta(query, NOT_RECORDING, JSON.stringify(names));
   const route = await readRecordsRoute(query);
-  if (before === undefined || route.state !== 'open' || recording.every((name) => known.has(name))) return;
+  if (route.state !== 'open' || !recording.some((name) => before.includes(name))) return;
   await writeServerFact(query, 'records', { ...route, isReopened: true });
   await forgetMeta(query, PULL_REQUESTS_READ);
 }

@@ -136,7 +136,12 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
   async function start(): Promise<LinkState> {
     await commit(async (own) => {
       if (server.hasRecords) await openRecords(own);
-      else await noteListRefused(own, { status: 404, own: true, error: 'no route' }, START);
+      else
+        await noteListRefused(
+          own,
+          { status: 404, own: true, error: 'no route' },
+          { now: START, isWorkspaceRead: true },
+        );
       await configureLinks(own, server.isIdempotent);
       for (const [index, taskId] of TASKS.entries()) {
         const task = { taskId, key: `BUG-${index + 1}`, title: 'A task', status: 'open', source: 'api' };

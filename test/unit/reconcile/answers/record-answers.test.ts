@@ -151,7 +151,7 @@ test('the first list after the route was closed compares the mirror with the wor
   const store = await openTestStore();
   const { query, commit } = store;
   await saveEntity(query, blankEntity(NAME, 'pull_request', { item_key: ITEM, known: JSON.stringify(RECORD) }));
-  await noteListRefused(query, { status: 404, own: true, error: 'why' }, 1);
+  await noteListRefused(query, { status: 404, own: true, error: 'why' }, { now: 1, isWorkspaceRead: true });
   await noteRecordsListed(query, 2);
   await tell(store, 'read-pull-requests', { pullRequests: [], nextCursor: null });
   const parts = await query.selectFrom('inbox').select('event').execute();
