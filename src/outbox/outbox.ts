@@ -184,15 +184,16 @@ export function createOutbox(options: OutboxOptions): Outbox {
 async function prepareStart(options: OutboxOptions): Promise<void> {
   const { store, clock, logger, tracer } = options;
   const recovered = await store.commit(async (transaction) => {
-    await redateFuture(transaction, clock.now());
+    const now = clock.now();
+    await redateFuture(transaction, now);
     await bindServerFacts(transaction, options.baseUrl);
     await askRoutesAgain(transaction);
     await configureLinks(transaction, options.linksAreIdempotent);
     const { state } = await readRecordsRoute(transaction);
-    await wishFirstReads(transaction, clock.now(), options.recordsPullRequests && state !== 'closed');
-    if (await doubtTasks(transaction, clock.now())) {
+    await wishFirstReads(transaction, now, options.recordsPullRequests && state !== 'closed');
+    if (await doubtTasks(transaction, now)) {
       const usedShare = options.throttle.usedShare();
-      await wishTaskList(transaction, { now: clock.now(), usedShare, lane: 'triage', notBefore: 0 });
+      await wishTaskList(transaction, { now, usedShare, lane: 'triage', notBefore: 0 });
     }
     return recover(transaction, settleContextOf(options), options.untouched);
   });

@@ -61,8 +61,8 @@ async function askForRecords({ store, clock, outbox }: SweepJobsDeps): Promise<v
  */
 async function sweep(deps: SweepJobsDeps): Promise<void> {
   const { store, clock, outbox } = deps;
-  const now = clock.now();
   await store.commit(async (transaction) => {
+    const now = clock.now();
     const begun = await beginSweep(transaction, now);
     const { isNew } = begun;
     const areRecordsListed = deps.recordsPullRequests && (await readRecordsRoute(transaction)).state === 'open';

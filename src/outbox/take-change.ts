@@ -35,7 +35,10 @@ export async function slotFor(
   }
 }
 
-/** One transaction takes the change that goes next, stores its request and writes the ledger row. */
+/**
+ * One transaction takes the change that goes next, stores its request and writes the ledger row. The request is dated within that
+ * transaction, because it may have waited for others: what they stored came before this request.
+ */
 export async function takeChange(
   { store, clock, choice }: TakeDeps,
   slot: Slot,
@@ -43,9 +46,9 @@ export async function takeChange(
 ): Promise<Prepared | undefined> {
   const slotAt = clock.now();
   try {
-    const taken = await choice.eligible();
+    const eligible = await choice.eligible();
     const prepared = await store.commit(async (transaction) => {
-      const next = await prepareNext(transaction, taken, entity, { askedAt, slotAt });
+      const next = await prepareNext(transaction, { ...eligible, now: clock.now() }, entity, { askedAt, slotAt });
       if (next) await slot.record(transaction);
       return next;
     });

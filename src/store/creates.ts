@@ -54,13 +54,24 @@ export async function redateDoubt(query: Scope, now: number): Promise<void> {
   if (Number(since ?? 0) > now) await writeMeta(query, UNSURE_SINCE, String(now));
 }
 
-/** A list has come: tasks that waited since before it was requested wait no longer. */
-export async function releaseCreates(query: Scope, sentAt: number): Promise<void> {
+/**
+ * Called for each list that has come: creations that have waited since before its request wait no longer. The others wait for a
+ * list that is requested from now on.
+ *
+ * @param sentAt when the list was requested
+ * @returns whether there are others
+ */
+export async function releaseCreates(query: Scope, sentAt: number, now: number): Promise<boolean> {
   await waitingCreates(query)
     .set(({ ref }) => ({ not_before: 0, due: ref('since') }))
     .where('not_before', '>', 0)
     .where('not_before', '<=', sentAt + LONGEST_HOLD)
     .execute();
+  const { numUpdatedRows } = await waitingCreates(query)
+    .set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD })
+    .where('not_before', '>', sentAt + LONGEST_HOLD)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 /** Creations with unknown outcome, also those on which a person has to decide. */

@@ -7,7 +7,7 @@ import { itemsNamed } from '../../store/item-names.ts';
 import { existingItems } from '../../store/items.ts';
 import { rowsWritten } from '../../store/kept-rows.ts';
 import { forgetLinkReads, noteLinksRead } from '../../store/link-reads.ts';
-import { TASKS_READ } from '../../store/list-reads.ts';
+import { TASKS_READ, wishTaskList } from '../../store/list-reads.ts';
 import { itemsNaming } from '../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
 import { findChanges } from '../../store/outbox-rows.ts';
@@ -79,7 +79,7 @@ export async function applyCreatedTask(query: Scope, answer: Answer, moment: Mom
   const row = await findEntity(query, answer.entity);
   if (row) await saveEntity(query, { ...row, remote_id: task.taskId });
   // A task that was just made has no links that could be doubled.
-  await noteLinksRead(query, task.taskId, (answer.asOf ?? 0) + 1);
+  await noteLinksRead(query, task.taskId, { revision: (answer.asOf ?? 0) + 1, sentAt: answer.sentAt });
   const again = await applyTasks(query, [task], moment);
   return row?.item_key ? [...again, row.item_key] : again;
 }
@@ -115,7 +115,9 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   const adopted = lacking === undefined ? [] : await settleCreates(query, began, moment);
   if (lacking === undefined) await waitForAnotherList(query, moment);
   await rowsWritten(query);
-  await releaseCreates(query, began);
+  const { now, usedShare } = moment;
+  if (await releaseCreates(query, began, now))
+    await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: 0 });
   await trustTasks(query, began);
   const again = [...(await itemsOfTasks(query, changed)), ...adopted];
   if (!sweep) return { again };

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Choice } from '../../../src/outbox/choice.ts';
-import { slotFor } from '../../../src/outbox/take-change.ts';
+import { type Choice, createChoice } from '../../../src/outbox/choice.ts';
+import { slotFor, takeChange } from '../../../src/outbox/take-change.ts';
+import type { Store } from '../../../src/store/database.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { linkOf, outboxBench } from '../../support/outbox-bench.ts';
@@ -38,4 +39,23 @@ test('a backfill that has its slot waits no longer for what is due later', async
   const slot = await slotFor({ store, throttle, clock, choice }, due, never, signal);
   slot?.release();
   expect(clock.pending).toBe(before);
+});
+
+test('dates a request after what others stored while its transaction waited', async () => {
+  const { clock, throttle, store, slot, breaker } = await outboxBench(await openTestStore(), 1);
+  const choice = createChoice({ store, throttle, clock, breaker, recordsPullRequests: true });
+  let storedAt = 0;
+  const busy: Store = {
+    ...store,
+    async commit(work) {
+      await clock.advance(5);
+      storedAt = clock.now();
+      return store.commit(work);
+    },
+  };
+  const taken = await takeChange({ store: busy, throttle, clock, choice }, await slot(), {
+    entity: linkOf(1),
+    askedAt: clock.now(),
+  });
+  expect(taken?.sentAt).toBe(storedAt);
 });

@@ -97,7 +97,7 @@ test('whichever statement fails, nobody takes tasks for sure, or unsure, who was
     (query: Scope) => holdCreates(query, ['a'], NOW),
     (query: Scope) => doubtTasks(query, NOW),
     (query: Scope) => trustTasks(query, NOW),
-    (query: Scope) => releaseCreates(query, NOW),
+    (query: Scope) => releaseCreates(query, NOW, NOW),
   ];
   for (const work of works) {
     const wrong = await wrongWhereStatementsFail(async (store) => {
@@ -117,9 +117,9 @@ test('a list lets go those that waited before it was requested, at the time that
   await holdCreates(store.query, all, NOW);
   const paused = { not_before: NOW, due: 600 };
   await store.query.updateTable('outbox').set(paused).where('entity', 'in', Object.keys(OTHERS)).execute();
-  await releaseCreates(store.query, NOW - 1);
+  expect(await releaseCreates(store.query, NOW - 1, NOW)).toBe(true);
   expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
-  await releaseCreates(store.query, NOW);
+  expect(await releaseCreates(store.query, NOW, NOW)).toBe(false);
   const rows = await rowsOf(store);
   const free = rows.filter(({ not_before }) => not_before === 0);
   expect(free.map(({ entity, due }) => [entity, due])).toEqual([['task:a', 500]]);

@@ -130,15 +130,15 @@ describe('at the start', () => {
   });
 
   it.each<[what: string, before: readonly string[], now: readonly string[], isCompared: boolean]>([
-    ['as before', ['a'], ['a'], false],
-    ['one less', ['a', 'b'], ['a'], false],
-    ['one more', ['a'], ['a', 'b'], true],
+    ['no connection more', ['b'], ['b'], false],
+    ['a new connection', [], [], false],
+    ['a connection that did not record before', ['a'], [], true],
   ])('records %s: compared with the workspace again: %s', async (_what, before, now, isCompared) => {
     const { query } = await openTestStore();
-    await rememberRecording(query, { recording: before, others: [] });
+    await rememberRecording(query, { recording: [], others: before });
     await writeServerFact(query, 'records', { state: 'open', since: 0 });
     await writeMeta(query, PULL_REQUESTS_READ, '1');
-    await rememberRecording(query, { recording: now, others: [] });
+    await rememberRecording(query, { recording: ['a'], others: now });
     expect((await readMeta(query, PULL_REQUESTS_READ)) === undefined).toBe(isCompared);
     expect(await takeReopened(query)).toBe(isCompared);
   });

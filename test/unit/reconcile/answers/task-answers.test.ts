@@ -7,13 +7,13 @@ import type { Prepared } from '../../../../src/outbox/prepare.ts';
 import { recover } from '../../../../src/outbox/settle.ts';
 import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
 import { saveTask, tasksByKeys } from '../../../../src/store/cached-tasks.ts';
-import { doubtTasks, holdCreates, tasksAreUnsure } from '../../../../src/store/creates.ts';
+import { doubtTasks, holdCreates, releaseCreates, tasksAreUnsure } from '../../../../src/store/creates.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { linksReadAt } from '../../../../src/store/link-reads.ts';
 import { TASKS_READ } from '../../../../src/store/list-reads.ts';
 import { readMeta, WORKSPACE_ID } from '../../../../src/store/meta.ts';
-import { findChange } from '../../../../src/store/outbox-rows.ts';
+import { findChange, type OutboxRow, updateChange } from '../../../../src/store/outbox-rows.ts';
 import type { Answer } from '../../../../src/store/workspace-answers.ts';
 import { beginSweep, openSweep, recordsSwept } from '../../../../src/store/workspace-sweeps.ts';
 import { answered, START, saidOf, takeBatch } from '../../../support/batches.ts';
@@ -208,6 +208,17 @@ test('a creation that waits for the list waits no longer', async () => {
   const store = await wanted();
   await holdCreates(store.query, [BUG.key], START);
   await tell(store, 'read-tasks', []);
+  expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
+});
+
+test('requests another list for a creation that was held after this one was sent', async () => {
+  const store = await wanted();
+  await holdCreates(store.query, [BUG.key], ASKED + 1);
+  await tell(store, 'read-tasks', []);
+  expect(await findChange(store.query, entity.readTasks)).toMatchObject({ state: 'pending', not_before: 0 });
+  const { not_before } = (await findChange(store.query, NAME)) as OutboxRow;
+  expect(not_before).toBeGreaterThan(NOW);
+  await releaseCreates(store.query, NOW, NOW);
   expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
 });
 
