@@ -1,7 +1,7 @@
 import { type Action, entity as entityName, ON_ITS_WAY } from '../model/change.ts';
 import { creationsUnderWay, holdForCreation, marksWereSeen } from '../store/creates.ts';
 import { json } from '../store/entities.ts';
-import { linksAreIdempotent, linksReadAt } from '../store/link-reads.ts';
+import { lastLinksRead, linksAreIdempotent } from '../store/link-reads.ts';
 import { addDifference, type OutboxRow } from '../store/outbox-rows.ts';
 import { routeOffUntil } from '../store/route-states.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -49,12 +49,14 @@ async function linkBlockedUntil(
 ): Promise<number | undefined> {
   if (await linksAreIdempotent(query)) return undefined;
   const earlier = json<SentBefore>(sent);
-  const readAt = await linksReadAt(query, taskId);
-  if (readAt !== undefined && readAt > (earlier?.revision ?? 0)) return undefined;
+  // An earlier request with a time ahead was sent before the clock was set back: only the revision says what came first.
+  const arrived = earlier === undefined || earlier.sentAt > now ? 0 : earlier.sentAt + ON_ITS_WAY;
+  const read = await lastLinksRead(query, taskId);
+  // Others may have requested a read that was sent too early to show the link.
+  if (read !== undefined && read.revision > (earlier?.revision ?? 0) && read.sentAt >= arrived) return undefined;
   const off = await routeOffUntil(query, 'listWorkItems', now);
   if (off !== undefined) return off;
-  const notBefore = earlier === undefined ? 0 : Math.max(0, earlier.sentAt + ON_ITS_WAY);
-  const read = { entity: entityName.readLinks(taskId), kind: 'read', lane, since: now, due: now } as const;
-  await addDifference(query, { ...read, notBefore, weight: 1, waiting: [] });
+  const wish = { entity: entityName.readLinks(taskId), kind: 'read', lane, since: now, due: now } as const;
+  await addDifference(query, { ...wish, notBefore: arrived, weight: 1, waiting: [] });
   return now + LONGEST_BLOCK;
 }

@@ -23,10 +23,11 @@ export async function linksAreIdempotent(query: Scope): Promise<boolean> {
   return (await readRecordsRoute(query)).state === 'open' || (await readMeta(query, CONFIGURED)) === 'idempotent';
 }
 
-/** The revision of the last request that read the links of a task and was answered; undefined before the first one. */
-export async function linksReadAt(query: Scope, taskId: string): Promise<number | undefined> {
-  const revision = await readMeta(query, entity.readLinks(taskId));
-  return revision === undefined ? undefined : Number(revision);
+/** A request that read the links of a task and was answered. */
+export interface LinksRead {
+  readonly revision: number;
+  /** Epoch milliseconds. */
+  readonly sentAt: number;
 }
 
 /** The tasks are gone, and nothing is remembered about them. */
@@ -38,9 +39,17 @@ export async function forgetLinkReads(query: Scope, taskIds: readonly string[]):
   );
 }
 
-/** The links of a task were read by a request of this revision: the links that waited for it may be added. */
-export async function noteLinksRead(query: Scope, taskId: string, revision: number): Promise<void> {
-  await writeMeta(query, entity.readLinks(taskId), String(revision));
+/** The last one; undefined before the first one. */
+export async function lastLinksRead(query: Scope, taskId: string): Promise<LinksRead | undefined> {
+  const text = await readMeta(query, entity.readLinks(taskId));
+  if (text === undefined) return undefined;
+  const [revision, sentAt = 0] = text.split(' ').map(Number);
+  return { revision: revision as number, sentAt };
+}
+
+/** The links of a task were read: those that waited for that may be added. */
+export async function noteLinksRead(query: Scope, taskId: string, { revision, sentAt }: LinksRead): Promise<void> {
+  await writeMeta(query, entity.readLinks(taskId), `${revision} ${sentAt}`);
   const links = (await linksOfTask(query, taskId)).map((row) => row.entity);
   for (const change of await findChanges(query, links))
     if (change.state === 'pending' && change.not_before > 0) await saveChange(query, { ...change, not_before: 0 });

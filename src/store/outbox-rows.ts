@@ -96,7 +96,12 @@ function merged(present: OutboxRow, difference: Difference): OutboxRow {
   const next = { ...present, waiting, effect, weight, ...lifted };
   if (present.state === 'pending') {
     const guard = present.effect === effect ? present.guard : freshGuard(difference);
-    return { ...next, due: lifted?.due ?? dueOf(present, difference), guard };
+    return {
+      ...next,
+      due: lifted?.due ?? dueOf(present, difference),
+      not_before: notBeforeOf(present, difference),
+      guard,
+    };
   }
   if (present.state !== 'held') return { ...next, next_since: present.next_since ?? difference.since };
   // Nobody knows whether it was carried out: only a person, or a list, decides whether it is sent again.
@@ -111,6 +116,11 @@ function merged(present: OutboxRow, difference: Difference): OutboxRow {
 function dueOf(present: OutboxRow, { due, longest, renewed = false }: Difference): number {
   if (!renewed || longest === undefined) return Math.min(present.due, due);
   return Math.max(present.due, Math.min(present.since + longest, due));
+}
+
+/** A read is sent as early as anybody can use it. Those who need a later one request it again. A pause after a failure stays. */
+function notBeforeOf({ kind, attempts, not_before }: OutboxRow, { notBefore = 0 }: Difference): number {
+  return kind === 'read' && attempts === 0 ? Math.min(not_before, notBefore) : not_before;
 }
 
 function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Difference): boolean {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { SyncError } from '../../src/errors/sync-error.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
@@ -131,6 +132,41 @@ describe('triage', () => {
     await world.settled();
     expect((await tasks()).map((task) => task.taskId)).toEqual([taskId]);
     expect(await linksOf(taskId)).toHaveLength(1);
+  });
+});
+
+describe('a creation that was in flight when the process was killed', () => {
+  it('delays no task but its own', async () => {
+    let lost = 0;
+    let start: (() => Promise<void>) | undefined;
+    await open(EVERYTHING, {
+      http: (own) => ({
+        ...own,
+        async request(asked) {
+          const isLost = asked.method === 'POST' && asked.body?.includes('"Issue 2"') && lost++ === 0;
+          if (!isLost) return own.request(asked);
+          start = world.kill();
+          throw new SyncError('outcome_unknown', 'the process was killed');
+        },
+      }),
+    });
+    await say(1);
+    await world.settled();
+    await say(2);
+    await world.until(() => start !== undefined);
+    await start?.();
+    await say(3);
+    const from = world.clock.now();
+    const titles = async () => (await tasks()).map(({ title }) => title);
+    await world.until(async () => (await titles()).includes('Issue 3'));
+    expect(world.clock.now() - from).toBeLessThan(10_000);
+    await world.clock.advance(1_000);
+    await say(4);
+    const later = world.clock.now();
+    await world.until(async () => (await titles()).includes('Issue 4'));
+    expect(world.clock.now() - later).toBeLessThan(10_000);
+    await world.settled();
+    expect((await titles()).toSorted()).toEqual(['Issue 1', 'Issue 2', 'Issue 3', 'Issue 4']);
   });
 });
 

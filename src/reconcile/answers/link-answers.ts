@@ -154,7 +154,8 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
     else if (isComplete) await missing(query, row, sight);
     if (row.item_key) again.push(row.item_key);
   }
-  await noteLinksRead(query, taskId, Math.min(asOf + 1, ...(await unansweredBy(query, rows, answer))));
+  const revision = Math.min(asOf + 1, ...(await unansweredBy(query, rows, answer)));
+  await noteLinksRead(query, taskId, { revision, sentAt: answer.sentAt });
   const matched = new Set(matches.values());
   const others = workItems.filter((link) => !matched.has(link));
   const looks = others.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, asOf, moment));

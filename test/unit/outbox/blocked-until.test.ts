@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, ON_ITS_WAY } from '../../../src/model/change.ts';
 import { LONGEST_BLOCK } from '../../../src/outbox/blocked-until.ts';
+import type { Prepared } from '../../../src/outbox/prepare.ts';
 import { prepareNext } from '../../../src/outbox/prepare.ts';
 import { settle, settleFailure } from '../../../src/outbox/settle.ts';
 import { saveTaskMarks } from '../../../src/store/creates.ts';
@@ -25,7 +26,7 @@ describe('on a server that may double links', () => {
     expect(read).toMatchObject({ entity: LINKS, lane: link.kind });
     expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: NOW + LONGEST_BLOCK });
     await settle(query, read as never, { workItems: [] }, { ...CONTEXT, now: NOW });
-    await noteLinksRead(query, 't1', read?.revision as number);
+    await noteLinksRead(query, 't1', read as Prepared);
     expect(await take(query, NOW)).toMatchObject({ entity: LINK, action: 'add-link' });
     // A second link to the task waits for nothing.
     const other = { ...link, entity: `${LINK}2` };
@@ -35,18 +36,18 @@ describe('on a server that may double links', () => {
 
   it('an addition whose answer was lost waits for a read that was sent after it, when it must have arrived', async () => {
     const { query } = await openTestStore();
-    await noteLinksRead(query, 't1', await nextRevision(query));
+    await noteLinksRead(query, 't1', { revision: await nextRevision(query), sentAt: NOW });
     await differs(query, link);
     const first = await take(query, NOW);
     expect(first).toMatchObject({ entity: LINK });
     await settleFailure(query, first as never, LOST, { ...FAILING, now: NOW + 1 });
     // Sent before the addition.
-    await noteLinksRead(query, 't1', (first?.revision as number) - 1);
+    await noteLinksRead(query, 't1', { revision: (first?.revision as number) - 1, sentAt: NOW });
     const later = NOW + ON_ITS_WAY - 1;
     expect(await take(query, later)).toBeUndefined();
     const read = await take(query, later + 1);
     expect(read).toMatchObject({ entity: LINKS });
-    await noteLinksRead(query, 't1', read?.revision as number);
+    await noteLinksRead(query, 't1', read as Prepared);
     expect(await take(query, later + 1)).toMatchObject({ entity: LINK, open: true });
   });
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { blankEntity } from '../../../src/store/entities.ts';
-import { configureLinks, linksAreIdempotent, linksReadAt, noteLinksRead } from '../../../src/store/link-reads.ts';
+import { configureLinks, lastLinksRead, linksAreIdempotent, noteLinksRead } from '../../../src/store/link-reads.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import { noteRecordsListed } from '../../../src/store/records-route.ts';
 import { differs } from '../../support/changes.ts';
@@ -23,9 +23,10 @@ it('releases the links that waited for the links of their task, and those of no 
     await differs(query, blankEntity(`link:a>${taskId}`, 'link', { task_id: taskId, desired: '{}' }), {
       not_before: 9,
     });
-  expect(await linksReadAt(query, 't1')).toBeUndefined();
-  await noteLinksRead(query, 't1', 5);
-  expect([await linksReadAt(query, 't1'), await linksReadAt(query, 't2')]).toEqual([5, undefined]);
+  const READ = { revision: 5, sentAt: 7 };
+  expect(await lastLinksRead(query, 't1')).toBeUndefined();
+  await noteLinksRead(query, 't1', READ);
+  expect([await lastLinksRead(query, 't1'), await lastLinksRead(query, 't2')]).toEqual([READ, undefined]);
   expect(await findChange(query, 'link:a>t1')).toMatchObject({ not_before: 0 });
   expect(await findChange(query, 'link:a>t2')).toMatchObject({ not_before: 9 });
 });

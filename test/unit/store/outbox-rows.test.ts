@@ -117,6 +117,26 @@ describe('saying that desired and known differ', () => {
     expect(await findChange(query, 'read:tasks')).toMatchObject({ since: NOW - 5_000, due: NOW + 2_000 });
   });
 
+  it.each([
+    ['earlier for one that needs it earlier', 'read', 0, 0, NOW],
+    ['no earlier than anybody can use it', 'read', 0, NOW + 50_000, NOW + 50_000],
+    ['not before the pause after a failure', 'read', 1, 0, NOW + 90_000],
+  ] as const)('sends a read %s', async (_when, kind, attempts, notBefore, expected) => {
+    const { query } = await openTestStore();
+    const wish = { entity: 'read:tasks', kind } as const;
+    await addDifference(query, difference({ ...wish, notBefore: NOW + 90_000 }));
+    await updateChange(query, 'read:tasks', { attempts });
+    await addDifference(query, difference({ ...wish, notBefore: notBefore || NOW }));
+    expect((await findChange(query, 'read:tasks'))?.not_before).toBe(expected);
+  });
+
+  it('never brings forward the pause of a write', async () => {
+    const { query } = await openTestStore();
+    await addDifference(query, difference({ notBefore: NOW + 90_000 }));
+    await addDifference(query, difference({ notBefore: NOW }));
+    expect((await findChange(query, 'pull_request:a'))?.not_before).toBe(NOW + 90_000);
+  });
+
   it.each(['sending', 'unknown'] as const)('notes it beside a change that is %s, from the first on', async (state) => {
     const store = await openTestStore();
     await changeIn(store, state);
