@@ -87,6 +87,8 @@ export const BEAT = 'throttle.beat';
 interface Beat {
   readonly boot: string;
   readonly at: number;
+  /** Since when requests are known, in times of that boot; absent where an older version wrote it. */
+  readonly since?: number;
 }
 
 async function readBeat(query: Scope): Promise<Beat | undefined> {
@@ -125,11 +127,12 @@ export async function openBook(
 ): Promise<Book> {
   const now = clock.monotonic();
   const rows = await readLedger(query);
-  const lastSeen = lastSeenOf(rows, await readBeat(query));
+  const beat = await readBeat(query);
+  const lastSeen = lastSeenOf(rows, beat);
   const present = rows.map((row) =>
     redated(row, { boot: clock.bootId, now, lastSeen: lastSeen.get(row.boot) ?? now, grace }),
   );
-  const since = Math.min(now, ...present.map(({ started }) => started));
+  const since = Math.min(sinceOf(beat, clock.bootId, now), ...present.map(({ started }) => started));
   const book = emptyBook(clock, windows, { firstId: (rows.at(-1)?.id ?? 0) + 1, since });
   for (const [index, row] of present.entries()) {
     if (row !== rows[index]) await redateLedgerRow(query, row);
@@ -137,9 +140,17 @@ export async function openBook(
     if (rows[index]?.completed === null)
       await book.uses.add(query, { caller: row.caller ?? row.lane, status: undefined });
     for (const use of usesOf(book, row.lane)) addCompletion(use.completed, row.completed ?? now);
+    book.latest.set(row.lane, Math.max(book.latest.get(row.lane) ?? row.started, row.started));
   }
   if (rows.length > 0) await book.beat(query);
   return book;
+}
+
+/** In times of this boot. Of another boot only the time until its last beat has passed for certain. */
+function sinceOf(beat: Beat | undefined, boot: string, now: number): number {
+  if (beat?.since === undefined) return now;
+  const isForeign = beat.boot !== boot || beat.at > now;
+  return isForeign ? now - (beat.at - beat.since) : beat.since;
 }
 
 function emptyBook(
@@ -205,7 +216,7 @@ function emptyBook(
     },
 
     beat: (query) =>
-      writeMeta(query, BEAT, JSON.stringify({ boot: clock.bootId, at: clock.monotonic() } satisfies Beat)),
+      writeMeta(query, BEAT, JSON.stringify({ boot: clock.bootId, at: clock.monotonic(), since } satisfies Beat)),
   };
   return book;
 }

@@ -31,8 +31,8 @@ export interface Slots {
   create(entry: Entry, ended: () => void): Slot;
   /** No more time is written down. */
   stopBeating(): Promise<void>;
-  /** All slots have ended. */
-  noteEnd(): Promise<void>;
+  /** All slots have ended. @param careful how long the next process is to be careful, milliseconds */
+  noteEnd(careful: number): Promise<void>;
 }
 
 export function createSlots({ store, clock, logger, book, control, died, isIdle }: SlotsDeps): Slots {
@@ -106,10 +106,10 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
       pulse.set(Number.POSITIVE_INFINITY);
       await beating;
     },
-    async noteEnd() {
+    async noteEnd(careful) {
       if (!isNoted) return;
       try {
-        await durably(store, endRun);
+        await durably(store, (query) => endRun(query, careful));
       } catch (error) {
         logger.warn({ error }, 'the clean shutdown could not be recorded: the next process starts carefully');
       }

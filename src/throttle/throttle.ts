@@ -8,7 +8,7 @@ import { createAlarm } from './alarm.ts';
 import { type Book, type Entry, openBook } from './book.ts';
 import { type Brake, isProbing, isShared, pausedUntil } from './brake.ts';
 import { createBrakeControl } from './brake-control.ts';
-import { diedBefore } from './clean-end.ts';
+import { carefulFor, diedBefore } from './clean-end.ts';
 import { readBrake, writeBrake } from './kept-brake.ts';
 import { createLimits, type Facts, type Limits, type QuotaOptions } from './limits.ts';
 import { createLine, type Wish } from './line.ts';
@@ -84,6 +84,7 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
     book: await openBook(query, clock, limits.windows, options.untouched),
     brake: await readBrake(query, clock),
     diedBefore: await diedBefore(query),
+    carefulFor: await carefulFor(query),
   }));
   if (kept.shareBefore !== undefined) {
     logger.info(
@@ -101,10 +102,13 @@ interface Kept {
   readonly book: Book;
   readonly brake: Brake;
   readonly diedBefore: boolean;
+  /** Milliseconds that are left of being careful after an unclean end before that. */
+  readonly carefulFor: number;
 }
 
 /** The parts joined: line, limits, book, brake, slots and one alarm. */
-function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, diedBefore: died }: Kept): Throttle {
+function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...before }: Kept): Throttle {
+  const died = before.diedBefore;
   const { clock, store, meter, quota } = options;
   const line = createLine(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
@@ -114,11 +118,15 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
    * A process that died may soon die again, and what it then has on its way counts longer than it must: so for one long
    * window after such an end there is little on its way at once.
    */
-  const carefulUntil = died ? clock.monotonic() + (options.careful ?? limits.longestHold) : Number.NEGATIVE_INFINITY;
-  let peopleAt = book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY;
+  const carefulUntil = clock.monotonic() + (died ? (options.careful ?? limits.longestHold) : before.carefulFor);
+  /** When a person last asked for a slot. The ledger has the requests that came of it, so it survives a restart. */
+  let askedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
 
-  const facts = (): Facts => ({ book, brake: control.brake, now: clock.monotonic(), peopleAt });
+  const facts = (): Facts => ({
+    ...{ book, brake: control.brake, now: clock.monotonic() },
+    peopleAt: Math.max(askedAt, book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
+  });
   const control = createBrakeControl(kept, { ...options, limits, book, facts, onChange: () => pump() });
   const slots = createSlots({ ...options, book, control, died, isIdle: () => limits.isIdle(facts()) });
 
@@ -182,7 +190,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
     acquire(wish) {
       if (stopped || wish.signal?.aborted) return Promise.reject(withdrawn());
       const since = clock.monotonic();
-      if (wish.lane === 'interactive') peopleAt = since;
+      if (wish.lane === 'interactive') askedAt = since;
       const slot = new Promise<Slot>((give, reject) => {
         line.enter(
           wish,
@@ -217,7 +225,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, die
 
     async stop() {
       await end();
-      await slots.noteEnd();
+      await slots.noteEnd(carefulUntil - clock.monotonic());
     },
   };
 }
