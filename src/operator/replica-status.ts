@@ -47,10 +47,18 @@ export function ownShared({ holder }: Sharing, now: number): SharedStatus {
   return { replicas, causes: [...unheld(holder.unheld(), now), ...differing(replicas)] };
 }
 
+/** The part of another replica's answer that concerns the replica itself. */
+interface ReplicaAnswer {
+  readonly shared?: SharedStatus;
+  readonly ready?: boolean;
+  readonly components?: Readonly<Record<string, string>>;
+  readonly configFault?: Pick<Cause, 'code' | 'message' | 'hint'> | null;
+}
+
 /** The same, with what the others said of themselves when they were asked. */
 export function withAnswers(
   { replicas, causes }: SharedStatus,
-  answers: readonly Answered<{ readonly shared?: SharedStatus }>[],
+  answers: readonly Answered<ReplicaAnswer>[],
 ): SharedStatus {
   const told = new Map(
     answers.map(({ replica, answer }) => [
@@ -59,12 +67,18 @@ export function withAnswers(
     ]),
   );
   const names = namesOfReplicas(replicas);
+  const troubles = answers.flatMap(({ replica, answer }) =>
+    answer === undefined ? [] : troubleAt(names.get(replica.id) ?? replica.host, answer),
+  );
   const silent = answers
     .filter(({ answer }) => answer === undefined)
-    .map(({ replica }) => names.get(replica.id) ?? replica.host);
+    .map(({ replica, failure }) => {
+      const name = names.get(replica.id) ?? replica.host;
+      return failure === undefined ? name : `${name}: ${failure}`;
+    });
   return {
     replicas: replicas.map((each) => (each.isOwn ? each : { ...each, holds: told.get(each.id) ?? null })),
-    causes: [...causes, ...silence(silent)],
+    causes: [...causes, ...troubles, ...silence(silent)],
   };
 }
 
@@ -125,13 +139,35 @@ function differing(replicas: readonly ReplicaStatus[]): Cause[] {
   return causes;
 }
 
+/** What is wrong with another replica as a whole. */
+function troubleAt(name: string, { ready = true, components = {}, configFault = null }: ReplicaAnswer): Cause[] {
+  const causes: Cause[] = [];
+  const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
+  if (!ready)
+    causes.push({
+      ...ABOUT,
+      ...{ code: 'replica_not_ready', verdict: 'degraded', count: 1 },
+      message: `replica ${name} is not ready (${failing.map((each) => each.join(': ')).join(', ') || 'starting'})`,
+      stops: 'It refuses webhooks, which their senders repeat. The other replicas accept them.',
+      hint: 'Read the log of that replica.',
+    });
+  if (configFault)
+    causes.push({
+      ...ABOUT,
+      ...{ code: configFault.code, verdict: 'degraded', count: 1, hint: configFault.hint },
+      message: `replica ${name} could not reload its configuration: ${configFault.message}`,
+      stops: 'Nothing stops. That replica goes on with its last valid configuration.',
+    });
+  return causes;
+}
+
 function silence(silent: readonly string[]): Cause[] {
   if (silent.length === 0) return [];
   return [
     {
       ...ABOUT,
       ...{ code: 'replica_silent', verdict: 'degraded', count: silent.length },
-      message: `${counted(silent.length, 'replica')} did not answer (${namesOf(silent)})`,
+      message: `${counted(silent.length, 'replica')} did not answer (${silent.slice(0, NAMED).join('; ')}${silent.length > NAMED ? '; …' : ''})`,
       stops: 'Nobody knows here how its workspaces are. Commands and pages for them wait until it answers.',
       hint: 'Replicas ask each other at the address that --replica-address gives, at the port of the pages too: open it between them.',
     },

@@ -1,4 +1,4 @@
-import { SyncError } from '../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { AnswerRoom } from '../http/answer-room.ts';
 import { requestStreamed, type StreamedAnswer } from '../http/streamed-request.ts';
 import type { Holder } from '../lease/holder.ts';
@@ -24,10 +24,13 @@ export interface PassedOn {
 /** What all the others are asked for somebody. */
 export type Question = Pick<PassedOn, 'method' | 'headers' | 'body' | 'identity' | 'patience'>;
 
-/** What one of the other processes answered; undefined: nothing in time, or nothing of use. */
+/** The answer of one of the other processes. */
 export interface Answered<Answer> {
   readonly replica: SeenReplica;
+  /** Undefined: nothing in time, or nothing of use. */
   readonly answer: Answer | undefined;
+  /** Why there is none, in words for people. */
+  readonly failure?: string;
 }
 
 /** The other processes over the same database. */
@@ -70,11 +73,16 @@ export function createReplicas(holder: Holder, signatures: Signatures): Replicas
   async function ask<Answer>(replica: SeenReplica, url: string, question: Question): Promise<Answered<Answer>> {
     const signal = AbortSignal.timeout(question.patience);
     try {
-      const { status, body } = await pass(replica, { ...question, url, isAdmin: true, signal });
+      // The signal alone ends it, so that a late answer is known by it.
+      const asked = { ...question, url, isAdmin: true, signal, patience: LONGEST_ANSWER };
+      const { status, body } = await pass(replica, asked);
       const text = (await wholeOf(body)).toString();
-      return { replica, answer: status === 200 ? (JSON.parse(text) as Answer) : undefined };
-    } catch {
-      return { replica, answer: undefined };
+      if (status !== 200) return { replica, answer: undefined, failure: `HTTP ${status} to ${pathOf(url)}` };
+      return { replica, answer: JSON.parse(text) as Answer };
+    } catch (error) {
+      const within = `within ${question.patience / 1_000} s`;
+      const failure = signal.aborted ? `no answer to ${pathOf(url)} ${within}` : asSyncError(error).message;
+      return { replica, answer: undefined, failure };
     }
   }
 
@@ -90,6 +98,11 @@ export function createReplicas(holder: Holder, signatures: Signatures): Replicas
     },
     open: (request) => signatures.open(request, holder.replicas().find(({ isOwn }) => isOwn)?.id),
   };
+}
+
+/** Without its query, which may name what its asker may see and others may not. */
+function pathOf(url: string): string {
+  return url.split('?', 1)[0] as string;
 }
 
 /** One that starts tells its address when it listens. */

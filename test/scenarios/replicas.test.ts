@@ -275,7 +275,10 @@ describe('when replicas come and go', () => {
     try {
       await expect.poll(seen).toMatchObject({
         mute: { holds: null },
-        cause: { verdict: 'degraded', message: '1 replica did not answer (mute-machine)' },
+        cause: {
+          verdict: 'degraded',
+          message: '1 replica did not answer (mute-machine: no answer to /replica/status within 2 s)',
+        },
       });
       await expect.poll(async () => one.open().length + other.open().length).toBeLessThan(WORKSPACES.length + 1);
       const page = await (await fetch(`${one.adminAddress}/replicas`, { headers: bearer(READ) })).text();

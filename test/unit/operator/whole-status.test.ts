@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { WorkspaceStatus } from '../../../src/operator/status.ts';
-import { readWorkspaceList } from '../../../src/operator/whole-status.ts';
+import { soleHolder } from '../../../src/lease/holder.ts';
+import type { Status, WorkspaceStatus } from '../../../src/operator/status.ts';
+import { readWholeStatus, readWorkspaceList } from '../../../src/operator/whole-status.ts';
 import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/operator/workspace-list.ts';
 import { createWorld, GITHUB, type World } from '../../support/daemon.ts';
 import { pullEvent } from '../../support/github-payloads.ts';
@@ -30,6 +31,52 @@ function listed({ name, verdict, summary, changes: { byState }, quota: { long } 
   const { pending, sending, held } = byState;
   return { name, verdict, summary, waiting: pending + sending, held, quota: { used: long.used, cap: long.cap } };
 }
+
+/** The status that this replica gives if the other one answers so. */
+async function wholeWith(answer: Partial<Status> | undefined, failure?: string): Promise<Status> {
+  const facts = { config: '', version: '1', startedAt: 0, adminAddress: undefined };
+  const replica = { ...facts, id: 'b', host: 'other', address: 'http://b.example', isOwn: false };
+  const holder = { ...soleHolder, replicas: () => [{ ...replica, id: 'a', host: 'own', isOwn: true }, replica] };
+  const askAll = async () => [{ replica, answer, failure }];
+  return readWholeStatus({
+    ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
+    ...{ version: '1', startedAt: 0, configFault: () => undefined },
+    health: { report: () => ({ ready: true, components: {} }) },
+    sharing: { holder, replicas: { askAll } as never },
+  });
+}
+
+describe('the status of several replicas', () => {
+  const OTHER = { workspaces: [], broken: [], ready: true, components: {}, configFault: null };
+
+  it('is ok if both are', async () => {
+    await world.settled();
+    expect(await wholeWith(OTHER)).toMatchObject({ verdict: 'ok', shared: { causes: [] } });
+  });
+
+  it.each<[what: string, answer: Partial<Status> | undefined, cause: object | undefined]>([
+    [
+      'cannot store webhooks',
+      { ...OTHER, ready: false, components: { store: 'database_away' } },
+      { code: 'replica_not_ready', message: 'replica other is not ready (store: database_away)' },
+    ],
+    [
+      'could not reload its configuration',
+      { ...OTHER, configFault: { code: 'config_invalid', message: 'line 3', hint: 'Correct it.' } },
+      { code: 'config_invalid', message: 'replica other could not reload its configuration: line 3' },
+    ],
+    ['does not answer', undefined, { code: 'replica_silent', message: '1 replica did not answer (other: HTTP 500)' }],
+    [
+      'has a broken workspace',
+      { ...OTHER, broken: [{ name: 'x', code: 'internal', message: '', hint: '' }] },
+      undefined,
+    ],
+  ])('names the trouble if only the other one %s', async (_what, answer, cause) => {
+    const { verdict, shared } = await wholeWith(answer, answer === undefined ? 'HTTP 500' : undefined);
+    expect(verdict).not.toBe('ok');
+    expect(shared?.causes).toEqual(cause === undefined ? [] : [expect.objectContaining(cause)]);
+  });
+});
 
 describe('the list of all workspaces', () => {
   it('says the same as the status of each, whatever is wrong', async () => {
