@@ -208,8 +208,8 @@ class Desk {
     const flight = caller.kind === 'stranger' ? `${address} ${caller.name}` : address;
     const reading = { workspace: passage.name, address, flight };
     const { answer, joined } = await this.cache.shared(reading, isProof, () => this.#pass(whole));
-    // A refusal of another caller says nothing about this one.
-    const isTheirs = joined && (answer.status === 401 || answer.status === 403);
+    // A refusal of another caller says nothing about this one. Some servers hide with 404 what a caller may not see.
+    const isTheirs = joined && [401, 403, 404].includes(answer.status);
     return aged(isTheirs ? await this.#pass(whole) : answer, 0, condition);
   }
 

@@ -448,6 +448,27 @@ describe.each(PROFILES)('$id', (profile) => {
       else expect(translation).toEqual({ outcome: 'ignored', reason });
     });
 
+    it.each<[what: string, shorten: (value: unknown) => unknown]>([
+      ['times without fractions', (value) => withFraction(value, '')],
+      ['times with one digit of a fraction', (value) => withFraction(value, '.5')],
+      ['numbers of one digit', (value) => (isLongNumber(value) ? oneDigit(value) : value)],
+    ])('reads %s as it reads those of the fixtures', (_what, shorten) => {
+      const facts = (body: string, { source, event }: FixtureCase) => {
+        const wide = connector.unrestricted?.() ?? options;
+        const translation = connector.translate({ source, event, body: Buffer.from(body) }, wide);
+        if (translation.outcome !== 'items') return { outcome: translation.outcome };
+        return {
+          outcome: 'items',
+          items: translation.items.map((item) => (item.gone ? 'gone' : [item.title, item.state])),
+        };
+      };
+      const shortened = (text: string) => JSON.stringify(JSON.parse(text, (_key, value: unknown) => shorten(value)));
+      for (const fixture of followed) {
+        const body = read(fixture).toString('utf8');
+        expect(facts(shortened(body), fixture), fixture.file).toEqual(facts(body, fixture));
+      }
+    });
+
     it.each(followed)('survives any drift of $file', (fixture) => {
       const payload = JSON.parse(read(fixture).toString('utf8')) as object;
       fc.assert(
@@ -806,4 +827,20 @@ function mutated(payload: object, mutations: readonly Mutation[]): unknown {
     else holder[path.at(-1) as string] = structuredClone(value);
   }
   return copy;
+}
+
+function withFraction(value: unknown, fraction: string): unknown {
+  if (typeof value !== 'string') return value;
+  return value.replace(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:?\d\d)$/, `$1${fraction}$2`);
+}
+
+/** Not those that are times. */
+function isLongNumber(value: unknown): value is string | number {
+  if (typeof value === 'number') return Number.isInteger(value) && value > 9 && value < 1_000_000_000;
+  return typeof value === 'string' && /^\d{2,9}$/.test(value);
+}
+
+function oneDigit(value: string | number): string | number {
+  const digit = 1 + (Number(value) % 9);
+  return typeof value === 'number' ? digit : String(digit);
 }

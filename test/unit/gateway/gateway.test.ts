@@ -67,6 +67,25 @@ describe('an answer that is no HTTP', () => {
   });
 });
 
+describe('a read that two callers request together', () => {
+  it.each([401, 403, 404])('is sent again for the second caller if the first one gets %i', async (status) => {
+    const arrived = Promise.withResolvers<void>();
+    let reads = 0;
+    const upstream = createUpstream(({ url }, response) => {
+      const isFirst = url?.endsWith('/tasks/t1') === true && reads++ === 0;
+      if (isFirst) arrived.resolve();
+      setTimeout(() => response.writeHead(isFirst ? status : 200).end('{}'), isFirst ? 200 : 0);
+    });
+    const { ask } = await openGateway(upstream);
+    const second = { authorization: 'Bearer wsk_b' };
+    for (const headers of [{}, second]) expect((await ask('/workspaces/w-1/tasks', headers)).status).toBe(200);
+    const first = ask('/workspaces/w-1/tasks/t1');
+    await arrived.promise;
+    expect((await ask('/workspaces/w-1/tasks/t1', second)).status).toBe(200);
+    expect((await first).status).toBe(status);
+  });
+});
+
 describe('reads that differ by a header that is passed on', () => {
   const echo = () => {
     const seen: IncomingHttpHeaders[] = [];

@@ -15,7 +15,8 @@ import { openTestInstallation } from '../../support/store.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
-const DAY = 86_400_000;
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 async function seed(store: Pick<Store, 'query'>, key: string, state: DeliveryState, receivedAt: number): Promise<void> {
   const delivery = { connection: 'notes', key, source: 'webhook' as const, event: 'note', body: Buffer.from('body') };
@@ -52,6 +53,39 @@ test('bodies and the history of requests go after their time, deliveries after t
     ].sort(),
   );
   expect((await requestsOfItems(store.query, ['a'], 9)).map(({ completed_at }) => completed_at)).toEqual([now - DAY]);
+});
+
+test('deletes what is an hour older than its limit, and keeps what is an hour younger', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const now = clock.now();
+  const [older, younger] = [(days: number) => now - days * DAY - HOUR, (days: number) => now - days * DAY + HOUR];
+  const retention = { bodies: 14 * DAY, deliveries: 90 * DAY };
+  for (const [side, at] of Object.entries({ older, younger })) {
+    await seed(store, `body ${side}`, 'applied', at(14));
+    await seed(store, `delivery ${side}`, 'applied', at(90));
+    await addRequest(store.query, requestOf(at(14)));
+    await addQuotaUse(store.query, at(8), 'mirror', 0);
+    const act = { workspace: null, actor: 'command ann', action: side, subject: null, count: 1 } as const;
+    await store.database
+      .insertInto('audit')
+      .values({ ...act, at: at(400), outcome: 'done' })
+      .execute();
+  }
+  const workspaces = () => [{ name: 'test', store, retention }];
+  await retentionJob({ query: store.database, workspaces, clock, logger: silentLogger }).run(
+    new AbortController().signal,
+  );
+  const rows = await inboxOf(store);
+  expect(rows.map(({ delivery_key, body }) => [delivery_key, body !== null]).toSorted()).toEqual([
+    ['body older', false],
+    ['body younger', true],
+    ['delivery younger', false],
+  ]);
+  expect((await requestsOfItems(store.query, ['a'], 9)).map((row) => row.completed_at)).toEqual([younger(14)]);
+  expect((await quotaUseSince(store.query, 0)).map(({ since }) => since >= now - 8 * DAY)).toEqual([true]);
+  const audit = await store.database.selectFrom('audit').select('action').execute();
+  expect(audit).toEqual([{ action: 'younger' }]);
 });
 
 test('whichever statement fails, a purge comes to its end, and leaves no error to nobody', async () => {
