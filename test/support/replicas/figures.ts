@@ -128,6 +128,40 @@ async function isRecorded(workspace: CountedWorkspace, load: Load, kind: string)
   );
 }
 
+/** Creations that nobody knows to be carried out or not, by workspace and subject. */
+export async function openCreations(cluster: Cluster): Promise<ReadonlySet<string>> {
+  const rows = await cluster.ask<{ name: string; entity: string }>(OPEN_CREATIONS);
+  return new Set(rows.map(({ name, entity }) => `${name} Item ${entity.split(':').at(-1)}`));
+}
+
+const OPEN_CREATIONS = `select w.name, o.entity from worksync.outbox o join worksync.workspaces w on w.id = o.workspace
+  where o.kind = 'task' and o.state in ('sending', 'unknown')`;
+
+/**
+ * The longest time from an item's acknowledgement, or from the end of the takeover if that was later, until its creation came to
+ * the service. Call it when all items have their tasks.
+ *
+ * @param isOpen creations that were in flight when the fault struck: they wait for a list
+ */
+export function longestCreation(
+  workspaces: readonly CountedWorkspace[],
+  { itemsAt }: Load,
+  takenOverAt: number,
+  isOpen: ReadonlySet<string>,
+): number {
+  let longest = 0;
+  for (const { name, key, door } of workspaces) {
+    for (const [subject, at] of itemsAt.get(name) ?? []) {
+      if (isOpen.has(`${name} ${subject}`)) continue;
+      const isAbout = ({ method, body, ...each }: Arrival) =>
+        each.key === key && method === 'POST' && body.includes(`"${subject},`);
+      const arrival = door.arrivals.find(isAbout);
+      if (arrival) longest = Math.max(longest, arrival.at - Math.max(at, takenOverAt));
+    }
+  }
+  return longest;
+}
+
 /** Resolves when nothing is left to do, so that nothing can be done twice any more. */
 export async function allDone(cluster: Cluster): Promise<void> {
   await until(

@@ -8,6 +8,8 @@ import { type CountedWorkspace, isAmple, subjectOf } from './counted-service.ts'
 export interface Load {
   /** The title that was acknowledged last of each pull request and each item, by workspace and what it begins with. */
   readonly acknowledged: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  /** When an item was acknowledged, by workspace and subject, milliseconds of a clock that nobody sets. */
+  readonly itemsAt: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** Deliveries that were acknowledged, and tries that were not. */
   count(): { readonly acknowledged: number; readonly refused: number };
   /** One more pull request of this workspace; resolves with its title when it is acknowledged. */
@@ -42,6 +44,7 @@ interface Delivery {
 export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, options: LoadOptions): Load {
   const { replicas, workspaces } = cluster;
   const acknowledged = new Map<string, Map<string, string>>(workspaces.map(({ name }) => [name, new Map()]));
+  const itemsAt = new Map<string, Map<string, number>>(workspaces.map(({ name }) => [name, new Map()]));
   const pulls = new Map<string, number>();
   let refused = 0;
   let total = 0;
@@ -66,6 +69,7 @@ export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, op
       await pause(AGAIN_AFTER);
     }
     total++;
+    if (connection === 'desk') itemsAt.get(name)?.set(subjectOf(title), performance.now());
     const own = acknowledged.get(name) as Map<string, string>;
     // Answers may overtake each other; what is newer stays.
     if (versionOf(own.get(subjectOf(title))) < versionOf(title)) own.set(subjectOf(title), title);
@@ -99,6 +103,7 @@ export function createLoad(cluster: Pick<Cluster, 'replicas' | 'workspaces'>, op
 
   return {
     acknowledged,
+    itemsAt,
     count: () => ({ acknowledged: total, refused }),
     post,
     start() {

@@ -77,11 +77,13 @@ test('deletes what is an hour older than its limit, and keeps what is an hour yo
     new AbortController().signal,
   );
   const rows = await inboxOf(store);
-  expect(rows.map(({ delivery_key, body }) => [delivery_key, body !== null]).toSorted()).toEqual([
-    ['body older', false],
-    ['body younger', true],
-    ['delivery younger', false],
-  ]);
+  expect(new Map(rows.map(({ delivery_key, body }) => [delivery_key, body !== null]))).toEqual(
+    new Map([
+      ['body older', false],
+      ['body younger', true],
+      ['delivery younger', false],
+    ]),
+  );
   expect((await requestsOfItems(store.query, ['a'], 9)).map((row) => row.completed_at)).toEqual([younger(14)]);
   expect((await quotaUseSince(store.query, 0)).map(({ since }) => since >= now - 8 * DAY)).toEqual([true]);
   const audit = await store.database.selectFrom('audit').select('action').execute();
