@@ -44,7 +44,7 @@ test('a link and its lost request of the version before are older than every ans
   expect(row).toMatchObject({ revision: 0, desired: '{"url":"u"}', known_at: 5 });
   const read = await prepareNext(scope, { now: 100_000, onlyReads: false });
   expect(read).toMatchObject({ action: 'read-links', revision: 1 });
-  await noteLinksRead(scope, 't1', { revision: 1, sentAt: 1 });
+  await noteLinksRead(scope, 't1', { revision: 1, sentAt: 100_000 });
   expect(await prepareNext(scope, { now: 100_000, onlyReads: false })).toMatchObject({ entity, open: true });
   // Nothing was said of it since: it leaves no tombstone.
   if (row) await forgetOrBury(scope, row);
