@@ -4,7 +4,7 @@ import { externalIdOf } from '../../../../src/model/link.ts';
 import { applyAnswer } from '../../../../src/reconcile/answers/apply.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { configureLinks, linksReadAt } from '../../../../src/store/link-reads.ts';
+import { configureLinks, lastLinksRead } from '../../../../src/store/link-reads.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { nextRevision } from '../../../../src/store/revision.ts';
 import type { Answer } from '../../../../src/store/workspace-answers.ts';
@@ -289,7 +289,7 @@ test('a list that was requested while an addition was on its way does not allow 
   const sent = JSON.stringify({ action: 'add-link', sentAt: ASKED - ON_ITS_WAY + 1, revision: 3, body: { url: URL } });
   await updateChange(store.query, LINK, { sent });
   await tell(store, ...listed());
-  expect(await linksReadAt(store.query, 't1')).toBe(3);
+  expect(await lastLinksRead(store.query, 't1')).toMatchObject({ revision: 3 });
 });
 
 test('a list of links allows the additions to its task that wait for it', async () => {
@@ -297,7 +297,7 @@ test('a list of links allows the additions to its task that wait for it', async 
   await updateChange(store.query, LINK, { not_before: NOW + 1 });
   await tell(store, ...listed());
   expect(await findChange(store.query, LINK)).toMatchObject({ not_before: 0 });
-  expect(await linksReadAt(store.query, 't1')).toBe(AS_OF + 1);
+  expect(await lastLinksRead(store.query, 't1')).toMatchObject({ revision: AS_OF + 1 });
 });
 
 const OF_ISSUE = { workItemId: 'w7', url: ISSUE.url, externalId: null };
