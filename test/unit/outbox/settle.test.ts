@@ -97,7 +97,7 @@ describe('a write that was answered', () => {
     const kept = await inFlight({ ...link, remote_id: 'w1' });
     await settle(kept.query, kept.prepared, {}, CONTEXT);
     const row = await findEntity(kept.query, LINK);
-    expect(row).toMatchObject({ known: '{"url":"u"}', known_at: NOW, remote_id: 'w1', desired: link.desired });
+    expect(row).toMatchObject({ known: '{"url":"u"}', known_at: NOW, remote_id: null, desired: link.desired });
     expect(JSON.parse(row?.written ?? '')).toMatchObject({ action: 'add-link', sentAt: SENT_AT, answeredAt: NOW });
     const removed = await inFlight(removal);
     await settle(removed.query, removed.prepared, {}, CONTEXT);

@@ -49,7 +49,7 @@ describe('a refused read', () => {
 
 test('a success in between, or a new start, asks the route again; other routes stay as they are', async () => {
   const { query } = await openTestStore();
-  const refuse = (resource: string) => noteRouteRefused(query, 'listWorkItems', { status: 405, resource }, NOW);
+  const refuse = (resource: string) => noteRouteRefused(query, 'listWorkItems', { status: 400, resource }, NOW);
   await refuse('a');
   await noteRouteAnswered(query, 'listWorkItems', NOW);
   expect(await refuse('b')).toBe(false);
