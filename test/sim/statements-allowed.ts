@@ -167,6 +167,10 @@ const MANY: readonly Allowed[] = [
     why: 'the workspace is at another address, and what was read of links there is forgotten',
   },
   {
+    text: 'update "outbox" set "not_before" = ?, "due" = ? where "outbox"."workspace" = ? and "kind" = ? and "state" = ? and "attempts" = ? and "sent" is null and "not_before" > ?',
+    why: 'creations that a list did not release wait for the next one',
+  },
+  {
     text: 'delete from "outbox" where "outbox"."workspace" = ? and "kind" = ? and "state" in (…)',
     why: 'the workspace has no route for records, so none of them can be sent',
   },
