@@ -77,15 +77,15 @@ describe('an answer of the workspace of 25 MB', () => {
     expect([parse.mock.calls, check.mock.calls]).toEqual([[], []]);
     vi.restoreAllMocks();
     const kept = { taskId: 't', key: 'BUG-1', title: 'T', status: 'open', workspaceId: '', source: 'api' };
-    const times = { createdAt: null, updatedAt: null };
-    expect(content).toEqual({ tasks: Array(125).fill({ ...kept, ...times }), nextCursor: null });
+    const texts = { createdAt: null, updatedAt: null, description: '', reporterUserId: null };
+    expect(content).toEqual({ tasks: Array(125).fill({ ...kept, ...texts }), nextCursor: null, isLast: null });
     // Given away.
     expect(bytes.length).toBe(0);
   });
 
   it.each([
     ['is no JSON', 'the answer is not JSON', Buffer.concat([list(), Buffer.from(']')])],
-    ['lacks a key', /tasks\.0\.key/, list({ key: undefined })],
+    ['is no list', /tasks/, Buffer.from(`{"tasks":"${'x'.repeat(2_000_000)}"}`)],
   ])('that %s is malformed', async (_what, message, bytes) => {
     const answer = converter.answer('listTasks', bytes);
     await expect(answer).rejects.toMatchObject({ code: 'answer_malformed', message: expect.stringMatching(message) });
