@@ -80,7 +80,7 @@ export async function standingTasks(query: Scope, itemKey: string): Promise<stri
 }
 
 /** The task that was made for an item, by us or by whoever had its key for a source. */
-export async function madeTask(query: Scope, itemKey: string): Promise<string | undefined> {
+async function madeTask(query: Scope, itemKey: string): Promise<string | undefined> {
   const row = await findEntity(query, entity.task(itemKey));
   return row?.remote_id ?? (await taskOfSource(query, itemKey))?.taskId;
 }

@@ -14,7 +14,7 @@ export interface Exception {
 const NO_ROUTE =
   'the workspace has no route for records; the mirror stays with worksync, and links are made all the same';
 
-export const EXCEPTIONS: readonly Exception[] = [
+const EXCEPTIONS: readonly Exception[] = [
   ...(['opens (literal)', '403', '404', '400 without provider'] as const).map(
     (value): Exception => ({
       dimension: 'pull-request routes',
@@ -48,7 +48,7 @@ export const EXCEPTIONS: readonly Exception[] = [
 ];
 
 /** Without the route for records nothing promises idempotent links, and links that cannot be read cannot be looked up either. */
-export const OF_PAIRS: readonly (Exception & { readonly without: Dimension })[] = [
+const OF_PAIRS: readonly (Exception & { readonly without: Dimension })[] = [
   {
     dimension: 'link GET, DELETE',
     value: '405',
