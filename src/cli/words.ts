@@ -41,8 +41,10 @@ export function printable(text: string): string {
 
 /** Everything but the line breaks and tabs of our own tables. */
 const UNSAFE = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu;
-/** What CI services take for a command: Azure Pipelines and GitHub Actions anywhere in a line, GitHub Actions at its begin. */
-const CI_COMMAND = /#(?=#(?:vso)?\[)|(?<=^\s*):(?=:)/gm;
+/** What CI services take for a command anywhere in a line (Azure Pipelines, GitHub Actions). */
+const CI_COMMAND = /#(?=#(?:vso)?\[)/g;
+/** What GitHub Actions takes for one where a line begins. */
+const CI_COMMAND_AT_START = /^\s*:(?=:)/;
 
 /**
  * A text as a command prints it, whoever wrote parts of it: titles, arguments, answers. It commands neither the terminal nor the CI
@@ -54,7 +56,7 @@ export function safeOutput(text: string): string {
 
 function safeLine(line: string): string {
   if (/^[{[]/.test(line)) return line.replace(UNSAFE, escaped).replace(/:(?=:)|#(?=#)/g, escaped);
-  return line.replace(UNSAFE, '\ufffd').replace(CI_COMMAND, '$& ');
+  return line.replace(UNSAFE, '\ufffd').replace(CI_COMMAND, '$& ').replace(CI_COMMAND_AT_START, '$& ');
 }
 
 /** In JSON: signs that it does not need outside of its texts. */

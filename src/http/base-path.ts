@@ -17,7 +17,7 @@ export interface BasePath {
 export function basePathOf(publicUrl: string | undefined): BasePath | undefined {
   if (publicUrl === undefined) return undefined;
   const { pathname, host: publicHost } = new URL(publicUrl);
-  const base = pathname.replace(/\/+$/, '');
+  const base = pathname.replace(/(?<!\/)\/+$/, '');
   if (base === '') return undefined;
   const isBelow = (url: string) => url === base || url.startsWith(`${base}/`) || url.startsWith(`${base}?`);
   return {

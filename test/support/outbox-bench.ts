@@ -65,8 +65,8 @@ export async function outboxBench(
     ...{ store, clock, random, logger: silentLogger, meter: silentMeter, quota: QUOTA },
   });
   await store.commit(async (query) => {
-    for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');
     await bindServerFacts(query, BASE_URL);
+    for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');
     await writeServerFact(query, 'records', { state: 'open', since: 0 });
     for (let number = 1; number <= links; number++) {
       const desired = JSON.stringify({ url: urlOf(number) });
