@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import type { RestorePlan, WorkspaceRows } from '../store/restore-plan.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
-import { plural } from './words.ts';
+import { plural, printable } from './words.ts';
 
 /** What deletes a large workspace takes, milliseconds. */
 const LONGEST_FORGET = 600_000;
@@ -32,11 +33,19 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .description('replace the database with a backup; stop the daemon first')
     .argument('<file>', 'a file that "worksync backup" wrote; it stays as it is')
     .option('--workspace <name>', 'restore this workspace only; all others stay as they are')
+    .option('--dry-run', 'check the backup, print what would change, and change nothing')
     .addHelpText('after', '\nExample: worksync restore --workspace team /backups/monday.db')
     .option('--json', 'print one JSON object')
-    .action(async (file: string, { workspace, json, ...flags }: Flags & Json & { readonly workspace?: string }) => {
+    .action(async (file: string, { workspace, dryRun, json, ...flags }: Flags & Json & RestoreFlags) => {
       const place = daemonOptions(flags, environment());
-      const { restore } = await import('../operator/data.ts');
+      const { restore, tryRestore } = await import('../operator/data.ts');
+      if (dryRun) {
+        const plan = await tryRestore(place, file, workspace);
+        print(
+          json ? JSON.stringify({ file, workspace: workspace ?? null, ...plan }) : describePlan(plan, file, workspace),
+        );
+        return exit(0);
+      }
       const { kept, rows } = await restore(place, file, workspace);
       if (json) print(JSON.stringify({ file, workspace: workspace ?? null, kept, rows }));
       else if (rows !== null) print(`Restored ${plural(rows, 'row')} of ${workspace}.`);
@@ -44,9 +53,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
         print(
           `The database was restored from ${file}.${kept === null ? '' : ` The previous one is stored as ${kept}`}`,
         );
-      say(
-        'worksync counts a full window of the request quota as used, and sends its next requests when the window has passed.',
-      );
+      say(AFTERWARDS);
       exit(0);
     });
   withDaemonOptions(program.command('forget'), OF_QUESTIONS)
@@ -62,6 +69,50 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
       exit(0);
     });
+}
+
+interface RestoreFlags {
+  readonly workspace?: string;
+  readonly dryRun?: true;
+}
+
+const AFTERWARDS = `Gateway tokens that came with the backup are revoked: make new ones with "worksync gateway token create".
+worksync counts a full window of the request quota as used, and sends its next requests when the window has passed.
+It writes nothing about an item until it has fetched, polled or received that item again. "worksync status" counts these items.`;
+
+function describePlan({ backup, present, presentFault, kept }: RestorePlan, file: string, workspace?: string): string {
+  const only = ({ name }: WorkspaceRows) => workspace === undefined || name === workspace;
+  const now = present?.workspaces.filter(only) ?? [];
+  const then = backup.workspaces.filter(only);
+  const lost = now.filter(({ name }) => !then.some((each) => each.name === name));
+  const tokens = now.reduce((sum, each) => sum + each.tokens, 0);
+  const lines = [
+    `Nothing was changed. To restore ${file} would`,
+    ...(presentFault === null ? [] : [`  replace a database that cannot be read (${presentFault})`]),
+    ...(kept === null ? [] : [`  keep the present database as ${kept}`]),
+    ...then.map(
+      (each) =>
+        `  bring back ${describeRows(
+          each,
+          now.find(({ name }) => name === each.name),
+        )}`,
+    ),
+    ...lost.map((each) => `  remove ${describeRows(each)}`),
+    `  revoke ${plural(tokens, 'gateway token')}${workspace === undefined ? `, and log ${plural(present?.sessions ?? 0, 'browser')} out` : ''}`,
+    '  count a full window of the request quota as used',
+    `  write nothing about each of ${plural(
+      then.reduce((sum, { items }) => sum + items, 0),
+      'item',
+    )} until it was fetched, polled or delivered again`,
+  ];
+  return lines.map(printable).join('\n');
+}
+
+/** Beside each number of the backup the present one, where that differs. */
+function describeRows(rows: WorkspaceRows, present: WorkspaceRows = rows): string {
+  const count = (key: 'deliveries' | 'items' | 'tasks', one: string) =>
+    `${plural(rows[key], one, key)}${present[key] === rows[key] ? '' : ` (now ${present[key]})`}`;
+  return `${rows.name}: ${[count('deliveries', 'delivery'), count('items', 'item'), count('tasks', 'task')].join(', ')}`;
 }
 
 async function askDaemon(data: string, workspace: string): Promise<number> {

@@ -152,7 +152,8 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
     failure ? [`    ${name}: ${failure.message}${failure.hint ? ` (${failure.hint})` : ''}`] : [],
   );
   const silent = connections.flatMap(
-    ({ name, names, hooks, missingUnits, refusedFetches, fetchRefusal, switchedOff }) => [
+    ({ name, names, hooks, missingUnits, refusedFetches, fetchRefusal, unverifiedItems, switchedOff }) => [
+      ...(unverifiedItems > 0 ? [`    ${name}: ${describeUnverified(unverifiedItems)}`] : []),
       ...(refusedFetches > 0
         ? [`    ${name}: ${plural(refusedFetches, 'object')} cannot be fetched: ${fetchRefusal ?? 'refused'}`]
         : []),
@@ -171,6 +172,10 @@ function describeConnections({ connections }: WorkspaceStatus, now: number): str
     ],
   );
   return ['  connections', ...table(rows).split('\n'), ...refused, ...failures, ...silent];
+}
+
+function describeUnverified(count: number): string {
+  return `${plural(count, 'item')} not confirmed since a restore: worksync fetches them, or waits for their next delivery, before it writes anything about them`;
 }
 
 function describeName(

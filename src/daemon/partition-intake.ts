@@ -6,8 +6,10 @@ import { createHookWatch, type HookWatch } from '../intake/hook-watch.ts';
 import { createPauses, type Pauses } from '../intake/pauses.ts';
 import { createPolls, type Polls } from '../intake/polls.ts';
 import { sweepJobs } from '../intake/sweeps.ts';
+import { createVerification } from '../intake/verify-items.ts';
 import { type Receiver, webhookUrlOf } from '../intake/webhook-routes.ts';
 import type { Job } from '../lib/scheduler.ts';
+import type { Stage } from '../lib/stage.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
 import type { PartitionOptions, PartitionParts } from './partition-parts.ts';
 import type { Parts } from './parts.ts';
@@ -22,6 +24,8 @@ export interface PartitionIntake {
   readonly polls: Polls;
   readonly fetches: Fetches;
   readonly backfills: Backfills;
+  /** Confirms the items of a restored database. */
+  readonly verification: Stage;
   readonly hooks: HookWatch;
   /** Shared by all that ask a provider. */
   readonly pauses: Pauses;
@@ -54,6 +58,7 @@ export async function openIntake(
   return {
     ...{ books, connections, polls, fetches, hooks, pauses },
     backfills: createBackfills(deps),
+    verification: createVerification(deps),
     jobs: [...polls.jobs, ...sweepJobs({ ...deps, fetches: fetches.bell }), ...hooks.jobs],
     isCrowded: () => collector.isCrowded(),
     receiver(name) {

@@ -78,7 +78,10 @@ export async function openStages(
   });
   const jobs = [...intake.jobs, ...jobsOf(options, shared, writeBack)];
   const timetable = options.scheduler.open(jobs, jobRuns(store), shared.logger, phaseOf(store.query.workspace));
-  const stages: readonly Stage[] = [outbox, reconcile, intake.fetches, writeBack, intake.backfills];
+  const stages: readonly Stage[] = [
+    ...[outbox, reconcile, intake.fetches, writeBack, intake.backfills],
+    intake.verification,
+  ];
   return {
     ...{ sources, rules, reconcile, outbox, timetable },
     trouble: () => trouble,

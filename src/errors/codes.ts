@@ -114,6 +114,11 @@ export const CODES = {
     hint: 'Another process has locked the file, or memory or file handles are short: see the cause, then try again.',
     exit: 75,
   },
+  backup_refused: {
+    verdict: 'never',
+    hint: 'Give a file that "worksync backup" wrote. Nothing was changed.',
+    exit: 78,
+  },
   copy_unfinished: {
     verdict: 'wait-until',
     hint: 'Repeat the same "worksync store copy" until it has ended, or delete what it has copied: the same command with --give-up.',

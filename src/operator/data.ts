@@ -17,7 +17,8 @@ import {
   openSharedInstallation,
 } from '../store/installation.ts';
 import { ownerOf } from '../store/leases.ts';
-import { keptBeforeRestore, restoreAll, restoreWorkspace } from '../store/restore.ts';
+import { type Restore, restoreAll, restoreWorkspace } from '../store/restore.ts';
+import { planRestore, type RestorePlan } from '../store/restore-plan.ts';
 import { endAllSessions } from '../store/session-rows.ts';
 import { type Actor, type AuditPage, audited, auditLog } from './audit.ts';
 import { unknownName } from './named.ts';
@@ -67,26 +68,38 @@ export interface Restored {
   readonly rows: number | null;
 }
 
-/** Restores everything, or one workspace. Throws `locked` while a daemon runs. */
+/**
+ * Restores everything, or one workspace. Throws `locked` while a daemon runs, `backup_refused`, `database_newer`,
+ * `database_corrupt` and `disk_full` where the backup cannot be used: nothing is changed then.
+ */
 export async function restore(place: StorePlace, backup: string, workspace?: string): Promise<Restored> {
+  return withBackup(place, backup, async (folder, given) => {
+    if (workspace === undefined) return { kept: await restoreAll(given), rows: null };
+    const { random } = given;
+    const open = () => openInstallation(folder, { random });
+    const rows = await within(open, (installation) => restoreWorkspace(installation, workspace, given));
+    return { kept: null, rows };
+  });
+}
+
+/** What `restore` would do. Changes nothing, and throws what it would throw. */
+export async function tryRestore(place: StorePlace, backup: string, workspace?: string): Promise<RestorePlan> {
+  return withBackup(place, backup, (_folder, given) => planRestore(given, workspace));
+}
+
+async function withBackup<Result>(
+  place: StorePlace,
+  backup: string,
+  work: (folder: string, given: Restore) => Promise<Result>,
+): Promise<Result> {
   const data = folderOnly(place);
   if (!existsSync(backup)) throw new SyncError('not_found', `there is no backup at ${backup}`);
-  const random = systemRandom();
   if (isMemoryFolder(data))
     throw new SyncError('usage', 'data in memory begin empty: restore into a folder, and start with that');
   const folder = ownDataFolder(data);
   try {
     const file = join(folder.path, INSTALLATION_FILE);
-    if (workspace === undefined) {
-      const isFirst = !existsSync(file);
-      await restoreAll({ backup, file, random, checkFile: checkInWorker });
-      return { kept: isFirst ? null : keptBeforeRestore(file), rows: null };
-    }
-    const open = () => openInstallation(folder.path, { random });
-    return await within(open, async (installation) => {
-      const rows = await restoreWorkspace(installation, workspace, { backup, random, checkFile: checkInWorker });
-      return { kept: null, rows };
-    });
+    return await work(folder.path, { backup, file, random: systemRandom(), checkFile: checkInWorker });
   } finally {
     folder.release();
   }

@@ -174,6 +174,7 @@ const IDLE: Omit<ConnectionActivity, 'connection'> = {
   fetches: 0,
   refusedFetches: 0,
   fetchRefusal: null,
+  unverifiedItems: 0,
   lastSweepAt: null,
   lastRefused: null,
   switchedOff: [],

@@ -1,6 +1,7 @@
 import { type Action, entity as entityName, ON_ITS_WAY } from '../model/change.ts';
 import { creationsUnderWay, holdForCreation, marksWereSeen } from '../store/creates.ts';
 import { json } from '../store/entities.ts';
+import { isUnverified } from '../store/items.ts';
 import { lastLinksRead, linksAreIdempotent } from '../store/link-reads.ts';
 import { addDifference, type OutboxRow } from '../store/outbox-rows.ts';
 import { routeOffUntil } from '../store/route-states.ts';
@@ -8,6 +9,14 @@ import type { Scope } from '../store/workspace-scope.ts';
 
 /** How long a write waits for the answer that allows it, before it asks for another one, milliseconds. */
 export const LONGEST_BLOCK = 900_000;
+
+/** How long a write about an item that is unverified since a restore waits before it is looked at again, milliseconds. */
+export const UNVERIFIED_PAUSE = 60_000;
+
+/** Until when a write about this item waits, epoch milliseconds; undefined where the item is verified, or there is none. */
+export async function unverifiedUntil(query: Scope, itemKey: string | null, now: number): Promise<number | undefined> {
+  return itemKey !== null && (await isUnverified(query, itemKey)) ? now + UNVERIFIED_PAUSE : undefined;
+}
 
 /**
  * A write that could double something waits for an answer that says whether it would.

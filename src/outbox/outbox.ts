@@ -63,6 +63,9 @@ export interface Outbox extends Stage {
   startWrites(): void;
 }
 
+/** The part of a window that reads because of a restore take at most. */
+const OF_RESTORE = 0.2;
+
 /** What was next so short a time ago is still next, milliseconds, where no bell was rung. */
 const AT_ONCE = 50;
 
@@ -210,5 +213,6 @@ async function prepareStart(options: OutboxOptions): Promise<void> {
 }
 
 function settleContextOf({ clock, random, throttle, visibility }: OutboxOptions): SettleContext {
-  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility };
+  const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * OF_RESTORE)));
+  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace };
 }

@@ -9,7 +9,7 @@ import { nextRevision } from '../store/revision.ts';
 import { type OptionalRoute, routeOffUntil } from '../store/route-states.ts';
 import { requestTaskList } from '../store/task-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { blockedUntil, LONGEST_BLOCK } from './blocked-until.ts';
+import { blockedUntil, LONGEST_BLOCK, unverifiedUntil } from './blocked-until.ts';
 
 /** The routes of reads that other work can do without. */
 export const OPTIONAL_READS: Readonly<Partial<Record<Action, OptionalRoute>>> = {
@@ -78,25 +78,20 @@ export async function prepareNext(
     const held = row.kind === 'read' ? undefined : await findEntity(query, row.entity);
     const request =
       row.kind === 'read' ? await readOnce(query, row, eligible.now) : held && (await writeOnce(query, row, held));
-    if (request === undefined && row.kind === 'read' && row.effect === 'removal') {
-      // Its route is switched off, and the removal waits for it.
-      await updateChange(query, row.entity, { not_before: eligible.now + LONGEST_BLOCK });
-      continue;
-    }
     if (request === undefined) {
-      await removeChange(query, row.entity);
-      const left = held && (await findEntity(query, row.entity));
-      if (left && isNothing(left)) await forgetOrBury(query, left);
+      await dropVanished(query, row, eligible.now);
       continue;
     }
     const { entity, kind, lane, attempts, since, due } = row;
-    const blocked = await blockedUntil(query, row, request, eligible.now);
+    const itemKey = held?.item_key ?? null;
+    const blocked =
+      (await unverifiedUntil(query, itemKey, eligible.now)) ?? (await blockedUntil(query, row, request, eligible.now));
     if (blocked !== undefined) {
       await updateChange(query, entity, { not_before: blocked });
       continue;
     }
     const deliveries = readWaiting(row).map(({ id }) => id);
-    const trace = { itemKey: held?.item_key ?? null, since, due, deliveries, ...slot };
+    const trace = { itemKey, since, due, deliveries, ...slot };
     const own = { entity, kind, lane, attempts, open: isOpen(row), waiting: deliveries.length, trace };
     const body = await bodyToSend(query, entity, request, eligible.now);
     const revision = await nextRevision(query);
@@ -104,6 +99,14 @@ export async function prepareNext(
     await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: eligible.now });
     return prepared;
   }
+}
+
+/** Nothing is to be sent. A removal whose read is switched off waits for it. */
+async function dropVanished(query: Scope, { entity, kind, effect }: OutboxRow, now: number): Promise<void> {
+  if (kind === 'read' && effect === 'removal') return updateChange(query, entity, { not_before: now + LONGEST_BLOCK });
+  await removeChange(query, entity);
+  const left = kind === 'read' ? undefined : await findEntity(query, entity);
+  if (left && isNothing(left)) await forgetOrBury(query, left);
 }
 
 async function waitingChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {

@@ -15,6 +15,7 @@ import type { ListPage } from '../model/list-page.ts';
 import { holdsTask } from '../store/cached-tasks.ts';
 import { endCreation } from '../store/creates.ts';
 import { noteCreationPassed, noteCreationRefused } from '../store/creation-trials.ts';
+import { isReadAfterRestore } from '../store/doubt.ts';
 import { type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
 import { tasksWereRead, wishReads, wishTaskList } from '../store/list-reads.ts';
 import {
@@ -70,6 +71,8 @@ export interface SettleContext {
   readonly visibility?: number;
   /** Of the answer. */
   readonly status?: number;
+  /** Between two pages of a list that is read because of a restore, milliseconds. */
+  readonly restorePace?: number;
 }
 
 /**
@@ -149,15 +152,22 @@ async function settleAnswer(
   const waited = readWaiting(row);
   const done = waited.slice(0, prepared.waiting).map(({ at }) => at);
   const rest = waited.slice(prepared.waiting);
-  if (prepared.kind === 'read') await settleRead(query, row, next);
+  if (prepared.kind === 'read') await settleRead(query, row, next, context);
   else await settleWrite(query, row, prepared, { id, waiting: JSON.stringify(rest), body }, context);
   return done;
 }
 
-/** A list of several pages is read on from where this page ended. */
-async function settleRead(query: Scope, row: OutboxRow, next: ListPlace | undefined): Promise<void> {
+/** A list of several pages is read on from where this page ended; after a restore slowly, so that others find slots. */
+async function settleRead(
+  query: Scope,
+  row: OutboxRow,
+  next: ListPlace | undefined,
+  { now, restorePace = 0 }: SettleContext,
+): Promise<void> {
   if (next === undefined) return endRead(query, row);
-  await updateChange(query, row.entity, { state: 'pending', sent: JSON.stringify(next), attempts: 0, error: null });
+  const notBefore = (await isReadAfterRestore(query, row.entity)) ? now + restorePace : 0;
+  const page = { sent: JSON.stringify(next), attempts: 0, error: null, not_before: notBefore } as const;
+  await updateChange(query, row.entity, { state: 'pending', ...page });
 }
 
 /** A read that was requested while this one was in flight may have to see more than this one saw. */

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Translation } from '../connectors/connector.ts';
+import type { DeliverySource } from '../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
+import { lastBeforeRestore } from '../store/doubt.ts';
 import type { PendingDelivery } from '../store/inbox.ts';
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -22,6 +24,7 @@ export class BatchItems {
   /** By the items as they came. */
   readonly #said = new Map<Item, Said>();
   readonly #held = new Map<ItemKey, Held>();
+  #lastBeforeRestore: number | undefined;
 
   constructor(query: Scope, moment: Moment, fetches: BatchFetches) {
     this.#query = query;
@@ -68,8 +71,14 @@ export class BatchItems {
     const said = this.#said.get(raw) as Said;
     const isCompleted = completes(translated);
     const { isReplayed = false } = delivery;
-    if (this.#saysNothingNew(said) && !isCompleted && !isReplayed) return true;
-    const held = await this.#heldItem(raw.key, this.#marks.get(raw.key));
+    const mark = this.#marks.get(raw.key);
+    const isUnverified = mark?.unverified === 1;
+    if (this.#saysNothingNew(said) && !isCompleted && !isReplayed && !isUnverified) return true;
+    // A delivery that came before a restore confirms nothing, and neither does a part that a delivery tells in passing.
+    const isPresent =
+      mark?.unverified === 0 ||
+      (translated.translation?.outcome === 'items' && (await this.#cameSinceRestore(delivery)));
+    const held = await this.#heldItem(raw.key, mark);
     const item = clampTime(raw, delivery.receivedAt, held?.item);
     // After an event an older one may come; other sources that call an unknown item gone would only fill rows.
     if (!held && item.gone && delivery.source !== 'webhook') return true;
@@ -79,11 +88,20 @@ export class BatchItems {
     const looked = applied?.held ?? (isCompleted ? held : undefined);
     const wanted = fetchWanted({ translated, source, said: item, before: held, looked, judgement });
     if (wanted) await this.#fetches.ask(delivery, source.reference(item), wanted.isCovered);
-    if (!applied && isReplayed && held) this.#note(delivery, source, held.item);
+    const isVerified = isPresent && (!isUnverified || verifies(judgement, delivery.source));
+    const unverified = isVerified ? 0 : 1;
+    if (!applied && held && isUnverified && isVerified)
+      await this.#hold(delivery, source, held, { hash: mark.hash, unverified });
+    else if (!applied && held && isReplayed && isVerified) this.#note(delivery, source, held.item);
     if (!applied) return judgement.outcome !== 'superseded';
     // A guess may contain less than the delivery said: the fetched object must be judged, also if it says the same.
-    await this.#hold(delivery, source, applied.held, applied.doubtful ? '' : said.hash);
+    await this.#hold(delivery, source, applied.held, { hash: applied.doubtful ? '' : said.hash, unverified });
     return true;
+  }
+
+  async #cameSinceRestore({ id }: PendingDelivery): Promise<boolean> {
+    this.#lastBeforeRestore ??= await lastBeforeRestore(this.#query);
+    return id > this.#lastBeforeRestore;
   }
 
   async #heldItem(key: ItemKey, mark: ItemMark | undefined): Promise<Held | undefined> {
@@ -93,10 +111,15 @@ export class BatchItems {
     return row && readFields(row);
   }
 
-  async #hold(delivery: PendingDelivery, source: Source, held: Held, hash: string): Promise<void> {
+  async #hold(
+    delivery: PendingDelivery,
+    source: Source,
+    held: Held,
+    { hash, unverified }: Pick<ItemMark, 'hash' | 'unverified'>,
+  ): Promise<void> {
     const { item } = held;
     this.#held.set(item.key, held);
-    this.#marks.set(item.key, { key: item.key, provider_time: item.updatedAt, hash });
+    this.#marks.set(item.key, { key: item.key, provider_time: item.updatedAt, hash, unverified });
     const row = {
       key: item.key,
       kind: item.kind,
@@ -104,13 +127,14 @@ export class BatchItems {
       connection: delivery.connection,
       provider_time: item.updatedAt,
       hash,
+      unverified,
       finished: isFinished(item) ? 1 : 0,
       gone: item.gone ? 1 : 0,
       seen_at: this.#moment.now,
       fields: JSON.stringify(held),
     } as const;
     await saveItem(this.#query, row, delivery.id);
-    this.#note(delivery, source, item);
+    if (unverified === 0) this.#note(delivery, source, item);
   }
 
   /** The item is to be looked at because of this delivery. */
@@ -159,6 +183,14 @@ function fetchWanted({
   const lacks = source.fetchesCommits && looked && lacksCommits(before?.item, looked.item, via, said);
   if (!lacks && !judgement.doubtful) return undefined;
   return { isCovered: !judgement.doubtful && looked !== undefined && comeWithEarlierFetch(looked.item, via) };
+}
+
+/**
+ * Whether the delivery confirms an item that is unverified since a restore. An old webhook may arrive late; everything else was
+ * asked for since then. Two contents of one time confirm nothing: the fetch decides.
+ */
+function verifies({ outcome, doubtful }: Judgement, source: DeliverySource): boolean {
+  return outcome === 'applied' || (!doubtful && (outcome === 'unchanged' || source !== 'webhook'));
 }
 
 /** A backfill is asked for by hand: it also brings what the repeated pages of polls do not ask for again. */

@@ -77,7 +77,7 @@ export class BatchLooks {
       await this.#evaluate(
         rows.flatMap((row) => {
           const source = this.#by.sources.get(row.connection);
-          return source ? [{ item: readFields(row).item, source, cause }] : [];
+          return source && row.unverified === 0 ? [{ item: readFields(row).item, source, cause }] : [];
         }),
       );
     }

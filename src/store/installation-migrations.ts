@@ -2,7 +2,14 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { type Dialect, dialectOf, textIn } from '../lib/database/dialect.ts';
 import { createCounts } from './count-migration.ts';
-import { COUNT_SHAPES, createStatistics, describeIndexes, NAME_SHAPES, REVISION_SHAPES } from './statistics.ts';
+import {
+  COUNT_SHAPES,
+  createStatistics,
+  describeIndexes,
+  NAME_SHAPES,
+  REVISION_SHAPES,
+  UNVERIFIED_SHAPES,
+} from './statistics.ts';
 import { createTrace } from './trace-migration.ts';
 import { createUsage } from './usage-migration.ts';
 import { createWorkspaceTables } from './workspace-tables.ts';
@@ -158,6 +165,22 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
         await db.schema.alterTable('item_names').addColumn(name, type).execute();
       await db.schema.createIndex('item_names_place').on('item_names').columns(['workspace', 'place']).execute();
       await describeIndexes(db, NAME_SHAPES);
+    },
+  },
+  '013_unverified_items': {
+    async up(db) {
+      await db.schema
+        .alterTable('items')
+        .addColumn('unverified', 'integer', (column) => column.notNull().defaultTo(0))
+        .execute();
+      // Empty except after a restore. Open items come first.
+      await db.schema
+        .createIndex('items_unverified')
+        .on('items')
+        .columns(['workspace', 'connection', 'finished', 'key'])
+        .where(sql.ref('unverified'), '=', 1)
+        .execute();
+      await describeIndexes(db, UNVERIFIED_SHAPES);
     },
   },
 };

@@ -8,7 +8,7 @@ import type { Scope } from './workspace-scope.ts';
 export type ItemRow = KeptRow<'items'>;
 
 /** What is needed to see that nothing changed; the fields are read only where something did. */
-export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash'>;
+export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unverified'>;
 
 /** SQLite takes 32 766 parameters in a statement; this also keeps the set of statement texts small. */
 const KEYS_AT_ONCE = 500;
@@ -18,7 +18,7 @@ export async function itemMarks(query: Scope, keys: readonly ItemKey[]): Promise
   for (const some of piecesOf(keys, KEYS_AT_ONCE)) {
     const rows = await query
       .selectFrom('items')
-      .select(['key', 'provider_time', 'hash'])
+      .select(['key', 'provider_time', 'hash', 'unverified'])
       .where('key', 'in', some)
       .execute();
     for (const row of rows) marks.set(row.key, row);
@@ -29,6 +29,42 @@ export async function itemMarks(query: Scope, keys: readonly ItemKey[]): Promise
 /** Which of these are keys of items. */
 export async function existingItems(query: Scope, keys: readonly string[]): Promise<ItemKey[]> {
   return (await findItems(query, keys)).map(({ key }) => key);
+}
+
+/** Whether nothing of the provider has confirmed the item since a restore. */
+export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean> {
+  const rows = await query
+    .selectFrom('items')
+    .select('key')
+    .where('key', '=', key)
+    // As the index `items_unverified` says it.
+    .where('unverified', '=', sql.lit(1))
+    .execute();
+  return rows.length > 0;
+}
+
+/** Where one stands in the order in which unverified items are fetched: open ones first. */
+export type UnverifiedPlace = Pick<ItemRow, 'finished' | 'key'>;
+
+/** The unverified items of a connection that follow this place. */
+export async function unverifiedAfter(
+  query: Scope,
+  connection: string,
+  { finished, key }: UnverifiedPlace,
+  most: number,
+): Promise<readonly Pick<ItemRow, 'finished' | 'key' | 'fields'>[]> {
+  return query
+    .selectFrom('items')
+    .select(['finished', 'key', 'fields'])
+    .where('connection', '=', connection)
+    .where('unverified', '=', sql.lit(1))
+    .where(({ or, and, eb }) =>
+      or([eb('finished', '>', finished), and([eb('finished', '=', finished), eb('key', '>', key)])]),
+    )
+    .orderBy('finished')
+    .orderBy('key')
+    .limit(most)
+    .execute();
 }
 
 /** Items that are neither finished nor gone, by their keys. */
@@ -76,16 +112,16 @@ export async function findItems(query: Scope, keys: readonly ItemKey[]): Promise
 /** Deliveries that an item remembers. */
 export const MOST_DELIVERIES = 20;
 
-/** Its tasks stay as they were. @param delivery what changed it */
+/** Its tasks stay as they were. Verified unless told otherwise. @param delivery what changed it */
 export async function saveItem(
   query: Scope,
-  row: Omit<ItemRow, 'standing' | 'deliveries'>,
+  row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified'> & Partial<Pick<ItemRow, 'unverified'>>,
   delivery: number,
 ): Promise<void> {
   const before = await findItem(query, row.key);
   const others = readDeliveries(before).filter((id) => id !== delivery);
   const deliveries = JSON.stringify([...others.slice(1 - MOST_DELIVERIES), delivery]);
-  await saveRows(query, 'items', [{ ...row, standing: before?.standing ?? null, deliveries }]);
+  await saveRows(query, 'items', [{ unverified: 0, ...row, standing: before?.standing ?? null, deliveries }]);
 }
 
 /** Ids of the last deliveries that changed an item, the newest last. */

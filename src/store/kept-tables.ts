@@ -10,7 +10,7 @@ export const KEPT = {
   items: table('items', {
     columns: [
       ...(['key', 'kind', 'connector', 'connection', 'provider_time', 'hash'] as const),
-      ...(['finished', 'gone', 'fields', 'seen_at', 'standing', 'deliveries'] as const),
+      ...(['finished', 'gone', 'fields', 'seen_at', 'standing', 'deliveries', 'unverified'] as const),
     ],
     key: ['key'],
     by: ['key'],

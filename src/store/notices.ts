@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { entity, ON_ITS_WAY } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import type { ItemKey } from '../model/item.ts';
@@ -107,12 +108,17 @@ function waiting(query: Scope, connections: readonly string[], isReading: boolea
     .selectFrom('notices')
     .selectAll()
     .where('state', '=', 'waiting')
-    .where('connection', 'in', ['', ...connections]);
+    .where('connection', 'in', ['', ...connections])
+    .where(isVerified);
   if (!isReading) return open;
   return open.where(({ or, and, eb }) =>
     or([eb('kind', '=', 'close'), and([eb('kind', '=', 'comment'), eb('done', 'is not', null)])]),
   );
 }
+
+/** What is known of an item that is unverified since a restore is no reason to write anything. */
+const isVerified = sql<boolean>`not exists (select 1 from items where items.workspace = notices.workspace
+  and items.key = notices.item_key and items.unverified = 1)`;
 
 /**
  * Before it is sent: a process that dies meanwhile leaves word of it.

@@ -1,17 +1,18 @@
-import { copyFileSync, existsSync, linkSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
 import { SyncError } from '../errors/sync-error.ts';
-import { foldLog, syncNames } from '../lib/database/sqlite.ts';
+import { foldLog, markAsCopy, syncNames } from '../lib/database/sqlite.ts';
 import type { CheckFile } from '../lib/integrity.ts';
 import type { Random } from '../lib/random.ts';
+import { acceptBackup } from './accept-backup.ts';
 import { ATTACHED, copyRows } from './copy-rows.ts';
-import { doubtEverything, doubtWhatWasSent } from './doubt.ts';
+import { doubtWhatWasSent } from './doubt.ts';
 import { deleteRows, findWorkspace } from './forget.ts';
 import { type Installation, openInstallationFile } from './installation.ts';
 import { type Sql, scopeOf } from './workspace-scope.ts';
 
-interface Restore {
+export interface Restore {
   /** The backup; it stays as it is. */
   readonly backup: string;
   /** The database. Nobody else has it open. */
@@ -20,51 +21,64 @@ interface Restore {
   readonly checkFile: CheckFile;
 }
 
-/** The new name of the previous database. */
-export function keptBeforeRestore(file: string): string {
-  return `${file}.before-restore`;
+/** What is added to the name of the database that a restore replaces; the next ones get `.2`, `.3` and so on besides. */
+const KEPT = '.before-restore';
+
+/** The name under which the present database would be kept: the first that is not taken. */
+export function nextKeptName(file: string): string {
+  for (let number = 1; ; number++) {
+    const kept = `${file}${KEPT}${number === 1 ? '' : `.${number}`}`;
+    if (!existsSync(kept)) return kept;
+  }
 }
 
 /**
- * Replaces the database with a backup, and keeps the old file beside it. Browsers have to log in again. Nobody knows what was
- * sent since the backup: so a full window of every workspace's quota counts as used, and the daemon writes nothing before it has
- * read what the workspace holds. Throws `database_corrupt` where the backup is damaged, and changes nothing then.
+ * Replaces the database with a backup, and keeps the old file beside it. What the backup knows is uncertain then: see `doubt.ts`.
+ * Throws what `acceptBackup` throws, and changes nothing then.
+ *
+ * @returns the new name of the previous database; null if there was none
  */
-export async function restoreAll(restore: Restore): Promise<void> {
-  const { file } = restore;
+export async function restoreAll(restore: Restore): Promise<string | null> {
   const draft = await draftOf(restore);
-  const installation = await openInstallationFile({ file: draft, random: restore.random });
-  try {
-    await installation.commit((transaction) => doubtEverything(transaction));
-  } finally {
-    await installation.close();
-  }
-  replace(file, draft);
+  return replace(restore.file, draft);
 }
 
 /**
  * At each moment the previous database is there or the new one, also after a power failure: without any, the next start would
  * begin with an empty one. A log of the previous one would be taken for one of the new one's, so it is gone for good before.
  */
-function replace(file: string, draft: string): void {
+function replace(file: string, draft: string): string | null {
   const folder = dirname(file);
-  if (existsSync(file)) {
-    foldLog(file);
-    for (const log of LOGS) rmSync(file + log, { force: true });
-    keepAs(file, keptBeforeRestore(file));
-    syncNames(folder);
-  }
+  const isThere = existsSync(file);
+  if (isThere) foldLog(file);
+  for (const log of LOGS) rmSync(file + log, { force: true });
+  const kept = isThere ? keep(file) : null;
   renameSync(draft, file);
   syncNames(folder);
+  if (kept !== null) markKept(kept);
+  return kept;
 }
 
-function keepAs(file: string, kept: string): void {
-  rmSync(kept, { force: true });
+function keep(file: string): string {
+  const kept = nextKeptName(file);
   try {
+    // Fails if somebody has taken the name meanwhile.
     linkSync(file, kept);
-  } catch {
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return keep(file);
     // A file system without links.
     renameSync(file, kept);
+  }
+  syncNames(dirname(file));
+  return kept;
+}
+
+/** It is as old as a backup if somebody restores it, or puts it back by hand. */
+function markKept(kept: string): void {
+  try {
+    markAsCopy(kept);
+  } catch {
+    // It may be damaged: then it is kept for a person to look at.
   }
 }
 
@@ -102,15 +116,21 @@ export async function restoreWorkspace(
 
 const LOGS = ['-wal', '-shm'] as const;
 
-/** An intact copy of the backup in the layout of this version, beside the database. */
-async function draftOf({ backup, file, random, checkFile }: Restore): Promise<string> {
-  const [complaint] = await checkFile(backup);
-  if (complaint !== undefined) throw new SyncError('database_corrupt', `${backup}: ${complaint}`);
+/**
+ * An intact copy of the backup beside the database, in the layout of this version. As it is marked as a copy, opening it marks
+ * what it knows as uncertain.
+ */
+export async function draftOf({ backup, file, random, checkFile }: Restore): Promise<string> {
   const draft = `${file}.restoring`;
   removeDatabase(draft);
-  copyFileSync(backup, draft);
-  await (await openInstallationFile({ file: draft, random })).close();
-  return draft;
+  try {
+    await acceptBackup(backup, draft, checkFile);
+    await (await openInstallationFile({ file: draft, random })).close();
+    return draft;
+  } catch (error) {
+    removeDatabase(draft);
+    throw error;
+  }
 }
 
 /** The number of the workspace, which has no rows any more. */
@@ -139,6 +159,6 @@ async function numberInBackup(
   throw new SyncError('not_found', `${backup} contains no workspace "${workspace}"`);
 }
 
-function removeDatabase(file: string): void {
+export function removeDatabase(file: string): void {
   for (const end of ['', ...LOGS]) rmSync(file + end, { force: true });
 }

@@ -82,6 +82,9 @@ export const REVISION_SHAPES: Shapes = { entities: { entities_gone: [10_000, 1_0
 /** Of the index that `012_former_names` adds. */
 export const NAME_SHAPES: Shapes = { item_names: { item_names_place: [1_000_000, 100_000, 1_000] } };
 
+/** Of the index that `013_unverified_items` adds. */
+export const UNVERIFIED_SHAPES: Shapes = { items: { items_unverified: [10_000, 1_000, 500, 250, 1] } };
+
 /** Of the indexes that `008_usage` adds. */
 export const USAGE_SHAPES: Shapes = {
   quota_use: { sqlite_autoindex_quota_use_1: [1_000_000, 10_000, 10, 1] },

@@ -64,6 +64,8 @@ export interface ConnectionActivity {
   readonly refusedFetches: number;
   /** `code: message` of one of those refusals. */
   readonly fetchRefusal: string | null;
+  /** Items that nothing has confirmed since a restore, so that nothing is written about them. */
+  readonly unverifiedItems: number;
   /** The last sweep of a unit that reached its end. */
   readonly lastSweepAt: number | null;
   /** The last webhook that was refused; null where none is stored. */
@@ -428,11 +430,14 @@ async function readConnections(
   const ofSweeps = rowsOf(await sweepRows(query, workspaces).execute());
   const ofRefused = rowsOf(await lastRefusedWebhooks(query, workspaces));
   const ofRefusedFetches = rowsOf(await refusedFetches(query, workspaces).execute());
+  const ofUnverified = rowsOf(await unverifiedCounts(query, workspaces).execute());
   return (workspace) => {
     const [recent, polls, sweeps] = [ofRecent(workspace), ofPolls(workspace), ofSweeps(workspace)];
     const refused = ofRefused(workspace);
     const { fetches } = counts(workspace);
-    const names = new Set([...recent, ...polls, ...sweeps, ...refused, ...fetches].map((row) => row.connection));
+    const unverified = ofUnverified(workspace);
+    const all = [...recent, ...polls, ...sweeps, ...refused, ...fetches, ...unverified];
+    const names = new Set(all.map((row) => row.connection));
     return [...names].sort().map((connection) => {
       const ofIt = (row: { readonly connection: string }) => row.connection === connection;
       const given = ofRefusedFetches(workspace).find(ofIt);
@@ -443,6 +448,7 @@ async function readConnections(
         fetches: (fetches.find(ofIt)?.count ?? 0) - (given?.count ?? 0),
         refusedFetches: given?.count ?? 0,
         fetchRefusal: given?.error ?? null,
+        unverifiedItems: unverified.find(ofIt)?.count ?? 0,
         lastSweepAt: latest(sweeps.filter(ofIt)),
         lastRefused: refusedWebhook(refused.find(ofIt)),
         missingUnits: missingOf(polls.filter(ofIt), sweeps.filter(ofIt)),
@@ -458,6 +464,16 @@ export function refusedFetches(query: Sql, workspaces: readonly number[]) {
     .select(({ fn }) => ['workspace', 'connection', fn.countAll<number>().as('count'), fn.max('error').as('error')])
     .where('workspace', 'in', workspaces)
     .where('not_before', '=', NEVER)
+    .groupBy(['workspace', 'connection']);
+}
+
+/** By connection; answered by the index `items_unverified` alone, which is empty except after a restore. */
+function unverifiedCounts(query: Sql, workspaces: readonly number[]) {
+  return query
+    .selectFrom('items')
+    .select(({ fn }) => ['workspace', 'connection', fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
+    .where('unverified', '=', sql.lit(1))
     .groupBy(['workspace', 'connection']);
 }
 

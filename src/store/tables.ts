@@ -67,6 +67,8 @@ export interface Tables {
     standing: Generated<string | null>;
     /** Ids of the last deliveries that changed it, as JSON, the newest last. */
     deliveries: Generated<string | null>;
+    /** 1: nothing of the provider has confirmed it since a restore, so nothing is written about it; see `doubt.ts`. */
+    unverified: Generated<0 | 1>;
   };
 
   /** What an item's text names, known or not yet: a new task, or an item that gets its task, finds its items here. */

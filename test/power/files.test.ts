@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterAll, describe, expect, it } from 'vitest';
-import { complaintsOf } from '../../src/lib/database/sqlite.ts';
+import { complaintsOf, markAsCopy } from '../../src/lib/database/sqlite.ts';
 import { readKeyFile } from '../../src/lib/key-file.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { INSTALLATION_FILE, openInstallation } from '../../src/store/installation.ts';
-import { keptBeforeRestore } from '../../src/store/restore.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { startNode } from '../support/processes.ts';
 import { diskAfter, lay, MANNERS, readBefore } from './disk.ts';
@@ -120,6 +119,7 @@ const ACTIONS: readonly Action[] = [
       mkdirSync(other);
       await makeDatabase(other, 'backed-up');
       writeFileSync(join(folder, 'backup.db'), readFileSync(join(other, INSTALLATION_FILE)));
+      markAsCopy(join(folder, 'backup.db'));
       rmSync(other, { recursive: true });
       await makeDatabase(folder, 'previous');
     },
@@ -129,7 +129,7 @@ const ACTIONS: readonly Action[] = [
       const content = contentOf(file);
       if (content === 'previous') return 'old';
       if (content !== 'backed-up') return content;
-      return contentOf(keptBeforeRestore(file)) === 'previous' ? 'new' : 'new, and the previous one is lost';
+      return contentOf(`${file}.before-restore`) === 'previous' ? 'new' : 'new, and the previous one is lost';
     },
   },
 ];

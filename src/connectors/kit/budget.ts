@@ -2,10 +2,14 @@ import { SyncError } from '../../errors/sync-error.ts';
 import type { HttpAnswer } from '../../http/http-client.ts';
 import { boundedWait } from '../../http/provider-errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { purposeNow } from '../../lib/purpose.ts';
 import { providerTime } from './answers.ts';
 
 /** What a request is for. Others use the same limit, and what people wait for comes first. */
 export type Use = 'fetch' | 'poll' | 'background';
+
+/** The share of the limit that may be used to confirm the items of a restored database. */
+const OF_RESTORE = 0.2;
 
 /** The share of the limit that each use leaves to more urgent ones; backfills and sweeps are the background. */
 const LEAVES: Readonly<Record<Use, number>> = { fetch: 0, poll: 0.1, background: 0.5 };
@@ -20,7 +24,10 @@ export interface Rate {
 
 /** The requests that one connection has left, as the vendor's answers tell. Before the first answer nothing is known. */
 export interface Budget {
-  /** Throws `rate_limited` where no more is left than this use must leave to others; the caller then sends nothing. */
+  /**
+   * Throws `rate_limited` where no more is left than this use must leave to others; the caller then sends nothing. What is done for
+   * the purpose `restore` counts as background, and takes at most a fifth of the limit.
+   */
   require(use: Use): void;
   learn(answer: HttpAnswer): void;
 }
@@ -30,19 +37,31 @@ const SECOND = 1_000;
 /** @param rateOf reads the vendor's headers; undefined where the answer tells nothing */
 export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers']) => Rate | undefined): Budget {
   let known: (Rate & { readonly until: number }) | undefined;
+  /** Requests because of a restore, in a period of their own: some vendors move the end of theirs with each answer. */
+  let restore = { requests: 0, until: 0 };
+
+  function requireFor(use: Use): void {
+    const left = known ? known.until - clock.monotonic() : 0;
+    if (!known || left <= 0 || known.remaining > known.limit * LEAVES[use]) return;
+    const { remaining, limit } = known;
+    throw keptForOthers(`${remaining} of ${limit} requests are left`, left);
+  }
+
+  function requireForRestore(): void {
+    requireFor('background');
+    const now = clock.monotonic();
+    if (!known) return;
+    if (now >= restore.until) restore = { requests: 0, until: known.until };
+    const most = Math.max(1, Math.floor(known.limit * OF_RESTORE));
+    if (restore.requests >= most && restore.until > now)
+      throw keptForOthers(`the restore has used ${restore.requests} of ${known.limit} requests`, restore.until - now);
+    restore.requests += 1;
+  }
+
   return {
     require(use) {
-      const left = known ? known.until - clock.monotonic() : 0;
-      if (!known || left <= 0 || known.remaining > known.limit * LEAVES[use]) return;
-      const { remaining, limit } = known;
-      throw new SyncError(
-        'rate_limited',
-        `${remaining} of ${limit} requests are left, and worksync keeps them for more urgent ones`,
-        {
-          retryAfter: left,
-          hint: 'worksync continues by itself when the limit resets. If this happens often, poll less often, or give worksync a credential of its own.',
-        },
-      );
+      if (purposeNow() === 'restore') requireForRestore();
+      else requireFor(use);
     },
     learn(answer) {
       const rate = rateOf(answer.headers);
@@ -54,6 +73,13 @@ export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers
       known = { ...rate, remaining, until: clock.monotonic() + wait };
     },
   };
+}
+
+function keptForOthers(what: string, retryAfter: number): SyncError {
+  return new SyncError('rate_limited', `${what}, and worksync keeps the others for more urgent uses`, {
+    retryAfter,
+    hint: 'worksync continues by itself when the limit resets. If this happens often, poll less often, or give worksync a credential of its own.',
+  });
 }
 
 /** `<prefix>-limit`, `-remaining` and `-reset`, as several vendors name them. @param unit of the reset, milliseconds */

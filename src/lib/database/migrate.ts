@@ -3,7 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration';
 import { NewerDatabaseError } from './database-types.ts';
 
 /** Where Kysely remembers which migrations were applied. */
-const APPLIED = 'kysely_migration';
+export const APPLIED = 'kysely_migration';
 
 export interface MigrateOptions {
   readonly migrations: Readonly<Record<string, Migration>>;

@@ -1,4 +1,15 @@
-import { accessSync, chmodSync, closeSync, constants, existsSync, openSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite, { type Statement } from 'better-sqlite3';
 import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
@@ -7,7 +18,7 @@ import { syncFolder } from '../sync-folder.ts';
 import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
 import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
 import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
-import { migrate } from './migrate.ts';
+import { APPLIED, migrate } from './migrate.ts';
 import { BEGIN, COMMIT, type Locks, overOneConnection, ROLLBACK, type Statements } from './one-connection.ts';
 import { SQLITE_WORDS } from './sqlite-words.ts';
 
@@ -162,7 +173,8 @@ function openSound(options: OpenOptions): BetterSqlite.Database {
 /** The `user_version` of a file that is a copy: of what happened since it was made it knows nothing. */
 const COPY = 1;
 
-function markAsCopy(file: string): void {
+/** Marks a database that nobody has open as a copy. */
+export function markAsCopy(file: string): void {
   const raw = new BetterSqlite(file);
   try {
     raw.pragma(`user_version = ${COPY}`);
@@ -194,6 +206,74 @@ export async function copyDatabase(file: string, destination: string): Promise<v
     raw.close();
   }
   markAsCopy(destination);
+}
+
+/** The first bytes of each database, and the places of numbers in its header: https://sqlite.org/fileformat.html */
+const MAGIC = 'SQLite format 3\0';
+const HEADER_BYTES = 100;
+const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
+
+/** What the header of a database file says. */
+export interface FileHeader {
+  /** Bytes of the file, and those that the header tells of. */
+  readonly bytes: number;
+  readonly told: number;
+  /** Whether the file is marked as a copy. */
+  readonly isCopy: boolean;
+}
+
+/** Reads the first bytes of a file, and nothing else. Returns undefined where it is no database in a regular file. */
+export function readHeader(file: string): FileHeader | undefined {
+  // A pipe that nobody writes to would block.
+  const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = fstatSync(handle);
+    const header = Buffer.alloc(HEADER_BYTES);
+    if (!found.isFile() || readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return undefined;
+    if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
+    const pageSize = header.readUInt16BE(AT.pageSize);
+    return {
+      bytes: found.size,
+      told: (pageSize === 1 ? 65_536 : pageSize) * header.readUInt32BE(AT.pages),
+      isCopy: header.readUInt32BE(AT.userVersion) === COPY,
+    };
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** A table, index, trigger or view. */
+export interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly tbl_name: string;
+  readonly sql: string | null;
+  /** Names of the columns, separated by commas; null where it has none. */
+  readonly columns: string | null;
+}
+
+/** The objects of a database file that may come from anybody. */
+export function readObjects(file: string): readonly SchemaObject[] {
+  const raw = new BetterSqlite(file, { fileMustExist: true });
+  try {
+    raw.pragma('trusted_schema = OFF');
+    const objects = `select type, name, tbl_name, sql,
+      (select group_concat(name) from pragma_table_xinfo(sqlite_schema.name)) as columns from sqlite_schema`;
+    return raw.prepare<unknown[], SchemaObject>(objects).all();
+  } finally {
+    raw.close();
+  }
+}
+
+/** Names of the migrations that were applied to a database file. */
+export function readMigrations(file: string): readonly string[] {
+  const raw = new BetterSqlite(file, { fileMustExist: true });
+  try {
+    raw.pragma('trusted_schema = OFF');
+    return raw.prepare<unknown[], string>(`select name from ${APPLIED} order by name`).pluck().all();
+  } finally {
+    raw.close();
+  }
 }
 
 /** Puts what is in the log into the file itself, as far as the file can be read. Nobody else has it open. */

@@ -74,7 +74,7 @@ const MOST_TROUBLES = 20;
  * @param cause of the verdict: only what belongs to it
  */
 export function troubles(
-  { hooks, names, missingUnits, refusedFetches, fetchRefusal, switchedOff }: ConnectionStatus,
+  { hooks, names, missingUnits, refusedFetches, fetchRefusal, unverifiedItems, switchedOff }: ConnectionStatus,
   cause?: string,
 ): readonly Markup[] {
   const failure = (words: string | null | undefined) =>
@@ -93,6 +93,12 @@ export function troubles(
       refusedFetches > 0
         ? [
             html`<div class="text"><span class="wait">not fetched</span> ${counted(refusedFetches, 'object')}: ${fetchRefusal}</div>`,
+          ]
+        : [],
+    unverified:
+      unverifiedItems > 0
+        ? [
+            html`<div class="text">${counted(unverifiedItems, 'item')} not confirmed since a restore: nothing is written about them</div>`,
           ]
         : [],
   };

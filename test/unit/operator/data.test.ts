@@ -1,9 +1,15 @@
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { auditAlone, backUp, forgetAlone, restore } from '../../../src/operator/data.ts';
+import { auditAlone, backUp, forgetAlone, restore, tryRestore } from '../../../src/operator/data.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import {
+  addGatewayToken,
+  listGatewayTokens,
+  liveTokens,
+  revokeGatewayToken,
+} from '../../../src/store/gateway-tokens.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import { register, takeLeases, timeOf } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
@@ -11,6 +17,7 @@ import { PULL_REQUESTS_READ, TASKS_READ, tasksWereRead } from '../../../src/stor
 import { writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openBook } from '../../../src/throttle/book.ts';
 import { folderOfTest } from '../../support/folder.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
@@ -35,6 +42,7 @@ async function dataFolder() {
         .selectFrom('meta')
         .innerJoin('workspaces', 'workspaces.id', 'meta.workspace')
         .select(['workspaces.name', 'value'])
+        .where('meta.name', '=', 'fact')
         .execute();
       return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
     });
@@ -123,12 +131,61 @@ describe('a backup', () => {
     expect(await facts()).toMatchObject({ gamma: 'after' });
   });
 
-  it('that is damaged changes nothing', async () => {
+  it('keeps every database that a restore replaces, and each can be restored in turn', async () => {
     const { path, backup, fact, facts } = await dataFolder();
+    await fact('acme', 'backed up');
+    await backUp({ data: path }, backup);
+    const kept: (string | null)[] = [];
+    for (const value of ['first', 'second', 'third']) {
+      await fact('acme', value);
+      kept.push((await restore({ data: path }, backup)).kept);
+    }
+    const name = join(path, 'worksync.db.before-restore');
+    expect(kept).toEqual([name, `${name}.2`, `${name}.3`]);
+    await restore({ data: path }, `${name}.2`);
+    expect(await facts()).toEqual({ acme: 'second' });
+  });
+
+  it.each([undefined, 'acme'])('revokes the gateway tokens that come with it: %s', async (only) => {
+    const { path, backup, within, fact } = await dataFolder();
     await fact('acme', 'a');
-    writeFileSync(backup, 'no database at all '.repeat(1_000));
-    await expect(restore({ data: path }, backup)).rejects.toMatchObject({ code: 'database_corrupt' });
-    expect(await facts()).toEqual({ acme: 'a' });
+    const inAcme = <Result>(work: (query: Scope) => Promise<Result>) =>
+      within(async (installation) => work((await installation.store('acme')).query));
+    await inAcme((query) => addGatewayToken(query, { id: 't', digest: 'd', description: '', now: 1 }));
+    await backUp({ data: path }, backup);
+    await inAcme((query) => revokeGatewayToken(query, 't', 2));
+    await restore({ data: path }, backup, only);
+    expect(await within(({ query }) => liveTokens(query))).toEqual(new Map());
+    expect(await inAcme(listGatewayTokens)).toMatchObject([{ id: 't', revokedAt: expect.any(Number) }]);
+  });
+
+  it('can be tried first: nothing is changed, and the plan names what would be', async () => {
+    const { path, backup, within, fact, facts } = await dataFolder();
+    await fact('acme', 'before');
+    await backUp({ data: path }, backup);
+    await within(async (installation) => {
+      const { query } = await installation.store('beta');
+      await appendDeliveries(query, [delivery('b1')], 1);
+      await addGatewayToken(query, { id: 't', digest: 'd', description: '', now: 1 });
+    });
+    const before = readdirSync(path).sort();
+    const plan = await tryRestore({ data: path }, backup);
+    const nothing = { deliveries: 0, items: 0, tasks: 0, tokens: 0 };
+    expect(plan).toEqual({
+      backup: { workspaces: [{ name: 'acme', ...nothing }], sessions: 0 },
+      present: {
+        workspaces: [
+          { name: 'acme', ...nothing },
+          { name: 'beta', ...nothing, deliveries: 1, tokens: 1 },
+        ],
+        sessions: 0,
+      },
+      presentFault: null,
+      kept: join(path, 'worksync.db.before-restore'),
+    });
+    expect(readdirSync(path).sort()).toEqual([...before, 'worksync.lock'].sort());
+    expect(await facts()).toEqual({ acme: 'before' });
+    await expect(tryRestore({ data: path }, backup, 'beta')).rejects.toMatchObject({ code: 'not_found' });
   });
 });
 

@@ -19,6 +19,7 @@ const ACTIVITY = {
     fetches: 0,
     refusedFetches: 0,
     fetchRefusal: null,
+    unverifiedItems: 0,
     lastSweepAt: null,
     lastRefused: null,
   },

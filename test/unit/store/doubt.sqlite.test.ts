@@ -3,10 +3,16 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { copyDatabase } from '../../../src/lib/database/sqlite.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
+import { entity } from '../../../src/model/change.ts';
+import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/doubt.ts';
 import { type Installation, openInstallationFile } from '../../../src/store/installation.ts';
+import { saveItem } from '../../../src/store/items.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
+import { waits } from '../../support/changes.ts';
 import { folderOfTest } from '../../support/folder.ts';
+import { itemRow } from '../../support/items.ts';
 
 async function open(file: string, onStatement?: (text: string) => void): Promise<Installation> {
   const installation = await openInstallationFile({
@@ -43,6 +49,37 @@ const DOUBTED = { facts: [undefined, undefined, '1'], requests: 200, boots: ['re
 test('a copy that is opened takes a window of the quota for used, and reads everything anew, in each workspace', async () => {
   const installation = await open(await copied());
   for (const name of ['one', 'two']) expect(await knownIn(installation, name)).toEqual(DOUBTED);
+});
+
+test('a copy keeps no change that can follow again, and marks every item that exists as unverified', async () => {
+  const folder = folderOfTest('doubt');
+  const first = await open(join(folder, 'first.db'));
+  const { query } = await first.store('one');
+  await saveItem(query, itemRow('there'), 1);
+  await saveItem(query, itemRow('gone', { gone: 1 }), 1);
+  await waits(query, 'link:waits', { kind: 'link' });
+  await waits(query, 'link:held', { kind: 'link', state: 'held' });
+  await waits(query, 'link:unknown', { kind: 'link', state: 'unknown', sent: '{}' });
+  await waits(query, 'read:tasks', { kind: 'read', sent: '{"cursor":"old"}' });
+  await writeMeta(query, entity.readLinks('t1'), '7');
+  await appendDeliveries(
+    query,
+    [{ connection: 'c', key: 'k', source: 'webhook', event: 'e', body: Buffer.alloc(0) }],
+    1,
+  );
+  const file = join(folder, 'copy.db');
+  await copyDatabase(first.file, file);
+  const { query: copy } = await (await open(file)).store('one');
+  expect(await lastBeforeRestore(copy)).toBe(1);
+  expect(await readMeta(copy, entity.readLinks('t1'))).toBeUndefined();
+  expect(await isReadAfterRestore(copy, entity.readTasks)).toBe(true);
+  const changes = await copy.selectFrom('outbox').select('entity').execute();
+  expect(changes).toEqual([{ entity: 'link:unknown' }]);
+  const items = await copy.selectFrom('items').select(['key', 'unverified']).orderBy('key').execute();
+  expect(items).toEqual([
+    { key: 'gone', unverified: 0 },
+    { key: 'there', unverified: 1 },
+  ]);
 });
 
 test('it is doubted once', async () => {

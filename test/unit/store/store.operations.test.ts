@@ -12,7 +12,7 @@ import {
 } from '../../../src/store/entities.ts';
 import { itemsAtUrl, itemsCalled } from '../../../src/store/find-items.ts';
 import { countAttempt, pendingDeliveries, settleDeliveries } from '../../../src/store/inbox.ts';
-import { findItem, type ItemRow, itemMarks, readDeliveries, readFields, saveItem } from '../../../src/store/items.ts';
+import { findItem, itemMarks, readDeliveries, readFields, saveItem } from '../../../src/store/items.ts';
 import { TASKS_READ, tasksWereRead, wishFirstReads, wishTaskList } from '../../../src/store/list-reads.ts';
 import { itemsNaming, saveMentions } from '../../../src/store/mentions.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
@@ -194,7 +194,7 @@ describe('answers', () => {
 });
 
 describe('items', () => {
-  const row = (key: string, time = 1): Omit<ItemRow, 'standing' | 'deliveries'> => ({
+  const row = (key: string, time = 1): Parameters<typeof saveItem>[1] => ({
     key,
     kind: 'pull_request',
     connector: 'github',
@@ -263,7 +263,7 @@ describe('items', () => {
     });
     const marks = await itemMarks(store.query, [...keys, 'unknown']);
     expect(marks.size).toBe(1_201);
-    expect(marks.get('k1201')).toEqual({ key: 'k1201', provider_time: 1, hash: 'h1' });
+    expect(marks.get('k1201')).toEqual({ key: 'k1201', provider_time: 1, hash: 'h1', unverified: 0 });
     expect(await itemMarks(store.query, [])).toEqual(new Map());
   });
 });

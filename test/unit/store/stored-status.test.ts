@@ -86,6 +86,7 @@ describe('readStatus', () => {
         failure: { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 },
         refusedFetches: 0,
         fetchRefusal: null,
+        unverifiedItems: 0,
         fetches: 1,
         lastSweepAt: null,
         switchedOff: [],

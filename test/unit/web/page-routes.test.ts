@@ -99,6 +99,7 @@ function everywhere(text: string): Status {
             fetches: 0,
             refusedFetches: 1,
             fetchRefusal: text,
+            unverifiedItems: 1,
             lastSweepAt: NOW,
             switchedOff: [text],
             missingUnits: [text],

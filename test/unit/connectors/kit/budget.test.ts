@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/budget.ts';
 import { SyncError } from '../../../../src/errors/sync-error.ts';
+import { forPurpose } from '../../../../src/lib/purpose.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 const MINUTE = 60_000;
@@ -52,6 +53,20 @@ describe('the rate budget of a connection', () => {
     told(remaining, 30);
     const uses = (['background', 'poll', 'fetch'] as const).filter((use) => refusal(budget, use));
     expect(uses).toEqual(refused);
+  });
+
+  it('takes a fifth of the limit for a restore, again in the next period, and half of what is left stays', async () => {
+    const { clock, budget, told } = setUp();
+    told(5_000, 30);
+    const restored = () => forPurpose('restore', async () => refusal(budget, 'fetch'));
+    for (let request = 1; request <= 1_000; request++) expect(await restored()).toBeUndefined();
+    expect(await restored()).toMatchObject({ code: 'rate_limited', retryAfter: expect.any(Number) });
+    expect(refusal(budget, 'background')).toBeUndefined();
+    await clock.advance(31 * MINUTE);
+    told(5_000, 30);
+    expect(await restored()).toBeUndefined();
+    told(2_500, 30);
+    expect(await restored()).toMatchObject({ code: 'rate_limited' });
   });
 
   it('is not bound for longer than an hour, also by a reset in decades', async () => {

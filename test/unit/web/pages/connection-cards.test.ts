@@ -16,7 +16,7 @@ const CONNECTION: ConnectionStatus = {
   ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },
   switchedOff: [],
   missingUnits: ['acme/<lost>'],
-  ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>' },
+  ...{ refusedFetches: 2, fetchRefusal: 'not_found: <404>', unverifiedItems: 3 },
   hooks: {
     at: null,
     silent: [{ subject: 'acme/app', state: 'missing', message: 'nobody made it' }],

@@ -1,0 +1,135 @@
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { backUp, restore } from '../../src/operator/data.ts';
+import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { createWorld, type World } from '../support/daemon.ts';
+import { githubTracker } from '../support/provider-servers/github.ts';
+import { type HeldPull, openProvider, type Provider } from '../support/provider-servers/provider.ts';
+import { createWeather, type Weather } from '../support/weather.ts';
+
+/** A daemon with an older database that neither polls nor, where the vendor refuses, fetches. */
+
+const SECRET = 'a webhook secret for tests only';
+const VENDOR = githubTracker(SECRET);
+const MINUTE = 60_000;
+const PULLS = [1, 2, 3, 4, 5, 6];
+
+let world: World;
+let provider: Provider<typeof VENDOR>;
+let weather: Weather;
+let fetched: string[];
+let isForbidden: boolean;
+let deliveries = 0;
+
+beforeEach(async () => {
+  let clock: World['clock'] | undefined;
+  fetched = [];
+  isForbidden = false;
+  weather = createWeather(() => clock?.elapsed() ?? 0);
+  world = await createWorld({
+    faults: weather,
+    http: (own) => ({
+      ...own,
+      async request(request) {
+        if (!request.url.startsWith(provider?.url)) return own.request(request);
+        fetched.push(new URL(request.url).pathname);
+        const refused = { status: 403, headers: {}, body: Buffer.from('{"message":"Forbidden"}') };
+        return isForbidden ? refused : own.request(request);
+      },
+    }),
+  });
+  clock = world.clock;
+  provider = await openProvider(VENDOR, { clock });
+  await restart();
+});
+afterEach(async () => {
+  await world.close();
+  await provider.close();
+});
+
+async function restart(meanwhile?: (data: string) => unknown): Promise<void> {
+  const github = { connector: 'github', ...VENDOR.options(provider.url), webhookSecrets: SECRET, poll: 'off' };
+  await world.restart({ config: { connections: { github } }, ...(meanwhile && { meanwhile }) });
+}
+
+/** A pull request becomes so, and its webhook comes. */
+async function happen(number: number, event: string, fields: Partial<HeldPull['fields']>): Promise<void> {
+  await world.clock.advance(2_000);
+  const before = provider.pulls.get(number)?.fields;
+  const plain = { title: '', description: '', state: 'open', draft: false, head: 'a' } as const;
+  const whole = { ...plain, reviewers: [], labels: [], assignees: [], ...before, ...fields };
+  const line = { at: 0, updated: 0, connection: 'github', event, item: `1/${number}`, fields: whole };
+  const pull = provider.happen(line, world.clock.now());
+  expect(await world.post('github', VENDOR.hook(pull, event, `delivery-${++deliveries}`))).toBe(202);
+}
+
+async function records(): Promise<readonly string[]> {
+  const { pullRequests } = (await world.people.listPullRequests({ query: { limit: 100 } }, {})).body;
+  return pullRequests.map(({ identifier, title, state }) => `${identifier} ${state} ${title}`).sort();
+}
+
+/** A full window of the quota counts as used after a restore. */
+async function lateOn(): Promise<void> {
+  const end = world.clock.elapsed() + 40 * MINUTE;
+  await world.until(() => world.clock.elapsed() >= end, 60 * MINUTE);
+  await world.settled();
+}
+
+/** Six open pull requests, a backup, and then all of them are merged under other titles. */
+async function mergedAfterBackup(also: readonly string[] = []): Promise<string> {
+  const backup = join(world.dataFolder, 'older.backup');
+  for (const number of PULLS) await happen(number, 'opened', { title: `Old ${number}` });
+  await world.settled();
+  await backUp({ data: world.dataFolder }, backup);
+  for (const number of PULLS) await happen(number, 'closed', { title: `New ${number}`, state: 'merged' });
+  await world.settled();
+  expect(await records()).toEqual([...PULLS.map((number) => `${number} merged New ${number}`), ...also]);
+  return backup;
+}
+
+function writes(): () => string[] {
+  const start = weather.arrivals.length;
+  return () => weather.arrivals.slice(start).flatMap(({ method, url }) => (method === 'GET' ? [] : `${method} ${url}`));
+}
+
+async function unverified(): Promise<number | undefined> {
+  return (await world.partition().status()).connections.find(({ name }) => name === 'github')?.unverifiedItems;
+}
+
+function putCopy(data: string, backup: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(join(data, INSTALLATION_FILE + end), { force: true });
+  copyFileSync(backup, join(data, INSTALLATION_FILE));
+}
+
+const WAYS: readonly [string, (data: string, backup: string) => unknown][] = [
+  ['by the command', (data, backup) => restore({ data }, backup)],
+  ['by hand', putCopy],
+];
+
+it.each(WAYS)('a backup restored %s writes no older state where the vendor cannot be asked', async (_name, putBack) => {
+  const backup = await mergedAfterBackup();
+  isForbidden = true;
+  const seen = writes();
+  await restart((data) => putBack(data, backup));
+  await lateOn();
+  expect(await records()).toEqual(PULLS.map((number) => `${number} merged New ${number}`));
+  expect([seen(), await unverified()]).toEqual([[], PULLS.length]);
+
+  await happen(1, 'edited', { title: 'Newest 1' });
+  await world.settled();
+  expect(await records()).toContain('1 merged Newest 1');
+  expect([seen().length, await unverified()]).toEqual([1, PULLS.length - 1]);
+});
+
+it.each(WAYS)('a backup restored %s is confirmed by fetches, open pull requests first', async (_name, putBack) => {
+  await happen(7, 'closed', { title: 'Finished', state: 'merged' });
+  const backup = await mergedAfterBackup(['7 merged Finished']);
+  const seen = writes();
+  await restart((data) => putBack(data, backup));
+  fetched = [];
+  await lateOn();
+  expect([seen(), await unverified()]).toEqual([[], 0]);
+  const asked = fetched.flatMap((path) => /\/pulls\/(\d+)$/.exec(path)?.[1] ?? []).map(Number);
+  expect(asked).toEqual([...PULLS, 7]);
+});
