@@ -25,7 +25,6 @@ import { type Daemon, startDaemon } from './daemon.ts';
 import type { Embedded } from './embedded.ts';
 import { createIntakeElsewhere } from './intake-elsewhere.ts';
 import { integrityJob } from './integrity-job.ts';
-import { takeOverOldFiles } from './old-files.ts';
 import { type OpenStore, openStore } from './open-store.ts';
 import type { Opened } from './owned-workspaces.ts';
 import { openPartition } from './partition.ts';
@@ -43,8 +42,6 @@ import { createWorkspaces, type Workspaces } from './workspaces.ts';
  * long. Milliseconds.
  */
 export const SUCCESSION = { careful: 60_000, untouched: ON_ITS_WAY };
-
-const NONE: ReadonlyMap<string, SyncError> = new Map();
 
 /** Everything open and wired, nothing running yet. */
 export interface Composition {
@@ -108,10 +105,6 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
     undo.push(['the database', () => store.close()]);
     const tracing = await tracingOf(input, parts, installation);
     if (tracing) undo.push(['the traces', () => tracing.stop()]);
-    // What lies in a data folder goes to a server by a command.
-    const leftOut = store.isShared
-      ? NONE
-      : await takeOverOldFiles({ folder: folder.path, installation, checkFile, logger });
     const scheduler = createScheduler(parts);
     const integrity = integrityJob({ database: installation, checkFile, logger });
     const retention = retentionJob({
@@ -139,7 +132,7 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
       ...(store.isShared && { succession: SUCCESSION }),
     };
     undo.push(['the leases', () => holder.stop()]);
-    const opener = openerOf({ ...common, ...input, folder: folder.path, leftOut, isShared: store.isShared }, parts);
+    const opener = openerOf({ ...common, ...input, folder: folder.path, isShared: store.isShared }, parts);
     const onConfigured = (configured: readonly WorkspaceConfig[]) =>
       switchTriageElsewhere(configured, { installation, clock, logger });
     const workspaces = createWorkspaces({
@@ -191,16 +184,12 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
 interface OpenerInput extends Omit<PartitionOptions, 'config' | 'address' | 'bells' | 'lease'> {
   readonly folder: string;
   readonly secretKey?: Buffer;
-  /** Workspaces whose old files could not be taken over, and why. */
-  readonly leftOut: ReadonlyMap<string, SyncError>;
   readonly isShared: boolean;
 }
 
 /** Opens a workspace, with its own service where it is nowhere else. */
-function openerOf({ folder, secretKey, leftOut, isShared, ...common }: OpenerInput, parts: Parts) {
+function openerOf({ folder, secretKey, isShared, ...common }: OpenerInput, parts: Parts) {
   return async (config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened> => {
-    const reason = leftOut.get(config.name);
-    if (reason) throw reason;
     if (isShared && config.workspace.url === undefined) throw ownServiceMissing(config);
     const service = await embeddedOf({ config, folder, secretKey }, parts);
     try {

@@ -104,6 +104,11 @@ export const CODES = {
     hint: 'This database was written by a newer version: run that version, or restore a backup.',
     exit: 78,
   },
+  database_too_old: {
+    verdict: 'never',
+    hint: 'Keep the file, and start with an empty data folder at least 15 minutes after the last request to the workspace. Vendors and workspace still have everything else; approvals, undo, history, gateway tokens and which links people removed are lost, so such links may come back.',
+    exit: 78,
+  },
   database_corrupt: {
     verdict: 'never',
     hint: 'Move the file away: the daemon rebuilds it from the workspace and the providers.',

@@ -67,7 +67,7 @@ export interface PullRequest extends ItemBase {
   readonly mergedAt?: string | null;
   /** Messages of its commits, newest first, where a connection fetches them; searched for names and trailers. */
   readonly commitMessages?: readonly string[];
-  /** The head that those messages are of; absent where an older version read them. */
+  /** The head that those messages are of. */
   readonly commitsSha?: string;
 }
 

@@ -13,7 +13,6 @@ import { ownDataFolder } from '../store/data-folder.ts';
 import { INSTALLATION_FILE, openTables } from '../store/installation.ts';
 import { replicasOf } from '../store/leases.ts';
 import type { Schema } from '../store/tables.ts';
-import { workspacesInOldFiles } from '../store/takeover/take-over.ts';
 import { asOfAnotherBoot, factOfAnotherBoot } from '../throttle/another-boot.ts';
 import { noteAct } from './audit.ts';
 import type { Who } from './data.ts';
@@ -106,7 +105,6 @@ async function withStore<Result>(place: Place, work: (database: Database<Schema>
   if (place.existing) refuseMissing(place);
   const owned = place.folder === undefined ? undefined : ownDataFolder(place.folder);
   try {
-    if (place.folder !== undefined) refuseOldFiles(place.folder);
     const database = await openTables({ file: place.address, existing: place.existing });
     try {
       await refuseLiving(database);
@@ -119,15 +117,6 @@ async function withStore<Result>(place: Place, work: (database: Database<Schema>
   } finally {
     owned?.release();
   }
-}
-
-/** Their rows would be left behind, or come in again. */
-function refuseOldFiles(folder: string): void {
-  const [workspace] = workspacesInOldFiles(folder);
-  if (workspace === undefined) return;
-  throw new SyncError('conflict', `${folder} has rows of an older version in ${workspace}.db`, {
-    hint: 'Run the daemon once with this data folder: it takes them over into worksync.db. Then stop it, and copy again.',
-  });
 }
 
 /** A data folder has a lock; over a server the processes tell of themselves. */

@@ -125,7 +125,7 @@ export function createAttempt(deps: AttemptDeps): Attempt {
 
 /** Their numbers, so that the log tells what became of each. */
 function deliveriesOf({ trace }: Prepared): readonly number[] {
-  return trace?.deliveries ?? [];
+  return trace.deliveries;
 }
 
 /** What a failed request says about our key. A proxy in front of the workspace answers without checking it. */

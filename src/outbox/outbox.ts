@@ -139,7 +139,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (!prepared) return;
     const { action, entity, lane, trace } = prepared;
     const waited = Math.max(0, clock.now() - askedAt);
-    logger.debug({ action, entity, lane, waited, deliveries: trace?.deliveries ?? [] }, 'request is sent');
+    logger.debug({ action, entity, lane, waited, deliveries: trace.deliveries }, 'request is sent');
     track(prepared, deliver(prepared, slot));
   }
 
@@ -202,10 +202,7 @@ async function prepareStart(options: OutboxOptions): Promise<void> {
   });
   const now = clock.now();
   for (const { action, entity, trace } of recovered)
-    logger.info(
-      { action, entity, deliveries: trace?.deliveries ?? [] },
-      'request with unknown outcome found at the start',
-    );
+    logger.info({ action, entity, deliveries: trace.deliveries }, 'request with unknown outcome found at the start');
   if (!tracer) return;
   const ended = { answeredAt: now, settledAt: now, outcome: 'unknown', error: 'outcome_unknown' } as const;
   for (const prepared of recovered)

@@ -37,8 +37,8 @@ export interface Prepared {
   readonly sentAt: number;
   /** In the order of all requests: see `store/revision.ts`. */
   readonly revision: number;
-  /** For the history of requests; absent where an older version prepared it. */
-  readonly trace?: Trace;
+  /** For the history of requests. */
+  readonly trace: Trace;
 }
 
 /** What led to a request. Epoch milliseconds. */

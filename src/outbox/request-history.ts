@@ -24,10 +24,10 @@ export function ended(
 ): Parameters<typeof addRequest>[1] {
   const { entity, kind, action, lane, taskId, sentAt, attempts, trace } = prepared;
   return {
-    ...{ entity, kind, action, lane, outcome, task_id: taskId, item_key: trace?.itemKey ?? null },
-    ...{ since: trace?.since ?? null, due: trace?.due ?? null },
-    ...{ asked_at: trace?.askedAt ?? null, slot_at: trace?.slotAt ?? null, sent_at: sentAt, completed_at: now },
+    ...{ entity, kind, action, lane, outcome, task_id: taskId, item_key: trace.itemKey },
+    ...{ since: trace.since, due: trace.due },
+    ...{ asked_at: trace.askedAt, slot_at: trace.slotAt, sent_at: sentAt, completed_at: now },
     ...{ status: status ?? null, error: error ?? null, attempt: attempts + 1, answer: answer ?? null },
-    deliveries: JSON.stringify(trace?.deliveries ?? []),
+    deliveries: JSON.stringify(trace.deliveries),
   };
 }

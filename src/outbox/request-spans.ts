@@ -70,7 +70,7 @@ export function sendName(prepared: Prepared, workspace: number): SpanName {
 
 function requestName({ trace, entity, sentAt }: Prepared, workspace: number): SpanName {
   const span = `request ${workspace} ${entity} ${sentAt}`;
-  const [first] = trace?.deliveries ?? [];
+  const [first] = trace.deliveries;
   return { trace: first === undefined ? span : traceOf(first), span };
 }
 

@@ -12,7 +12,7 @@ import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migratio
  * header (`user_version` 1), its tables are those that the migrations of some version make, and nothing else is in it. The backup is
  * never opened as a database, so it stays as it is.
  *
- * Throws `backup_refused`, `database_newer`, `database_corrupt`, and `disk_full` where the draft would not fit.
+ * Throws `backup_refused`, `database_newer`, `database_too_old`, `database_corrupt`, and `disk_full` where the draft would not fit.
  */
 export async function acceptBackup(backup: string, draft: string, checkFile: CheckFile): Promise<void> {
   checkHeader(backup, dirname(draft));
@@ -48,6 +48,8 @@ function headerOf(backup: string) {
 async function checkSchema(backup: string, draft: string): Promise<void> {
   const { migrations, objects } = contentOf(backup, draft);
   const all = Object.keys(INSTALLATION_MIGRATIONS);
+  if (migrations.length > 0 && !migrations.includes(all[0] as string))
+    throw new SyncError('database_too_old', `${backup} was made by a version before the first release`);
   const known = migrations.filter((name) => all.includes(name));
   const newer = migrations.filter((name) => !all.includes(name));
   if (known.length === 0 || all.slice(0, known.length).join() !== known.join())

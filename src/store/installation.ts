@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Transaction } from 'kysely';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
@@ -30,17 +31,27 @@ export interface InstallationOptions extends Omit<OpenOptions, 'migrations'> {
   readonly random: Random;
 }
 
-/** Opens the database in a data folder. Throws `database_newer`, `database_corrupt`, `disk_full`, `database_failed`. */
+/** Opens the database in a data folder. Throws `database_newer`, `database_too_old`, `database_corrupt`, `disk_full`, `database_failed`. */
 export async function openInstallation(
   folder: string,
   options: Omit<InstallationOptions, 'file'>,
 ): Promise<Installation> {
   const file = join(folder, INSTALLATION_FILE);
+  if (!existsSync(file)) refuseOlderFiles(folder);
   try {
     return await openInstallationFile({ ...options, file });
   } catch (error) {
     throw withHint(asSyncError(error), file);
   }
+}
+
+/** Versions before the first release had a file for each workspace. */
+const OLDER_FILE = /^[^.]+\.db$/;
+
+function refuseOlderFiles(folder: string): void {
+  const older = readdirSync(folder).find((name) => OLDER_FILE.test(name));
+  if (older === undefined) return;
+  throw new SyncError('database_too_old', `${join(folder, older)} was written by a version before the first release`);
 }
 
 /** Opens those of a PostgreSQL. Throws `database_newer`, `database_away`, `data_folder_unusable`, `database_failed`. */

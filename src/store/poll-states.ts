@@ -13,7 +13,7 @@ export interface Walk {
   readonly readAt: string;
   /** The validator of its first page, kept until the walk is complete. */
   readonly etag?: string;
-  /** Absent in walks of older versions, and before the first page. */
+  /** Absent before the first page. */
   readonly trail?: PageTrail;
 }
 

@@ -12,14 +12,13 @@ const KEYED: Shape = [1_000_000, 100_000, 1];
 const FEW: Shape = [10_000, 100, 1];
 
 /**
- * What SQLite's planner is told of each index, in place of what `ANALYZE` would count. Part of released migrations: never
- * changed; whoever adds an index tells its shape in the same migration.
+ * What SQLite's planner reads about each index in place of what `ANALYZE` would count. A migration that adds an index adds its shape.
  *
- * Without it SQLite takes ten rows to share the first column of an index, which is the workspace here: it would rather
- * read all rows of a workspace than find a hundred of them by their ids. Counted figures would make plans depend on when
- * they were counted; these make them the same everywhere, from the first row on.
+ * Without it SQLite assumes that ten rows share the first column of an index, which is the workspace here: it would rather read all
+ * rows of a workspace than find a hundred of them by their ids. Counted figures would make plans depend on when they were counted;
+ * these make plans the same everywhere, from the first row on.
  */
-const FIRST_SHAPES: Shapes = {
+const SHAPES: Shapes = {
   inbox: {
     sqlite_autoindex_inbox_1: [1_000_000, 100_000, 25_000, 1],
     inbox_pending: [10_000, 1_000, 1],
@@ -41,15 +40,27 @@ const FIRST_SHAPES: Shapes = {
     items_gone: [10_000, 1_000, 10],
     items_url: [1_000_000, 100_000, 2, 1],
     items_called: [1_000_000, 100_000, 2, 1],
+    items_open: [100_000, 10_000, 1],
+    items_unverified: [10_000, 1_000, 500, 250, 1],
   },
   mentions: { sqlite_autoindex_mentions_1: [1_000_000, 100_000, 3, 1], mentions_name: [1_000_000, 100_000, 3] },
-  item_names: { sqlite_autoindex_item_names_1: [1_000_000, 100_000, 3, 1], item_names_name: [1_000_000, 100_000, 2] },
-  tasks: { sqlite_autoindex_tasks_1: KEYED, tasks_by_key: KEYED, tasks_by_source: [1_000_000, 100_000, 2] },
+  item_names: {
+    sqlite_autoindex_item_names_1: [1_000_000, 100_000, 3, 1],
+    item_names_name: [1_000_000, 100_000, 2],
+    item_names_place: [1_000_000, 100_000, 1_000],
+  },
+  tasks: {
+    sqlite_autoindex_tasks_1: KEYED,
+    tasks_by_key: KEYED,
+    tasks_by_source: [1_000_000, 100_000, 2],
+    tasks_by_number: [1_000_000, 100_000, 50_000, 1],
+  },
   entities: {
     sqlite_autoindex_entities_1: KEYED,
     entities_item: [1_000_000, 100_000, 2],
     entities_task: [1_000_000, 100_000, 3],
     entities_removed: [1_000, 100, 1],
+    entities_gone: [10_000, 1_000, 2],
   },
   outbox: {
     sqlite_autoindex_outbox_1: [100_000, 10_000, 1],
@@ -67,27 +78,13 @@ const FIRST_SHAPES: Shapes = {
   meta: { sqlite_autoindex_meta_1: FEW },
   job_runs: { sqlite_autoindex_job_runs_1: FEW },
   gateway_tokens: { sqlite_autoindex_gateway_tokens_1: FEW, sqlite_autoindex_gateway_tokens_2: FEW },
-};
-
-/** Of the indexes that `006_counts` adds. */
-export const COUNT_SHAPES: Shapes = {
   counts: { sqlite_autoindex_counts_1: [10_000, 50, 10, 1] },
-  items: { items_open: [100_000, 10_000, 1] },
-  tasks: { tasks_by_number: [1_000_000, 100_000, 50_000, 1] },
-};
-
-/** Of the index that `011_link_revisions` adds. */
-export const REVISION_SHAPES: Shapes = { entities: { entities_gone: [10_000, 1_000, 2] } };
-
-/** Of the index that `012_former_names` adds. */
-export const NAME_SHAPES: Shapes = { item_names: { item_names_place: [1_000_000, 100_000, 1_000] } };
-
-/** Of the index that `013_unverified_items` adds. */
-export const UNVERIFIED_SHAPES: Shapes = { items: { items_unverified: [10_000, 1_000, 500, 250, 1] } };
-
-/** Of the indexes that `008_usage` adds. */
-export const USAGE_SHAPES: Shapes = {
   quota_use: { sqlite_autoindex_quota_use_1: [1_000_000, 10_000, 10, 1] },
+  requests: {
+    sqlite_autoindex_requests_1: [100_000, 10_000, 1],
+    requests_item: [100_000, 10_000, 5, 1],
+    requests_completed: [100_000, 10_000, 1],
+  },
   refused_requests: {
     sqlite_autoindex_refused_requests_1: [500, 1],
     refused_last: [500, 1],
@@ -96,15 +93,15 @@ export const USAGE_SHAPES: Shapes = {
   audit: { audit_at: [100_000, 1], audit_workspace: [100_000, 1_000, 1] },
 };
 
-/** Makes SQLite's own tables for it. */
+/** Creates SQLite's own tables for statistics, and fills them. */
 export async function createStatistics(db: Kysely<unknown>): Promise<void> {
   // This one is small, so that nothing is read.
   if (dialectOf(db) === 'sqlite') await sql`analyze workspaces`.execute(db);
-  await describeIndexes(db, FIRST_SHAPES);
+  await describeIndexes(db, SHAPES);
 }
 
 /** For statements prepared from now on. PostgreSQL counts for itself, and plans by what a statement asks for. */
-export async function describeIndexes(db: Kysely<unknown>, shapes: Shapes): Promise<void> {
+async function describeIndexes(db: Kysely<unknown>, shapes: Shapes): Promise<void> {
   if (dialectOf(db) !== 'sqlite') return;
   const rows = Object.entries(shapes).flatMap(([table, indexes]) =>
     Object.entries(indexes).map(([index, shape]) => ({ tbl: table, idx: index, stat: shape.join(' ') })),

@@ -199,11 +199,11 @@ export interface Tables {
     task_id: string | null;
     action: Action;
     lane: Lane;
-    /** When the difference came, when it was due, and when it asked for a slot and got it. Null: an older version sent it. */
-    since: number | null;
-    due: number | null;
-    asked_at: number | null;
-    slot_at: number | null;
+    /** When the difference was found, when it was due, when it asked for a slot, and when it got one. */
+    since: number;
+    due: number;
+    asked_at: number;
+    slot_at: number;
     sent_at: number;
     /** When its answer was stored, or its failure. */
     completed_at: number;

@@ -87,8 +87,8 @@ export const BEAT = 'throttle.beat';
 interface Beat {
   readonly boot: string;
   readonly at: number;
-  /** Since when requests are known, in times of that boot; absent where an older version wrote it. */
-  readonly since?: number;
+  /** Since when requests are known, in times of that boot. */
+  readonly since: number;
 }
 
 async function readBeat(query: Scope): Promise<Beat | undefined> {

@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual, promisify } from 'node:util';
-import { gunzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/lib/database/open.ts';
@@ -13,7 +12,6 @@ import { askBackfill, readBackfills } from '../../src/store/backfills.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/installation-migrations.ts';
 import type { Schema } from '../../src/store/tables.ts';
-import { workspacesInOldFiles } from '../../src/store/takeover/take-over.ts';
 import { fastClock } from '../support/crash-clock.ts';
 import { killsOf } from '../support/depth.ts';
 import { dumpStore, fillStore } from '../support/filled-store.ts';
@@ -232,28 +230,6 @@ describe('a process that is killed', () => {
 
 /** What is not in the database, or only in a file. */
 describe.skipIf(ON_POSTGRES)('a process that is killed, beside a file', () => {
-  it('while it imports files of an older version leaves each row once', async () => {
-    const old = gunzipSync(readFileSync(join(import.meta.dirname, '../fixtures/databases/d4e0fcf.db.gz')));
-    let wanted: object | undefined;
-    const steps = await killAtEach('take-over', {
-      every: 4,
-      async prepare() {
-        const path = folder();
-        for (const workspace of ['acme', 'beta']) writeFileSync(join(path, `${workspace}.db`), old);
-        return {
-          input: { folder: path },
-          async check() {
-            expect(workspacesInOldFiles(path)).toEqual([]);
-            const dump = await dumpOf(join(path, 'worksync.db'));
-            wanted ??= dump;
-            expect(dump).toEqual(wanted);
-          },
-        };
-      },
-    });
-    expect(steps).toBeGreaterThanOrEqual(10);
-  });
-
   it('while it makes a backup leaves none that is taken for whole, and the database as it was', async () => {
     const source = join(folder(), 'worksync.db');
     await filled(source, 900);

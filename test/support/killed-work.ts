@@ -16,8 +16,6 @@ export interface WorkInputs {
   readonly migrate: { readonly place: string };
   /** Copies all rows of one database into another. */
   readonly copy: { readonly from: string; readonly to: string };
-  /** Imports the files of workspaces that an older version wrote. */
-  readonly 'take-over': { readonly folder: string };
   readonly 'back-up': { readonly data: string; readonly destination: string };
   /** Replaces an API key by another one, whose secret goes into the file. */
   readonly rotate: { readonly url: string; readonly token: string; readonly keyId: string; readonly path: string };
@@ -42,15 +40,6 @@ const WORKS: Works = {
       tell: () => undefined,
     });
     await Promise.all([source.close(), target.close()]);
-  },
-  async 'take-over'({ folder }, steps) {
-    const { systemRandom } = await import('../../src/lib/random.ts');
-    const { openInstallation } = await import('../../src/store/installation.ts');
-    const { oldWorkspaces, takeOver } = await import('../../src/store/takeover/take-over.ts');
-    const installation = await openInstallation(folder, { random: systemRandom(), steps });
-    for (const workspace of oldWorkspaces(folder))
-      await takeOver(installation, { workspace, file: `${folder}/${workspace}.db` });
-    await installation.close();
   },
   async 'back-up'({ data, destination }) {
     const { backUp } = await import('../../src/operator/data.ts');

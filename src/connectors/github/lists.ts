@@ -131,13 +131,13 @@ function isPull(issue: unknown): boolean {
 }
 
 /**
- * The query of a page of a list that worksync reads along its links. Stored pages of older versions begin with a number.
+ * The query of a page of a list that worksync reads along its links.
  *
  * @param first the query of the first page
  */
 function readPlace(page: string | undefined, first: string): string {
   if (page === undefined) return first;
-  const query = /^link:(?:\d{1,6}:)?([\x21-\x7e]{1,4000})$/.exec(page)?.[1];
+  const query = /^link:([\x21-\x7e]{1,4000})$/.exec(page)?.[1];
   if (query !== undefined) return query;
   throw invalidPage(page);
 }

@@ -73,10 +73,9 @@ export function rowOfGone(parts: Parts, { seenAt, place: project, ...gone }: Gon
   return present({ ...Object.fromEntries(named), project, seenAt });
 }
 
-/** Throws `delivery_malformed`. Rows of older versions contain some ids as numbers. */
+/** Throws `delivery_malformed`. */
 export function readGone(parts: Parts, payload: unknown): Gone {
-  const text = z.union([z.string(), z.int().transform(String)]);
-  const shapes = namedParts(parts).map(([, { gone, shape }]) => [gone, text.pipe(shape)]);
+  const shapes = namedParts(parts).map(([, { gone, shape }]) => [gone, shape]);
   const shape = z.object({ ...Object.fromEntries(shapes), seenAt: z.iso.datetime(), project: z.unknown().optional() });
   const { seenAt, project: place, ...row } = read(shape, payload);
   return { ...factsIn(parts, row, 'gone'), seenAt: seenAt as string, place };

@@ -112,7 +112,7 @@ export interface Tracker<Options, Found, Container> extends Omit<Connector<Optio
   foundOn?(payload: unknown): readonly Found[];
   itemOf(found: Found, options: Options): WorkItem;
   placeOf(found: Found): Candidate;
-  /** Whether to check that a fetched item is in scope, where rows of older versions ask for it. */
+  /** Whether a fetched item comes with its container, so that its scope can be checked; absent: it never does. */
   isJudged?(found: Found): boolean;
   /** Reads the container that is stored beside an item that is gone, where `translate` must judge it. */
   readonly containerShape?: ZodType<Container>;

@@ -114,6 +114,11 @@ export class NewerDatabaseError extends Error {
   readonly code = 'database_newer';
 }
 
+/** Its tables have a layout from before the first migration that this program knows. It is left as it is. */
+export class OlderDatabaseError extends Error {
+  readonly code = 'database_too_old';
+}
+
 /** There are none of our tables, and none were to be made. */
 export class MissingDatabaseError extends Error {
   readonly code = 'not_found';

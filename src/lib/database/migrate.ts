@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
-import { NewerDatabaseError } from './database-types.ts';
+import { NewerDatabaseError, OlderDatabaseError } from './database-types.ts';
 
 /** Where Kysely remembers which migrations were applied. */
 export const APPLIED = 'kysely_migration';
@@ -31,13 +31,16 @@ type Names = {
 
 /**
  * Brings the tables up to date, in one transaction. Tables of a newer program stay as they are: they can be worked with where
- * that program said so. Throws `NewerDatabaseError` where it did not.
+ * that program said so. Throws `NewerDatabaseError` where it did not, and `OlderDatabaseError` for a layout that no migration continues.
  */
 export async function migrate(query: Kysely<unknown>, options: MigrateOptions): Promise<void> {
   const { migrations, before, patient = (work) => work(query) } = options;
   const names = query.withTables<Names>();
   const applied = await appliedMigrations(names, options);
   if (options.missing && applied.length === 0) throw options.missing;
+  const [first] = Object.keys(migrations).sort();
+  if (applied.length > 0 && first !== undefined && !applied.includes(first))
+    throw new OlderDatabaseError('the tables have the layout of a version before the first release');
   const newer = applied.filter((name) => !(name in migrations));
   const missing = Object.keys(migrations).filter((name) => !applied.includes(name));
   if (newer.length > 0) {

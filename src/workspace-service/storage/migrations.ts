@@ -3,25 +3,20 @@ import type { Migration } from 'kysely/migration';
 
 /** Names sort by age. A migration that has been released is never changed; a new resource brings a new one. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
-  '001_first': {
+  '001_schema': {
     async up(db) {
       await createAccess(db);
       await createTasks(db);
       await createWorkItems(db);
       await createPullRequests(db);
       await createQuotaLog(db);
-    },
-  },
-  '002_documents': {
-    async up(db) {
       await createDocuments(db);
       await createFiles(db);
+      await createAgents(db);
+      await createWebhooks(db);
+      await createProviderTokens(db);
     },
   },
-  '003_agents': { up: createAgents },
-  '004_webhooks': { up: createWebhooks },
-  '005_provider_tokens': { up: createProviderTokens },
-  '006_copies_of_links': { up: allowCopiesOfLinks },
 };
 
 async function createAccess(db: Kysely<unknown>): Promise<void> {
@@ -137,11 +132,13 @@ async function createWorkItems(db: Kysely<unknown>): Promise<void> {
     .addColumn('workspace_id', 'text', (column) => column.notNull())
     .addColumn('task_id', 'text', (column) => column.notNull())
     .addColumn('url', 'text', (column) => column.notNull())
+    // The literal service may store an address twice at a task.
+    .addColumn('copy', 'integer', (column) => column.notNull().defaultTo(0))
     .addColumn('title', 'text')
     .addColumn('external_id', 'text')
     .addColumn('provider', 'text')
     .addColumn('created_at', 'text', (column) => column.notNull())
-    .addUniqueConstraint('work_items_url_of_task', ['workspace_id', 'task_id', 'url'])
+    .addUniqueConstraint('work_items_url_of_task', ['workspace_id', 'task_id', 'url', 'copy'])
     .execute();
   await db.schema.createIndex('work_items_url').on('work_items').columns(['workspace_id', 'url', 'task_id']).execute();
 }
@@ -354,30 +351,4 @@ async function createProviderTokens(db: Kysely<unknown>): Promise<void> {
     .addColumn('connected_at', 'text', (column) => column.notNull())
     .addPrimaryKeyConstraint('provider_tokens_key', ['workspace_id', 'user_id', 'provider'])
     .execute();
-}
-
-/** Lets the literal service store an address twice at a task; a constraint of SQLite cannot be changed in place. */
-async function allowCopiesOfLinks(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('work_items').renameTo('old_work_items').execute();
-  await db.schema.dropIndex('work_items_url').execute();
-  await db.schema
-    .createTable('work_items')
-    .addColumn('seq', 'integer', (column) => column.primaryKey().autoIncrement())
-    .addColumn('work_item_id', 'text', (column) => column.notNull().unique())
-    .addColumn('workspace_id', 'text', (column) => column.notNull())
-    .addColumn('task_id', 'text', (column) => column.notNull())
-    .addColumn('url', 'text', (column) => column.notNull())
-    .addColumn('copy', 'integer', (column) => column.notNull().defaultTo(0))
-    .addColumn('title', 'text')
-    .addColumn('external_id', 'text')
-    .addColumn('provider', 'text')
-    .addColumn('created_at', 'text', (column) => column.notNull())
-    .addUniqueConstraint('work_items_url_of_task', ['workspace_id', 'task_id', 'url', 'copy'])
-    .execute();
-  await sql`insert into work_items
-      (seq, work_item_id, workspace_id, task_id, url, title, external_id, provider, created_at)
-    select seq, work_item_id, workspace_id, task_id, url, title, external_id, provider, created_at
-    from old_work_items order by seq`.execute(db);
-  await db.schema.dropTable('old_work_items').execute();
-  await db.schema.createIndex('work_items_url').on('work_items').columns(['workspace_id', 'url', 'task_id']).execute();
 }

@@ -175,6 +175,7 @@ function linkKnownAt(name: string, at: number, hand: EntityRow['hand']): EntityR
 function requestOf(at: number): Parameters<typeof addRequest>[1] {
   return {
     ...{ entity: 'link:a>t', kind: 'link', item_key: 'a', action: 'add-link', lane: 'link', sent_at: at },
+    ...{ since: at, due: at, asked_at: at, slot_at: at },
     ...{ completed_at: at, outcome: 'answered', attempt: 1, deliveries: '[]' },
   };
 }

@@ -79,7 +79,7 @@ it.each<readonly [string, (file: string) => unknown]>([
 });
 
 const FOREIGN = `create table kysely_migration (name text, timestamp text);
-  insert into kysely_migration values ('001_sessions', ''); pragma user_version = 1`;
+  insert into kysely_migration values ('001_schema', ''); pragma user_version = 1`;
 
 const CHANGED_TRIGGER = `drop trigger items_counted_in;
   create trigger items_counted_in after insert on items begin delete from inbox; end`;
@@ -102,6 +102,15 @@ it("refuses the reference service's own database, also with the mark of a backup
   await expect(accept(file)).rejects.toMatchObject({ code: 'backup_refused' });
   markAsCopy(file);
   await expect(accept(file)).rejects.toMatchObject({ code: 'backup_refused' });
+});
+
+it('refuses the backup of a version before the first release, and leaves it as it is', async () => {
+  const file = join(folderOfTest('backup'), 'older.db');
+  await (await openDatabase({ file, migrations: { '001_sessions': { up: async () => undefined } } })).close();
+  markAsCopy(file);
+  const before = readFileSync(file);
+  await expect(accept(file)).rejects.toMatchObject({ code: 'database_too_old' });
+  expect(readFileSync(file).equals(before)).toBe(true);
 });
 
 it('refuses the backup of a newer version, and says which version restores it', async () => {

@@ -1,10 +1,9 @@
-import { statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/lib/database/open.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
-import { OLD_MIGRATIONS } from '../../../src/store/takeover/old-migrations.ts';
 import { folderOfTest } from '../../support/folder.ts';
 
 function folder(): string {
@@ -23,13 +22,17 @@ it('nobody else may read the file of a data folder', async () => {
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
-it('the database of a workspace that was called worksync is not taken for it', async () => {
+it.each(['worksync.db', 'team.db'])('leaves %s of a version before the first release untouched', async (name) => {
   const path = folder();
-  await (await openDatabase({ file: join(path, 'worksync.db'), migrations: OLD_MIGRATIONS })).close();
+  const file = join(path, name);
+  await (await openDatabase({ file, migrations: { '001_sessions': { up: async () => undefined } } })).close();
+  const before = readFileSync(file);
   await expect(openInstallation(path, { random: systemRandom() })).rejects.toMatchObject({
-    code: 'database_newer',
-    hint: expect.stringContaining('rename both the workspace and the file'),
+    code: 'database_too_old',
+    hint: expect.stringContaining('start with an empty data folder at least 15 minutes after'),
   });
+  expect(readFileSync(file).equals(before)).toBe(true);
+  expect(readdirSync(path)).toEqual([name]);
 });
 
 it('a damaged file says what is lost with it', async () => {

