@@ -1,6 +1,6 @@
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import type { Answered, Asked, Question } from '../operator/questions.ts';
+import type { AdminOperation, Answered, Asked } from '../operator/admin-operations.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
 import type { Session } from './session.ts';
@@ -9,7 +9,7 @@ import { type CommandClient, chooseWorkspace, onlyOf, sendThroughOwner } from '.
 /** How a command asks one workspace. */
 export interface Asking {
   readonly workspace: string;
-  ask<Name extends Question>(name: Name, asked: Asked<Name>): Promise<Answered<Name>>;
+  ask<Name extends AdminOperation>(name: Name, asked: Asked<Name>): Promise<Answered<Name>>;
   /** Requests to the workspace itself, through the quota of whoever answers the questions. */
   readonly client: CommandClient;
   /** Present where no daemon runs and this process holds the data folder; nothing in it has been started. */
@@ -23,14 +23,14 @@ export async function askingWorkspace<Result>(
   work: (asking: Asking) => Promise<Result>,
 ): Promise<Result> {
   const { clientOver } = await import('../daemon/workspace-send.ts');
-  const { answerQuestion, longestAnswer } = await import('../operator/questions.ts');
+  const { runAdminOperation, longestAnswer } = await import('../operator/admin-operations.ts');
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
   const clientOf = (send: Parameters<typeof patiently>[2]) =>
     clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
   if (await hasOwner(data)) {
-    const path = (question: Question) => `/admin/workspaces/${config.name}/questions/${question}`;
+    const path = (question: AdminOperation) => `/admin/workspaces/${config.name}/questions/${question}`;
     const client = clientOf(sendThroughOwner(data, config.name));
     const ask: Asking['ask'] = (question, asked) =>
       askOwner(data, 'POST', path(question), asked, longestAnswer(question));
@@ -44,7 +44,7 @@ export async function askingWorkspace<Result>(
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
     const ask: Asking['ask'] = (question, asked) =>
       audibly('an answer', longestAnswer(question), async () =>
-        answerQuestion(question, partition, asked, session.parts.clock, whoRuns().actor),
+        runAdminOperation(question, partition, asked, session.parts.clock, whoRuns().actor),
       ) as never;
     const client = clientOf((request, within) =>
       sendAudited(partition, request, { lane: 'interactive', patience: within }, whoRuns()),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import type { Answered } from '../operator/questions.ts';
+import type { Answered } from '../operator/admin-operations.ts';
 import type { Refused } from '../operator/refused.ts';
 import type { Status } from '../operator/status.ts';
 import { describeRefused } from './deliveries-refused.ts';

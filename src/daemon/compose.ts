@@ -20,20 +20,20 @@ import { type DataFolder, ownDataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
 import { installationRuns } from '../store/job-runs.ts';
 import type { Token } from '../web/token-callers.ts';
-import { createBellsElsewhere } from './bells-elsewhere.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
 import type { Embedded } from './embedded.ts';
-import { createIntakeElsewhere } from './intake-elsewhere.ts';
 import { integrityJob } from './integrity-job.ts';
+import { createNotifications } from './notifications.ts';
 import { type OpenStore, openStore } from './open-store.ts';
 import type { Opened } from './owned-workspaces.ts';
 import { openPartition } from './partition.ts';
 import type { PartitionBells, PartitionOptions } from './partition-parts.ts';
 import type { Parts } from './parts.ts';
+import { recordTriageStart } from './record-triage-start.ts';
 import { type ConfigSource, createReload, type Reload } from './reload.ts';
+import { createRemoteIntake } from './remote-intake.ts';
 import { secretBoxBeside } from './secret-box-key.ts';
 import { createStoreWatch } from './store-watch.ts';
-import { switchTriageElsewhere } from './triage-elsewhere.ts';
 import type { WorkspaceAddress } from './workspace-api.ts';
 import { createWorkspaces, type Workspaces } from './workspaces.ts';
 
@@ -124,7 +124,7 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
     const { version } = input;
     const { publicUrl } = input.options;
     const groupCommit = createGroupCommit({ sql: installation.query, look: installation.look, clock });
-    const tokenBook = createTokenBook(installation.query, async () => elsewhere?.bells.tellTokens());
+    const tokenBook = createTokenBook(installation.query, async () => elsewhere?.wakeSignals.tellTokens());
     const common = {
       ...{ installation, groupCommit, tokenBook, version, converter, grants, scheduler },
       ...{ publicUrl, onLag: input.onLag, tracer: tracing?.tracer },
@@ -134,7 +134,7 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
     undo.push(['the leases', () => holder.stop()]);
     const opener = openerOf({ ...common, ...input, folder: folder.path, isShared: store.isShared }, parts);
     const onConfigured = (configured: readonly WorkspaceConfig[]) =>
-      switchTriageElsewhere(configured, { installation, clock, logger });
+      recordTriageStart(configured, { installation, clock, logger });
     const workspaces = createWorkspaces({
       ...{ logger, clock, random, holder, open: opener },
       ...(isShared && { onConfigured }),
@@ -162,9 +162,9 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
         const daemon = await startDaemon(whole, parts);
         const [port, adminPort] = [daemon.address, daemon.adminAddress].map((each) => Number(new URL(each).port));
         store.listensAt(port as number, adminPort === port ? undefined : adminPort);
-        for (const stage of [watch, upkeep, elsewhere?.bells]) stage?.start();
+        for (const stage of [watch, upkeep, elsewhere?.wakeSignals]) stage?.start();
         undo.push(
-          ['the bells of other processes', async () => elsewhere?.bells.stop()],
+          ['the bells of other processes', async () => elsewhere?.wakeSignals.stop()],
           ['the watch over the database', () => watch.stop()],
           ['the upkeep of the database', () => upkeep.stop()],
           ['the reload of the configuration', () => reload.stop()],
@@ -181,7 +181,7 @@ export async function compose(input: ComposeInput, given: Parts): Promise<Compos
   }
 }
 
-interface OpenerInput extends Omit<PartitionOptions, 'config' | 'address' | 'bells' | 'lease'> {
+interface OpenerInput extends Omit<PartitionOptions, 'config' | 'address' | 'wakeSignals' | 'lease'> {
   readonly folder: string;
   readonly secretKey?: Buffer;
   readonly isShared: boolean;
@@ -189,12 +189,12 @@ interface OpenerInput extends Omit<PartitionOptions, 'config' | 'address' | 'bel
 
 /** Opens a workspace, with its own service where it is nowhere else. */
 function openerOf({ folder, secretKey, isShared, ...common }: OpenerInput, parts: Parts) {
-  return async (config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened> => {
+  return async (config: WorkspaceConfig, wakeSignals: PartitionBells, lease: Lease): Promise<Opened> => {
     if (isShared && config.workspace.url === undefined) throw ownServiceMissing(config);
     const service = await embeddedOf({ config, folder, secretKey }, parts);
     try {
       const address = addressOf(config, service);
-      return { service, partition: await openPartition({ ...common, config, address, bells, lease }, parts) };
+      return { service, partition: await openPartition({ ...common, config, address, wakeSignals, lease }, parts) };
     } catch (error) {
       await service?.close();
       throw error;
@@ -212,13 +212,13 @@ function elsewhereOf(
 ) {
   const { clock, logger } = parts;
   const wake = (name: string) => workspaces.find(name)?.wakeReconcile();
-  const bells = createBellsElsewhere({ ...deps, clock, logger, wake, rereadTokens: deps.tokenBook.reread });
-  const intake = createIntakeElsewhere({ ...deps, tell: bells.tell }, parts);
+  const wakeSignals = createNotifications({ ...deps, clock, logger, wake, rereadTokens: deps.tokenBook.reread });
+  const intake = createRemoteIntake({ ...deps, tell: wakeSignals.tell }, parts);
   const receiver = (name: string, connection: string) => {
     const config = workspaces.configured().find((each) => each.name === name);
     return config && intake.receiver(config, connection);
   };
-  return { bells, receiver };
+  return { wakeSignals, receiver };
 }
 
 /** How this process and others over the same database ask each other. */

@@ -5,7 +5,7 @@ import { createOrigins } from '../http/origin.ts';
 import { createServer, listen, type Server } from '../http/server.ts';
 import type { ServerClocks } from '../http/server-clocks.ts';
 import { type Receiver, webhookRoutes } from '../intake/webhook-routes.ts';
-import type { Holder } from '../lease/holder.ts';
+import type { LeaseHolder } from '../lease/holder.ts';
 import type { Cancel } from '../lib/clock.ts';
 import { doAll } from '../lib/failures.ts';
 import type { Scrubber } from '../observe/scrubber.ts';
@@ -27,7 +27,7 @@ import { createRefusalLog } from '../web/refusal-log.ts';
 import { replicaRoutes } from '../web/replica-routes.ts';
 import { createSessions } from '../web/sessions.ts';
 import { createCallers, type Token } from '../web/token-callers.ts';
-import { doorsElsewhere } from './doors-elsewhere.ts';
+import { forwardToOwner } from './forward-to-owner.ts';
 import type { Parts } from './parts.ts';
 import type { Reload } from './reload.ts';
 import type { Workspaces } from './workspaces.ts';
@@ -58,7 +58,7 @@ export interface DaemonInput {
   readonly workspaces: Workspaces;
   readonly reload: Reload;
   readonly scrubber: Scrubber;
-  readonly holder: Holder;
+  readonly holder: LeaseHolder;
   /** Takes the webhooks of a workspace that another process owns; absent: there is no other process. */
   readonly receiverElsewhere?: (workspace: string, connection: string) => Receiver | undefined;
   /** How this process shares the workspaces with others; absent: it is the only one. */
@@ -92,7 +92,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
   const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
   const gatewayToken = (secret: string) => input.tokenBook.find(secret);
   const doors = { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger };
-  const others = sharing && doorsElsewhere({ ...input, sharing, sessions });
+  const others = sharing && forwardToOwner({ ...input, sharing, sessions });
   const server = createServer({ failureBody: errorOfApi, trustedProxies, publicUrl });
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies, publicUrl });
   const refusals = createRefusalLog({
@@ -170,7 +170,7 @@ export async function startDaemon(input: DaemonInput, parts: Parts): Promise<Dae
 }
 
 /** Whether another process has other workspaces, or others of the same names. */
-function differsFromOthers(holder: Holder): boolean {
+function differsFromOthers(holder: LeaseHolder): boolean {
   const [first, ...others] = holder.replicas();
   return others.some(({ config }) => config !== first?.config);
 }

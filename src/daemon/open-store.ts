@@ -3,14 +3,14 @@ import { hostname } from 'node:os';
 import type { DaemonOptions } from '../config/daemon-options.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { SyncError } from '../errors/sync-error.ts';
-import { type Holder, soleHolder } from '../lease/holder.ts';
-import { createSharedHolder } from '../lease/shared-holder.ts';
-import { clockOfStore, createStoreClock, ledgerClock, type StoreClock } from '../lease/store-clock.ts';
+import { type ClockOffset, createClockOffset, ledgerClock, offsetClock } from '../lease/clock-offset.ts';
+import { type LeaseHolder, soleHolder } from '../lease/holder.ts';
+import { createPostgresLeaseHolder } from '../lease/postgres-holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenOptions } from '../lib/database/database-types.ts';
 import { doAll } from '../lib/failures.ts';
 import { sharedFileSystemOf } from '../lib/network-file-system.ts';
-import { createPassedTime } from '../lib/passed-time.ts';
+import { createSuspendAwareClock } from '../lib/suspend-aware-clock.ts';
 import { bumpClockEra, readClockEra } from '../store/clock-era.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
 import { timeOfServer } from '../store/leases.ts';
@@ -20,7 +20,7 @@ import type { Parts, SharedDatabase } from './parts.ts';
 /** Where the rows are, and which of the workspaces this process works on. */
 export interface OpenStore {
   readonly installation: Installation;
-  readonly holder: Holder;
+  readonly holder: LeaseHolder;
   /** The time that all processes over it share. */
   readonly clock: Clock;
   /** By which the ledger of a workspace is kept that is opened now. */
@@ -91,12 +91,12 @@ async function openShared(
   const { random, logger } = parts;
   const { replicaAddress } = input.options;
   const close = () => doAll([() => apart.close(), () => installation.close()]);
-  const time = createPassedTime(parts.clock);
+  const time = createSuspendAwareClock(parts.clock);
   const passed = () => {
     time.look();
     return time.now();
   };
-  const storeClock = createStoreClock();
+  const storeClock = createClockOffset();
   let address = replicaAddress ?? '';
   let adminAddress: string | undefined;
   const digestOf = createDigest(input.secretKey);
@@ -111,8 +111,8 @@ async function openShared(
     await close();
     throw error;
   }
-  const clock = clockOfStore(parts.clock, storeClock, passed);
-  const holder = createSharedHolder({
+  const clock = offsetClock(parts.clock, storeClock, passed);
+  const holder = createPostgresLeaseHolder({
     ...{ database: apart, storeTime, storeClock, random, logger, passed, after: clock.after },
     facts: () => ({ ...own, adminAddress, config: digestOf(input.workspaces()) }),
     address: () => address,
@@ -137,7 +137,7 @@ async function openShared(
 }
 
 /** Asks the server for its time. @returns the name of its clock */
-async function hear(installation: Installation, storeClock: StoreClock, passed: () => number): Promise<string> {
+async function hear(installation: Installation, storeClock: ClockOffset, passed: () => number): Promise<string> {
   const began = passed();
   const { now, clock } = await serverOf(installation).time();
   storeClock.heard(now, { began, ended: passed() });

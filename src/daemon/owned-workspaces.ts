@@ -1,10 +1,10 @@
 import type { BrokenConfig } from '../config/load.ts';
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { Holder, Lease } from '../lease/holder.ts';
-import { createBell } from '../lib/bell.ts';
+import type { Lease, LeaseHolder } from '../lease/holder.ts';
 import { doAll, throwAll } from '../lib/failures.ts';
 import type { Logger } from '../lib/logger.ts';
+import { createWakeSignal } from '../lib/wake-signal.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
 import type { PartitionBells } from './partition-parts.ts';
@@ -16,15 +16,15 @@ export interface Opened {
 
 export interface OwnedWorkspacesDeps {
   /** Opens one. Throws what keeps it from being opened; nothing of it is open then. */
-  open(config: WorkspaceConfig, bells: PartitionBells, lease: Lease): Promise<Opened>;
+  open(config: WorkspaceConfig, wakeSignals: PartitionBells, lease: Lease): Promise<Opened>;
   /** Opens only workspaces that it owns, and closes those that it no longer owns. */
-  readonly holder: Holder;
+  readonly holder: LeaseHolder;
   readonly logger: Logger;
 }
 
 export interface Owned extends Opened {
   /** Of the workspace, not of one opening: what a closed partition still stores wakes the one after it. */
-  readonly bells: PartitionBells;
+  readonly wakeSignals: PartitionBells;
   readonly lease: Lease;
 }
 
@@ -33,7 +33,7 @@ export interface OwnedWorkspaces {
   readonly owned: ReadonlyMap<string, Owned>;
   readonly broken: Map<string, SyncError>;
   readonly rejected: Map<string, SyncError>;
-  open(config: WorkspaceConfig, bells?: PartitionBells): Promise<void>;
+  open(config: WorkspaceConfig, wakeSignals?: PartitionBells): Promise<void>;
   close(one: Owned): Promise<void>;
   closeAll(): Promise<void>;
   /** A configuration that cannot be opened leaves the previous one in use. */
@@ -57,12 +57,12 @@ export function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesD
   const calls: ((partition: Partition) => void)[] = [];
   let isStarted = false;
 
-  async function openOne(config: WorkspaceConfig, bells = newBells()): Promise<void> {
+  async function openOne(config: WorkspaceConfig, wakeSignals = newBells()): Promise<void> {
     const { name } = config;
     const lease = holder.leaseOf(name);
     if (!lease) throw elsewhere(name);
-    const opened = await open(config, bells, lease);
-    owned.set(name, { ...opened, bells, lease });
+    const opened = await open(config, wakeSignals, lease);
+    owned.set(name, { ...opened, wakeSignals, lease });
     const before = broken.get(name);
     if (before && before.code !== HELD_ELSEWHERE) logger.info({ workspace: name }, 'the workspace is open again');
     broken.delete(name);
@@ -92,10 +92,10 @@ export function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesD
     // Its webhooks are still stored while it is closed: the one after it reads them.
     await close(before);
     try {
-      await openOne(config, before.bells);
+      await openOne(config, before.wakeSignals);
       rejected.delete(name);
     } catch (error) {
-      await openOne(before.partition.config, before.bells);
+      await openOne(before.partition.config, before.wakeSignals);
       reject(name, asSyncError(error));
     }
   }
@@ -143,7 +143,7 @@ export function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesD
 const HELD_ELSEWHERE = 'held_elsewhere';
 
 function newBells(): PartitionBells {
-  return { inbox: createBell(), outbox: createBell() };
+  return { inbox: createWakeSignal(), outbox: createWakeSignal() };
 }
 
 function elsewhere(name: string): SyncError {

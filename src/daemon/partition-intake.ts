@@ -36,7 +36,7 @@ export interface PartitionIntake {
 }
 
 export async function openIntake(
-  { config, bells, grants, converter, publicUrl, groupCommit, lease }: PartitionOptions,
+  { config, wakeSignals, grants, converter, publicUrl, groupCommit, lease }: PartitionOptions,
   parts: Parts,
   shared: PartitionParts,
 ): Promise<PartitionIntake> {
@@ -47,8 +47,8 @@ export async function openIntake(
   const connections = activeConnections(config.connections, parts, given, (connection) =>
     publicUrl === undefined ? undefined : webhookUrlOf(publicUrl, config.name, connection),
   );
-  const collector = createCollector({ store, clock, bell: bells.inbox, groupCommit });
-  const deps = { store, clock, random, logger, meter, tracer, connections, pauses, inbox: bells.inbox };
+  const collector = createCollector({ store, clock, wakeSignal: wakeSignals.inbox, groupCommit });
+  const deps = { store, clock, random, logger, meter, tracer, connections, pauses, inbox: wakeSignals.inbox };
   const polls = createPolls(deps);
   const fetches = createFetches(deps);
   const hooks = createHookWatch(deps);
@@ -59,7 +59,7 @@ export async function openIntake(
     ...{ books, connections, polls, fetches, hooks, pauses },
     backfills: createBackfills(deps),
     verification: createVerification(deps),
-    jobs: [...polls.jobs, ...sweepJobs({ ...deps, fetches: fetches.bell }), ...hooks.jobs],
+    jobs: [...polls.jobs, ...sweepJobs({ ...deps, fetches: fetches.wakeSignal }), ...hooks.jobs],
     isCrowded: () => collector.isCrowded(),
     receiver(name) {
       if (name === WORKSPACE) return ofWorkspace;

@@ -4,13 +4,13 @@ import type { TokenBook } from '../gateway/token-book.ts';
 import type { Grants } from '../intake/grants.ts';
 import type { GroupCommit } from '../intake/group-commit.ts';
 import type { Lease } from '../lease/holder.ts';
-import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
 import type { Scheduler } from '../lib/scheduler.ts';
 import type { Tracer } from '../lib/tracer.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
 import type { Store } from '../store/database.ts';
 import type { Installation } from '../store/installation.ts';
 import type { Throttle } from '../throttle/throttle.ts';
@@ -18,8 +18,8 @@ import type { WorkspaceAddress } from './workspace-api.ts';
 
 /** They outlive one opening of the workspace: see `workspaces.ts`. */
 export interface PartitionBells {
-  readonly inbox: Bell;
-  readonly outbox: Bell;
+  readonly inbox: WakeSignal;
+  readonly outbox: WakeSignal;
 }
 
 export interface PartitionOptions {
@@ -40,7 +40,7 @@ export interface PartitionOptions {
   readonly grants: Grants;
   /** The process's. */
   readonly scheduler: Scheduler;
-  readonly bells: PartitionBells;
+  readonly wakeSignals: PartitionBells;
   /** The process's. */
   readonly groupCommit: GroupCommit;
   readonly tokenBook: TokenBook;

@@ -3,7 +3,7 @@ import type { SyncError } from '../errors/sync-error.ts';
 import { doAll } from '../lib/failures.ts';
 import type { Job, Timetable } from '../lib/scheduler.ts';
 import type { Stage } from '../lib/stage.ts';
-import { phaseOf } from '../lib/stagger.ts';
+import { phaseOf } from '../lib/startup-jitter.ts';
 import { createOutbox, type Outbox } from '../outbox/outbox.ts';
 import type { Client } from '../outbox/send-context.ts';
 import { sweepJobs as sweepWorkspaceJobs } from '../outbox/sweep-jobs.ts';
@@ -51,7 +51,7 @@ export async function openStages(
   intake: PartitionIntake,
   { client, sources, rules }: StagesInput,
 ): Promise<PartitionStages> {
-  const { config, bells } = options;
+  const { config, wakeSignals } = options;
   const { store, throttle, written } = shared;
   const { visibility } = config.quota;
   let trouble: SyncError | undefined;
@@ -59,15 +59,15 @@ export async function openStages(
   const recordsPullRequests = config.connections.some(recordsItsPullRequests);
   const writeBack = createWriteBack(writeBackDeps(options, shared, intake));
   const reconcile = createReconcile({
-    ...{ ...shared, ...bells, sources, rules, visibility, version: options.version },
+    ...{ ...shared, ...wakeSignals, sources, rules, visibility, version: options.version },
     usedShare: () => throttle.usedShare(),
     isCrowded: intake.isCrowded,
     guard: config.guard,
-    fetches: intake.fetches.bell,
-    writeBack: writeBack.bell,
+    fetches: intake.fetches.wakeSignal,
+    writeBack: writeBack.wakeSignal,
   });
   const outbox = createOutbox({
-    ...{ ...shared, ...bells, client, visibility, onLag: options.onLag },
+    ...{ ...shared, ...wakeSignals, client, visibility, onLag: options.onLag },
     ...{ recordsPullRequests, baseUrl: serverAddressOf(options) },
     linksAreIdempotent: apiOverrides.parse(config.workspace.api ?? {}).links === 'idempotent',
     untouched: options.succession?.untouched,
@@ -121,13 +121,13 @@ async function rememberConnections({ connections }: WorkspaceConfig, rules: Rule
 }
 
 function writeBackDeps(
-  { config, bells }: PartitionOptions,
+  { config, wakeSignals }: PartitionOptions,
   { store, clock, random, logger }: PartitionParts,
   { connections, pauses }: PartitionIntake,
 ): Parameters<typeof createWriteBack>[0] {
   const closesItems = config.connections.some(({ writeBack: { close } }) => close);
   return {
-    ...{ store, clock, random, logger, pauses, outbox: bells.outbox },
+    ...{ store, clock, random, logger, pauses, outbox: wakeSignals.outbox },
     connections: writableOf(config.connections, connections),
     workspaceId: workspaceIdOf(config, store),
     readTasksEvery: config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY,
@@ -135,13 +135,13 @@ function writeBackDeps(
 }
 
 function jobsOf(
-  { config, bells }: PartitionOptions,
+  { config, wakeSignals }: PartitionOptions,
   { store, clock, logger }: PartitionParts,
   writeBack: WriteBack,
 ): readonly Job[] {
   const { sweep: when } = config.workspace;
   const recordsPullRequests = config.connections.some(recordsItsPullRequests);
-  const { outbox } = bells;
+  const { outbox } = wakeSignals;
   const sweeps = sweepWorkspaceJobs({ store, clock, logger, outbox, when, quota: config.quota, recordsPullRequests });
   return [...writeBack.jobs, ...sweeps];
 }

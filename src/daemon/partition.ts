@@ -1,6 +1,6 @@
 import { asSyncError } from '../errors/sync-error.ts';
-import type { Passage } from '../gateway/passage.ts';
 import { createTokens } from '../gateway/token-book.ts';
+import type { Upstream } from '../gateway/upstream.ts';
 import type { HookWatch } from '../intake/hook-watch.ts';
 import type { Polls } from '../intake/polls.ts';
 import type { Receiver } from '../intake/webhook-routes.ts';
@@ -31,7 +31,7 @@ import { versionHeaderOf } from './workspace-send.ts';
 /** One workspace: its rows, its throttle, its stages. Partitions share nothing but the process. */
 export interface Partition extends OpenWorkspace {
   /** For the gateway. */
-  readonly passage: Passage;
+  readonly passage: Upstream;
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
@@ -76,7 +76,7 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
     await noteKey(store, throttle, { key: address.apiKey(), workspace: config.workspace });
     return await join(options, parts, { store, clock, random, logger, meter, tracer, throttle, written });
   } catch (error) {
-    // Its alarms would ring on for a workspace that nobody works on here.
+    // Otherwise its alarms would fire for a workspace that this process does not own.
     await throttle.abandon();
     throw error;
   }
@@ -84,11 +84,11 @@ async function wire(options: PartitionOptions, parts: Parts, store: Store, logge
 
 /** Nothing of it runs before it is started. */
 async function join(options: PartitionOptions, parts: Parts, shared: PartitionParts): Promise<Partition> {
-  const { config, address, bells, lease, converter } = options;
+  const { config, address, wakeSignals, lease, converter } = options;
   const { store, clock, random, throttle } = shared;
   const { http } = parts;
   const onWrite = () => shared.written.tell();
-  const api = openWorkspaceApi({ ...shared, ...bells, config, address, lease, http, converter, onWrite });
+  const api = openWorkspaceApi({ ...shared, ...wakeSignals, config, address, lease, http, converter, onWrite });
   const intake = await openIntake(options, parts, shared);
   const lag = createLagWatch(clock);
   const onLag = (milliseconds: number): void => {
@@ -135,9 +135,9 @@ async function join(options: PartitionOptions, parts: Parts, shared: PartitionPa
         ...{ converter, books: intake.books, baseUrl: address.baseUrl },
       }),
     passage: passageOf(options, shared, api),
-    wakeOutbox: () => bells.outbox.ring(),
-    wakeReconcile: () => bells.inbox.ring(),
-    wakeBackfills: () => intake.backfills.ring(),
+    wakeOutbox: () => wakeSignals.outbox.notify(),
+    wakeReconcile: () => wakeSignals.inbox.notify(),
+    wakeBackfills: () => intake.backfills.notify(),
     onWrite: (call) => shared.written.listen(call),
     status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected),
     receiver: intake.receiver,
@@ -154,13 +154,13 @@ async function join(options: PartitionOptions, parts: Parts, shared: PartitionPa
 
 /** What the gateway gets of it. */
 function passageOf(
-  { config, bells, tokenBook }: PartitionOptions,
+  { config, wakeSignals, tokenBook }: PartitionOptions,
   { store, clock, random, logger, throttle }: PartitionParts,
   { learn, pass }: WorkspaceApi,
-): Passage {
+): Upstream {
   const { fresh: freshFor, wait: longestWait, keyPrefix } = config.gateway;
   return {
-    ...{ name: config.name, store, logger, learn, pass, outbox: bells.outbox },
+    ...{ name: config.name, store, logger, learn, pass, outbox: wakeSignals.outbox },
     workspaceId: workspaceIdOf(config, store),
     holdsTask: (taskId) => holdsTask(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),

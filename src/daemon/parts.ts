@@ -2,7 +2,7 @@ import type { Connector } from '../connectors/connector.ts';
 import type { Converter } from '../convert/converter.ts';
 import type { HttpClient } from '../http/http-client.ts';
 import type { Listen } from '../http/server.ts';
-import type { Holder } from '../lease/holder.ts';
+import type { LeaseHolder } from '../lease/holder.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CheckFile } from '../lib/integrity.ts';
 import type { Logger } from '../lib/logger.ts';
@@ -29,7 +29,7 @@ export interface Parts {
   /** Reads large bodies; absent: in a thread of its own. */
   readonly converter?: Converter;
   /** Knows which workspaces this process owns; absent: all. */
-  readonly hold?: (installation: Installation) => Holder;
+  readonly hold?: (installation: Installation) => LeaseHolder;
   /** Absent: on sockets. */
   readonly listen?: Listen;
   /** A database that several processes share; absent: what the options name. */

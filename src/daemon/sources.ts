@@ -2,22 +2,22 @@ import { createHash } from 'node:crypto';
 import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
 import type { Connector } from '../connectors/connector.ts';
 import type { Converter } from '../convert/converter.ts';
-import { readingAside } from '../convert/reading-aside.ts';
+import { parseInWorker } from '../convert/parse-in-worker.ts';
 import { SyncError } from '../errors/sync-error.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { Grants } from '../intake/grants.ts';
 import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
-import { leavingAlone, type Pauses, tellingOfLimits } from '../intake/pauses.ts';
+import { type Pauses, recordRateLimits, withRateLimitGuard } from '../intake/pauses.ts';
 import type { Lease } from '../lease/holder.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Item } from '../model/item.ts';
-import type { Aside, Source, Sources } from '../reconcile/context.ts';
+import type { Source, Sources, WorkerTranslator } from '../reconcile/context.ts';
 import { createRules, type Rules } from '../reconcile/item-rules.ts';
 import type { Store } from '../store/database.ts';
 import type { WritableConnection } from '../write-back/write-back.ts';
+import { fencedHttpClient } from './fenced-http-client.ts';
 import type { Parts } from './parts.ts';
-import { trusting } from './trusting.ts';
 
 /** What the names in each connection's configuration lead to, by the name of the connection. */
 export type NameBooks = ReadonlyMap<string, NameBook>;
@@ -68,12 +68,12 @@ export function activeConnections(
     const options = namedOptions(config, books);
     const names = books.get(name);
     const grant = connector.oauth?.(options);
-    const client = leavingAlone(readingAside(trusting(http, lease), converter), name, pauses);
+    const client = withRateLimitGuard(parseInWorker(fencedHttpClient(http, lease), converter), name, pauses);
     const connected = connector.connect(options, {
       ...{ http: client, clock, logger: logger.child({ connection: name }) },
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
     });
-    const own = tellingOfLimits(connected, name, pauses);
+    const own = recordRateLimits(connected, name, pauses);
     const connection = names === undefined ? own : byId(own, names);
     const url = secrets.length > 0 ? webhookUrl(name) : undefined;
     const { translate: translateAside } = asideOf(config, names, converter);
@@ -125,7 +125,11 @@ function quietly(book: NameBook | undefined): NameBook | undefined {
 }
 
 /** The thread has a copy of the names; what it saw of them is reported here. */
-function asideOf({ connector, options }: ConnectionConfig, book: NameBook | undefined, converter: Converter): Aside {
+function asideOf(
+  { connector, options }: ConnectionConfig,
+  book: NameBook | undefined,
+  converter: Converter,
+): WorkerTranslator {
   return {
     async translate({ source, event, stored }) {
       const names = book?.bindings().map(({ entry, id }) => [entry, id] as const);

@@ -1,5 +1,5 @@
 import type { HttpAnswer } from '../http/http-client.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import { createScrubber } from '../observe/scrubber.ts';
 
 /** Bytes that are searched at a time: about ten milliseconds. */
@@ -22,7 +22,7 @@ async function scrubbed(body: Buffer, scrub: (text: string) => string): Promise<
   const pieces: Buffer[] = [];
   let isClean = true;
   for (let from = 0; from < body.length; ) {
-    if (from > 0) await letOthersIn();
+    if (from > 0) await yieldForRequests();
     const to = endOfPiece(body, from, scrub);
     const text = body.toString('latin1', from, to);
     const clean = scrub(text);

@@ -1,15 +1,15 @@
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Converter } from '../convert/converter.ts';
-import { readLargeBy } from '../convert/reading-aside.ts';
-import type { Passage } from '../gateway/passage.ts';
+import { readLargeBy } from '../convert/parse-in-worker.ts';
+import type { Upstream } from '../gateway/upstream.ts';
 import type { HttpClient } from '../http/http-client.ts';
-import { createLearn, type Learn } from '../learn/learn.ts';
+import { createResponseCapture, type ResponseCapture } from '../learn/capture-responses.ts';
 import { createRouteOf } from '../learn/route-of.ts';
 import type { Lease } from '../lease/holder.ts';
-import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Random } from '../lib/random.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
 import type { DirectContext } from '../operator/open-workspace.ts';
 import type { SendContext } from '../outbox/send-context.ts';
 import type { Store } from '../store/database.ts';
@@ -18,8 +18,8 @@ import type { Throttle } from '../throttle/throttle.ts';
 import { apiOverrides } from '../workspace/contract.ts';
 import type { Send } from '../workspace/exchange.ts';
 import type { WorkspaceClient } from '../workspace/typed-client.ts';
-import { trusting } from './trusting.ts';
-import { clientOver, directSend, outboxClient, passOn, throughThrottle } from './workspace-send.ts';
+import { fencedHttpClient } from './fenced-http-client.ts';
+import { clientOver, directSend, forwardRequest, outboxClient, throughThrottle } from './workspace-send.ts';
 
 /** Where the workspace's API is, and with which key it is asked. */
 export interface WorkspaceAddress {
@@ -38,8 +38,8 @@ export interface WorkspaceApiDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  readonly inbox: Bell;
-  readonly outbox: Bell;
+  readonly inbox: WakeSignal;
+  readonly outbox: WakeSignal;
   /** Told that a write was sent. */
   readonly onWrite: () => void;
 }
@@ -50,8 +50,8 @@ export interface WorkspaceApi {
   readonly client: WorkspaceClient<DirectContext>;
   readonly outboxClient: WorkspaceClient<SendContext>;
   /** For callers of the gateway. */
-  readonly pass: Passage['pass'];
-  readonly learn: Learn;
+  readonly pass: Upstream['pass'];
+  readonly learn: ResponseCapture;
   /** Ends the requests in flight without waiting for their answers. */
   cut(): void;
 }
@@ -60,7 +60,7 @@ export function openWorkspaceApi(deps: WorkspaceApiDeps): WorkspaceApi {
   const { config, address, lease, store, throttle, clock, random, logger, inbox, outbox } = deps;
   const cut = new AbortController();
   const door = {
-    http: trusting(deps.http, lease),
+    http: fencedHttpClient(deps.http, lease),
     baseUrl: address.baseUrl,
     workspaceId: config.workspace.id,
     apiKey: address.apiKey,
@@ -75,7 +75,16 @@ export function openWorkspaceApi(deps: WorkspaceApiDeps): WorkspaceApi {
     }),
   );
   const routeOf = createRouteOf(apiOverrides.parse(config.workspace.api ?? {}));
-  const learn = createLearn({ store, routeOf, readLarge: door.readLarge, inbox, outbox, clock, random, logger });
+  const learn = createResponseCapture({
+    store,
+    routeOf,
+    readLarge: door.readLarge,
+    inbox,
+    outbox,
+    clock,
+    random,
+    logger,
+  });
   const sendThrough = directSend(door, through, clock, learn);
   const send: typeof sendThrough = async (request, context) => {
     try {
@@ -88,7 +97,7 @@ export function openWorkspaceApi(deps: WorkspaceApiDeps): WorkspaceApi {
     send,
     client: clientOver(send, door),
     outboxClient: outboxClient(door),
-    pass: passOn(door, clock, through),
+    pass: forwardRequest(door, clock, through),
     learn,
     cut: () => cut.abort(),
   };

@@ -1,9 +1,9 @@
 import { CODES } from '../errors/codes.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import { LARGEST_PASSED } from '../gateway/outgoing.ts';
-import type { Passage } from '../gateway/passage.ts';
+import type { Upstream } from '../gateway/upstream.ts';
 import type { HttpClient } from '../http/http-client.ts';
-import type { Learn } from '../learn/learn.ts';
+import type { ResponseCapture } from '../learn/capture-responses.ts';
 import type { Clock } from '../lib/clock.ts';
 import { duration } from '../lib/quantities.ts';
 import { withoutEnd } from '../lib/text.ts';
@@ -123,7 +123,12 @@ function keyOf(status: number): SlotAnswer['key'] {
 }
 
 /** How commands send. Their answers go to `learn/`. */
-export function directSend(options: DoorOptions, through: Through, clock: Clock, learn: Learn): Send<DirectContext> {
+export function directSend(
+  options: DoorOptions,
+  through: Through,
+  clock: Clock,
+  learn: ResponseCapture,
+): Send<DirectContext> {
   const send = transportOf(options);
   return async (request, context) => {
     const asked = { query: '', ...request };
@@ -145,7 +150,7 @@ export function directSend(options: DoorOptions, through: Through, clock: Clock,
 }
 
 /** How the gateway sends: the request as the caller wrote it, with the caller's credential or, for a gateway token, with ours. */
-export function passOn(options: DoorOptions, clock: Clock, through: Through): Passage['pass'] {
+export function forwardRequest(options: DoorOptions, clock: Clock, through: Through): Upstream['pass'] {
   const { http, baseUrl, apiKey, cut } = options;
   const version = versionHeaderOf(options.api);
   return ({ method, path, query, headers, body, room, authorization, caller }, waiting) =>

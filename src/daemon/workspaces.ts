@@ -113,7 +113,7 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
       await attempt(name, [], async () => {
         const end = closed[index] as PromiseSettledResult<void>;
         if (end.status === 'rejected') throw end.reason;
-        await all.open(one.partition.config, one.bells);
+        await all.open(one.partition.config, one.wakeSignals);
       });
   }
 

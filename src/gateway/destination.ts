@@ -2,12 +2,12 @@ import type { ServerRequest } from '../http/server.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
-import type { Passage, PassedRequest } from './passage.ts';
 import { taskOf, workspaceOf } from './request-path.ts';
+import type { Upstream, UpstreamRequest } from './upstream.ts';
 
 /** Where a request goes, and what is known of it. */
 export interface Destination {
-  readonly passage: Passage;
+  readonly passage: Upstream;
   /** Below the base path; names the workspace by its id where that is known, so that equal reads look equal. */
   readonly path: string;
   /**
@@ -18,7 +18,7 @@ export interface Destination {
 }
 
 /** A workspace that is configured: open here, or not. */
-export type Place = Pick<Passage, 'name' | 'workspaceId'>;
+export type Place = Pick<Upstream, 'name' | 'workspaceId'>;
 
 /** Characters of RFC 3986, section 3.3. Excludes everything that a proxy could read as another path. */
 const PATH = /^(?:\/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+\/?$/;
@@ -38,7 +38,7 @@ export function pathOf(url: string): string | undefined {
  * @param elsewhere workspaces that are configured, and not open here: the result is the one among them that is meant
  */
 export async function destinationOf(
-  { passages, elsewhere }: { readonly passages: readonly Passage[]; readonly elsewhere: readonly Place[] },
+  { passages, elsewhere }: { readonly passages: readonly Upstream[]; readonly elsewhere: readonly Place[] },
   caller: Known | Stranger,
   path: string,
 ): Promise<Destination | { readonly elsewhere: Place } | Outgoing> {
@@ -77,7 +77,7 @@ async function strangersPlace(places: readonly Place[], named = 'current'): Prom
   return only && (await only.workspaceId()) === undefined ? only : undefined;
 }
 
-async function strangersDestination(passage: Passage, path: string, named: string | undefined): Promise<Destination> {
+async function strangersDestination(passage: Upstream, path: string, named: string | undefined): Promise<Destination> {
   if (named === undefined) {
     const taskId = taskOf(path);
     return { passage, path, isProof: taskId !== undefined && (await passage.holdsTask(taskId)) };
@@ -98,10 +98,10 @@ export function passedRequest(
   request: ServerRequest,
   { path, passage }: Destination,
   caller: Known | Stranger,
-): PassedRequest {
+): UpstreamRequest {
   const at = request.url.indexOf('?');
   return {
-    method: request.method as PassedRequest['method'],
+    method: request.method as UpstreamRequest['method'],
     path,
     query: at === -1 ? '' : request.url.slice(at),
     headers: passedHeaders(request, passage.settings.versionHeader),

@@ -1,18 +1,19 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import { groupOfAddress } from '../http/address-group.ts';
 import { type AnswerRoom, createAnswerRoom } from '../http/answer-room.ts';
-import type { BodyBudget } from '../http/body-budget.ts';
+import type { MemoryBudget } from '../http/memory-budget.ts';
 import { isSafe, isSuccess } from '../http/semantics.ts';
 import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
-import { wasNotSent } from '../learn/learn.ts';
+import { wasNotSent } from '../learn/capture-responses.ts';
 import { sleep } from '../lib/clock.ts';
 import type { Meter } from '../lib/meter.ts';
 import { entity } from '../model/change.ts';
-import { wishReads } from '../store/list-reads.ts';
+import { enqueueReads } from '../store/list-reads.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Cache, createCache } from './cache.ts';
+import { type CredentialThrottle, createCredentialThrottle } from './credential-throttle.ts';
 import { type Destination, destinationOf, passedRequest, pathOf, variantOf } from './destination.ts';
-import type { GatewayElsewhere } from './gateway-elsewhere.ts';
+import type { GatewayForwarding } from './gateway-forwarding.ts';
 import {
   type Caller,
   type Callers,
@@ -22,14 +23,13 @@ import {
   type Stranger,
 } from './known-callers.ts';
 import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
-import type { Passage, PassedAnswer, PassedRequest } from './passage.ts';
-import { createProbation, type Probation } from './probation.ts';
+import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
   /** Of the workspaces that are open. */
-  readonly passages: () => readonly Passage[];
+  readonly passages: () => readonly Upstream[];
   /** What other processes of the installation do; absent: there are none. */
-  readonly elsewhere?: GatewayElsewhere | undefined;
+  readonly elsewhere?: GatewayForwarding | undefined;
   readonly meter: Meter;
 }
 
@@ -111,7 +111,7 @@ interface Case {
   readonly caller: Known | Stranger;
   readonly authorization: string;
   readonly destination: Destination;
-  readonly passed: PassedRequest;
+  readonly passed: UpstreamRequest;
   readonly request: ServerRequest;
   /** When it came, by the monotonic clock. */
   readonly since: number;
@@ -121,17 +121,17 @@ class Desk {
   readonly cache: Cache;
   readonly #options: GatewayOptions;
   readonly #callers: Callers;
-  readonly #probation: Probation;
+  readonly #probation: CredentialThrottle;
   readonly #asked = new Set<string>();
   readonly #addresses = new Addresses();
 
-  readonly #bodies: BodyBudget;
+  readonly #bodies: MemoryBudget;
 
-  constructor(options: GatewayOptions, bodies: BodyBudget) {
+  constructor(options: GatewayOptions, bodies: MemoryBudget) {
     this.#options = options;
     this.#bodies = bodies;
     this.#callers = createCallers(options);
-    this.#probation = createProbation(options.clock);
+    this.#probation = createCredentialThrottle(options.clock);
     this.cache = createCache(options.clock);
   }
 
@@ -140,7 +140,7 @@ class Desk {
     if (!isCacheable(request)) return undefined;
     const passage = this.#callers.recall(request.headers.authorization)?.passage;
     const address = passage && this.#addresses.find(passage, request);
-    return address === undefined ? undefined : this.#held(passage as Passage, address, request);
+    return address === undefined ? undefined : this.#held(passage as Upstream, address, request);
   }
 
   async serve(request: ServerRequest): Promise<Outgoing> {
@@ -214,7 +214,7 @@ class Desk {
   }
 
   /** The answer that is in memory. */
-  #held(passage: Passage, address: string, { headers }: ServerRequest): Outgoing | undefined {
+  #held(passage: Upstream, address: string, { headers }: ServerRequest): Outgoing | undefined {
     const found = this.cache.fresh(passage.name, address, passage.settings.freshFor);
     if (!found) return undefined;
     this.#options.meter.count('gateway_requests_total', { outcome: 'cached' });
@@ -236,7 +236,7 @@ class Desk {
     return createAnswerRoom(this.#bodies, groupOfAddress(ip), LARGEST_PASSED);
   }
 
-  async #exchange(inHand: Case, room: AnswerRoom): Promise<PassedAnswer> {
+  async #exchange(inHand: Case, room: AnswerRoom): Promise<UpstreamAnswer> {
     const { passage, isProof } = inHand.destination;
     const { passed, authorization, since } = inHand;
     const answer = await this.#send(passage, { ...passed, room });
@@ -249,7 +249,7 @@ class Desk {
     return answer;
   }
 
-  async #send(passage: Passage, passed: PassedRequest): Promise<PassedAnswer> {
+  async #send(passage: Upstream, passed: UpstreamRequest): Promise<UpstreamAnswer> {
     const waiting = new AbortController();
     const served = new AbortController();
     void sleep(this.#options.clock, passage.settings.longestWait, served.signal).then(() => waiting.abort());
@@ -278,8 +278,8 @@ class Desk {
     if ((await passage.workspaceId()) !== undefined) return;
     this.#asked.add(passage.name);
     const now = this.#options.clock.now();
-    await passage.store.commit((transaction) => wishReads(transaction, [entity.readTasks], now));
-    passage.outbox.ring();
+    await passage.store.commit((transaction) => enqueueReads(transaction, [entity.readTasks], now));
+    passage.outbox.notify();
   }
 
   async #failed(inHand: Case, error: SyncError): Promise<Outgoing> {
@@ -315,11 +315,11 @@ function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'header
 class Addresses {
   readonly #bySpelling = new Map<string, string>();
 
-  find(passage: Passage, request: ServerRequest): string | undefined {
+  find(passage: Upstream, request: ServerRequest): string | undefined {
     return this.#bySpelling.get(spellingOf(passage, request));
   }
 
-  learn(passage: Passage, request: ServerRequest, address: string): void {
+  learn(passage: Upstream, request: ServerRequest, address: string): void {
     if (this.#bySpelling.size >= MOST_ADDRESSES) this.#bySpelling.clear();
     this.#bySpelling.set(spellingOf(passage, request), address);
   }
@@ -327,7 +327,7 @@ class Addresses {
 
 const MOST_ADDRESSES = 1_000;
 
-function spellingOf({ name, settings }: Passage, request: ServerRequest): string {
+function spellingOf({ name, settings }: Upstream, request: ServerRequest): string {
   return `${name} ${variantOf(request, settings.versionHeader)} ${request.url}`;
 }
 

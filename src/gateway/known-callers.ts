@@ -3,8 +3,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Random } from '../lib/random.ts';
 import { keyCaller, tokenCaller } from '../model/caller.ts';
 import type { LiveToken } from '../store/gateway-tokens.ts';
-import type { Passage } from './passage.ts';
 import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
+import type { Upstream } from './upstream.ts';
 
 /**
  * Who asks.
@@ -19,8 +19,8 @@ import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
 export type Caller = Known | Stranger | Elsewhere | { readonly kind: 'nobody' };
 export type Elsewhere = { readonly kind: 'elsewhere'; readonly id: string; readonly workspace: string };
 export type Known =
-  | { readonly kind: 'token'; readonly passage: Passage; readonly id: string }
-  | { readonly kind: 'key'; readonly passage: Passage };
+  | { readonly kind: 'token'; readonly passage: Upstream; readonly id: string }
+  | { readonly kind: 'key'; readonly passage: Upstream };
 export type Stranger = { readonly kind: 'stranger'; readonly name: string; readonly credible: boolean };
 
 export interface Callers {
@@ -30,7 +30,7 @@ export interface Callers {
   /** A caller who may have cached answers, as far as memory tells. */
   recall(authorization: string | undefined): Known | undefined;
   /** Whether the credential has the form of an API key of this workspace. */
-  isKey(authorization: string, passage: Passage): boolean;
+  isKey(authorization: string, passage: Upstream): boolean;
   accepted(authorization: string, acceptance: Acceptance): void;
   /** 401 or 403: forgotten at once. */
   refused(authorization: string): void;
@@ -38,7 +38,7 @@ export interface Callers {
 
 /** The workspace accepted a credential. */
 interface Acceptance {
-  readonly passage: Passage;
+  readonly passage: Upstream;
   /** When the request began, by the monotonic clock: a refusal since then is newer and counts. */
   readonly since: number;
   /** Whether it is proved that it was for this workspace, and not for another that the same server holds. */
@@ -52,14 +52,14 @@ const MOST_REMEMBERED = 10_000;
 
 interface Memory {
   /** Present where it is a key that may have cached answers. */
-  readonly passage?: Passage | undefined;
+  readonly passage?: Upstream | undefined;
   readonly until: number;
   readonly refusedAt: number;
 }
 
 export interface CallersOptions {
   /** Of a workspace that is open, by its name here. */
-  readonly passage: (workspace: string) => Passage | undefined;
+  readonly passage: (workspace: string) => Upstream | undefined;
   readonly tokens: TokenBook;
   readonly clock: Clock;
   readonly random: Random;
@@ -79,7 +79,7 @@ export function createCallers({ passage: passageOf, tokens, clock, random }: Cal
     remembered.set(name, memory);
     if (remembered.size > MOST_REMEMBERED) remembered.delete(remembered.keys().next().value as string);
   };
-  const isKey = (authorization: string, passage: Passage) =>
+  const isKey = (authorization: string, passage: Upstream) =>
     secretOf(authorization)?.startsWith(passage.settings.keyPrefix) ?? false;
 
   const owner = (token: LiveToken | undefined): Known | undefined => {

@@ -1,5 +1,5 @@
 import { SyncError } from '../errors/sync-error.ts';
-import type { BodyBudget, BodyHolder } from './body-budget.ts';
+import type { BodyHolder, MemoryBudget } from './memory-budget.ts';
 
 /** The share of an answer that passes through this process in the budget of its server, from its first byte until it was given on. */
 export interface AnswerRoom {
@@ -19,7 +19,7 @@ const FREE = 256 * 1024;
  *
  * @param largest bytes that an answer has at most
  */
-export function createAnswerRoom(budget: BodyBudget, group: string, largest: number): AnswerRoom {
+export function createAnswerRoom(budget: MemoryBudget, group: string, largest: number): AnswerRoom {
   const ended = Promise.withResolvers<never>();
   ended.promise.catch(() => undefined);
   let announced = largest;

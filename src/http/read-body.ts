@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import type { BodyBudget, BodyHolder } from './body-budget.ts';
+import type { BodyHolder, MemoryBudget } from './memory-budget.ts';
 import { crowdedOut, RequestError } from './request-error.ts';
 
 interface Reading {
   readonly payload: IncomingMessage;
   /** Largest body accepted, bytes. */
   readonly limit: number;
-  readonly budget: BodyBudget;
+  readonly budget: MemoryBudget;
   /** The address group whose share of the budget it uses. */
   readonly group: string;
 }

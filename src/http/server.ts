@@ -7,7 +7,7 @@ import { systemClock } from '../lib/clock.ts';
 import { MEBIBYTE } from '../lib/quantities.ts';
 import { groupOfAddress } from './address-group.ts';
 import { type BasePath, basePathOf } from './base-path.ts';
-import type { BodyHolder } from './body-budget.ts';
+import type { BodyHolder } from './memory-budget.ts';
 import { readBody } from './read-body.ts';
 import { createTraffic, type Traffic, type TrafficLimits } from './traffic.ts';
 

@@ -2,8 +2,8 @@ import type { Server } from 'node:http';
 import type { Clock } from '../lib/clock.ts';
 import { groupOfAddress } from './address-group.ts';
 import { createAddressGuard } from './address-guard.ts';
-import { type BodyBudget, createBodyBudget } from './body-budget.ts';
-import { createTurns } from './fair-turns.ts';
+import { createFairQueue } from './fair-queue.ts';
+import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 import { type Connections, limitConnections } from './open-connections.ts';
 
 /**
@@ -11,7 +11,7 @@ import { type Connections, limitConnections } from './open-connections.ts';
  * request while there is room and time for it: senders of one vendor share addresses, and behind a proxy everybody does.
  */
 export interface Traffic {
-  readonly bodies: BodyBudget;
+  readonly bodies: MemoryBudget;
   readonly connections: Connections;
   /** Whether this address recently sent many requests that had to be refused. */
   isSuspect(address: string): boolean;
@@ -34,9 +34,9 @@ export interface TrafficLimits {
 export function createTraffic(server: Server, clock: Clock, limits: TrafficLimits = {}): Traffic {
   const guard = createAddressGuard(clock, PATIENCE);
   const isSuspect = (group: string) => !guard.admits(group);
-  const turns = createTurns(isSuspect);
+  const turns = createFairQueue(isSuspect);
   return {
-    bodies: createBodyBudget({ clock, isSuspect, total: limits.bytes }),
+    bodies: createMemoryBudget({ clock, isSuspect, total: limits.bytes }),
     connections: limitConnections(server, limits.connections),
     isSuspect: (address) => isSuspect(groupOfAddress(address)),
     failed: (address) => guard.failed(groupOfAddress(address)),

@@ -1,14 +1,14 @@
 import type { HistoryPage } from '../connectors/connector.ts';
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { type Bell, createBell } from '../lib/bell.ts';
 import type { Cancel } from '../lib/clock.ts';
+import { onClockSetBack } from '../lib/clock-set-back.ts';
 import { LARGE } from '../lib/large.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { extendTrail, NO_PAGES, type PageTrail } from '../lib/page-trail.ts';
 import { backoff } from '../lib/random.ts';
-import { mindSetBack } from '../lib/set-back.ts';
 import type { Stage } from '../lib/stage.ts';
+import { createWakeSignal, type WakeSignal } from '../lib/wake-signal.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import {
   type BackfillBounds,
@@ -36,8 +36,8 @@ export interface BackfillDeps extends WalkDeps {
 }
 
 export interface Backfills extends Stage {
-  /** To be rung after a commit of `askBackfill`. */
-  ring(): void;
+  /** Notify after a commit of `askBackfill`. */
+  notify(): void;
 }
 
 /** Between two pages of a connection, milliseconds: polls, fetches and people share the provider's limits with it. */
@@ -58,8 +58,8 @@ export function createBackfills(deps: BackfillDeps): Backfills {
     .filter(({ connection }) => connection.history !== undefined)
     .map((active) => createReader(deps, active));
   return {
-    ring() {
-      for (const reader of readers) reader.bell.ring();
+    notify() {
+      for (const reader of readers) reader.wakeSignal.notify();
     },
     start() {
       for (const reader of readers) reader.start();
@@ -71,20 +71,20 @@ export function createBackfills(deps: BackfillDeps): Backfills {
 }
 
 /** One connection: a page at a time, the pauses of the provider shared with polls and fetches. */
-function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { readonly bell: Bell } {
-  const bell = createBell();
+function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { readonly wakeSignal: WakeSignal } {
+  const wakeSignal = createWakeSignal();
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
   let cancel: Cancel = () => undefined;
   const trails: Trails = new Map();
   const redate = () => redateBackfill(deps.store, active.name, deps.clock.now());
-  const mindTheClock = mindSetBack(deps.clock, redate, true);
+  const mindTheClock = onClockSetBack(deps.clock, redate, true);
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const pause = await step();
-      cancel = pause === undefined ? () => undefined : deps.clock.after(pause, bell.ring);
-      await bell.next();
+      cancel = pause === undefined ? () => undefined : deps.clock.after(pause, wakeSignal.notify);
+      await wakeSignal.wait();
       cancel();
     }
   }
@@ -101,13 +101,13 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   }
 
   return {
-    bell,
+    wakeSignal,
     start() {
       if (!stopping.signal.aborted) loop ??= run();
     },
     async stop() {
       stopping.abort();
-      bell.ring();
+      wakeSignal.notify();
       await loop;
       cancel();
     },
@@ -195,7 +195,7 @@ async function readPage(deps: BackfillDeps, { active, trails }: Reader, unit: Ba
   if (error || next === undefined) trails.delete(unit.unit);
   else trails.set(unit.unit, trail);
   if (error) logger.warn({ connection: active.name, unit: unit.unit, code: error.code, error }, 'backfill failed');
-  inbox.ring();
+  inbox.notify();
   tracer?.record(readSpan('backfill', row, { connection: active.name, event, from, to: clock.now() }));
   meter.count('backfill_pages_total', { connection: active.name, outcome: 'read' });
   logger.debug({ connection: active.name, unit: unit.unit, pages: unit.pages + 1, items }, 'page of a backfill read');

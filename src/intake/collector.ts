@@ -1,6 +1,6 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
 import { type AppendedRow, countPending, type NewDelivery } from '../store/append-deliveries.ts';
 import type { Store } from '../store/database.ts';
 import { createGroupCommit, type GroupCommit } from './group-commit.ts';
@@ -21,14 +21,14 @@ export interface CollectorDeps {
   /** That of the process; absent: one of its own. */
   readonly groupCommit?: GroupCommit;
   /** Rung after each commit that left something to reconcile. */
-  readonly bell: Bell;
+  readonly wakeSignal: WakeSignal;
   /** More pending deliveries than this are refused. */
   readonly mostPending?: number;
 }
 
 /** The part that concerns one workspace: how much may be pending, and whom to wake. */
 export function createCollector(deps: CollectorDeps): Collector {
-  const { store, clock, bell } = deps;
+  const { store, clock, wakeSignal } = deps;
   const { groupCommit = createGroupCommit({ sql: store.query.whole, look: store.look, clock }) } = deps;
   const gate = createGate(deps);
   return {
@@ -37,7 +37,7 @@ export function createCollector(deps: CollectorDeps): Collector {
       const row = await groupCommit.append(store.query.workspace, delivery);
       if (row.appended !== 'repeated') {
         gate.entered(1);
-        bell.ring();
+        wakeSignal.notify();
       }
       return row;
     },

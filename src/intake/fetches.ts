@@ -1,12 +1,12 @@
 import type { Fetched, Known } from '../connectors/connector.ts';
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import { type Bell, createBell } from '../lib/bell.ts';
 import type { Cancel, Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Tracer } from '../lib/tracer.ts';
+import { createWakeSignal, type WakeSignal } from '../lib/wake-signal.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside } from '../store/bodies.ts';
 import type { Store } from '../store/database.ts';
@@ -32,7 +32,7 @@ export interface FetchDeps {
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
   /** Rung when a fetched object is in the inbox. */
-  readonly inbox: Bell;
+  readonly inbox: WakeSignal;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -40,9 +40,9 @@ export interface FetchDeps {
 }
 
 export interface Fetches extends Stage {
-  /** To be rung after a commit of `requestFetch`. */
-  readonly bell: Bell;
-  /** True when nothing is under way and, as far as was rung, nothing waits but what is postponed. */
+  /** Notify after a commit of `requestFetch`. */
+  readonly wakeSignal: WakeSignal;
+  /** True when no fetch runs and none is due, as far as wake-ups reported. */
   idle(): boolean;
 }
 
@@ -60,28 +60,28 @@ const STORE_PAUSE = 5_000;
 
 /** Fetches the objects that reconcile asks for. What it gets becomes a delivery. */
 export function createFetches(deps: FetchDeps): Fetches {
-  const bell = createBell();
+  const wakeSignal = createWakeSignal();
   const stopping = new AbortController();
-  const lines = deps.connections.map((active) => createLine(deps, active, stopping.signal, () => ring()));
+  const lines = deps.connections.map((active) => createFetchQueue(deps, active, stopping.signal, () => notify()));
   let loop: Promise<void> | undefined;
   // Rings so far, and how many of them a finished look has answered.
-  let rings = 1;
+  let wakeUps = 1;
   let answered = 0;
   let cancelTimer: Cancel = () => undefined;
 
-  function ring(): void {
-    rings++;
-    bell.ring();
+  function notify(): void {
+    wakeUps++;
+    wakeSignal.notify();
   }
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const heard = rings;
+      const heard = wakeUps;
       await revive();
       const pause = await look();
       answered = heard;
-      cancelTimer = pause === undefined ? () => undefined : deps.clock.after(pause, ring);
-      await bell.next();
+      cancelTimer = pause === undefined ? () => undefined : deps.clock.after(pause, notify);
+      await wakeSignal.wait();
       cancelTimer();
     }
   }
@@ -99,7 +99,7 @@ export function createFetches(deps: FetchDeps): Fetches {
     }
   }
 
-  /** Starts what may start; returns when to look again, milliseconds, where no ring will tell. */
+  /** Starts what may start. Returns milliseconds until the next check, where no wake-up will come. */
   async function look(): Promise<number | undefined> {
     try {
       await dropOrphans(deps);
@@ -120,14 +120,14 @@ export function createFetches(deps: FetchDeps): Fetches {
   }
 
   return {
-    bell: { ring, next: bell.next },
-    idle: () => answered === rings && lines.every((line) => line.isIdle()),
+    wakeSignal: { notify, wait: wakeSignal.wait },
+    idle: () => answered === wakeUps && lines.every((line) => line.isIdle()),
     start() {
       if (!stopping.signal.aborted) loop ??= run();
     },
     async stop() {
       stopping.abort();
-      bell.ring();
+      wakeSignal.notify();
       await loop;
       await Promise.all(lines.map((line) => line.finish()));
       cancelTimer();
@@ -149,7 +149,7 @@ interface Line {
 }
 
 /** The fetches of one connection. */
-function createLine(deps: FetchDeps, active: ActiveConnection, signal: AbortSignal, onDone: () => void): Line {
+function createFetchQueue(deps: FetchDeps, active: ActiveConnection, signal: AbortSignal, onDone: () => void): Line {
   const underWay = new Map<string, Promise<void>>();
   /** Failures in a row that say that the provider is out of reach, rather than that one object is bad. */
   let outages = 0;
@@ -214,7 +214,7 @@ async function keep(deps: FetchDeps, wanted: WantedFetch, got: Fetched & { reado
     await settleFetch(transaction, wanted);
     return appended;
   });
-  inbox.ring();
+  inbox.notify();
   const came = { connection, event: got.event, from: got.from, to: clock.now(), wantedBy: wanted.deliveryId };
   if (row) tracer?.record(readSpan('fetch', row, came));
   // Under a number of its own: `delivery` is the one that asked.

@@ -1,6 +1,6 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
-import { nextTurn } from '../lib/turn.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
 import { type AppendedRow, appendForAll, type NewDelivery } from '../store/append-deliveries.ts';
 import type { Store } from '../store/database.ts';
 import type { Sql } from '../store/workspace-scope.ts';
@@ -59,7 +59,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
   async function gather(): Promise<void> {
     for (let turn = 0, seen = 0; turn < MOST_TURNS && waiting.length > seen && seen < MOST_IN_COMMIT; turn++) {
       seen = waiting.length;
-      await nextTurn();
+      await yieldToEventLoop();
     }
   }
 

@@ -67,7 +67,7 @@ function limitPause(error: SyncError): number {
  * The client of one connection: it sends nothing while the provider wants to be left alone, and throws `rate_limited`. Who asks
  * looks at the pauses before it begins; where it takes several requests, another one may be refused between them.
  */
-export function leavingAlone(http: HttpClient, connection: string, pauses: Pick<Pauses, 'toldLeft'>): HttpClient {
+export function withRateLimitGuard(http: HttpClient, connection: string, pauses: Pick<Pauses, 'toldLeft'>): HttpClient {
   return {
     async request(request) {
       const retryAfter = pauses.toldLeft(connection);
@@ -86,7 +86,7 @@ export function leavingAlone(http: HttpClient, connection: string, pauses: Pick<
  * The connection, from which the pauses learn each limit that the provider tells of, whoever asked: what a person's command hears
  * concerns the polls too.
  */
-export function tellingOfLimits(connection: Connection, name: string, pauses: Pick<Pauses, 'note'>): Connection {
+export function recordRateLimits(connection: Connection, name: string, pauses: Pick<Pauses, 'note'>): Connection {
   const note = (thrown: unknown): never => {
     const error = asSyncError(thrown);
     if (error.status !== undefined) pauses.note(name, error, 'background');

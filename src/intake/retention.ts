@@ -1,10 +1,10 @@
 import { asSyncError } from '../errors/sync-error.ts';
+import { type AdaptiveBatchSize, createAdaptiveBatchSize } from '../lib/adaptive-batch-size.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { piecesOf } from '../lib/pieces.ts';
-import { createPortion, type Portion } from '../lib/portion.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import { deleteAudit } from '../store/audit-rows.ts';
 import type { Store } from '../store/database.ts';
 import {
@@ -83,7 +83,7 @@ export function retentionJob(deps: RetentionDeps): Job {
 
 /** Never rejects: what could not be purged now is purged in an hour. */
 async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Promise<void> {
-  const portion = createPortion(deps.clock, ROWS);
+  const portion = createAdaptiveBatchSize(deps.clock, ROWS);
   const totals = new Map<Retained, number>();
   try {
     // One piece of each in turn: a workspace with many old rows delays no other.
@@ -105,13 +105,13 @@ async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Prom
 
 /** Never rejects. Of no workspace: in pieces of its own. */
 async function purgeAudit({ query, clock, logger }: RetentionDeps, signal: AbortSignal): Promise<void> {
-  const portion = createPortion(clock, ROWS);
+  const portion = createAdaptiveBatchSize(clock, ROWS);
   const before = clock.now() - AUDIT_KEPT;
   try {
     for (let count = 1; count > 0 && !signal.aborted; ) {
       const most = portion.size();
       count = await portion.work(most, () => deleteAudit(query, before, most));
-      await letOthersIn();
+      await yieldForRequests();
     }
   } catch (error) {
     logger.error({ error: asSyncError(error) }, 'the audit could not be purged');
@@ -126,7 +126,7 @@ async function purgePiece(
   { clock, logger }: RetentionDeps,
   kind: Kind,
   { name, store, retention }: Retained,
-  portion: Portion,
+  portion: AdaptiveBatchSize,
 ): Promise<number> {
   const most = portion.size();
   const before = clock.now() - kind.keptFor(retention);
@@ -136,7 +136,7 @@ async function purgePiece(
     logger.error({ workspace: name, error: asSyncError(error) }, 'purge failed');
     return 0;
   } finally {
-    await letOthersIn();
+    await yieldForRequests();
   }
 }
 
@@ -154,7 +154,7 @@ async function findOld(
       if (signal.aborted) return old;
       for (const number of await find(deps.query, some, deps.clock.now() - time))
         old.push(byNumber.get(number) as Retained);
-      await letOthersIn();
+      await yieldForRequests();
     }
   }
   return old;

@@ -7,13 +7,13 @@ import { extendTrail, NO_PAGES } from '../lib/page-trail.ts';
 import { piecesOf } from '../lib/pieces.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { nextTurn } from '../lib/turn.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../store/connection-sweeps.ts';
 import type { Store } from '../store/database.ts';
 import { findItems, readFields } from '../store/items.ts';
-import { keepRows, rowsWritten } from '../store/kept-rows.ts';
 import { ALL_UNITS } from '../store/poll-states.ts';
+import { beginUnitOfWork, flushRows } from '../store/unit-of-work.ts';
 import { dueFetches, expectFetches, requestFetch } from '../store/wanted-fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import { meetsEveryUnit } from './failure-reach.ts';
@@ -24,7 +24,7 @@ export interface SweepDeps {
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
   /** Rung when objects are to be fetched. */
-  readonly fetches: { ring(): void };
+  readonly fetches: { notify(): void };
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -200,7 +200,7 @@ async function askForDoubtful(
       asked += await askFor(deps, active, some, { keys, containers });
     }
     after = part.after;
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return asked;
 }
@@ -223,7 +223,7 @@ async function askFor(
 ): Promise<number> {
   const now = clock.now();
   const asked = await store.commit(async (transaction) => {
-    const rows = keepRows(transaction);
+    const rows = beginUnitOfWork(transaction);
     const items = (await findItems(rows, doubtful)).map((row) => readFields(row).item);
     // A list cannot lack items of containers that it does not cover.
     const lacking = items.filter((item) => keys.has(item.key) || containers.has(containerOf(item)));
@@ -231,10 +231,10 @@ async function askFor(
     await expectFetches(rows, references);
     for (const reference of references)
       await requestFetch(rows, { connection, reference, deliveryId: NO_DELIVERY, now });
-    await rowsWritten(rows);
+    await flushRows(rows);
     return references.length;
   });
-  if (asked > 0) fetches.ring();
+  if (asked > 0) fetches.notify();
   return asked;
 }
 

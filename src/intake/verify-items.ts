@@ -1,10 +1,10 @@
 import { asSyncError } from '../errors/sync-error.ts';
-import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import { forPurpose } from '../lib/purpose.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
 import type { ItemKey } from '../model/item.ts';
 import { appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside } from '../store/bodies.ts';
@@ -18,7 +18,7 @@ export interface VerifyDeps {
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
   /** Rung when a fetched object is in the inbox. */
-  readonly inbox: Bell;
+  readonly inbox: WakeSignal;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -146,5 +146,5 @@ async function fetchItem(
   const packed = await packAside(body);
   const delivery = { connection, key: `fetch:${random.uuid()}`, source: 'fetch' as const, event, body, packed };
   await store.commit((transaction) => appendDeliveries(transaction, [delivery], clock.now()));
-  inbox.ring();
+  inbox.notify();
 }

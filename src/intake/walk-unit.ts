@@ -1,10 +1,10 @@
 import type { PollPage } from '../connectors/connector.ts';
 import type { SyncError } from '../errors/sync-error.ts';
-import type { Bell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import { sha256Of } from '../lib/digest.ts';
 import type { Random } from '../lib/random.ts';
 import type { Tracer } from '../lib/tracer.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
 import { type AppendedRow, appendDeliveries } from '../store/append-deliveries.ts';
 import { packAside, type StoredBody } from '../store/bodies.ts';
 import type { Store } from '../store/database.ts';
@@ -18,7 +18,7 @@ export interface WalkDeps {
   readonly clock: Clock;
   readonly random: Random;
   /** Rung when a page is in the inbox. */
-  readonly inbox: Bell;
+  readonly inbox: WakeSignal;
   readonly tracer?: Tracer;
 }
 
@@ -99,7 +99,7 @@ async function save(
     return rows;
   });
   if (!saved) return false;
-  if (page) deps.inbox.ring();
+  if (page) deps.inbox.notify();
   const [row] = saved;
   if (page && row)
     deps.tracer?.record(readSpan('poll', row, { connection, event: page.event, from, to: deps.clock.now() }));

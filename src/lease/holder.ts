@@ -18,7 +18,7 @@ export interface Kept {
 }
 
 /** Knows which workspaces this process owns. */
-export interface Holder {
+export interface LeaseHolder {
   /** Sets the workspaces that the process takes its share of; gives back those that are not among them. Never rejects. */
   want(workspaces: readonly string[]): Promise<void>;
   /** Undefined if the process does not own it, or must give it back. Another one each time that it is taken anew. */
@@ -44,7 +44,7 @@ export interface Holder {
 const WITHOUT_END: Lease = { isTrusted: () => true };
 
 /** The only process of a data folder: it owns everything, without asking or writing anything. */
-export const soleHolder: Holder = {
+export const soleHolder: LeaseHolder = {
   want: async () => undefined,
   leaseOf: () => WITHOUT_END,
   onChange: () => undefined,

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '../lib/clock.ts';
-import { createFailureTeller } from '../lib/failure-teller.ts';
 import type { Logger } from '../lib/logger.ts';
+import { createTransitionLogger } from '../lib/transition-logger.ts';
 
 /** Renewals, one after the other: at their times, and whenever one is asked for. */
 export interface Renewals {
@@ -20,7 +20,7 @@ interface RenewalsDeps {
 }
 
 export function createRenewals({ renew, pause, retry, after, logger }: RenewalsDeps): Renewals {
-  const teller = createFailureTeller(logger, 'error', {
+  const teller = createTransitionLogger(logger, 'error', {
     failed: 'leases could not be renewed',
     again: 'leases are renewed again',
   });

@@ -1,6 +1,6 @@
 import { createHmac, hash, webcrypto } from 'node:crypto';
 import { LARGE } from './large.ts';
-import { nextTurn } from './turn.ts';
+import { yieldToEventLoop } from './yield.ts';
 
 /** HMAC-SHA256. The main thread goes on meanwhile where the body is large. */
 export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
@@ -14,7 +14,7 @@ export async function hmacOf(body: Buffer, key: Buffer): Promise<Buffer> {
 export async function sha256Of(body: Buffer): Promise<string> {
   if (body.length <= LARGE) return hash('sha256', body, 'hex');
   // The runtime copies it first.
-  await nextTurn();
+  await yieldToEventLoop();
   return Buffer.from(await webcrypto.subtle.digest('SHA-256', bytesOf(body))).toString('hex');
 }
 

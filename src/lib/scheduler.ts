@@ -1,10 +1,10 @@
 import type { Clock } from './clock.ts';
 import { type CronTimes, parseCron } from './cron.ts';
 import type { Logger } from './logger.ts';
-import { createPace, type Pace, type Waiting } from './pace.ts';
 import type { Random } from './random.ts';
 import type { Stage } from './stage.ts';
-import { createStagger, type Stagger } from './stagger.ts';
+import { createStartupJitter, type StartupJitter } from './startup-jitter.ts';
+import { createTimerQueue, type TimerQueue, type Waiting } from './timer-queue.ts';
 
 /** When something is done again. Moments of a cron expression are those of the process's time zone. */
 export type Schedule = { readonly everyMs: number } | { readonly cron: string } | 'off';
@@ -41,8 +41,8 @@ export interface Scheduler {
 }
 
 export function createScheduler({ clock, random }: { readonly clock: Clock; readonly random: Random }): Scheduler {
-  const pace = createPace(clock);
-  const stagger = createStagger(pace.passed);
+  const pace = createTimerQueue(clock);
+  const stagger = createStartupJitter(pace.passed);
   return {
     open: (jobs, memory, logger, phase) =>
       createTimetable({ jobs, memory, logger, clock, random, pace, phase, stagger }),
@@ -55,9 +55,9 @@ interface TimetableOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly random: Random;
-  readonly pace: Pace;
+  readonly pace: TimerQueue;
   readonly phase: number | undefined;
-  readonly stagger: Stagger;
+  readonly stagger: StartupJitter;
 }
 
 /** An interval varies by this share either way, so that what began together does not stay together. */

@@ -7,11 +7,11 @@ const SECOND = 1_000;
 const TO_SEND = SECOND / 2;
 
 /** How long a change waits for events that may still come, so that a burst of them is one write. Milliseconds. */
-export interface Patience {
+export interface Debounce {
   /** After the last event. */
-  readonly quiet: number;
+  readonly wait: number;
   /** After the first event, however many follow. */
-  readonly longest: number;
+  readonly maxWait: number;
 }
 
 /**
@@ -27,22 +27,22 @@ export interface Patience {
  * @param usedShare u, the used share of the long quota window, 0..1
  * @param visibility milliseconds within which every change is to be seen in the workspace, while the quota suffices
  */
-export function patience(lane: Lane, usedShare: number, visibility?: number): Patience {
+export function debounceOf(lane: Lane, usedShare: number, visibility?: number): Debounce {
   if (lane === 'interactive') return always(0);
   if (lane === 'read') return always(60 * SECOND);
   if (visibility !== undefined) return always(Math.max(0, visibility - TO_SEND));
   const u = Math.min(1, Math.max(0, usedShare));
-  return { quiet: Math.round((2.4 + 6 * u * u) * SECOND), longest: Math.round((6 + 9 * u * u) * SECOND) };
+  return { wait: Math.round((2.4 + 6 * u * u) * SECOND), maxWait: Math.round((6 + 9 * u * u) * SECOND) };
 }
 
-function always(wait: number): Patience {
-  return { quiet: wait, longest: wait };
+function always(wait: number): Debounce {
+  return { wait: wait, maxWait: wait };
 }
 
 /**
  * When a change is due, by its first and its last event, epoch milliseconds. `addChange` in `reconcile/changes.ts` asks; of one that
  * waits already `dueOf` in `store/outbox-rows.ts` decides.
  */
-export function dueAfter(first: number, last: number, { quiet, longest }: Patience): number {
+export function dueAfter(first: number, last: number, { wait: quiet, maxWait: longest }: Debounce): number {
   return Math.min(first + longest, last + quiet);
 }

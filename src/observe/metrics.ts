@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Labels, Meter } from '../lib/meter.ts';
-import { nextTurn } from '../lib/turn.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
 import { CHANGE_STATES } from '../model/change.ts';
 import { FINDINGS } from '../model/foreign-edits.ts';
 import { LANES } from '../model/lane.ts';
@@ -309,11 +309,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
       // Of thousands of workspaces all together would hold up everybody else.
       for (const { name } of registry.getMetricsAsArray()) {
         texts.push(samplesOf(await registry.getSingleMetricAsString(name), workspaces));
-        await nextTurn();
+        await yieldToEventLoop();
       }
       for (const gauge of made.fresh) {
         texts.push(samplesOf(gauge.text(), workspaces));
-        await nextTurn();
+        await yieldToEventLoop();
       }
       return `${texts.join('\n\n')}\n`;
     },

@@ -1,5 +1,5 @@
 import { SyncError } from '../errors/sync-error.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { ItemKey } from '../model/item.ts';
 import {
@@ -39,7 +39,7 @@ export interface WantedDeliveries {
   readonly own?: boolean | undefined;
 }
 
-export interface ListWish extends WantedDeliveries {
+export interface ListReadRequest extends WantedDeliveries {
   readonly limit: number;
   /** `next` of the page before. */
   readonly before?: number | undefined;
@@ -65,7 +65,7 @@ const LOOKED_AT = 1_000;
 const MOST_LOOKS = 20;
 
 /** The latest deliveries that are wanted, page by page. Throws `not_found`, and `usage` for an unknown connection. */
-export async function listDeliveries(partition: OpenWorkspace, wish: ListWish): Promise<DeliveryPage> {
+export async function listDeliveries(partition: OpenWorkspace, wish: ListReadRequest): Promise<DeliveryPage> {
   const { query } = partition.store;
   const named = await namedBy(partition, wish);
   if (named !== undefined) {
@@ -102,7 +102,7 @@ async function look(
     found.push(...looked.found);
     next = looked.next;
     if (found.length >= wanted || next === undefined) break;
-    await letOthersIn();
+    await yieldForRequests();
   }
   return { found, next };
 }
@@ -208,7 +208,7 @@ async function show(partition: OpenWorkspace, page: readonly ListedDelivery[]): 
         items: read?.outcome === 'items' ? read.items.slice(0, NAMED).map(nameOfItem) : read ? [] : null,
       });
     }
-    await letOthersIn();
+    await yieldForRequests();
   }
   return shown;
 }
@@ -295,7 +295,7 @@ async function withBodies(query: Scope, ids: readonly number[]): Promise<number[
   const kept: number[] = [];
   for (let at = 0; at < ids.length; at += LOOKED_AT) {
     kept.push(...(await withBody(query, ids.slice(at, at + LOOKED_AT))));
-    await letOthersIn();
+    await yieldForRequests();
   }
   return kept;
 }

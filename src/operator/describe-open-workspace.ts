@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { DatabaseFault } from '../lib/database/database-fault.ts';
 import type { Binding } from '../model/names.ts';
 import type { Store } from '../store/database.ts';
-import type { StoredStanding } from '../store/stored-standing.ts';
+import type { HealthSummary } from '../store/health-summary.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { KeyRefusal } from '../throttle/slot.ts';
 import type { Throttle } from '../throttle/throttle.ts';
@@ -60,7 +60,7 @@ export function describeOpenWorkspace(
 /** The same verdict for a list of many, without what only a page of its own shows. */
 export function listOpenWorkspace(
   { config, store, throttle, clock, hooks, books, trouble }: DescribedWorkspace,
-  stored: StoredStanding,
+  stored: HealthSummary,
   rejected: SyncError | undefined,
 ): ListedWorkspace {
   const { byState } = stored.changes;
@@ -98,7 +98,7 @@ function knownHere(
   return { hooks: hooks.report(name) ?? null, names: describeNames(books.get(name)?.bindings() ?? []) };
 }
 
-function backlogOf(throttle: Throttle, { changes }: Pick<StoredStanding, 'changes'>): Backlog {
+function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>): Backlog {
   const { byState, waitingBackfills: backfill } = changes;
   const requests = byState.pending + byState.sending;
   const doneAt = requests === 0 ? null : throttle.drainedAt(requests, Math.min(backfill, requests));

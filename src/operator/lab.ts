@@ -1,15 +1,15 @@
 import type { WorkspaceConfig } from '../config/schema.ts';
 import { SyncError } from '../errors/sync-error.ts';
+import { createAdaptiveBatchSize } from '../lib/adaptive-batch-size.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createPortion } from '../lib/portion.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import { taskOfLinkRead } from '../model/change.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
-import { BatchLooks } from '../reconcile/batch-looks.ts';
 import type { Work } from '../reconcile/changes.ts';
-import type { Moment } from '../reconcile/context.ts';
-import { digestOf, rulesLookedBy } from '../reconcile/look-again.ts';
+import type { EvaluationContext } from '../reconcile/context.ts';
+import { EvaluationQueue } from '../reconcile/evaluation-queue.ts';
+import { digestOf, rulesEvaluatedBy } from '../reconcile/reevaluation.ts';
 import { lookUp, mentionsIn, wantedLinks } from '../reconcile/resolve.ts';
 import { taskIdPrefixes, taskNameOf } from '../store/cached-tasks.ts';
 import { readCounts } from '../store/counts.ts';
@@ -101,7 +101,7 @@ export async function tryRules(
   const { config, rules } = tried;
   if (config.name !== workspace.name)
     throw new SyncError('usage', `the configuration is of workspace ${config.name}, not of ${workspace.name}`);
-  const lookedBy = await rulesLookedBy(query);
+  const lookedBy = await rulesEvaluatedBy(query);
   const idPrefixes = await taskIdPrefixes(query);
   const isOther = partsThatDiffer(workspace.config, config);
   const inUse = lookedBy === digestOf(rules, idPrefixes) && Object.values(isOther).every((differs) => !differs);
@@ -121,7 +121,7 @@ async function tryAll(
   tally: Tally,
   { clock, items, time }: LabBounds & { readonly clock: Clock },
 ): Promise<LabEnd | undefined> {
-  const portion = createPortion(clock, ITEMS);
+  const portion = createAdaptiveBatchSize(clock, ITEMS);
   const end = clock.monotonic() + time;
   let left = items;
   for (const finished of [false, true]) {
@@ -135,7 +135,7 @@ async function tryAll(
       await portion.work(some.length, () => tryItems(query, some, tried, finished, tally));
       left -= some.length;
       after = keys.length > most ? some.at(-1) : undefined;
-      await letOthersIn();
+      await yieldForRequests();
       if (after !== undefined && clock.monotonic() >= end) return 'time';
     }
   }
@@ -145,7 +145,7 @@ async function tryAll(
 interface Tried extends TriedConfig {
   /** Whether more than the rules for links differs for items of this kind. */
   readonly isOther: Readonly<Record<Item['kind'], boolean>>;
-  readonly moment: Moment;
+  readonly moment: EvaluationContext;
 }
 
 /** What an item brings about follows from its mentions, and from these parts of the configuration. */
@@ -165,7 +165,7 @@ async function tryItems(
   tally: Tally,
 ): Promise<void> {
   const trial = tryOut(query);
-  const looks = new BatchLooks(trial.scope, tried);
+  const looks = new EvaluationQueue(trial.scope, tried);
   const works: Work[] = [];
   for (const row of await findItems(trial.scope, keys)) {
     const source = tried.sources.get(row.connection);

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import { entity } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
@@ -59,7 +59,7 @@ export async function explainLinks(
   for (const key of keys) {
     const explained = await explainItem(query, key, { sources, rules, now: clock.now() });
     if (explained) items.push(task ? onlyOf(explained, task.taskId) : explained);
-    await letOthersIn();
+    await yieldForRequests();
   }
   return { task, items, isCut: task !== null && keys.length === MOST_ABOUT };
 }

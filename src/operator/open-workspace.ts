@@ -1,6 +1,6 @@
 import type { WorkspaceConfig } from '../config/schema.ts';
 import type { SyncError } from '../errors/sync-error.ts';
-import type { Passage } from '../gateway/passage.ts';
+import type { Upstream } from '../gateway/upstream.ts';
 import type { ActiveConnection } from '../intake/active-connection.ts';
 import type { HookWatch } from '../intake/hook-watch.ts';
 import type { Polls } from '../intake/polls.ts';
@@ -11,7 +11,7 @@ import type { Outbox } from '../outbox/outbox.ts';
 import type { Sources } from '../reconcile/context.ts';
 import type { Rules } from '../reconcile/item-rules.ts';
 import type { Store } from '../store/database.ts';
-import type { StoredStanding } from '../store/stored-standing.ts';
+import type { HealthSummary } from '../store/health-summary.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { Throttle } from '../throttle/throttle.ts';
 import type { Send } from '../workspace/exchange.ts';
@@ -44,7 +44,7 @@ export interface OpenWorkspace {
   readonly config: WorkspaceConfig;
   readonly store: Store;
   readonly throttle: Throttle;
-  readonly passage: Pick<Passage, 'tokens'>;
+  readonly passage: Pick<Upstream, 'tokens'>;
   /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
@@ -77,7 +77,7 @@ export interface OpenWorkspace {
   /** The same from what was read of its rows. */
   describe(stored: StoredStatus, rejected?: SyncError): WorkspaceStatus;
   /** What of it a list of many shows. */
-  list(stored: StoredStanding, rejected?: SyncError): ListedWorkspace;
+  list(stored: HealthSummary, rejected?: SyncError): ListedWorkspace;
   /** Sends the writes that wait, and does nothing else. */
   startWrites(): void;
 }

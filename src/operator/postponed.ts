@@ -7,7 +7,7 @@ export const DELAY = 10_000;
 /** Actions that wait at a time. */
 const MOST = 100;
 
-/** What can be postponed, as `operator/questions.ts` takes it. */
+/** What can be postponed, as `operator/admin-operations.ts` takes it. */
 export type PostponeWish =
   | {
       readonly question: 'release';

@@ -1,4 +1,4 @@
-import type { Holder, Kept } from '../lease/holder.ts';
+import type { Kept, LeaseHolder } from '../lease/holder.ts';
 import type { SeenReplica } from '../lease/replica-facts.ts';
 import type { Clock } from '../lib/clock.ts';
 import { counted } from '../lib/quantities.ts';
@@ -7,7 +7,7 @@ import type { Cause } from './verdict.ts';
 
 /** How this process shares its workspaces with others. */
 export interface Sharing {
-  readonly holder: Holder;
+  readonly holder: LeaseHolder;
   readonly replicas: Replicas;
 }
 

@@ -13,7 +13,7 @@ import { ownDataFolder } from '../store/data-folder.ts';
 import { INSTALLATION_FILE, openTables } from '../store/installation.ts';
 import { replicasOf } from '../store/leases.ts';
 import type { Schema } from '../store/tables.ts';
-import { asOfAnotherBoot, factOfAnotherBoot } from '../throttle/another-boot.ts';
+import { rebaseFact, rebaseMonotonic } from '../throttle/rebase-monotonic.ts';
 import { noteAct } from './audit.ts';
 import type { Who } from './data.ts';
 
@@ -132,8 +132,8 @@ async function refuseLiving({ query, asServer, file }: Database<Schema>): Promis
 
 /** Times of a boot mean nothing to another one. */
 function carried(table: CopiedName, row: StoredRow): StoredRow {
-  if (table === 'ledger') return { ...row, boot: asOfAnotherBoot(String(row['boot'])) };
-  if (table === 'meta') return { ...row, value: factOfAnotherBoot(String(row['name']), String(row['value'])) };
+  if (table === 'ledger') return { ...row, boot: rebaseMonotonic(String(row['boot'])) };
+  if (table === 'meta') return { ...row, value: rebaseFact(String(row['name']), String(row['value'])) };
   return row;
 }
 

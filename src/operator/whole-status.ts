@@ -1,9 +1,9 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
 import { piecesOf } from '../lib/pieces.ts';
-import { nextTurn } from '../lib/turn.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
+import { type HealthSummary, readHealthSummaries } from '../store/health-summary.ts';
 import type { Installation } from '../store/installation.ts';
-import { readStandings, type StoredStanding } from '../store/stored-standing.ts';
 import { readStatuses, type StoredStatus } from '../store/stored-status.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { OpenWorkspace, OpenWorkspaces } from './open-workspace.ts';
@@ -129,8 +129,8 @@ export interface OwnList {
 
 /** Of the workspaces that are open in this process, and those that nobody can open. */
 export async function readOwnList(deps: AllWorkspaces): Promise<OwnList> {
-  const told = await readAll<StoredStanding, ListedWorkspace>(deps, {
-    read: readStandings,
+  const told = await readAll<HealthSummary, ListedWorkspace>(deps, {
+    read: readHealthSummaries,
     tell: (workspace, stored, rejected) => workspace.list(stored, rejected),
   });
   return { listed: worstFirst([...told.broken.map(listBroken), ...told.read]), elsewhere: told.elsewhere };
@@ -173,7 +173,7 @@ async function readAll<Stored, Told>(
       for (const each of some)
         await take([each]).catch((error: unknown) => broken.push(brokenOf(each.name, asSyncError(error))));
     });
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return { read: told, broken, elsewhere: closed.filter(isElsewhere).map(([name]) => name) };
 }

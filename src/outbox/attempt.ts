@@ -25,7 +25,7 @@ export interface AttemptDeps {
   /** The workspace was read once. */
   readonly mayWrite: () => boolean;
   /** Repeats what the database does not take at present. */
-  readonly untilStored: (work: () => Promise<void>) => Promise<void>;
+  readonly retryUntilCommitted: (work: () => Promise<void>) => Promise<void>;
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
   readonly onLag?: (milliseconds: number) => void;
 }
@@ -48,14 +48,14 @@ export function createAttempt(deps: AttemptDeps): Attempt {
       const answeredAt = clock.now();
       breaker.passed(entity);
       logger.info({ action, entity, status: answer.status, deliveries: deliveriesOf(prepared) }, 'request answered');
-      await deps.untilStored(() => succeed(prepared, slot, answer.status, answer.body));
+      await deps.retryUntilCommitted(() => succeed(prepared, slot, answer.status, answer.body));
       tellSpans(prepared, { answeredAt, outcome: 'answered', status: answer.status });
       tellEnd();
     } catch (thrown) {
       const error = asSyncError(thrown);
       const answeredAt = clock.now();
       const gotThrough = note(prepared, error);
-      await deps.untilStored(async () => {
+      await deps.retryUntilCommitted(async () => {
         const outcome = await fail(prepared, slot, error);
         tellSpans(prepared, { answeredAt, outcome, status: error.status, error: error.code });
       });

@@ -18,7 +18,7 @@ const GOES_ON = 3;
  * @param dues when each is due, ascending
  * @param latest when a change would be due that came now
  */
-export function expectedDues(dues: readonly number[], latest: number): number[] {
+export function forecastDueTimes(dues: readonly number[], latest: number): number[] {
   const lately = dues.filter((due) => due > latest - LATELY && due <= latest).length;
   const gap = LATELY / lately;
   return [...dues, ...Array.from({ length: lately * GOES_ON }, (_, index) => latest + (index + 1) * gap)];
@@ -30,7 +30,7 @@ export function expectedDues(dues: readonly number[], latest: number): number[] 
  *
  * @param dues when each is due, ascending
  */
-export function headStart(dues: readonly number[], paces: readonly Pace[]): number {
+export function leadTime(dues: readonly number[], paces: readonly Pace[]): number {
   const latest = [...dues];
   for (let index = latest.length - 1; index >= 0; index--) {
     for (const { slots, hold } of paces) {

@@ -1,29 +1,29 @@
 import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Tracer } from '../lib/tracer.ts';
-import { nextTurn } from '../lib/turn.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
+import { clampFutureTimestamps } from '../store/clamp-future-timestamps.ts';
 import { doubtTasks } from '../store/creates.ts';
 import type { Store } from '../store/database.ts';
 import { configureLinks } from '../store/link-reads.ts';
-import { wishFirstReads, wishTaskList } from '../store/list-reads.ts';
+import { enqueueInitialReads, enqueueTaskListRead } from '../store/list-reads.ts';
 import { readRecordsRoute } from '../store/records-route.ts';
-import { redateFuture } from '../store/redate-future.ts';
 import { askRoutesAgain } from '../store/route-states.ts';
 import { bindServerFacts } from '../store/server-facts.ts';
 import { createAttempt } from './attempt.ts';
 import { createBreaker } from './breaker.ts';
-import { createChoice } from './choice.ts';
+import { createChangeSelection } from './change-selection.ts';
+import { claimChange, slotFor, waitFor } from './claim-change.ts';
 import type { Prepared } from './prepare.ts';
 import { requestSpans } from './request-spans.ts';
+import { backoffAfterDbError, retryUntilCommitted } from './retry-until-committed.ts';
 import type { Client, Slot, Slots } from './send-context.ts';
 import { recover, type SettleContext, takeBackUnsent } from './settle.ts';
-import { slotFor, takeChange, waitFor } from './take-change.ts';
-import { pauseAfterFault, untilStored } from './until-stored.ts';
 
 export interface OutboxOptions {
   readonly store: Store;
@@ -45,9 +45,9 @@ export interface OutboxOptions {
   /** How long nothing is sent about what a process that died was sending, milliseconds; absent: it cannot be on its way any more. */
   readonly untouched?: number;
   /** Rung when a change may have become due. */
-  readonly outbox: Bell;
+  readonly outbox: WakeSignal;
   /** Rung when an answer was appended to the inbox. */
-  readonly inbox: Bell;
+  readonly inbox: WakeSignal;
   /** Called with the reason when the workspace cannot be written to, and with undefined when it can again. */
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
   /** Called when a write was sent: caches of the workspace may be stale. */
@@ -66,7 +66,7 @@ export interface Outbox extends Stage {
 /** The part of a window that reads because of a restore take at most. */
 const OF_RESTORE = 0.2;
 
-/** What was next so short a time ago is still next, milliseconds, where no bell was rung. */
+/** How long a selected change stays selected unless a wake-up arrives, milliseconds. */
 const AT_ONCE = 50;
 
 /**
@@ -77,12 +77,12 @@ const AT_ONCE = 50;
 export function createOutbox(options: OutboxOptions): Outbox {
   const { store, throttle, clock, logger } = options;
   const breaker = createBreaker();
-  const choice = createChoice({ ...options, breaker });
+  const choice = createChangeSelection({ ...options, breaker });
   const taking = { store, throttle, clock, choice };
   const settleContext = () => settleContextOf(options);
   const attempt = createAttempt({
     ...{ ...options, breaker, settleContext, mayWrite: choice.mayWrite },
-    untilStored: (work) => untilStored(options, work, stopping?.signal ?? AbortSignal.abort()),
+    retryUntilCommitted: (work) => retryUntilCommitted(options, work, stopping?.signal ?? AbortSignal.abort()),
   });
   /** What was taken from the line, until its answer is stored. */
   const working = new Map<Prepared, Promise<void>>();
@@ -92,7 +92,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
-    await untilStored(options, () => prepareStart(options), signal);
+    await retryUntilCommitted(options, () => prepareStart(options), signal);
     while (!signal.aborted) {
       try {
         if (isUnsure) await takeBack();
@@ -100,7 +100,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
       } catch (error) {
         if (signal.aborted) return;
         isUnsure = true;
-        await pauseAfterFault(options, error, signal);
+        await backoffAfterDbError(options, error, signal);
       }
     }
   }
@@ -112,15 +112,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   async function takeNext(signal: AbortSignal): Promise<void> {
-    // Before the query: a ring from now on may mean something that the query did not see.
-    const news = options.outbox.next();
+    // Before the query: a wake-up from now on may concern a row that the query did not see.
+    const news = options.outbox.wait();
     let hasNews = false;
     void news.then(() => {
       hasNews = true;
     });
     // Where thousands wait, a look takes milliseconds: it shares no turn with the stage that rang.
-    await nextTurn();
-    const lookedAt = clock.monotonic();
+    await yieldToEventLoop();
+    const noteReevaluated = clock.monotonic();
     const next = await choice.next();
     if (next === undefined) return news;
     const wait = next.at - clock.now();
@@ -134,8 +134,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
     if (slot === undefined) return;
     // Others failed while this one waited for its slot: now one probes, after those that are on their way.
     if (choice.isProbing() && working.size > 0) return slot.release();
-    const isStillNext = !hasNews && clock.monotonic() - lookedAt < AT_ONCE;
-    const prepared = await takeChange(taking, slot, { entity: isStillNext ? next.entity : undefined, askedAt });
+    const isStillNext = !hasNews && clock.monotonic() - noteReevaluated < AT_ONCE;
+    const prepared = await claimChange(taking, slot, { entity: isStillNext ? next.entity : undefined, askedAt });
     if (!prepared) return;
     const { action, entity, lane, trace } = prepared;
     const waited = Math.max(0, clock.now() - askedAt);
@@ -154,8 +154,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   async function deliver(prepared: Prepared, slot: Slot): Promise<void> {
     await attempt(prepared, slot);
     if (prepared.kind !== 'read') options.onWrite?.();
-    options.inbox.ring();
-    options.outbox.ring();
+    options.inbox.notify();
+    options.outbox.notify();
   }
 
   function start(): void {
@@ -175,7 +175,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
     },
     async stop() {
       stopping?.abort();
-      options.outbox.ring();
+      options.outbox.notify();
       await running;
       await Promise.all(working.values());
       running = undefined;
@@ -188,15 +188,15 @@ async function prepareStart(options: OutboxOptions): Promise<void> {
   const { store, clock, logger, tracer } = options;
   const recovered = await store.commit(async (transaction) => {
     const now = clock.now();
-    await redateFuture(transaction, now);
+    await clampFutureTimestamps(transaction, now);
     await bindServerFacts(transaction, options.baseUrl);
     await askRoutesAgain(transaction);
     await configureLinks(transaction, options.linksAreIdempotent);
     const { state } = await readRecordsRoute(transaction);
-    await wishFirstReads(transaction, now, options.recordsPullRequests && state !== 'closed');
+    await enqueueInitialReads(transaction, now, options.recordsPullRequests && state !== 'closed');
     if (await doubtTasks(transaction, now)) {
       const usedShare = options.throttle.usedShare();
-      await wishTaskList(transaction, { now, usedShare, lane: 'triage', notBefore: 0 });
+      await enqueueTaskListRead(transaction, { now, usedShare, lane: 'triage', notBefore: 0 });
     }
     return recover(transaction, settleContextOf(options), options.untouched);
   });

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { nextTurn } from '../lib/turn.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
 import type { Action, EntityKind } from '../model/change.ts';
 import { writesAfter } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -31,7 +31,7 @@ export async function readPlan(query: Scope): Promise<PlannedWrite[]> {
     const rows = await writesAfter(query, last, AT_ONCE);
     plan.push(...rows.flatMap(planned));
     last = rows.at(AT_ONCE - 1)?.entity;
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return plan;
 }
@@ -68,7 +68,7 @@ export async function digestOf(plan: readonly PlannedWrite[]): Promise<PlanDiges
     const own = hash([entity, action, body]);
     writes[entity] = own;
     id.update(JSON.stringify([entity, own]));
-    if (index % AT_ONCE === AT_ONCE - 1) await nextTurn();
+    if (index % AT_ONCE === AT_ONCE - 1) await yieldToEventLoop();
   }
   return { id: id.digest('hex').slice(0, ID_LENGTH), writes };
 }

@@ -10,14 +10,14 @@ import {
   undoableFrom,
   type Written,
 } from '../model/change.ts';
-import { patience } from '../model/lane.ts';
+import { debounceOf } from '../model/lane.ts';
 import type { ListPage } from '../model/list-page.ts';
 import { holdsTask } from '../store/cached-tasks.ts';
 import { endCreation } from '../store/creates.ts';
 import { noteCreationPassed, noteCreationRefused } from '../store/creation-trials.ts';
-import { isReadAfterRestore } from '../store/doubt.ts';
 import { type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
-import { tasksWereRead, wishReads, wishTaskList } from '../store/list-reads.ts';
+import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../store/list-reads.ts';
+import { isReadAfterRestore } from '../store/mark-unverified.ts';
 import {
   changesSent,
   findChange,
@@ -191,7 +191,7 @@ async function settleWrite(
   await saveEntity(query, { ...held, ...known, written: JSON.stringify(written), ...ofLink(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
-  const due = since + patience(row.lane, context.usedShare, context.visibility).quiet;
+  const due = since + debounceOf(row.lane, context.usedShare, context.visibility).wait;
   const effect = effectOf(row.kind, json(held.desired), json(prepared.known));
   const notBefore = effect === 'removal' ? undoableFrom(written) : 0;
   await updateChange(query, row.entity, {
@@ -388,7 +388,7 @@ async function settleRefusedRead(
   if (!isRefusal(error)) return undefined;
   if (prepared.attempts >= LAST_ATTEMPT) return giveUpRead(query, prepared, textOf(error));
   const { now, usedShare } = context;
-  if (isAbsent && taskId !== null) await wishTaskList(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  if (isAbsent && taskId !== null) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   const again = { ...back(prepared), attempts: LAST_ATTEMPT, not_before: now + PROBE_EVERY, error: textOf(error) };
   await updateChange(query, entity, again);
   return 'again';
@@ -440,7 +440,7 @@ async function settleRefusedLink(
     return isGone && error.own ? settleAs(query, prepared, { body: null }, context) : undefined;
   // The links were read, and nothing came of it.
   if (attempts >= LAST_ATTEMPT) return refuse(query, prepared, textOf(error));
-  await wishReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);
+  await enqueueReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);
   const waits = { attempts: LAST_ATTEMPT, not_before: now + LONGEST_BLOCK };
   const again = { ...back(prepared), ...waits, error: textOf(error) };
   await updateChange(query, entity, again);
@@ -504,7 +504,7 @@ async function settleForbidden(
   { now, usedShare }: FailureContext,
 ): Promise<Failure> {
   if (prepared.attempts >= LAST_ATTEMPT && prepared.kind !== 'read') return refuse(query, prepared, error);
-  await wishTaskList(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   const again = { ...back(prepared), attempts: LAST_ATTEMPT, not_before: now + PROBE_EVERY, error };
   await updateChange(query, prepared.entity, again);
   return 'again';
@@ -584,7 +584,7 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
   const provable = context.now + SETTLE_AFTER;
   await updateChange(query, prepared.entity, { state: 'unknown', not_before: provable, error });
   const { now, usedShare } = context;
-  await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: provable });
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: provable });
   return 'unknown';
 }
 

@@ -1,16 +1,22 @@
-import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Job, Schedule } from '../lib/scheduler.ts';
-import { nextTurn } from '../lib/turn.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
 import { entity } from '../model/change.ts';
 import type { Store } from '../store/database.ts';
-import { wishReads } from '../store/list-reads.ts';
+import { enqueueReads } from '../store/list-reads.ts';
 import { findChange } from '../store/outbox-rows.ts';
 import { readRecordsRoute } from '../store/records-route.ts';
+import {
+  nextSweepStep,
+  readSweepPosition,
+  START,
+  type SweepPosition,
+  writeSweepPosition,
+} from '../store/sweep-position.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { beginSweep, recordsSwept, type Sweep } from '../store/workspace-sweeps.ts';
-import { nextInTurn, readTurn, START, type Turn, writeTurn } from '../store/workspace-turn.ts';
 
 export interface SweepJobsDeps {
   readonly store: Store;
@@ -22,7 +28,7 @@ export interface SweepJobsDeps {
   /** Whether any connection records its pull requests in the workspace. */
   readonly recordsPullRequests: boolean;
   /** Rung when a read was requested. */
-  readonly outbox: Bell;
+  readonly outbox: WakeSignal;
 }
 
 export const SWEEP = 'workspace.sweep';
@@ -50,9 +56,9 @@ export function sweepJobs(deps: SweepJobsDeps): Job[] {
 async function askForRecords({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
   await store.commit(async (transaction) => {
     if ((await readRecordsRoute(transaction)).state !== 'closed') return;
-    await wishReads(transaction, [entity.readPullRequests], clock.now());
+    await enqueueReads(transaction, [entity.readPullRequests], clock.now());
   });
-  outbox.ring();
+  outbox.notify();
 }
 
 /**
@@ -73,10 +79,10 @@ async function sweep(deps: SweepJobsDeps): Promise<void> {
     ];
     for (const list of lacking) {
       // One that is on its way may have been asked for before a new round.
-      if (isNew || !(await findChange(transaction, list))) await wishReads(transaction, [list], now, 'backfill');
+      if (isNew || !(await findChange(transaction, list))) await enqueueReads(transaction, [list], now, 'backfill');
     }
   });
-  outbox.ring();
+  outbox.notify();
 }
 
 /** Nothing is recorded in the workspace: the list of tasks alone ends the round. */
@@ -106,8 +112,8 @@ function paceOf({ requests, window }: SweepJobsDeps['quota']): number {
 }
 
 /** The turn that was interrupted, or a new one, where there is anything to read. */
-async function goOn({ store, clock }: SweepJobsDeps): Promise<Turn | undefined> {
-  const last = await readTurn(store.query);
+async function goOn({ store, clock }: SweepJobsDeps): Promise<SweepPosition | undefined> {
+  const last = await readSweepPosition(store.query);
   if (last && last.endedAt === null) return last;
   return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: START };
 }
@@ -115,38 +121,41 @@ async function goOn({ store, clock }: SweepJobsDeps): Promise<Turn | undefined> 
 /** A quota that is used up must not let reads pile up. */
 async function untilAnswered(
   { store, clock }: SweepJobsDeps,
-  { after, read }: Turn,
+  { after, read }: SweepPosition,
   signal: AbortSignal,
 ): Promise<void> {
   if (read === 0) return;
   while (!signal.aborted && (await findChange(store.query, nameOf(after)))) await sleep(clock, LOOK_EVERY, signal);
 }
 
-function nameOf({ kind, name }: Turn['after']): string {
+function nameOf({ kind, name }: SweepPosition['after']): string {
   return kind === 'link' ? entity.readLinks(name) : entity.readDocument(name.slice(entity.document('').length));
 }
 
 /** @returns the turn after one read more; undefined at its end */
-async function next({ store, clock, outbox, logger }: SweepJobsDeps, turn: Turn): Promise<Turn | undefined> {
+async function next(
+  { store, clock, outbox, logger }: SweepJobsDeps,
+  turn: SweepPosition,
+): Promise<SweepPosition | undefined> {
   let { after } = turn;
   for (;;) {
-    const step = await nextInTurn(store.query, after);
+    const step = await nextSweepStep(store.query, after);
     if (step.found) {
       const now = clock.now();
       const found = { ...turn, after: step.found, readAt: now, read: turn.read + 1 };
       await store.commit(async (transaction) => {
-        await wishReads(transaction, [nameOf(found.after)], now, 'backfill');
-        await writeTurn(transaction, found);
+        await enqueueReads(transaction, [nameOf(found.after)], now, 'backfill');
+        await writeSweepPosition(transaction, found);
       });
-      outbox.ring();
+      outbox.notify();
       return found;
     }
     if (!step.after) break;
     after = step.after;
-    await nextTurn();
+    await yieldToEventLoop();
   }
   if (turn.read === 0) return undefined;
-  await store.commit((transaction) => writeTurn(transaction, { ...turn, endedAt: clock.now() }));
+  await store.commit((transaction) => writeSweepPosition(transaction, { ...turn, endedAt: clock.now() }));
   logger.info({ read: turn.read }, 'links of work items and documents checked');
   return undefined;
 }

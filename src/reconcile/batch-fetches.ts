@@ -3,16 +3,16 @@ import type { PendingDelivery } from '../store/inbox.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { requestFetch } from '../store/wanted-fetches.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Moment, Sources } from './context.ts';
+import type { EvaluationContext, Sources } from './context.ts';
 
 /** The objects that a batch asks for, since its deliveries do not tell all of them. */
 export class BatchFetches {
   asked = 0;
   readonly #query: Scope;
-  readonly #moment: Moment;
+  readonly #moment: EvaluationContext;
   readonly #sources: Sources;
 
-  constructor(query: Scope, moment: Moment, sources: Sources) {
+  constructor(query: Scope, moment: EvaluationContext, sources: Sources) {
     this.#query = query;
     this.#moment = moment;
     this.#sources = sources;

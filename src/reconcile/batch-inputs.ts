@@ -3,7 +3,7 @@ import type { Logger } from '../lib/logger.ts';
 import { highestTaskKeys, taskIdPrefixes } from '../store/cached-tasks.ts';
 import type { Store } from '../store/database.ts';
 import type { Surroundings } from './batch.ts';
-import type { Moment, Sources } from './context.ts';
+import type { EvaluationContext, Sources } from './context.ts';
 import type { Rules } from './item-rules.ts';
 import { type KeyHorizon, keyHorizon } from './key-horizon.ts';
 import type { GuardLimits } from './mass-change-guard.ts';
@@ -22,7 +22,7 @@ export interface BatchInputsDeps {
 /** What a batch needs to know beside its deliveries. */
 export interface BatchInputs {
   /** The conditions of a transaction; call `around` first. */
-  moment(): Moment;
+  moment(): EvaluationContext;
   /** Not within a transaction: it may read of its own. */
   around(): Promise<Surroundings>;
   /** Not within a transaction: it may read of its own. */

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import type { Translation } from '../connectors/connector.ts';
 import type { DeliverySource } from '../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../model/item.ts';
-import { lastBeforeRestore } from '../store/doubt.ts';
 import type { PendingDelivery } from '../store/inbox.ts';
 import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../store/items.ts';
+import { lastBeforeRestore } from '../store/mark-unverified.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { comeWithEarlierFetch, lacksCommits } from './awaited-commits.ts';
 import type { BatchFetches } from './batch-fetches.ts';
-import type { Changed } from './batch-looks.ts';
-import type { Moment, Source } from './context.ts';
+import type { EvaluationContext, Source } from './context.ts';
+import type { Changed } from './evaluation-queue.ts';
 import { clampTime, type Held, type Judgement, judge } from './newest.ts';
 import type { Translated } from './translate-deliveries.ts';
 
@@ -18,7 +18,7 @@ export class BatchItems {
   /** By the key of the item. */
   readonly changed = new Map<ItemKey, Changed>();
   readonly #query: Scope;
-  readonly #moment: Moment;
+  readonly #moment: EvaluationContext;
   readonly #fetches: BatchFetches;
   #marks = new Map<ItemKey, ItemMark>();
   /** By the items as they came. */
@@ -26,7 +26,7 @@ export class BatchItems {
   readonly #held = new Map<ItemKey, Held>();
   #lastBeforeRestore: number | undefined;
 
-  constructor(query: Scope, moment: Moment, fetches: BatchFetches) {
+  constructor(query: Scope, moment: EvaluationContext, fetches: BatchFetches) {
     this.#query = query;
     this.#moment = moment;
     this.#fetches = fetches;

@@ -12,17 +12,17 @@ import {
   type Verdict,
 } from '../store/inbox.ts';
 import { findItems } from '../store/items.ts';
-import { foresee, keepRows, rowsWritten } from '../store/kept-rows.ts';
-import { wishTaskList } from '../store/list-reads.ts';
+import { enqueueTaskListRead } from '../store/list-reads.ts';
 import { expectNotices, standingComment } from '../store/notices.ts';
+import { beginUnitOfWork, flushRows, prefetch } from '../store/unit-of-work.ts';
 import { expectFetches } from '../store/wanted-fetches.ts';
 import type { Answer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply.ts';
 import { BatchFetches } from './batch-fetches.ts';
 import { BatchItems, saidIn } from './batch-items.ts';
-import { BatchLooks, type Changed } from './batch-looks.ts';
-import type { Moment, Source, Sources } from './context.ts';
+import type { EvaluationContext, Source, Sources } from './context.ts';
+import { type Changed, EvaluationQueue } from './evaluation-queue.ts';
 import { PLAIN_RULES, type Rules } from './item-rules.ts';
 import type { KeyHorizon } from './key-horizon.ts';
 import { type GuardLimits, guardChanges } from './mass-change-guard.ts';
@@ -59,22 +59,22 @@ export interface Surroundings {
 export async function applyBatch(
   query: Scope,
   batch: readonly Translated[],
-  moment: Moment,
+  moment: EvaluationContext,
   { sources, horizon, logger, guard, rules = PLAIN_RULES }: Surroundings,
   again: readonly ItemKey[] = [],
 ): Promise<BatchResult> {
-  const rows = query.kept ? query : keepRows(query);
+  const rows = query.kept ? query : beginUnitOfWork(query);
   const work = new Batch(rows, moment, { sources, logger, rules });
   await work.load(batch);
   for (const translated of batch) await work.take(translated);
   await work.lookAt(again);
-  await rowsWritten(rows);
+  await flushRows(rows);
   await quarantineParts(query, work.rejected, moment.now);
   const naming = work.naming(horizon);
   const unsure = rules.triage.isOn && work.workItems.length > 0 && (await tasksAreUnsure(query)) ? work.workItems : [];
   const waits = await holdCreates(query, [...new Set([...naming, ...unsure])], moment.now);
   if (naming.length > 0 || waits)
-    await wishTaskList(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
+    await enqueueTaskListRead(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
   const held = guard === undefined ? [] : await guardChanges(query, guard);
   for (const passed of held) logger.warn({ ...passed }, 'changes are held: they need approval');
   await settleDeliveries(query, work.verdicts, moment.now);
@@ -95,15 +95,15 @@ class Batch implements BatchResult {
   answersTaken = false;
   tasksChanged = false;
   readonly #query: Scope;
-  readonly #moment: Moment;
+  readonly #moment: EvaluationContext;
   readonly #logger: Logger;
   readonly #fetches: BatchFetches;
   readonly #items: BatchItems;
-  readonly #looks: BatchLooks;
+  readonly #looks: EvaluationQueue;
 
   constructor(
     query: Scope,
-    moment: Moment,
+    moment: EvaluationContext,
     { sources, logger, rules }: { sources: Sources; logger: Logger; rules: Rules },
   ) {
     this.#query = query;
@@ -111,7 +111,7 @@ class Batch implements BatchResult {
     this.#logger = logger;
     this.#fetches = new BatchFetches(query, moment, sources);
     this.#items = new BatchItems(query, moment, this.#fetches);
-    this.#looks = new BatchLooks(query, { moment, rules, sources });
+    this.#looks = new EvaluationQueue(query, { moment, rules, sources });
   }
 
   get workItems(): readonly ItemKey[] {
@@ -153,7 +153,7 @@ class Batch implements BatchResult {
         for (const key of edited) await this.#fetches.askFor(delivery, key, ahead);
       };
     });
-    await foresee(this.#query, works);
+    await prefetch(this.#query, works);
   }
 
   async take(translated: Translated): Promise<void> {

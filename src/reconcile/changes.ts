@@ -1,9 +1,9 @@
 import type { Effect, EntityKind } from '../model/change.ts';
 import { type Item, isFinished } from '../model/item.ts';
-import { dueAfter, type Lane, patience } from '../model/lane.ts';
+import { debounceOf, dueAfter, type Lane } from '../model/lane.ts';
 import { addDifference, dropDifference, type Waiting } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Moment, Source, Sources } from './context.ts';
+import type { EvaluationContext, Source, Sources } from './context.ts';
 import type { Rules } from './item-rules.ts';
 
 /** Why an item is looked at: the deliveries that changed it, and since when. */
@@ -26,7 +26,7 @@ export interface Work {
   readonly item: Item;
   readonly source: Source;
   readonly cause: Cause;
-  readonly moment: Moment;
+  readonly moment: EvaluationContext;
   readonly rules: Rules;
   readonly sources: Sources;
 }
@@ -57,14 +57,14 @@ export async function setDifference(
 export async function addChange(work: Work, { name, kind, lane }: Target, outcome: Outcome): Promise<void> {
   const { query, item, cause, moment } = work;
   const own = cause.isBackfill || cause.isSweep ? 'backfill' : lane;
-  const wait = patience(own, moment.usedShare, moment.visibility);
+  const wait = debounceOf(own, moment.usedShare, moment.visibility);
   await addDifference(query, {
     entity: name,
     kind,
     lane: own,
     since: cause.since,
     due: dueAfter(cause.since, cause.latest ?? cause.since, wait),
-    longest: wait.longest,
+    longest: wait.maxWait,
     weight: isFinished(item) ? 2 : 1,
     // A request for old items is no request for new tasks: the guard counts new tasks whatever brought them.
     confirmed: cause.isBackfill === true && kind !== 'task',

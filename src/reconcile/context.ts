@@ -23,14 +23,14 @@ export interface Source {
   readonly fetchesCommits?: boolean;
   translate(delivery: Delivery): Translation;
   /** For what is large or suspected; absent: all is read at once. */
-  readonly aside?: Aside;
+  readonly aside?: WorkerTranslator;
   reference(item: Item): ItemReference;
   /** The same, and tells nobody what it saw of names: for people who look at old deliveries. */
   readonly quiet?: Pick<Source, 'translate' | 'aside'>;
 }
 
 /** Reads bodies off the main thread, within a budget of time and memory. Throws what reading throws, and `over_budget`. */
-export interface Aside {
+export interface WorkerTranslator {
   translate(delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody }): Promise<Translation>;
   /** Each element of a page as a page of its own. Empty where the body is no page. */
   parts(stored: StoredBody): Promise<readonly PagePart[]>;
@@ -46,7 +46,7 @@ export interface PagePart {
 export type Sources = ReadonlyMap<string, Source>;
 
 /** The conditions of one transaction of reconcile. */
-export interface Moment {
+export interface EvaluationContext {
   /** Wall clock, epoch milliseconds. */
   readonly now: number;
   /** u, the used share of the long quota window, 0..1. */

@@ -1,21 +1,21 @@
 import { asSyncError } from '../errors/sync-error.ts';
-import type { Bell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
 import type { Logger } from '../lib/logger.ts';
 import type { Meter } from '../lib/meter.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Stage } from '../lib/stage.ts';
 import type { Tracer } from '../lib/tracer.ts';
-import { letOthersIn } from '../lib/turn.ts';
+import type { WakeSignal } from '../lib/wake-signal.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import type { Store } from '../store/database.ts';
 import { pendingDeliveries } from '../store/inbox.ts';
 import { createBatchInputs } from './batch-inputs.ts';
 import type { Sources } from './context.ts';
 import type { Rules } from './item-rules.ts';
-import { createLookAtOpen } from './look-at-open.ts';
 import type { GuardLimits } from './mass-change-guard.ts';
-import { createSuspects } from './suspects.ts';
-import { createTakeOver } from './take-deliveries.ts';
+import { createPoisonMessages } from './poison-messages.ts';
+import { createDeliveryProcessor } from './process-deliveries.ts';
+import { createOpenReevaluation } from './reevaluate-open.ts';
 
 export interface ReconcileOptions {
   /** The version of the program: another version tries again what took too much. */
@@ -38,13 +38,13 @@ export interface ReconcileOptions {
   /** Absent: nothing is held. */
   readonly guard?: GuardLimits;
   /** Rung by whoever appends deliveries. */
-  readonly inbox: Bell;
+  readonly inbox: WakeSignal;
   /** Rung when the outbox may have something new. */
-  readonly outbox: Bell;
+  readonly outbox: WakeSignal;
   /** Rung when objects are to be fetched. */
-  readonly fetches: Bell;
+  readonly fetches: WakeSignal;
   /** Rung when something may have to be written to a vendor. */
-  readonly writeBack?: Bell;
+  readonly writeBack?: WakeSignal;
 }
 
 export interface Reconcile extends Stage {
@@ -67,9 +67,9 @@ const LOOK = 10;
 export function createReconcile(options: ReconcileOptions): Reconcile {
   const { store, clock, logger } = options;
   const inputs = createBatchInputs(options);
-  const suspects = createSuspects({ store, version: options.version, batch: BATCH });
-  const takeOver = createTakeOver({ ...options, inputs, suspects });
-  const lookAgain = createLookAtOpen({ ...options, inputs });
+  const poisonMessages = createPoisonMessages({ store, version: options.version, batch: BATCH });
+  const takeOver = createDeliveryProcessor({ ...options, inputs, poisonMessages });
+  const lookAgain = createOpenReevaluation({ ...options, inputs });
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -81,7 +81,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
         // A list of tasks may have shown ids of another form.
         await lookAgain(signal);
         failures = 0;
-        await options.inbox.next();
+        await options.inbox.wait();
       } catch (error) {
         // The database does not take writes just now, for example because the disk is full.
         logger.error({ error: asSyncError(error) }, 'reconcile cannot write and waits');
@@ -91,15 +91,15 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   }
 
   async function drain(signal?: AbortSignal): Promise<void> {
-    await suspects.lookBack();
+    await poisonMessages.lookBack();
     const patientUntil = clock.monotonic() + LONGEST_LAG;
     for (let isFirst = true; !signal?.aborted; isFirst = false) {
       const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
       if (pending.length === 0) return;
-      if (!isFirst) await letOthersIn();
-      await suspects.noteWork();
+      if (!isFirst) await yieldForRequests();
+      await poisonMessages.noteWork();
       if (signal) await giveWay(patientUntil, signal);
-      const suspected = pending.filter(suspects.has);
+      const suspected = pending.filter(poisonMessages.has);
       for (const delivery of suspected) await takeOver.suspect(delivery);
       const others = pending.slice(suspected.length);
       if (others.length > 0) await takeOver.all(others);
@@ -123,10 +123,10 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     },
     async stop() {
       stopping?.abort();
-      options.inbox.ring();
+      options.inbox.notify();
       await running;
       running = undefined;
-      await suspects.noteEnd();
+      await poisonMessages.noteEnd();
     },
   };
 }

@@ -7,7 +7,7 @@ import type { Item, ItemReference } from '../model/item.ts';
 import { costlyParts, type PendingDelivery, type RejectedPart } from '../store/inbox.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Aside, PagePart, Source, Sources } from './context.ts';
+import type { PagePart, Source, Sources, WorkerTranslator } from './context.ts';
 import { translateEvent } from './workspace-events.ts';
 
 /** A delivery with what it becomes; translated before the transaction, since translation touches nothing. */
@@ -128,7 +128,7 @@ function translateOwn(delivery: PendingDelivery): Translated {
 interface Reading {
   /** Translates this body in place of the delivery's own. */
   readonly translate: (body: PendingDelivery['stored'] | undefined) => Promise<Translation>;
-  readonly aside: Aside | undefined;
+  readonly aside: WorkerTranslator | undefined;
   readonly query: Scope;
 }
 

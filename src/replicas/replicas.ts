@@ -1,7 +1,7 @@
 import { asSyncError, SyncError } from '../errors/sync-error.ts';
 import type { AnswerRoom } from '../http/answer-room.ts';
 import { requestStreamed, type StreamedAnswer } from '../http/streamed-request.ts';
-import type { Holder } from '../lease/holder.ts';
+import type { LeaseHolder } from '../lease/holder.ts';
 import type { SeenReplica } from '../lease/replica-facts.ts';
 import type { Identity } from './admitted-caller.ts';
 import { SIGNATURE_HEADER, type Signatures, type Signed, type SignedRequest } from './signature.ts';
@@ -58,7 +58,7 @@ const OURSELVES: Question = {
   patience: SOON,
 };
 
-export function createReplicas(holder: Holder, signatures: Signatures): Replicas {
+export function createReplicas(holder: LeaseHolder, signatures: Signatures): Replicas {
   async function pass(to: SeenReplica, request: PassedOn): Promise<StreamedAnswer> {
     const { method, url, body, headers, identity, isAdmin, patience, signal } = request;
     const signature = signatures.sign({ method, url, headers }, body, to.id, identity);

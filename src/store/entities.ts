@@ -1,8 +1,8 @@
-import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
-import type { KeptRow } from './kept-tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import type { UnitRow } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-export type EntityRow = KeptRow<'entities'>;
+export type EntityRow = UnitRow<'entities'>;
 
 export async function findEntity(query: Scope, entity: string): Promise<EntityRow | undefined> {
   const [row] = await rowsWhere(query, 'entities', 'entity', [entity]);

@@ -2,7 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import type { Delivery, DeliverySource, DeliveryState } from '../model/delivery.ts';
 import type { Store } from './database.ts';
-import { AT_ONCE, changeNamed } from './in-pieces.ts';
+import { AT_ONCE, changeNamed } from './in-chunks.ts';
 import { REPLAYED } from './inbox.ts';
 import type { Tables } from './tables.ts';
 import type { Scope } from './workspace-scope.ts';

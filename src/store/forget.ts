@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { letOthersIn } from '../lib/turn.ts';
+import { yieldForRequests } from '../lib/yield.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
 import { deleteAnyDeliveries } from './deletions.ts';
 import type { Installation } from './installation.ts';
@@ -21,7 +21,7 @@ export async function workspacesWithRows(query: Sql): Promise<readonly string[]>
 /** Deletes all rows of a workspace, in small pieces beside the work of others. Killed in between, it is there still. */
 export async function forgetWorkspace({ query, commitRelaxed }: Installation, workspace: number): Promise<number> {
   const rows = await deleteRows(async (piece) => {
-    await letOthersIn();
+    await yieldForRequests();
     return commitRelaxed((transaction) => piece(scopeOf(transaction, workspace)));
   });
   await scopeOf(query, workspace).deleteFrom('counts').execute();

@@ -3,7 +3,7 @@ import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
 import { type Counts, readCounts, sumOf } from './counts.ts';
 import type { Store } from './database.ts';
-import { AT_ONCE, changeInPieces, changeNamed } from './in-pieces.ts';
+import { AT_ONCE, changeInChunks, changeNamed } from './in-chunks.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** Changes of one effect that wait together; what a person confirmed is not among them. */
@@ -102,7 +102,7 @@ export async function releaseHeld(
   await refuseUnheld(store, entities);
   let released = 0;
   for (const which of classes)
-    released += await changeInPieces(store, (query, most) => release(query, namesOfHeld(query, which, most)));
+    released += await changeInChunks(store, (query, most) => release(query, namesOfHeld(query, which, most)));
   return released + (await changeNamed(store, entities, release));
 }
 

@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
+import { compileStatement } from './compiled-statement.ts';
 import type { Store } from './database.ts';
-import { changeInPieces, changeNamed } from './in-pieces.ts';
-import { standing } from './standing-statement.ts';
+import { changeInChunks, changeNamed } from './in-chunks.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -60,7 +60,7 @@ export async function pendingDeliveries(query: Scope, most: number, mostBytes: n
   });
 }
 
-const pendingSizes = standing((query, { workspace, most }: { workspace: number; most: number }) =>
+const pendingSizes = compileStatement((query, { workspace, most }: { workspace: number; most: number }) =>
   scopeOf(query, workspace)
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
@@ -200,7 +200,7 @@ export async function retryQuarantined(
   which: readonly number[] | 'costly' | 'all',
 ): Promise<number> {
   if (typeof which !== 'string') return changeNamed(store, which, retry);
-  return changeInPieces(store, (query, most) => retry(query, quarantinedIds(query, which, most)));
+  return changeInChunks(store, (query, most) => retry(query, quarantinedIds(query, which, most)));
 }
 
 function quarantinedIds(query: Scope, which: 'costly' | 'all', most: number) {
@@ -282,7 +282,7 @@ export async function pendingWorkspaces(query: Sql): Promise<readonly string[]> 
   return (await withPending(query, {})).map(({ name }) => name);
 }
 
-const withPending = standing<object, { readonly name: string }>((query) =>
+const withPending = compileStatement<object, { readonly name: string }>((query) =>
   query
     .selectFrom('workspaces')
     .select('name')

@@ -6,10 +6,10 @@ import type { Database, OpenOptions } from '../lib/database/database-types.ts';
 import { openDatabase } from '../lib/database/open.ts';
 import type { Random } from '../lib/random.ts';
 import type { Store } from './database.ts';
-import { doubtCopy } from './doubt.ts';
 import { readId } from './installation-facts.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migrations.ts';
 import type { Fence } from './leases.ts';
+import { markCopyUnverified } from './mark-unverified.ts';
 import type { Schema } from './tables.ts';
 import { numbersOf } from './workspace-numbers.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
@@ -70,7 +70,7 @@ export async function openInstallationFile({ random, ...options }: InstallationO
   const database = await openTables(options);
   try {
     const id = await readId(database.query, random, database.file);
-    await doubtCopy(database);
+    await markCopyUnverified(database);
     return installationOver(database, id);
   } catch (error) {
     await database.close();

@@ -1,10 +1,10 @@
 import type { ItemKey } from '../model/item.ts';
 import { findItems } from './items.ts';
-import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
-import type { KeptRow } from './kept-tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import type { UnitRow } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-type NameRow = KeptRow<'item_names'>;
+type NameRow = UnitRow<'item_names'>;
 
 /** A name of an item, with the place whose name is a part of it, where there is one. */
 export type PlacedName = Pick<NameRow, 'name' | 'place' | 'container'>;

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import type { Item, ItemKey } from '../model/item.ts';
-import { rowsWhere, saveRows } from './kept-rows.ts';
-import type { KeptRow } from './kept-tables.ts';
+import { rowsWhere, saveRows } from './unit-of-work.ts';
+import type { UnitRow } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-export type ItemRow = KeptRow<'items'>;
+export type ItemRow = UnitRow<'items'>;
 
 /** What is needed to see that nothing changed; the fields are read only where something did. */
 export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unverified'>;

@@ -1,7 +1,7 @@
 import { type Expression, sql } from 'kysely';
 import { SyncError } from '../errors/sync-error.ts';
 import { dialectOf } from '../lib/database/dialect.ts';
-import { standing } from './standing-statement.ts';
+import { compileStatement } from './compiled-statement.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /**
@@ -92,10 +92,10 @@ interface Renewal {
   readonly now: number;
 }
 
-const renewal = inTheWordsOf((time) => standing((query, values: Renewal) => renewalOf(query, time, values)));
+const renewal = inTheWordsOf((time) => compileStatement((query, values: Renewal) => renewalOf(query, time, values)));
 
 const renewalAmongAll = inTheWordsOf((time) =>
-  standing((query, values: Renewal) =>
+  compileStatement((query, values: Renewal) =>
     query
       .with('renewed', () => renewalOf(query, time, values))
       .selectFrom('replicas')
@@ -138,7 +138,9 @@ export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
   return allReplicas(query, {});
 }
 
-const allReplicas = standing<object, RenewedReplica>((query) => query.selectFrom('replicas').selectAll().orderBy('id'));
+const allReplicas = compileStatement<object, RenewedReplica>((query) =>
+  query.selectFrom('replicas').selectAll().orderBy('id'),
+);
 
 /** Where they were not renewed meanwhile. Their workspaces are free then. */
 export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
@@ -158,7 +160,7 @@ export async function freeOf(query: Sql, workspaces: readonly number[]): Promise
   return workspaces.filter((workspace) => !isHeld.has(workspace));
 }
 
-const allHeld = standing<object, { readonly workspace: number }>((query) =>
+const allHeld = compileStatement<object, { readonly workspace: number }>((query) =>
   query
     .selectFrom('leases')
     .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
@@ -278,7 +280,7 @@ export function fenceOf(lease: HeldRow): Fence {
   };
 }
 
-const present = standing((query, { workspace, incarnation, epoch }: HeldRow) =>
+const present = compileStatement((query, { workspace, incarnation, epoch }: HeldRow) =>
   query
     .selectFrom('leases')
     .select('epoch')

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import { standing } from './standing-statement.ts';
+import { compileStatement } from './compiled-statement.ts';
 import type { Tables } from './tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
@@ -21,7 +21,7 @@ export async function addLedgerRow(
 
 type Added = Pick<Scope, 'workspace'> & Pick<LedgerRow, 'id' | 'boot' | 'lane' | 'caller' | 'started'>;
 
-const adding = standing((query, { workspace, id, boot, lane, caller, started }: Added) =>
+const adding = compileStatement((query, { workspace, id, boot, lane, caller, started }: Added) =>
   scopeOf(query, workspace).insertInto('ledger').values({ id, boot, lane, caller, started }),
 );
 
@@ -36,7 +36,7 @@ export async function endLedgerRow(
   return ended.length > 0;
 }
 
-const ending = standing(
+const ending = compileStatement(
   (query, { workspace, id, completed, status }: Omit<LedgerRow, keyof Added> & Pick<Added, 'workspace' | 'id'>) =>
     scopeOf(query, workspace)
       .updateTable('ledger')
@@ -62,6 +62,7 @@ export async function forgetLedgerRows(
   if (neverSent.length > 0) await query.deleteFrom('ledger').where('id', 'in', neverSent).execute();
 }
 
-const forgetting = standing((query, { workspace, completedBefore }: { workspace: number; completedBefore: number }) =>
-  scopeOf(query, workspace).deleteFrom('ledger').where('completed', '<', completedBefore),
+const forgetting = compileStatement(
+  (query, { workspace, completedBefore }: { workspace: number; completedBefore: number }) =>
+    scopeOf(query, workspace).deleteFrom('ledger').where('completed', '<', completedBefore),
 );

@@ -1,9 +1,9 @@
 import { entity } from '../model/change.ts';
 import { linksOfTask } from './entities.ts';
-import { removeRows } from './kept-rows.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import { findChanges, saveChange } from './outbox-rows.ts';
 import { readRecordsRoute } from './records-route.ts';
+import { removeRows } from './unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { entity } from '../model/change.ts';
-import { type Lane, patience } from '../model/lane.ts';
+import { debounceOf, type Lane } from '../model/lane.ts';
 import { readMeta } from './meta.ts';
 import { addDifference } from './outbox-rows.ts';
 import type { Scope } from './workspace-scope.ts';
@@ -14,7 +14,7 @@ export async function tasksWereRead(query: Scope): Promise<boolean> {
 }
 
 /** At the start: requests the lists that were never read, at once. The records only where a connection records. */
-export async function wishFirstReads(query: Scope, now: number, areRecordsWanted: boolean): Promise<void> {
+export async function enqueueInitialReads(query: Scope, now: number, areRecordsWanted: boolean): Promise<void> {
   const wishes = [
     [TASKS_READ, entity.readTasks],
     ...(areRecordsWanted ? [[PULL_REQUESTS_READ, entity.readPullRequests] as const] : []),
@@ -23,11 +23,11 @@ export async function wishFirstReads(query: Scope, now: number, areRecordsWanted
   for (const [fact, name] of wishes) {
     if ((await readMeta(query, fact)) === undefined) missing.push(name);
   }
-  await wishReads(query, missing, now);
+  await enqueueReads(query, missing, now);
 }
 
 /** Asks for reads by their entities, at once; in the lane of backfills for what nobody waits for. */
-export async function wishReads(
+export async function enqueueReads(
   query: Scope,
   entities: readonly string[],
   now: number,
@@ -39,7 +39,7 @@ export async function wishReads(
   }
 }
 
-export interface ListWish {
+export interface ListReadRequest {
   readonly now: number;
   readonly usedShare: number;
   readonly lane: Lane;
@@ -48,8 +48,11 @@ export interface ListWish {
 }
 
 /** Asks for one complete read of the task list; a read that waits already serves this wish too. */
-export async function wishTaskList(query: Scope, { now, usedShare, lane, notBefore }: ListWish): Promise<void> {
-  const due = now + patience(lane, usedShare).quiet;
+export async function enqueueTaskListRead(
+  query: Scope,
+  { now, usedShare, lane, notBefore }: ListReadRequest,
+): Promise<void> {
+  const due = now + debounceOf(lane, usedShare).wait;
   await addDifference(query, {
     entity: entity.readTasks,
     kind: 'read',

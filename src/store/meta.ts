@@ -1,5 +1,5 @@
 import { piecesOf } from '../lib/pieces.ts';
-import { rowsWhere, saveRows } from './kept-rows.ts';
+import { rowsWhere, saveRows } from './unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Name of a fact: the workspace's id, as it told the daemon's key. */

@@ -1,7 +1,7 @@
 import { type Compilable, sql } from 'kysely';
 import { CHANGE_STATES } from '../model/change.ts';
+import { type CompiledStatement, compileStatement } from './compiled-statement.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
-import { type StandingStatement, standing } from './standing-statement.ts';
 import type { Queue } from './tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
@@ -86,7 +86,7 @@ function firstOfEach(query: Scope, eligible: Eligible, queues: readonly Queue[])
   return statement(query.whole, momentOf(query, eligible));
 }
 
-const statements = new Map<string, StandingStatement<Moment, First>>();
+const statements = new Map<string, CompiledStatement<Moment, First>>();
 
 /** The statement of this name for these queues: few different ones are ever asked. */
 function standingFor(
@@ -94,11 +94,11 @@ function standingFor(
   { onlyWrites = false, withoutRecords = false }: Eligible,
   queues: readonly Queue[],
   build: (scope: Scope, moment: Moment) => Compilable<First>,
-): StandingStatement<Moment, First> {
+): CompiledStatement<Moment, First> {
   const key = [name, onlyWrites, withoutRecords, ...queues].join(' ');
   const known = statements.get(key);
   if (known) return known;
-  const statement = standing<Moment, First>((query, moment) => build(scopeOf(query, moment.workspace), moment));
+  const statement = compileStatement<Moment, First>((query, moment) => build(scopeOf(query, moment.workspace), moment));
   statements.set(key, statement);
   return statement;
 }
@@ -120,7 +120,7 @@ async function isAnyPending(query: Scope): Promise<boolean> {
   return (await anyPending(query.whole, { workspace: query.workspace })).length > 0;
 }
 
-const anyPending = standing<Pick<Scope, 'workspace'>, { readonly entity: string }>((query, { workspace }) =>
+const anyPending = compileStatement<Pick<Scope, 'workspace'>, { readonly entity: string }>((query, { workspace }) =>
   scopeOf(query, workspace).selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1),
 );
 
@@ -161,7 +161,7 @@ export async function firstDues(query: Scope, count: number): Promise<number[]> 
     .slice(0, count);
 }
 
-const firstLive = standing((query, { workspace, count }: { workspace: number; count: number }) => {
+const firstLive = compileStatement((query, { workspace, count }: { workspace: number; count: number }) => {
   const scope = scopeOf(query, workspace);
   const first = (queue: Queue) => waitingIn(scope, queue).orderBy('due').orderBy('entity').limit(count);
   return unionOf(LIVE.map((queue) => scope.selectOver(first(queue).as(queue)).selectAll()));

@@ -3,9 +3,9 @@ import { entity, ON_ITS_WAY } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import type { ItemKey } from '../model/item.ts';
 import { json } from './entities.ts';
-import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
-import type { KeptRow } from './kept-tables.ts';
 import { areUnderWay } from './outbox-rows.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import type { UnitRow } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
@@ -19,7 +19,7 @@ import type { Scope } from './workspace-scope.ts';
  * From before a write is sent until its outcome is known, `done` is `UNSURE`: whoever finds that at its start knows that the write may
  * still be on its way.
  */
-export type NoticeRow = KeptRow<'notices'>;
+export type NoticeRow = UnitRow<'notices'>;
 
 /** In `done`: a write was begun, and nobody knows whether the vendor carried it out. */
 const UNSURE = '';

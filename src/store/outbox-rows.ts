@@ -1,15 +1,15 @@
 import type { Selectable, Updateable } from 'kysely';
 import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
+import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
-import { AT_ONCE } from './in-pieces.ts';
-import { removeRows, rowsWhere, saveRows } from './kept-rows.ts';
-import type { KeptRow } from './kept-tables.ts';
-import { standingByNames } from './standing-statement.ts';
+import { AT_ONCE } from './in-chunks.ts';
 import type { Tables } from './tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import type { UnitRow } from './unit-tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
-export type OutboxRow = KeptRow<'outbox'>;
+export type OutboxRow = UnitRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
 
 /** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
@@ -213,7 +213,7 @@ export async function updateChange(query: Scope, entity: string, set: OutboxUpda
 
 type Updated = OutboxUpdate & { readonly workspace: number; readonly entity: string };
 
-const updating = standingByNames((query, { workspace, entity, ...set }: Updated) =>
+const updating = compileNamedStatement((query, { workspace, entity, ...set }: Updated) =>
   scopeOf(query, workspace).updateTable('outbox').set(set).where('entity', '=', entity),
 );
 

@@ -1,4 +1,4 @@
-import { standing } from './standing-statement.ts';
+import { compileStatement } from './compiled-statement.ts';
 import { workspacesWith } from './workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
@@ -18,7 +18,7 @@ export async function addQuotaUse(query: Scope, since: number, caller: string, r
   await counting(query.whole, { workspace: query.workspace, since, caller, refused });
 }
 
-const counting = standing(
+const counting = compileStatement(
   (query, { workspace, since, caller, refused }: Omit<QuotaUse, 'requests'> & Pick<Scope, 'workspace'>) =>
     scopeOf(query, workspace)
       .insertInto('quota_use')

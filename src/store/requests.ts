@@ -1,5 +1,5 @@
 import type { Insertable, Selectable } from 'kysely';
-import { standingByNames } from './standing-statement.ts';
+import { compileNamedStatement } from './compiled-statement.ts';
 import type { Tables } from './tables.ts';
 import { workspacesWith } from './workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
@@ -16,7 +16,7 @@ export async function addRequest(query: Scope, row: NewRequest): Promise<void> {
 
 type NewRequest = Omit<Insertable<Tables['requests']>, 'id' | 'workspace'>;
 
-const adding = standingByNames((query, { workspace, ...row }: NewRequest & Pick<Scope, 'workspace'>) => {
+const adding = compileNamedStatement((query, { workspace, ...row }: NewRequest & Pick<Scope, 'workspace'>) => {
   const scope = scopeOf(query, workspace);
   return scope.insertInto('requests').values({ ...row, id: nextIdOf(scope) as unknown as number });
 });

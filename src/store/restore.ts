@@ -7,9 +7,9 @@ import type { CheckFile } from '../lib/integrity.ts';
 import type { Random } from '../lib/random.ts';
 import { acceptBackup } from './accept-backup.ts';
 import { ATTACHED, copyRows } from './copy-rows.ts';
-import { doubtWhatWasSent } from './doubt.ts';
 import { deleteRows, findWorkspace } from './forget.ts';
 import { type Installation, openInstallationFile } from './installation.ts';
+import { markSentUnverified } from './mark-unverified.ts';
 import { type Sql, scopeOf } from './workspace-scope.ts';
 
 export interface Restore {
@@ -102,7 +102,7 @@ export async function restoreWorkspace(
           const from = await numberInBackup(transaction, workspace, restore);
           const to = await emptied(transaction, workspace);
           const rows = await copyRows(transaction, { from, to });
-          await doubtWhatWasSent(transaction, to);
+          await markSentUnverified(transaction, to);
           return rows;
         });
       } finally {

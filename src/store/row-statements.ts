@@ -1,8 +1,8 @@
 import { type CompiledQuery, sql } from 'kysely';
 import { dialectOf } from '../lib/database/dialect.ts';
 import { piecesOf } from '../lib/pieces.ts';
-import { KEPT, type KeptTable } from './kept-tables.ts';
-import type { AnyRow, Value } from './rows-seen.ts';
+import type { AnyRow, Value } from './row-view.ts';
+import { KEPT, type UnitTable } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
@@ -17,7 +17,7 @@ const MOST_WRITTEN = 64;
 /** The rows whose column is one of these values, of which there may be any number. */
 export async function readRows(
   query: Scope,
-  table: KeptTable,
+  table: UnitTable,
   column: string,
   values: readonly Value[],
 ): Promise<AnyRow[]> {
@@ -34,7 +34,7 @@ export async function readRows(
 }
 
 /** Adds these rows, or writes them over those with their keys. */
-export async function writeRows(query: Scope, table: KeptTable, rows: readonly AnyRow[]): Promise<void> {
+export async function writeRows(query: Scope, table: UnitTable, rows: readonly AnyRow[]): Promise<void> {
   const { columns } = KEPT[table];
   const running: Promise<unknown>[] = [];
   for (let at = 0; at < rows.length; ) {
@@ -56,7 +56,7 @@ export async function allOf<Result>(running: readonly Promise<Result>[]): Promis
 }
 
 /** @param keys rows, of which the columns of the key are read */
-export async function deleteRows(query: Scope, table: KeptTable, keys: readonly AnyRow[]): Promise<void> {
+export async function deleteRows(query: Scope, table: UnitTable, keys: readonly AnyRow[]): Promise<void> {
   const { key } = KEPT[table];
   for (const some of piecesOf(keys, MOST)) {
     const statement = built(query, `delete ${table} ${sizeOf(some)}`, () => deleteOf(query, table, sizeOf(some)));
@@ -68,7 +68,7 @@ export async function deleteRows(query: Scope, table: KeptTable, keys: readonly 
 /** What is said of all tables is said of one of them, since no table can be a parameter of a type. */
 type Alike = 'outbox';
 
-function selectOf(query: Scope, table: KeptTable, column: string, size: number): CompiledQuery<AnyRow> {
+function selectOf(query: Scope, table: UnitTable, column: string, size: number): CompiledQuery<AnyRow> {
   return query
     .selectFrom(table as Alike)
     .select(KEPT[table].columns as readonly 'entity'[])
@@ -76,7 +76,7 @@ function selectOf(query: Scope, table: KeptTable, column: string, size: number):
     .compile() as unknown as CompiledQuery<AnyRow>;
 }
 
-function upsertOf(query: Scope, table: KeptTable, size: number): CompiledQuery<AnyRow> {
+function upsertOf(query: Scope, table: UnitTable, size: number): CompiledQuery<AnyRow> {
   const columns: readonly string[] = KEPT[table].columns;
   const key: readonly string[] = KEPT[table].key;
   const others = columns.filter((column) => !key.includes(column));
@@ -94,7 +94,7 @@ function upsertOf(query: Scope, table: KeptTable, size: number): CompiledQuery<A
     .compile() as unknown as CompiledQuery<AnyRow>;
 }
 
-function deleteOf(query: Scope, table: KeptTable, size: number): CompiledQuery<AnyRow> {
+function deleteOf(query: Scope, table: UnitTable, size: number): CompiledQuery<AnyRow> {
   const key: readonly string[] = KEPT[table].key;
   const rows = query.deleteFrom(table as Alike);
   const [only, ...more] = key;

@@ -9,10 +9,10 @@ import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import { type ServerStatus, serversOf } from './server-status.ts';
+import { type SweepPosition, sweepPositionsOf } from './sweep-position.ts';
 import { NEVER } from './wanted-fetches.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
-import { type Turn, turnsOf } from './workspace-turn.ts';
 
 /** Rows shown of each list: the page is for a glance, the commands list everything. */
 const SHOWN = 20;
@@ -126,7 +126,7 @@ export interface StoredStatus {
   readonly backfills: readonly BackfillStatus[];
   readonly items: number;
   /** The comparison with the workspace's own lists; and the reads of what no list contains, if there are any. */
-  readonly sweep: SweepReports & { readonly turn: Pick<Turn, 'startedAt' | 'endedAt' | 'read'> | null };
+  readonly sweep: SweepReports & { readonly turn: Pick<SweepPosition, 'startedAt' | 'endedAt' | 'read'> | null };
   /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
   readonly gone: readonly GoneItem[];
   readonly tasks: number;
@@ -160,7 +160,7 @@ export async function readStatuses(
   const connections = await readConnections(query, workspaces, counts);
   const backfills = await backfillsOf(query, workspaces);
   const sweeps = await sweepsOf(query, workspaces);
-  const turns = await turnsOf(query, workspaces);
+  const turns = await sweepPositionsOf(query, workspaces);
   const gone = await goneItems(query, workspaces);
   const servers = await serversOf(query, workspaces, now);
   return new Map(
@@ -205,7 +205,7 @@ function numbersOf(rows: readonly (Owned & { readonly count: number })[]): Of<nu
   return (workspace) => counts.get(workspace) ?? 0;
 }
 
-function describeTurn(turn: Turn | undefined): StoredStatus['sweep']['turn'] {
+function describeTurn(turn: SweepPosition | undefined): StoredStatus['sweep']['turn'] {
   return turn ? { startedAt: turn.startedAt, endedAt: turn.endedAt, read: turn.read } : null;
 }
 

@@ -1,5 +1,5 @@
 import { entity, SETTLE_AFTER } from '../model/change.ts';
-import { patience } from '../model/lane.ts';
+import { debounceOf } from '../model/lane.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import { addDifference, dropDifference, findChange, findChanges } from './outbox-rows.ts';
 import type { Scope } from './workspace-scope.ts';
@@ -44,13 +44,13 @@ export async function readTasks(query: Scope, taskIds: readonly string[], contex
   const isWaiting = new Set(waiting.filter(({ state }) => state === 'pending').map((change) => change.entity));
   const added = [...new Set(taskIds)].filter((taskId) => !isWaiting.has(entity.readTask(taskId)));
   if (added.length === 0) return;
-  const from = now - patience('read', usedShare).longest;
+  const from = now - debounceOf('read', usedShare).maxWait;
   const recent = facts.singles.filter(({ at }) => at > from && at <= now);
   if (!hasSingleRoute || recent.length + added.length > MAX_SINGLE_READS) {
     for (const { taskId } of recent) await dropDifference(query, entity.readTask(taskId));
     return requestTaskList(query, now);
   }
-  const due = now + patience('link', usedShare, visibility).quiet;
+  const due = now + debounceOf('link', usedShare, visibility).wait;
   for (const taskId of added) await addDifference(query, { ...READ, entity: entity.readTask(taskId), since: now, due });
   await writeFacts(query, { ...facts, singles: [...recent, ...added.map((taskId) => ({ taskId, at: now }))] });
 }

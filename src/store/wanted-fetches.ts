@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { ItemReference } from '../model/item.ts';
 import type { Store } from './database.ts';
-import { changeInPieces } from './in-pieces.ts';
-import { rowsWhere, saveRows } from './kept-rows.ts';
+import { changeInChunks } from './in-chunks.ts';
+import { rowsWhere, saveRows } from './unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
@@ -145,7 +145,7 @@ export async function postponeFetch(
 
 /** Has fetches that were refused for good tried again: a credential or its rights may be other ones now. */
 export async function reviveFetches(store: Pick<Store, 'commit'>, now: number): Promise<void> {
-  await changeInPieces(store, async (query, most) => {
+  await changeInChunks(store, async (query, most) => {
     const some = query.selectFrom('fetches').select('reference').where('not_before', '=', NEVER).limit(most);
     const { numUpdatedRows } = await query
       .updateTable('fetches')

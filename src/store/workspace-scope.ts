@@ -11,7 +11,7 @@ import type {
   UpdateQueryBuilder,
   UpdateResult,
 } from 'kysely';
-import type { KeptRows } from './rows-seen.ts';
+import type { UnitRows } from './row-view.ts';
 import type { Schema, Tables } from './tables.ts';
 
 /** What runs statements of the whole database: a transaction, or the database itself where a single one is enough. */
@@ -27,7 +27,7 @@ type Table = keyof Tables;
 export interface Scope {
   readonly workspace: number;
   /** The rows that are kept in memory: see `kept-rows.ts`. Absent: each statement goes to the database. */
-  readonly kept?: KeptRows;
+  readonly kept?: UnitRows;
   /** For what concerns rows of several workspaces, which names the workspace of each itself. */
   readonly whole: Sql;
   selectFrom<T extends Table>(table: T): SelectQueryBuilder<Pick<Schema, T>, T, object>;

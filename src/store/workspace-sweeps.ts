@@ -1,14 +1,14 @@
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
 import type { EntityRow } from './entities.ts';
-import { removeRows, rowsWhere, rowsWritten, saveRows } from './kept-rows.ts';
-import { ALL, type KeptRow } from './kept-tables.ts';
+import { flushRows, removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import { ALL, type UnitRow } from './unit-tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
  * A round of the workspace sweep. It begins with a row and with requests for two lists; their answers advance it, whenever they
  * come, also over restarts, and end it when both have been compared with what is known.
  */
-export type Sweep = KeptRow<'workspace_sweeps'>;
+export type Sweep = UnitRow<'workspace_sweeps'>;
 
 /** @returns the round that runs, begun now where none did */
 export async function beginSweep(
@@ -88,7 +88,7 @@ async function update(query: Scope, sweep: Sweep, now: number): Promise<Sweep | 
   if (!isDone) return undefined;
   const before = (await rounds(query)).filter(({ id }) => id < sweep.id);
   await removeRows(query, 'workspace_sweeps', before);
-  await rowsWritten(query);
+  await flushRows(query);
   await query.deleteFrom('workspace_findings').where('sweep', '<', sweep.id).execute();
   return next;
 }

@@ -1,8 +1,8 @@
-import type { Book } from './book.ts';
-import type { Brake } from './brake.ts';
 import { burstCeilingOf, type ConfiguredShare, ceilingOf } from './ceiling.ts';
+import type { Cooldown } from './cooldown.ts';
 import { anybody, constraintsOf, lastStart } from './forecast.ts';
 import { type Ceiling, effectiveShare, nextSlotAt, slotsOf } from './share.ts';
+import type { WindowLedger } from './window-ledger.ts';
 import { leavesRoom, roomAt, usedAt, type Window, type WindowSnapshot, windowOf } from './windows.ts';
 
 export interface QuotaOptions {
@@ -25,8 +25,8 @@ export interface QuotaOptions {
 
 /** What is known at one moment. Times are monotonic milliseconds. */
 export interface Facts {
-  readonly book: Pick<Book, 'all' | 'background' | 'backfill' | 'latest' | 'since'>;
-  readonly brake: Brake;
+  readonly book: Pick<WindowLedger, 'all' | 'background' | 'backfill' | 'latest' | 'since'>;
+  readonly cooldown: Cooldown;
   readonly now: number;
   /** When a person or a command last asked for a request. */
   readonly peopleAt: number;
@@ -107,8 +107,9 @@ export function createLimits(quota: QuotaOptions): Limits {
   const windows = [long, burst].filter(({ cap }) => cap > 0);
 
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
-  const ceiling = (window: SharedWindow, { brake }: Facts) => window.ceilingOf(quota.share, brake.quietSince);
-  const share = (window: SharedWindow, facts: Facts) => effectiveShare(facts.brake, ceiling(window, facts), facts.now);
+  const ceiling = (window: SharedWindow, { cooldown }: Facts) => window.ceilingOf(quota.share, cooldown.quietSince);
+  const share = (window: SharedWindow, facts: Facts) =>
+    effectiveShare(facts.cooldown, ceiling(window, facts), facts.now);
   /** When the slots reserved for people are free for all again; in the past if there are none. */
   const peopleGone = ({ peopleAt }: Facts) => peopleAt + longestHold;
   const backgroundSlots = (window: SharedWindow, facts: Facts) => {
@@ -141,7 +142,7 @@ export function createLimits(quota: QuotaOptions): Limits {
   /** When this window has more slots for the background: the share has grown, or people have gone. */
   const growth = (window: SharedWindow, facts: Facts) => {
     const gone = peopleGone(facts);
-    const grown = nextSlotAt(facts.brake, ceiling(window, facts), window.cap, facts.now);
+    const grown = nextSlotAt(facts.cooldown, ceiling(window, facts), window.cap, facts.now);
     return Math.min(grown, gone > facts.now ? gone : Number.POSITIVE_INFINITY);
   };
   const nextRelief = (facts: Facts) => earliest(windows.map((window) => growth(window, facts)));
@@ -180,7 +181,7 @@ export function createLimits(quota: QuotaOptions): Limits {
     drainedAt(facts, from, { requests, backfills }) {
       const last = (slots: typeof backgroundSlots, count: number) => {
         const later = (window: SharedWindow, now: number) => {
-          const expected = expectedShare(facts.brake, ceiling(window, facts).at(facts.now), facts.now);
+          const expected = expectedShare(facts.cooldown, ceiling(window, facts).at(facts.now), facts.now);
           return Math.min(
             Math.max(slots(window, facts), slotsOf(window.cap, expected)),
             slots(window, { ...facts, now }),
@@ -216,7 +217,7 @@ function useOf({ cap, hold }: SharedWindow, { book, now }: Facts): Pick<WindowSn
  *
  * @param most what it may grow to
  */
-function expectedShare({ observed, refusedShare }: Brake, most: number, now: number): number {
+function expectedShare({ observed, refusedShare }: Cooldown, most: number, now: number): number {
   const isBeside = observed !== undefined && now - observed.at < LATELY && refusedShare !== undefined;
   return isBeside ? (Math.min(refusedShare, most) + most) / 2 : 1;
 }

@@ -1,11 +1,11 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Lane } from '../model/lane.ts';
-import type { Book } from './book.ts';
-import { type Observed, type Pause, pausedUntil } from './brake.ts';
 import type { ConfiguredShare } from './ceiling.ts';
+import { type Observed, type Pause, pausedUntil } from './cooldown.ts';
 import type { Facts, Limits } from './limits.ts';
-import type { Line } from './line.ts';
 import type { KeyRefusal } from './slot.ts';
+import type { WaitQueue } from './wait-queue.ts';
+import type { WindowLedger } from './window-ledger.ts';
 import type { WindowSnapshot } from './windows.ts';
 
 export interface QuotaSnapshot {
@@ -34,15 +34,15 @@ export interface QuotaSnapshot {
 interface SnapshotInput {
   readonly facts: Facts;
   readonly limits: Limits;
-  readonly line: Pick<Line, 'waiting'>;
-  readonly book: Pick<Book, 'all'>;
+  readonly line: Pick<WaitQueue, 'waiting'>;
+  readonly book: Pick<WindowLedger, 'all'>;
   readonly clock: Clock;
   readonly share: ConfiguredShare;
 }
 
 export function snapshotOf({ facts, limits, line, book, clock, share }: SnapshotInput): QuotaSnapshot {
-  const { brake, now } = facts;
-  const pause = pausedUntil(brake);
+  const { cooldown, now } = facts;
+  const pause = pausedUntil(cooldown);
   const from = Math.max(now, pause.until);
   const next = Math.max(from, limits.nextForBackground(facts));
   const toWall = (at: number) => wallTimeOf(at, clock);
@@ -51,14 +51,14 @@ export function snapshotOf({ facts, limits, line, book, clock, share }: Snapshot
     configuredShare: share,
     effectiveShare: limits.share(facts),
     ceiling: limits.ceiling(facts),
-    limited: brake.limited,
+    limited: cooldown.limited,
     paused: pause.until > now ? { ...pauseOf(pause), until: toWall(pause.until) } : null,
-    halt: brake.halt && { code: brake.halt.code, reason: brake.halt.reason },
+    halt: cooldown.halt && { code: cooldown.halt.code, reason: cooldown.halt.reason },
     waiting: line.waiting(),
     inFlight: book.all.inFlight,
     nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
     nextForPeopleAt: toWall(limits.peopleServedAt(facts, from, line.waiting().interactive + 1)),
-    lastRefusal: brake.observed ? { ...brake.observed, at: toWall(brake.observed.at) } : null,
+    lastRefusal: cooldown.observed ? { ...cooldown.observed, at: toWall(cooldown.observed.at) } : null,
   };
 }
 

@@ -1,7 +1,7 @@
 import { readMeta, writeMeta } from '../store/meta.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { wasUsed } from './book.ts';
 import type { ConfiguredShare } from './ceiling.ts';
+import { wasUsed } from './window-ledger.ts';
 
 /** Name of the fact with the share that the previous process was configured to use. */
 const SHARE = 'throttle.share';

@@ -1,16 +1,16 @@
 import { asSyncError } from '../errors/sync-error.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createFailureTeller } from '../lib/failure-teller.ts';
 import type { Logger } from '../lib/logger.ts';
+import { createTransitionLogger } from '../lib/transition-logger.ts';
 import type { Store } from '../store/database.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { createAlarm } from './alarm.ts';
-import type { Book, Entry } from './book.ts';
-import type { Observed } from './brake.ts';
-import type { BrakeControl } from './brake-control.ts';
-import { beginRun, endRun } from './clean-end.ts';
-import { writeBrake } from './kept-brake.ts';
+import type { Observed } from './cooldown.ts';
+import type { CooldownControl } from './cooldown-control.ts';
+import { writeCooldown } from './persisted-cooldown.ts';
+import { markRunning, markShutdown } from './shutdown-marker.ts';
 import type { Slot } from './slot.ts';
+import type { Entry, WindowLedger } from './window-ledger.ts';
 
 /** Milliseconds without a row of the ledger after which the time is written down. */
 const BEAT_EVERY = 5_000;
@@ -18,8 +18,8 @@ export interface SlotsDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly book: Book;
-  readonly control: BrakeControl;
+  readonly book: WindowLedger;
+  readonly control: CooldownControl;
   /** The process before ended without saying so. */
   readonly died: boolean;
   /** Nothing counts in any window. */
@@ -36,7 +36,7 @@ export interface Slots {
 }
 
 export function createSlots({ store, clock, logger, book, control, died, isIdle }: SlotsDeps): Slots {
-  const teller = createFailureTeller(logger, 'warn', {
+  const teller = createTransitionLogger(logger, 'warn', {
     failed: 'the time of the ledger could not be stored',
     again: 'the time of the ledger is stored again',
   });
@@ -69,13 +69,13 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
       pulseLater();
       await book.recordEnd(entry, query);
       if (observed) await book.uses.addOthers(query, observed);
-      if (brakeChanged) await writeBrake(query, clock, control.brake);
+      if (brakeChanged) await writeCooldown(query, clock, control.cooldown);
     };
     return {
       async record(query) {
         pulseLater();
         isNoted = true;
-        if (!isKept) await beginRun(query);
+        if (!isKept) await markRunning(query);
         await book.record(entry, query);
       },
       release() {
@@ -88,9 +88,9 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
         // What was sent was recorded, in a transaction that was not rolled back.
         isKept ||= entry.recorded;
         if (entry.state === 'open') {
-          const before = control.brake.observed;
+          const before = control.cooldown.observed;
           brakeChanged = control.end(entry, answer);
-          if (control.brake.observed !== before) observed = control.brake.observed;
+          if (control.cooldown.observed !== before) observed = control.cooldown.observed;
         }
         await (query === undefined ? durably(store, write) : write(query)).finally(ended);
       },
@@ -109,7 +109,7 @@ export function createSlots({ store, clock, logger, book, control, died, isIdle 
     async noteEnd(careful) {
       if (!isNoted) return;
       try {
-        await durably(store, (query) => endRun(query, careful));
+        await durably(store, (query) => markShutdown(query, careful));
       } catch (error) {
         logger.warn({ error }, 'the clean shutdown could not be recorded: the next process starts carefully');
       }

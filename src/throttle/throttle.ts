@@ -5,17 +5,17 @@ import type { Meter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
 import type { Store } from '../store/database.ts';
 import { createAlarm } from './alarm.ts';
-import { type Book, type Entry, openBook } from './book.ts';
-import { type Brake, isProbing, isShared, pausedUntil } from './brake.ts';
-import { createBrakeControl } from './brake-control.ts';
-import { carefulFor, diedBefore } from './clean-end.ts';
-import { readBrake, writeBrake } from './kept-brake.ts';
+import { type Cooldown, isProbing, isShared, pausedUntil } from './cooldown.ts';
+import { createCooldownControl } from './cooldown-control.ts';
 import { createLimits, type Facts, type Limits, type QuotaOptions } from './limits.ts';
-import { createLine, type Wish } from './line.ts';
+import { readCooldown, writeCooldown } from './persisted-cooldown.ts';
 import { type QuotaSnapshot, snapshotOf, wallTimeOf } from './quota-snapshot.ts';
 import { noteShare } from './share-note.ts';
+import { carefulFor, wasUncleanShutdown } from './shutdown-marker.ts';
 import type { Slot } from './slot.ts';
 import { createSlots, durably } from './slots.ts';
+import { createWaitQueue, type SlotRequest } from './wait-queue.ts';
+import { type Entry, openWindowLedger, type WindowLedger } from './window-ledger.ts';
 
 /**
  * The only way to the workspace's quota: every sender of a request acquires a slot first.
@@ -35,7 +35,7 @@ import { createSlots, durably } from './slots.ts';
  */
 export interface Throttle {
   /** Resolves with a slot when it is this caller's turn. Rejects with `aborted`. */
-  acquire(wish: Wish): Promise<Slot>;
+  acquire(wish: SlotRequest): Promise<Slot>;
   /**
    * u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills.
    */
@@ -75,15 +75,15 @@ export interface ThrottleOptions {
 
 /** Most answers have come by then, milliseconds. */
 const SLOW = 1_000;
-/** Reads ledger and brake, re-dating what comes from another boot. Throws what keeps the database from being read or written. */
+/** Reads ledger and cooldown, re-dating what comes from another boot. Throws what keeps the database from being read or written. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
   const { clock, store, logger, quota } = options;
   const limits = createLimits(quota);
   const kept = await durably(store, async (query) => ({
     shareBefore: await noteShare(query, quota.share),
-    book: await openBook(query, clock, limits.windows, options.untouched),
-    brake: await readBrake(query, clock),
-    diedBefore: await diedBefore(query),
+    book: await openWindowLedger(query, clock, limits.windows, options.untouched),
+    cooldown: await readCooldown(query, clock),
+    wasUncleanShutdown: await wasUncleanShutdown(query),
     carefulFor: await carefulFor(query),
   }));
   if (kept.shareBefore !== undefined) {
@@ -99,18 +99,18 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
 
 /** The state that a process gets from the previous one. */
 interface Kept {
-  readonly book: Book;
-  readonly brake: Brake;
-  readonly diedBefore: boolean;
+  readonly book: WindowLedger;
+  readonly cooldown: Cooldown;
+  readonly wasUncleanShutdown: boolean;
   /** Milliseconds that are left of being careful after an unclean end before that. */
   readonly carefulFor: number;
 }
 
-/** The parts joined: line, limits, book, brake, slots and one alarm. */
-function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...before }: Kept): Throttle {
-  const died = before.diedBefore;
+/** The parts joined: line, limits, book, cooldown, slots and one alarm. */
+function wire(options: ThrottleOptions, limits: Limits, { book, cooldown: kept, ...before }: Kept): Throttle {
+  const died = before.wasUncleanShutdown;
   const { clock, store, meter, quota } = options;
-  const line = createLine(quota.concurrency);
+  const line = createWaitQueue(quota.concurrency);
   const alarm = createAlarm(clock, () => pump());
   /** Requests that wait long for their answer. */
   const slow = new Set<Entry>();
@@ -124,15 +124,15 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...
   let stopped = false;
 
   const facts = (): Facts => ({
-    ...{ book, brake: control.brake, now: clock.monotonic() },
+    ...{ book, cooldown: control.cooldown, now: clock.monotonic() },
     peopleAt: Math.max(askedAt, book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
   });
-  const control = createBrakeControl(kept, { ...options, limits, book, facts, onChange: () => pump() });
+  const control = createCooldownControl(kept, { ...options, limits, book, facts, onChange: () => pump() });
   const slots = createSlots({ ...options, book, control, died, isIdle: () => limits.isIdle(facts()) });
 
   const serveOne = (): boolean => {
     const known = facts();
-    if (pausedUntil(known.brake).until > known.now || limits.roomForAll(known) > known.now) return false;
+    if (pausedUntil(known.cooldown).until > known.now || limits.roomForAll(known) > known.now) return false;
     if (limits.roomForBackground(known) > known.now) return line.serveOne('people');
     return line.serveOne(limits.roomForBackfill(known) > known.now ? 'live' : 'anyone');
   };
@@ -143,15 +143,15 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...
     const people = line.waits('people') ? limits.roomForAll(known) : Number.POSITIVE_INFINITY;
     const live = line.waits('live') ? limits.nextForBackground(known) : Number.POSITIVE_INFINITY;
     const backfill = line.waits('backfill') ? limits.nextForBackfill(known) : Number.POSITIVE_INFINITY;
-    return Math.max(pausedUntil(known.brake).until, Math.min(people, live, backfill));
+    return Math.max(pausedUntil(known.cooldown).until, Math.min(people, live, backfill));
   };
 
   /** One that is slow to answer does not hold up the others. */
   const concurrency = () => {
-    const { brake } = control;
-    if (isProbing(brake)) return 1;
+    const { cooldown } = control;
+    if (isProbing(cooldown)) return 1;
     const now = clock.monotonic();
-    const oneByOne = now < carefulUntil || isShared(brake, now);
+    const oneByOne = now < carefulUntil || isShared(cooldown, now);
     return oneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
@@ -163,7 +163,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...
   };
 
   /** A slot's time in the line: reserved at once, over when the slot has ended. */
-  const serve = (wish: Wish, since: number, give: (slot: Slot) => void): Promise<void> => {
+  const serve = (wish: SlotRequest, since: number, give: (slot: Slot) => void): Promise<void> => {
     const entry = book.open(wish.lane, wish.caller);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: wish.lane });
     const becameSlow = clock.after(SLOW, () => {
@@ -205,7 +205,7 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...
     usedShare: () => limits.usedShare(facts()),
     paces: () => limits.paces(facts()),
 
-    isHalted: () => control.brake.halt !== null,
+    isHalted: () => control.cooldown.halt !== null,
 
     snapshot: () => snapshotOf({ facts: facts(), limits, line, book, clock, share: quota.share }),
 
@@ -213,12 +213,12 @@ function wire(options: ThrottleOptions, limits: Limits, { book, brake: kept, ...
 
     drainedAt(requests, backfills = 0) {
       const known = facts();
-      const from = Math.max(known.now, pausedUntil(known.brake).until);
+      const from = Math.max(known.now, pausedUntil(known.cooldown).until);
       return wallTimeOf(limits.drainedAt(known, from, { requests, backfills }), clock);
     },
 
     async resume() {
-      if (control.forgetHalt()) await durably(store, (query) => writeBrake(query, clock, control.brake));
+      if (control.forgetHalt()) await durably(store, (query) => writeCooldown(query, clock, control.cooldown));
     },
 
     abandon: end,

@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts';
 import { CALLERS, readCaller } from '../model/caller.ts';
 import { addQuotaUse, quotaCallersIn, raiseQuotaUse } from '../store/quota-use.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Observed } from './brake.ts';
+import type { Observed } from './cooldown.ts';
 
 /** Length of what is counted together, milliseconds. */
 export const QUARTER = 15 * 60_000;

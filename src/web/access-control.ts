@@ -12,9 +12,9 @@ import type { Identity } from '../replicas/admitted-caller.ts';
 import { isSignedBody, type Signed } from '../replicas/signature.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';
 import type { Caller } from './door-caller.ts';
+import { type Elsewhere, forwardRequest } from './forward-request.ts';
 import { sendPage } from './html-document.ts';
 import { loginPage, refusalPage } from './login-page.ts';
-import { type Elsewhere, passOn } from './passing-on.ts';
 import type { LoggedIn, Sessions } from './sessions.ts';
 import type { Callers } from './token-callers.ts';
 
@@ -151,7 +151,7 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
     const caller = request.getDecorator<Caller | null>(CALLER);
     // One hop: what another process has passed on is answered here.
     if (!elsewhere || !caller || request.getDecorator(SIGNED) !== null) return goOn();
-    passOn(request, reply, caller, elsewhere).then(
+    forwardRequest(request, reply, caller, elsewhere).then(
       (isPassed) => (isPassed ? undefined : goOn()),
       (error: Error) => goOn(error),
     );

@@ -4,7 +4,7 @@ import { JsonError, parseJson } from '../http/parse-json.ts';
 import type { ServerRequest } from '../http/server.ts';
 import { CHANGE_STATES } from '../model/change.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../model/delivery.ts';
-import type { Asked, Question } from '../operator/questions.ts';
+import type { AdminOperation, Asked } from '../operator/admin-operations.ts';
 import { HELD_CLASSES } from '../store/held-changes.ts';
 import { ROUTES, type RouteName } from '../workspace/contract.ts';
 import type { ApiRequest } from '../workspace/exchange.ts';
@@ -80,7 +80,7 @@ export const pullRequestWish = z.strictObject({
 });
 
 /** What each question takes. */
-export const QUESTION_BODIES: { readonly [Name in Question]: z.ZodType<Asked<Name>> } = {
+export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Asked<Name>> } = {
   held: z.strictObject({ samples: count }),
   release: releaseWish,
   changes: z.strictObject({ states: z.array(z.enum(CHANGE_STATES)).optional(), limit: count }),

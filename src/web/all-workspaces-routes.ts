@@ -10,7 +10,7 @@ import type { Replicas } from '../replicas/replicas.ts';
 import type { Installation } from '../store/installation.ts';
 import { callerOf, isPassedOn } from './access-control.ts';
 import { bodyOf, nothing, patienceOf } from './admin-bodies.ts';
-import { askOthers } from './passing-on.ts';
+import { queryReplicas } from './forward-request.ts';
 
 export interface AllWorkspacesOptions {
   readonly workspaces: OpenWorkspaces;
@@ -33,7 +33,7 @@ export function allWorkspacesRoutes(server: Server, options: AllWorkspacesOption
     workspaces.partitions().filter(({ name }) => reaches(callerOf(request), name));
   const elsewhere = async <Answer>(request: ServerRequest, patience: number) =>
     options.replicas && !isPassedOn(request)
-      ? askOthers<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
+      ? queryReplicas<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
       : [];
   const silentAbout = (told: readonly OnceResult[], request: ServerRequest) =>
     [...workspaces.broken().keys()]

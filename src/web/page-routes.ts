@@ -2,7 +2,7 @@ import type { Server } from '../http/server.ts';
 import type { Meter } from '../lib/meter.ts';
 import { piecesOf } from '../lib/pieces.ts';
 import { createQueue } from '../lib/queue.ts';
-import { nextTurn } from '../lib/turn.ts';
+import { yieldToEventLoop } from '../lib/yield.ts';
 import { type Access, reaches } from '../model/access.ts';
 import { type Status, verdictOf } from '../operator/status.ts';
 import { callerOf } from './access-control.ts';
@@ -82,7 +82,7 @@ const PIECE = 100;
 async function inPieces<Each>(all: readonly Each[], work: (piece: readonly Each[]) => void): Promise<void> {
   for (const piece of piecesOf(all, PIECE)) {
     work(piece);
-    await nextTurn();
+    await yieldToEventLoop();
   }
 }
 

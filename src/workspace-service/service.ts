@@ -5,7 +5,6 @@ import { createOrigins } from '../http/origin.ts';
 import type { OutboundProxies } from '../http/outbound-proxy.ts';
 import { PRIVATE_RANGES } from '../http/private-ranges.ts';
 import { type Listen, listen, type ServerRequest, usable } from '../http/server.ts';
-import { createBell } from '../lib/bell.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Database } from '../lib/database/database-types.ts';
 import { takeLock } from '../lib/database/sqlite.ts';
@@ -13,6 +12,7 @@ import type { Logger } from '../lib/logger.ts';
 import { type Meter, silentMeter } from '../lib/meter.ts';
 import type { Random } from '../lib/random.ts';
 import { noSteps, type Steps } from '../lib/steps.ts';
+import { createWakeSignal } from '../lib/wake-signal.ts';
 import { BASE_PATH } from '../workspace/contract.ts';
 import { type Administration, createAdministration } from './access/administration.ts';
 import { createAccess } from './access/caller-rights.ts';
@@ -121,9 +121,9 @@ async function assemble(
   const commits = createCommits(database);
   const access = createAccess({ database, commits, clock, logger });
   const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
-  const bell = createBell();
+  const wakeSignal = createWakeSignal();
   const { variant = OWN_VARIANT } = options;
-  const events = createEvents({ clock, random, bell, variant });
+  const events = createEvents({ clock, random, wakeSignal, variant });
   const { file, secretKey: given, providers = {}, allowPrivateWebhooks = false } = options;
   const secrets = await openSecretBox({ file, given, database, random, owner: true });
   const ending = new AbortController();
@@ -143,7 +143,7 @@ async function assemble(
     ending: ending.signal,
   };
   const http = options.http ?? webhookClient(options);
-  const delivery = createWebhookDelivery({ database, commits, secrets, variant, clock, logger, http, bell });
+  const delivery = createWebhookDelivery({ database, commits, secrets, variant, clock, logger, http, wakeSignal });
   const quotaLog = await openQuotaLog({ database, commits, clock, quota });
   const statistics = createStatistics();
   const { publicUrl, allowedHosts, trustedProxies } = options.reached ?? {};

@@ -2,20 +2,20 @@ import type { CloseFields, Connection } from '../connectors/connector.ts';
 import type { ErrorCode } from '../errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../errors/sync-error.ts';
 import type { Pauses } from '../intake/pauses.ts';
-import { type Bell, createBell } from '../lib/bell.ts';
 import { type Clock, sleep } from '../lib/clock.ts';
+import { onClockSetBack } from '../lib/clock-set-back.ts';
 import type { Logger } from '../lib/logger.ts';
 import { backoff, type Random } from '../lib/random.ts';
 import type { Job } from '../lib/scheduler.ts';
-import { mindSetBack } from '../lib/set-back.ts';
 import type { Stage } from '../lib/stage.ts';
+import { createWakeSignal, type WakeSignal } from '../lib/wake-signal.ts';
 import { ON_ITS_WAY } from '../model/change.ts';
 import type { StandingComment } from '../model/comment.ts';
 import { readStatus } from '../model/commit-status.ts';
 import type { Item, ItemReference } from '../model/item.ts';
 import type { Store } from '../store/database.ts';
 import { findItem, readFields } from '../store/items.ts';
-import { wishTaskList } from '../store/list-reads.ts';
+import { enqueueTaskListRead } from '../store/list-reads.ts';
 import {
   beginNotice,
   dueNotices,
@@ -48,7 +48,7 @@ export interface WriteBackDeps {
    * workspace's own webhooks report it.
    */
   readonly readTasksEvery?: number;
-  readonly outbox: Bell;
+  readonly outbox: WakeSignal;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
@@ -56,7 +56,7 @@ export interface WriteBackDeps {
 
 export interface WriteBack extends Stage {
   /** Rung by whoever may have committed a notice. */
-  readonly bell: Bell;
+  readonly wakeSignal: WakeSignal;
   readonly jobs: readonly Job[];
 }
 
@@ -86,12 +86,12 @@ const NOTHING_LINKED = 'Not linked to a task any more.';
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, logger, pauses } = deps;
-  const bell = createBell();
+  const wakeSignal = createWakeSignal();
   const names = deps.connections.map(({ name }) => name);
   const left = (connection: string) => pauses.left(connection, 'fetch');
   const free = () => names.filter((name) => left(name) === 0);
   const refusals = new Set<string>();
-  const mindTheClock = mindSetBack(clock, () => store.commit((transaction) => redateNotices(transaction, clock.now())));
+  const mindTheClock = onClockSetBack(clock, () => store.commit((query) => redateNotices(query, clock.now())));
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
@@ -106,7 +106,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
         if (!isTakenUp) await takeUp();
         return look(signal);
       });
-      await waitFor(clock, pause ?? FIRST_PAUSE, bell, signal);
+      await waitFor(clock, pause ?? FIRST_PAUSE, wakeSignal, signal);
     }
   }
 
@@ -119,7 +119,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     }
   }
 
-  /** @returns when to look again without a ring, milliseconds; Infinity: only a ring wakes it */
+  /** @returns milliseconds until the next check without a wake-up; Infinity: only a wake-up starts one */
   async function look(signal: AbortSignal): Promise<number> {
     await mindTheClock();
     const due = await dueNotices(store.query, free(), clock.now());
@@ -176,13 +176,13 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   async function readTasks(): Promise<void> {
     const wish = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
-    await quietly(() => store.commit((transaction) => wishTaskList(transaction, wish)));
-    deps.outbox.ring();
+    await quietly(() => store.commit((transaction) => enqueueTaskListRead(transaction, wish)));
+    deps.outbox.notify();
   }
 
   const everyMs = deps.readTasksEvery;
   return {
-    bell,
+    wakeSignal,
     jobs: [{ name: 'tasks', when: everyMs === undefined ? 'off' : { everyMs }, run: readTasks }],
     start() {
       if (running || names.length === 0) return;
@@ -191,7 +191,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     },
     async stop() {
       stopping?.abort();
-      bell.ring();
+      wakeSignal.notify();
       await running;
       running = undefined;
     },
@@ -243,12 +243,12 @@ async function prepare(
   return async (signal) => connection.comment?.(reference, comment, signal);
 }
 
-/** Until the time has passed, or the bell is rung. */
-async function waitFor(clock: Clock, ms: number, bell: Bell, signal: AbortSignal): Promise<void> {
+/** Resolves when the time has passed or the wake signal fires. */
+async function waitFor(clock: Clock, ms: number, wakeSignal: WakeSignal, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
-  if (ms === Number.POSITIVE_INFINITY) return bell.next();
+  if (ms === Number.POSITIVE_INFINITY) return wakeSignal.wait();
   const woken = new AbortController();
   const timer = sleep(clock, ms, AbortSignal.any([signal, woken.signal]));
-  await Promise.race([timer, bell.next()]);
+  await Promise.race([timer, wakeSignal.wait()]);
   woken.abort();
 }

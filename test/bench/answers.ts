@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createConverter } from '../../src/convert/converter.ts';
-import { readingAside, readLargeBy } from '../../src/convert/reading-aside.ts';
+import { parseInWorker, readLargeBy } from '../../src/convert/parse-in-worker.ts';
 import { createHttpClient } from '../../src/http/http-client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { sha256Of } from '../../src/lib/digest.ts';
@@ -57,7 +57,7 @@ async function readPage(
     apiUrl: `http://127.0.0.1:${port}`,
     token: 'bench',
   });
-  const deps = { http: readingAside(http, converter), clock: systemClock(), logger: silentLogger };
+  const deps = { http: parseInWorker(http, converter), clock: systemClock(), logger: silentLogger };
   const position = { unit: REPOSITORY, watermark: '2026-01-01T00:00:00Z', startedAt: '2026-01-02T00:00:00Z' };
   const page = await github?.connect(options, deps).poll(position, new AbortController().signal);
   if (page?.outcome !== 'page' || page.body.length < 24_000_000) throw new Error('the page did not come whole');

@@ -5,11 +5,11 @@ import { loadConfig } from '../../src/config/load.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
 import { sourcesOf } from '../../src/daemon/sources.ts';
-import { createBell } from '../../src/lib/bell.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import type { Action } from '../../src/model/change.ts';
 import { entity } from '../../src/model/change.ts';
 import type { PullRequest } from '../../src/model/item.ts';
@@ -50,10 +50,10 @@ export async function openReconcile(folder: string, place = databaseFile(folder)
   const sources = sourcesOf(config.connections, connectors, new Map(), createInlineConverter(connectors));
   const store = await openStore({ file: place }, WORKSPACE);
   const outside = { clock: systemClock(), random: systemRandom(), logger: silentLogger, meter: silentMeter };
-  const bells = { inbox: createBell(), outbox: createBell(), fetches: createBell() };
+  const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() };
   const reconcile = createReconcile({
     ...outside,
-    ...bells,
+    ...wakeSignals,
     store,
     sources,
     version: 'bench',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { answerQuestion } from '../../src/operator/questions.ts';
+import { runAdminOperation } from '../../src/operator/admin-operations.ts';
 import { createBusyWorld } from '../support/busy-world.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { openReplicas } from '../support/replicas.ts';
@@ -209,7 +209,7 @@ describe('a page that stays open', () => {
     await page.goto(`${origin}/workspaces/test`);
     await page.getByText('Live', { exact: true }).waitFor();
     await page.locator('#nav-problems').focus();
-    await answerQuestion('release', world.partition(), { classes: ['creations'] }, world.clock);
+    await runAdminOperation('release', world.partition(), { classes: ['creations'] }, world.clock);
     await world.clock.advance(10_000);
     await page.locator('#nav-changes:not(:has(.badge))').waitFor();
     expect(await page.evaluate('document.activeElement.id')).toBe('nav-problems');

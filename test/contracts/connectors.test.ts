@@ -9,7 +9,7 @@ import type { Connection, Connector, PollPage, PollPosition } from '../../src/co
 import { TRIAL } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
-import { readingAside } from '../../src/convert/reading-aside.ts';
+import { parseInWorker } from '../../src/convert/parse-in-worker.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
 import { LONGEST_DICTATED_WAIT } from '../../src/http/provider-errors.ts';
@@ -17,7 +17,7 @@ import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { noSteps } from '../../src/lib/steps.ts';
 import { boundNames } from '../../src/model/names.ts';
-import type { Aside, Source } from '../../src/reconcile/context.ts';
+import type { Source, WorkerTranslator } from '../../src/reconcile/context.ts';
 import { type Translated, translateAll } from '../../src/reconcile/translate-deliveries.ts';
 import { TRACKER } from '../support/batches.ts';
 import { drawn } from '../support/depth.ts';
@@ -82,7 +82,7 @@ afterAll(async () => {
 /** A client that has each answer read aside where the request says what it needs; notes which were. */
 function readAside(): { readonly read: boolean[]; readonly noting: HttpClient } {
   const read: boolean[] = [];
-  const aside = readingAside(http, createInlineConverter(connectors), 0);
+  const aside = parseInWorker(http, createInlineConverter(connectors), 0);
   const noting: HttpClient = {
     ...aside,
     async request(request) {
@@ -113,7 +113,7 @@ describe.each(PROFILES)('$id', (profile) => {
     const { query } = await openTestStore();
     const converter = createInlineConverter(connectors);
     const common = { connector: profile.id, options, event };
-    const aside: Aside = {
+    const aside: WorkerTranslator = {
       translate: async ({ source, stored }) =>
         (await converter.translate({ ...common, source, body: stored })).translation,
       parts: (body) => converter.parts({ body }),

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import { createInlineConverter } from '../../src/convert/converter.ts';
-import { readingAside } from '../../src/convert/reading-aside.ts';
+import { parseInWorker } from '../../src/convert/parse-in-worker.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
 import { conversations, exactly, failing, itemsIn } from '../support/conversation.ts';
@@ -403,7 +403,7 @@ describe('issues', () => {
       const { connection } = connect([[NAMED, { body }]], { issues: true });
       const plain = await connection.fetch(reference, signal);
       const { http, clock } = playing(ORIGIN, [[NAMED, { body: { ...body, reactions: 'x'.repeat(1_100_000) } }]]);
-      const deps = { http: readingAside(http, createInlineConverter([])), clock, logger: silentLogger };
+      const deps = { http: parseInWorker(http, createInlineConverter([])), clock, logger: silentLogger };
       expect(await github.connect(github.options.parse(PARTY.given), deps).fetch(reference, signal)).toEqual(plain);
       expect(itemsIn(WITH_ISSUES, plain, 'fetch')).toMatchObject([{ containerName: 'acme/gateway' }]);
     });

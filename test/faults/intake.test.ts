@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../src/connectors/connector.ts';
 import { createPauses } from '../../src/intake/pauses.ts';
 import { createPolls } from '../../src/intake/polls.ts';
-import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
 import { signed } from '../support/notes.ts';
 import type { OpenedStore } from '../support/store.ts';
@@ -72,7 +72,7 @@ describe('a full disk', () => {
       clock,
       connections: [activeWith({ connection, schedule: { everyMs: 60_000 } })],
       pauses: createPauses(clock),
-      inbox: createBell(),
+      inbox: createWakeSignal(),
       random: systemRandom(),
       logger: silentLogger,
       meter: silentMeter,

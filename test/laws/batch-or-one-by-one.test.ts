@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
-import { keepRows } from '../../src/store/kept-rows.ts';
-import { KEPT, type KeptTable } from '../../src/store/kept-tables.ts';
+import { beginUnitOfWork } from '../../src/store/unit-of-work.ts';
+import { KEPT, type UnitTable } from '../../src/store/unit-tables.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
 import { drawn } from '../support/depth.ts';
@@ -98,7 +98,7 @@ const tell = fc.oneof(request, request, issue, task, answer);
 async function rowsOf({ query }: OpenedStore, isMeant: (row: object) => boolean): Promise<object> {
   const rows = Object.keys(KEPT).map(async (table) => {
     const all = await query
-      .selectFrom(table as KeptTable)
+      .selectFrom(table as UnitTable)
       .selectAll()
       .execute();
     return [
@@ -114,7 +114,7 @@ async function rowsOf({ query }: OpenedStore, isMeant: (row: object) => boolean)
 
 /** Each row is read where it is used, after all that was written before has reached the database. */
 function keptNowhere(plain: Scope): Scope {
-  const { kept } = keepRows(plain);
+  const { kept } = beginUnitOfWork(plain);
   if (!kept) throw new Error('nothing is kept');
   const of: typeof kept.of = (table) => ({
     async where(column, values) {
@@ -145,7 +145,7 @@ async function compare(
   });
   const empty = async () => {
     for (const { database } of stores)
-      for (const table of Object.keys(KEPT)) await database.deleteFrom(table as KeptTable).execute();
+      for (const table of Object.keys(KEPT)) await database.deleteFrom(table as UnitTable).execute();
     for (const { commit } of stores) await commit(openRecords);
   };
   await fc.assert(property.beforeEach(empty), { numRuns: drawn(100) });

@@ -19,7 +19,7 @@ import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { findEntity } from '../../src/store/entities.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
-import { tasksWereRead, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
+import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../src/store/list-reads.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
 import { dueFetches, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { drawn } from '../support/depth.ts';
@@ -255,14 +255,14 @@ class World {
   async kill(): Promise<void> {
     this.inFlight = [];
     await this.store.commit(async (query) => {
-      await wishFirstReads(query, this.now, true);
+      await enqueueInitialReads(query, this.now, true);
       await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
     });
   }
 
   async readTasks(): Promise<void> {
     const wish = { now: this.now, usedShare: 0, lane: 'triage', notBefore: 0 } as const;
-    await this.store.commit((query) => wishTaskList(query, wish));
+    await this.store.commit((query) => enqueueTaskListRead(query, wish));
   }
 
   async readRecords(): Promise<void> {

@@ -15,7 +15,7 @@ import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
-import { tasksWereRead, wishFirstReads, wishTaskList } from '../../src/store/list-reads.ts';
+import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../src/store/list-reads.ts';
 import { switchTriage } from '../../src/store/meta.ts';
 import { drawn } from '../support/depth.ts';
 import { workItem } from '../support/items.ts';
@@ -220,7 +220,7 @@ class World {
   async kill(): Promise<void> {
     this.inFlight = [];
     await this.store.commit(async (query) => {
-      await wishFirstReads(query, this.now, true);
+      await enqueueInitialReads(query, this.now, true);
       await switchTriage(query, [CONNECTION], this.now);
       await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
     });
@@ -229,7 +229,7 @@ class World {
   /** Somebody else has a reason to read the list, at a time that proves nothing. */
   async readTasks(): Promise<void> {
     const wish = { now: this.now - 60_000, usedShare: 0, lane: 'triage', notBefore: 0 } as const;
-    await this.store.commit((query) => wishTaskList(query, wish));
+    await this.store.commit((query) => enqueueTaskListRead(query, wish));
   }
 
   async settleDown(): Promise<void> {

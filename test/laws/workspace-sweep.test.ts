@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/errors/sync-error.ts';
-import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import type { Random } from '../../src/lib/random.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import { type Finding, FOREIGN_EDITS, type ForeignEdit } from '../../src/model/foreign-edits.ts';
 import { type Item, type PullRequest, pullRequestKey, type WorkItem, workItemKey } from '../../src/model/item.ts';
 import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
@@ -20,7 +20,7 @@ import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { findItem } from '../../src/store/items.ts';
-import { tasksWereRead, wishFirstReads } from '../../src/store/list-reads.ts';
+import { enqueueInitialReads, tasksWereRead } from '../../src/store/list-reads.ts';
 import { dueFetches, requestFetch, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { openSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
 import { drawn } from '../support/depth.ts';
@@ -207,7 +207,7 @@ class World {
   async kill(): Promise<void> {
     this.#inFlight = [];
     await this.store.commit(async (query) => {
-      await wishFirstReads(query, this.clock.now(), true);
+      await enqueueInitialReads(query, this.clock.now(), true);
       await recover(query, { now: this.clock.now(), random: EVEN, usedShare: 0 });
     });
   }
@@ -224,7 +224,7 @@ class World {
 
   #jobs() {
     const quota = { requests: 200, window: 900_000 };
-    const parts = { clock: this.clock, logger: silentLogger, outbox: createBell() };
+    const parts = { clock: this.clock, logger: silentLogger, outbox: createWakeSignal() };
     return sweepJobs({ store: this.store, recordsPullRequests: true, ...parts, when: { everyMs: DAY }, quota });
   }
 

@@ -11,7 +11,7 @@ import { saveTask } from '../../src/store/cached-tasks.ts';
 
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { configureLinks } from '../../src/store/link-reads.ts';
-import { wishReads } from '../../src/store/list-reads.ts';
+import { enqueueReads } from '../../src/store/list-reads.ts';
 import { noteListRefused } from '../../src/store/records-route.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import { RULES, SOURCES, START, saidOf, takeBatch } from '../support/batches.ts';
@@ -269,7 +269,7 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
     for (const name of names)
       found.push(
         await after(`${name} is wanted`, state, { reads: state.reads + 1 }, () =>
-          commit((own) => wishReads(own, [name], START, 'backfill')),
+          commit((own) => enqueueReads(own, [name], START, 'backfill')),
         ),
       );
     return found;

@@ -13,7 +13,7 @@ import { readLedger } from '../../src/store/ledger.ts';
 import { configureLinks } from '../../src/store/link-reads.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
-import { type Book, type Entry, openBook } from '../../src/throttle/book.ts';
+import { type Entry, openWindowLedger, type WindowLedger } from '../../src/throttle/window-ledger.ts';
 import { openRecords } from '../support/records-route.ts';
 import { openTestInstallation } from '../support/store.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
@@ -31,7 +31,7 @@ const NAMES: Readonly<Record<ChangeName, { readonly name: string; readonly kind:
 
 interface Partition {
   readonly store: Store;
-  book?: Book;
+  book?: WindowLedger;
   /** By change. */
   readonly sent: Map<number, { readonly prepared: Prepared; readonly entry: Entry }>;
 }
@@ -83,9 +83,9 @@ export async function openReal({ changes: names, windows }: Bounds) {
 
   const windowsOf = windows.map(({ cap, length }) => ({ cap, hold: length * TICK }));
 
-  async function open({ store }: Partition): Promise<Book> {
+  async function open({ store }: Partition): Promise<WindowLedger> {
     return store.commit(async (query) => {
-      const book = await openBook(query, clock, windowsOf, SUCCESSION.untouched);
+      const book = await openWindowLedger(query, clock, windowsOf, SUCCESSION.untouched);
       await recover(query, context(), SUCCESSION.untouched);
       return book;
     });

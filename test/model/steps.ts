@@ -148,7 +148,7 @@ function deaths(state: State, who: number, { kills }: Bounds): Step<State>[] {
   return [{ name: `${who} is killed`, next: { ...dead, kills: state.kills + 1 } }];
 }
 
-/** `openBook` and `recover`. */
+/** `openWindowLedger` and `recover`. */
 function opening(state: State, who: number, { changes: names }: Bounds, rules: Rules): Step<State>[] {
   const process = processOf(state, who);
   if (process.lease === 'none' || process.isOpen) return [];

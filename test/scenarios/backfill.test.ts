@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { runAdminOperation } from '../../src/operator/admin-operations.ts';
 import type { AskedBackfill, BackfillProgress } from '../../src/operator/backfill.ts';
-import { answerQuestion } from '../../src/operator/questions.ts';
 import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/forge.ts';
@@ -21,11 +21,11 @@ async function open(forge: Forge, options: Partial<WorldOptions> = {}): Promise<
 
 async function ask(since: string | null = null): Promise<AskedBackfill> {
   const asked = { connection: 'forge', since };
-  return (await answerQuestion('backfill', world.partition(), asked, world.clock)) as AskedBackfill;
+  return (await runAdminOperation('backfill', world.partition(), asked, world.clock)) as AskedBackfill;
 }
 
 async function progress(): Promise<BackfillProgress | null> {
-  const answer = answerQuestion('backfill-progress', world.partition(), { connection: 'forge' }, world.clock);
+  const answer = runAdminOperation('backfill-progress', world.partition(), { connection: 'forge' }, world.clock);
   return ((await answer) as { progress: BackfillProgress | null }).progress;
 }
 
@@ -117,7 +117,7 @@ describe('a backfill', () => {
     await world.until(async () => ((await progress())?.items ?? 0) >= 6);
     const again = await ask('2026-01-01T00:00:00.000Z');
     expect(again).toMatchObject({ outcome: 'running', progress: { since: null } });
-    const stop = () => answerQuestion('backfill-stop', world.partition(), { connection: 'forge' }, world.clock);
+    const stop = () => runAdminOperation('backfill-stop', world.partition(), { connection: 'forge' }, world.clock);
     expect(await stop()).toEqual({ stopped: true });
     expect(await stop()).toEqual({ stopped: false });
     expect(await progress()).toBeNull();
@@ -134,7 +134,7 @@ describe('a backfill', () => {
     const forge = createForge({ app: pulls(12, THEN) });
     await open(forge);
     const tell = (question: 'backfill-pause' | 'backfill-resume') =>
-      answerQuestion(question, world.partition(), { connection: 'forge' }, world.clock);
+      runAdminOperation(question, world.partition(), { connection: 'forge' }, world.clock);
     expect([await tell('backfill-pause'), await tell('backfill-resume')]).toEqual([
       { paused: false },
       { resumed: false },
@@ -170,7 +170,7 @@ describe('a backfill', () => {
     };
     await open({ ...forge, connector: connector as Forge['connector'] });
     await expect(ask()).rejects.toMatchObject({ code: 'usage', message: 'Forge offers no backfill' });
-    const none = answerQuestion('backfill', world.partition(), { connection: 'none', since: null }, world.clock);
+    const none = runAdminOperation('backfill', world.partition(), { connection: 'none', since: null }, world.clock);
     await expect(none).rejects.toMatchObject({
       code: 'usage',
       message: 'there is no connection "none"; there are: forge',

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { answerQuestion } from '../../src/operator/questions.ts';
+import { runAdminOperation } from '../../src/operator/admin-operations.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
 import { listenLocally } from '../support/listen.ts';
@@ -112,7 +112,7 @@ it('switched on later, a backfill brings those of open pull requests, once', asy
   await tell('opened');
   expect(asked).toEqual([]);
   for (let time = 0; time < 2; time++) {
-    await answerQuestion('backfill', world.partition(), { connection: 'github', since: null }, world.clock);
+    await runAdminOperation('backfill', world.partition(), { connection: 'github', since: null }, world.clock);
     await world.until(async () => (await world.partition().status()).backfills.every(isFinished));
     await world.settled();
   }

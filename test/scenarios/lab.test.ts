@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { describeLab } from '../../src/cli/lab-report.ts';
+import { runAdminOperation } from '../../src/operator/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/operator/lab.ts';
-import { answerQuestion } from '../../src/operator/questions.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { editPull } from '../support/edit-pull.ts';
 import type { PullSetting } from '../support/github-payloads.ts';
@@ -24,7 +24,7 @@ function inUse(): Record<string, unknown> {
 
 function lab(more: object = {}): Promise<LabReport> {
   const config = JSON.stringify({ ...inUse(), ...more });
-  return answerQuestion('lab', world.partition(), { config, limit: 5 }, world.clock) as Promise<LabReport>;
+  return runAdminOperation('lab', world.partition(), { config, limit: 5 }, world.clock) as Promise<LabReport>;
 }
 
 /** Everything that evaluating could write. */

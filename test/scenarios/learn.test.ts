@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { answerQuestion } from '../../src/operator/questions.ts';
+import { runAdminOperation } from '../../src/operator/admin-operations.ts';
 import type { Fault, Faults } from '../../src/workspace-service/http/faults.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
@@ -191,8 +191,8 @@ it('what a link command says of an item is kept with what the workspace answered
   const { taskId } = (await command().createBug({ body: { title: 'It breaks' } }, NOW)).body;
   const added = await command().addWorkItem({ taskId, body: { url: 'https://forge.example/app/1' } }, NOW);
   const item = 'gitlab:forge.example:app:pull:1';
-  await answerQuestion('link-added', world.partition(), { taskId, workItem: added.body, item }, world.clock);
+  await runAdminOperation('link-added', world.partition(), { taskId, workItem: added.body, item }, world.clock);
   await world.settled();
-  const explained = await answerQuestion('explain', world.partition(), { target: item }, world.clock);
+  const explained = await runAdminOperation('explain', world.partition(), { target: item }, world.clock);
   expect(explained).toMatchObject({ items: [{ links: [{ taskId, state: 'manual' }] }] });
 });

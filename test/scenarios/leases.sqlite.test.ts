@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { trusting } from '../../src/daemon/trusting.ts';
-import type { Holder } from '../../src/lease/holder.ts';
-import { createSharedHolder } from '../../src/lease/shared-holder.ts';
-import { createStoreClock } from '../../src/lease/store-clock.ts';
+import { fencedHttpClient } from '../../src/daemon/fenced-http-client.ts';
+import { createClockOffset } from '../../src/lease/clock-offset.ts';
+import type { LeaseHolder } from '../../src/lease/holder.ts';
+import { createPostgresLeaseHolder } from '../../src/lease/postgres-holder.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
@@ -28,12 +28,12 @@ const facts = () => ({ version: 'test', config: '', startedAt: 0, host: 'here' }
 
 /** @param timers of a process that stands still: none ever goes off */
 function sharing(address: string, timers?: Pick<TravellingClock, 'after'>) {
-  return (database: Installation, clock: TravellingClock): Holder => {
+  return (database: Installation, clock: TravellingClock): LeaseHolder => {
     const { after } = timers ?? clock;
     const passed = () => clock.elapsed();
     const clocks = { passed, after, storeTime: timeOf(clock) };
-    return createSharedHolder({
-      storeClock: createStoreClock(),
+    return createPostgresLeaseHolder({
+      storeClock: createClockOffset(),
       ...clocks,
       database,
       random: systemRandom(),
@@ -183,13 +183,13 @@ describe('the way to the workspace', () => {
       close: async () => undefined,
     };
     const lease = { isTrusted: () => isHeld, fence: async () => undefined };
-    const { request } = trusting(http, lease);
+    const { request } = fencedHttpClient(http, lease);
     const wanted = { method: 'GET', url: 'http://127.0.0.1/tasks', target: 'workspace' } as const;
     await request(wanted);
     isHeld = false;
     await expect(request(wanted)).rejects.toMatchObject({ code: 'lease_lost' });
     expect(sent).toHaveLength(1);
-    expect(trusting(http, { isTrusted: () => true })).toBe(http);
+    expect(fencedHttpClient(http, { isTrusted: () => true })).toBe(http);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { systemRandom } from '../../src/lib/random.ts';
-import { answerQuestion } from '../../src/operator/questions.ts';
+import { runAdminOperation } from '../../src/operator/admin-operations.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 
@@ -45,7 +45,7 @@ it.each(['See %s', '_See %s_, please.', '(%s)', '%s…'])(
     await world.clock.advance(600_000);
     await world.settled();
     expect(await linksOf(taskId)).toMatchObject([{ url: 'https://github.com/acme/app/pull/1' }]);
-    const explained = await answerQuestion(
+    const explained = await runAdminOperation(
       'explain',
       world.partition(),
       { target: 'https://github.com/acme/app/pull/1' },

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { systemRandom } from '../../src/lib/random.ts';
 import { type ItemKey, pullRequestKey } from '../../src/model/item.ts';
-import { type Answered, answerQuestion } from '../../src/operator/questions.ts';
+import { type Answered, runAdminOperation } from '../../src/operator/admin-operations.ts';
 import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
@@ -543,7 +543,7 @@ it('all trackers and git providers in one workspace: each task and each link onc
 
 /** The answer to `worksync links explain`, as far as it does not depend on the course of things. */
 async function explained(target: ItemKey, nameOf: ReadonlyMap<string, string>) {
-  const question = answerQuestion('explain', world.partition(), { target }, world.clock);
+  const question = runAdminOperation('explain', world.partition(), { target }, world.clock);
   const { items } = (await question) as Answered<'explain'>;
   const standing = items.flatMap(({ links }) => links);
   return {

@@ -417,7 +417,7 @@ describe('creating a task, of which the answer is lost', () => {
         await addDifference(transaction, { ...difference, weight: 1, waiting: [] });
       }
     });
-    // Whoever commits rows rings the bell; a delivery does so too.
+    // Whoever commits rows rings the wake signal; a delivery does so too.
     await deliver(1);
   }
 

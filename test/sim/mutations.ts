@@ -8,7 +8,6 @@ import { TOP } from './mutants/places.ts';
 import { reachOf } from './mutants/reach.ts';
 import { page, summary } from './mutants/report.ts';
 import { openResults, type Result } from './mutants/results.ts';
-import { whyUnobservable } from './mutants/unobservable.ts';
 import { tryOut, WAYS, type Way } from './mutants/ways.ts';
 
 /**
@@ -56,8 +55,6 @@ if (values.write) {
 
 async function tryAll(place: number, mutation: Mutation): Promise<void> {
   const about = describe(place, mutation);
-  const why = whyUnobservable(mutation, about.from);
-  if (why !== undefined) return note({ ...about, way: 'unobservable', found: why });
   for (const way of ways) {
     const tried = results.all.filter((each) => each.place === place && each.seed === seed && each.from === about.from);
     // One finder is enough, unless all are asked for; the slow tests are for what the others do not find.

@@ -1,7 +1,7 @@
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
+import { type AdminOperation, runAdminOperation } from '../../src/operator/admin-operations.ts';
 import type { DeliveryPage } from '../../src/operator/deliveries.ts';
-import { answerQuestion, type Question } from '../../src/operator/questions.ts';
 import { ProcessEnded } from './life.ts';
 import type { Forge } from './plan.ts';
 import type { Site } from './site.ts';
@@ -25,7 +25,7 @@ const MANY = 50;
 const FEW = 5;
 
 /** All that people may look at whatever there is. */
-const LOOKS: readonly (readonly [Question, object])[] = [
+const LOOKS: readonly (readonly [AdminOperation, object])[] = [
   ...(['postponed', 'quota', 'quota-by-caller', 'sweep-progress'] as const).map((name) => [name, {}] as const),
   ...(['quarantine', 'plan', 'refused'] as const).map((name) => [name, { limit: MANY }] as const),
   ['held', { samples: FEW }],
@@ -40,16 +40,16 @@ const LOOKS: readonly (readonly [Question, object])[] = [
 
 export function createOperator({ atWork, providers }: Site): Operator {
   /** @returns whether it was taken */
-  async function ask(name: Question, asked: object): Promise<boolean> {
+  async function ask(name: AdminOperation, asked: object): Promise<boolean> {
     return (await answerOf(name, asked)) !== undefined;
   }
 
   /** Undefined: nobody works, or it is told why there is none. */
-  async function answerOf(name: Question, asked: object): Promise<unknown> {
+  async function answerOf(name: AdminOperation, asked: object): Promise<unknown> {
     const process = atWork();
     if (!process) return undefined;
     try {
-      return await answerQuestion(name, process.partition, asked, process.clock);
+      return await runAdminOperation(name, process.partition, asked, process.clock);
     } catch (error) {
       const isTold = [ProcessEnded, SyncError, DatabaseFault].some((kind) => error instanceof kind);
       if (isTold && !(error instanceof SyncError && error.code === 'internal')) return undefined;

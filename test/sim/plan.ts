@@ -144,7 +144,7 @@ export function drawPlan(seed: number): Plan {
   const paging = chanceOf(seed, 'pages');
   const pages = paging.happens(0.4) ? paging.whole(2, 12) : undefined;
   return {
-    ...{ seed, replicas, forges, trackers, share, events, writeBack, length, happenings: inOrder(sent) },
+    ...{ seed, replicas, forges, trackers, share, events, writeBack, length, happenings: runSequentially(sent) },
     ...(pages !== undefined && { pages }),
     ...grainOf(chanceOf(seed, 'grain')),
   };
@@ -169,7 +169,7 @@ function kindOf(happening: Happening): string {
   return happening.do === 'weather' ? `${happening.trouble} ${happening.server}` : happening.do;
 }
 
-function inOrder(happenings: readonly Happening[]): readonly Happening[] {
+function runSequentially(happenings: readonly Happening[]): readonly Happening[] {
   return happenings.toSorted((one, other) => one.at - other.at);
 }
 

@@ -19,11 +19,11 @@ import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
 import type { Status } from '../../src/operator/status.ts';
+import { compileStatement } from '../../src/store/compiled-statement.ts';
 import { findOwner } from '../../src/store/daemon-file.ts';
 import { releaseHeld } from '../../src/store/held-changes.ts';
 import { type Installation, installationOver, openInstallationFile } from '../../src/store/installation.ts';
 import { restoreAll } from '../../src/store/restore.ts';
-import { standing } from '../../src/store/standing-statement.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
 import { createSend } from '../../src/workspace/transport.ts';
@@ -101,7 +101,7 @@ export interface Settings {
 }
 
 /** Which replica owns which workspace, and for which time it changed hands. */
-const ownersOf = standing<object, { readonly name: string; readonly epoch: number; readonly address: string }>(
+const ownersOf = compileStatement<object, { readonly name: string; readonly epoch: number; readonly address: string }>(
   (query) =>
     query
       .selectFrom('leases')

@@ -7,10 +7,10 @@
  */
 import { createBackfills } from '../../src/intake/backfill-stage.ts';
 import { createPauses } from '../../src/intake/pauses.ts';
-import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import { readBackfills } from '../../src/store/backfills.ts';
 import { openInstallationFile } from '../../src/store/installation.ts';
 import { fastClock } from './crash-clock.ts';
@@ -36,7 +36,7 @@ const connection = connectionWith({
 });
 const backfills = createBackfills({
   ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-  inbox: createBell(),
+  inbox: createWakeSignal(),
   pauses: createPauses(clock),
   connections: [
     {

@@ -16,7 +16,7 @@ import type { Partition } from '../../src/daemon/partition.ts';
 import type { Workspaces } from '../../src/daemon/workspaces.ts';
 import { SyncError } from '../../src/errors/sync-error.ts';
 import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
-import { type Holder, soleHolder } from '../../src/lease/holder.ts';
+import { type LeaseHolder, soleHolder } from '../../src/lease/holder.ts';
 import type { CheckFile } from '../../src/lib/integrity.ts';
 import { type Logger, silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
@@ -25,7 +25,12 @@ import { noSteps, type Steps } from '../../src/lib/steps.ts';
 import { createHealth } from '../../src/observe/health.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import { createScrubber } from '../../src/observe/scrubber.ts';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../src/operator/questions.ts';
+import {
+  type AdminOperation,
+  type Answered,
+  type Asked,
+  runAdminOperation,
+} from '../../src/operator/admin-operations.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import type { Token } from '../../src/web/token-callers.ts';
 import { apiOverrides } from '../../src/workspace/contract.ts';
@@ -102,7 +107,7 @@ export interface WorldOptions {
   /** Of the daemon; silent unless told. */
   readonly logger?: Logger;
   /** Where others hold workspaces too. */
-  readonly hold?: (installation: Installation, clock: TravellingClock) => Holder;
+  readonly hold?: (installation: Installation, clock: TravellingClock) => LeaseHolder;
   /** Another world, whose clock and workspace service this daemon uses too. Close this one first. */
   readonly beside?: World;
 }
@@ -127,7 +132,7 @@ export interface World {
   /** As SIGHUP does. */
   reload(): Promise<void>;
   /** What pages and commands ask of a daemon, beside its HTTP. */
-  ask<Name extends Question>(question: Name, asked: Asked<Name>): Promise<Answered<Name>>;
+  ask<Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>>;
   /** A page, with the read token. */
   read(path: string): Promise<Response>;
   /** What `/metrics` answers. */
@@ -405,8 +410,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     configFolder: configPath,
     dataFolder: join(folder, 'data'),
     reload: () => running.composition.reload.now(),
-    ask: <Name extends Question>(question: Name, asked: Asked<Name>) =>
-      answerQuestion(question, partition(), asked, clock) as Promise<Answered<Name>>,
+    ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>) =>
+      runAdminOperation(question, partition(), asked, clock) as Promise<Answered<Name>>,
     read,
     metrics: async () => (await read('/metrics')).text(),
     async requests() {

@@ -1,8 +1,8 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import { onTestFinished } from 'vitest';
-import type { Holder } from '../../src/lease/holder.ts';
-import { createSharedHolder } from '../../src/lease/shared-holder.ts';
-import { createStoreClock } from '../../src/lease/store-clock.ts';
+import { createClockOffset } from '../../src/lease/clock-offset.ts';
+import type { LeaseHolder } from '../../src/lease/holder.ts';
+import { createPostgresLeaseHolder } from '../../src/lease/postgres-holder.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
@@ -17,7 +17,7 @@ import { createWakefulness } from './wakefulness.ts';
 /** One process of several: its timers and its answers of the database reach it only while it lives and is awake. */
 export interface Member {
   readonly name: string;
-  readonly holder: Holder;
+  readonly holder: LeaseHolder;
   isAlive(): boolean;
   isAwake(): boolean;
   /** Ends it as `kill -9` does. */
@@ -89,8 +89,8 @@ export async function openCluster(
       hears: () => !deaf.has(name),
     });
     let takeovers = 0;
-    const holder = createSharedHolder({
-      storeClock: createStoreClock(),
+    const holder = createPostgresLeaseHolder({
+      storeClock: createClockOffset(),
       ...{ database, after, storeTime, address: () => `http://${name}`, logger },
       facts: () => ({ version: 'test', config: '', startedAt: 0, host: name }),
       onClockSet: () => clockSet(),

@@ -5,11 +5,11 @@ import { createServer, type ServerOptions } from '../../src/http/server.ts';
 import type { ActiveConnection } from '../../src/intake/active-connection.ts';
 import { createCollector } from '../../src/intake/collector.ts';
 import { type Receiver, webhookRoutes } from '../../src/intake/webhook-routes.ts';
-import { createBell } from '../../src/lib/bell.ts';
 import type { OpenOptions } from '../../src/lib/database/database-types.ts';
 import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
 import { type Meter, silentMeter } from '../../src/lib/meter.ts';
 import type { Schedule } from '../../src/lib/scheduler.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import { mergingRepeats } from '../../src/observe/merged-repeats.ts';
 import { unpackBody } from '../../src/store/bodies.ts';
 import type { Store } from '../../src/store/database.ts';
@@ -89,7 +89,7 @@ export async function openEndpoint(
   const clock = createTravellingClock();
   const counts = new Map<string, number>();
   const warnings: LogFields[] = [];
-  const collector = createCollector({ store, clock, bell: createBell(), mostPending: options.mostPending });
+  const collector = createCollector({ store, clock, wakeSignal: createWakeSignal(), mostPending: options.mostPending });
   const meter: Meter = {
     ...silentMeter,
     count(_name, labels) {

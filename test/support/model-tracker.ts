@@ -119,11 +119,11 @@ export function modelConnector(model: ModelTracker, order: Order) {
     containerId: { shape: text, locator: 'projectId', gone: 'projectId' },
     identifier: (id) => `#${id}`,
     follows: () => true,
-    told: (payload) =>
+    parseWebhook: (payload) =>
       z.object({ id: text, container: z.object({ id: text, name: z.string() }).optional() }).parse(payload),
     found,
     itemOf,
-    placeOf: ({ project }) => ({ id: String(project), name: model.names.get(project) ?? '' }),
+    containerOf: ({ project }) => ({ id: String(project), name: model.names.get(project) ?? '' }),
     order,
     changedAt: (element) => (element as Held).updated,
     connect: () => sourceOf(model, order),

@@ -4,11 +4,11 @@ import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
 import { type Attempt, createAttempt } from '../../src/outbox/attempt.ts';
 import { type Breaker, createBreaker } from '../../src/outbox/breaker.ts';
-import { createChoice } from '../../src/outbox/choice.ts';
+import { createChangeSelection } from '../../src/outbox/change-selection.ts';
+import { claimChange } from '../../src/outbox/claim-change.ts';
 import type { Prepared } from '../../src/outbox/prepare.ts';
+import { retryUntilCommitted } from '../../src/outbox/retry-until-committed.ts';
 import type { Client, SendContext, Slot } from '../../src/outbox/send-context.ts';
-import { takeChange } from '../../src/outbox/take-change.ts';
-import { untilStored } from '../../src/outbox/until-stored.ts';
 import type { Store } from '../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../src/store/list-reads.ts';
@@ -77,7 +77,7 @@ export async function outboxBench(
     }
   });
   const breaker = createBreaker();
-  const choice = createChoice({ recordsPullRequests: true, store, throttle, clock, breaker });
+  const choice = createChangeSelection({ recordsPullRequests: true, store, throttle, clock, breaker });
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send({ path }) {
@@ -92,12 +92,13 @@ export async function outboxBench(
     settleContext: () => ({ now: clock.now(), random, usedShare: 0 }),
     mayWrite: choice.mayWrite,
     // As at the end of a process: what cannot be stored is left as it is.
-    untilStored: (work) => untilStored({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),
+    retryUntilCommitted: (work) =>
+      retryUntilCommitted({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),
     onTrouble: (trouble) => void told.push(trouble?.code),
   });
   const slot = () => throttle.acquire({ lane: 'link', due: 1 });
   const take = (own: Slot, entity?: string) =>
-    takeChange({ store, throttle, clock, choice }, own, { entity, askedAt: clock.now() });
+    claimChange({ store, throttle, clock, choice }, own, { entity, askedAt: clock.now() });
   return {
     ...{ store, clock, throttle, breaker, client, told, attempt, slot, take },
     async send(entity) {

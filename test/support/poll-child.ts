@@ -7,11 +7,11 @@
  */
 import { createPauses } from '../../src/intake/pauses.ts';
 import { createPolls } from '../../src/intake/polls.ts';
-import { createBell } from '../../src/lib/bell.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import { openInstallationFile } from '../../src/store/installation.ts';
 import { connectionWith, notesConnector } from './notes.ts';
 import { numberedSteps } from './numbered-steps.ts';
@@ -25,7 +25,7 @@ const polls = createPolls({
   store,
   clock: systemClock(),
   random: systemRandom(),
-  inbox: createBell(),
+  inbox: createWakeSignal(),
   pauses: createPauses(systemClock()),
   logger: silentLogger,
   meter: silentMeter,

@@ -1,7 +1,7 @@
-import { createBell } from '../../src/lib/bell.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
 import { silentMeter } from '../../src/lib/meter.ts';
 import { systemRandom } from '../../src/lib/random.ts';
+import { createWakeSignal } from '../../src/lib/wake-signal.ts';
 import type { Source } from '../../src/reconcile/context.ts';
 import type { Rules } from '../../src/reconcile/item-rules.ts';
 import { createReconcile } from '../../src/reconcile/reconcile.ts';
@@ -36,7 +36,7 @@ export function reconcileOver(store: Store, parts: Parts) {
   return createReconcile({
     ...{ store, version, clock, random: systemRandom() },
     ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', main]]) },
-    ...{ inbox: createBell(), outbox: createBell(), fetches: createBell() },
+    ...{ inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() },
     usedShare: () => 0,
     isCrowded,
     rules,

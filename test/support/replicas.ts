@@ -9,8 +9,8 @@ import { createInlineConverter } from '../../src/convert/converter.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { createHttpClient } from '../../src/http/http-client.ts';
-import { createSharedHolder } from '../../src/lease/shared-holder.ts';
-import { createStoreClock } from '../../src/lease/store-clock.ts';
+import { createClockOffset } from '../../src/lease/clock-offset.ts';
+import { createPostgresLeaseHolder } from '../../src/lease/postgres-holder.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { openApart } from '../../src/lib/database/postgres.ts';
 import { silentLogger } from '../../src/lib/logger.ts';
@@ -127,9 +127,9 @@ export async function openReplicas(given: {
     const database = openApart<Schema>({ file: store, within: 2_000 });
     const passed = () => clock.monotonic();
     const facts = () => ({ version: 'test', config: '', startedAt: 0, host });
-    const holder = createSharedHolder({
+    const holder = createPostgresLeaseHolder({
       ...{ database, random, passed, facts, after: clock.after, logger: silentLogger },
-      ...{ storeTime: timeOfServer, storeClock: createStoreClock(), address: () => address },
+      ...{ storeTime: timeOfServer, storeClock: createClockOffset(), address: () => address },
     });
     await holder.want(given.workspaces);
     return async () => {

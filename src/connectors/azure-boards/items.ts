@@ -6,7 +6,7 @@ import { segmentOf } from '../kit/addresses.ts';
 import { emailsOf, present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
-import type { Told } from '../kit/tracker-vendor.ts';
+import type { WebhookFacts } from '../kit/tracker-vendor.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, webBase } from './options.ts';
 import * as schema from './schema.ts';
@@ -24,7 +24,7 @@ const FOLLOWED = new Set([
  * subscription may send no fields at all. So each of them says which work item to look at, also the one that deletes it.
  * Where the project's name is not told, what is fetched is judged. Throws `delivery_malformed`.
  */
-export function told(payload: unknown): Told | Translation | undefined {
+export function told(payload: unknown): WebhookFacts | Translation | undefined {
   const { eventType } = read(schema.event, payload);
   if (!FOLLOWED.has(eventType)) return undefined;
   if (isTest(payload)) return { outcome: 'ignored', reason: 'test_delivery' };

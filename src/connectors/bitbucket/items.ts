@@ -8,8 +8,8 @@ import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
 import { pullIdentityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
 import { outOfScope } from '../kit/outcome.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { inScope } from '../kit/scope.ts';
-import { timeOf } from '../kit/turns.ts';
 import { HOST, type Options, REPOSITORY, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 

@@ -5,11 +5,11 @@ import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connecto
 import { absent, present } from '../kit/fields.ts';
 import { findingsOf } from '../kit/finding.ts';
 import { writeJson } from '../kit/json.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { nextPage, storedPage } from '../kit/pages.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
 import { locatorOf } from '../kit/tracker-rows.ts';
-import { timeOf } from '../kit/turns.ts';
 import { emptiness, historyPage, pollPage, type Selection, type Walk } from '../kit/walk.ts';
 import { feedBase, type Options } from './options.ts';
 import { id } from './schema.ts';

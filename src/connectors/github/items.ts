@@ -9,8 +9,8 @@ import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
 import { identityOf, pullIdentityOf } from '../kit/identity.ts';
 import { read, readable, readJson } from '../kit/json.ts';
 import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { inScope } from '../kit/scope.ts';
-import { timeOf } from '../kit/turns.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 

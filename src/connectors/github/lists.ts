@@ -3,10 +3,10 @@ import type { HttpAnswer } from '../../http/http-client.ts';
 import type { Shape } from '../../lib/shape.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { nextPageCursor, readPageCursor, timeOf } from '../kit/page-cursor.ts';
 import { invalidPage } from '../kit/pages.ts';
 import { decoration, malformed } from '../kit/refusal.ts';
 import { switchedOff } from '../kit/switched-off.ts';
-import { nextTurn, readTurn, timeOf } from '../kit/turns.ts';
 import type { Listed } from '../kit/walk.ts';
 import type { Api } from './api.ts';
 import { ISSUES, issueIdentity, type Locator, PULLS, pullIdentity } from './items.ts';
@@ -41,13 +41,13 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
   async function byNumbers({ unit, selection, page, use, etag }: WantedOf, signal: AbortSignal): Promise<Listed> {
     const path = `${repositoryPath(unit)}/pulls`;
     const isFirstWalk = selection.items === 'open';
-    const turn = readTurn(page);
+    const cursor = readPageCursor(page);
     const list = isFirstWalk ? OPEN : EVERYTHING;
-    const query = turn ? `${list}&page=${turn.page}` : list;
+    const query = cursor ? `${list}&page=${cursor.page}` : list;
     const answer = await api.get(path, { query, etag, signal, use, keep: KEPT });
     if (answer.status === 304) return NOTHING;
     const pageOf = (rel: string) => api.linkedPage(answer, rel, path);
-    const next = nextTurn({ turn, backwards: isFirstWalk, pageOf, what: `GET ${path}` });
+    const next = nextPageCursor({ cursor, backwards: isFirstWalk, pageOf, what: `GET ${path}` });
     return { found: api.pageOf(answer, { path, query }).found, next, answer };
   }
 

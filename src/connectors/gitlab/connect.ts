@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import type { HttpAnswer } from '../../http/http-client.ts';
 import { STATUS_NAME } from '../../model/commit-status.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
 import { parseAnswer, readable, readList } from '../kit/json.ts';
 import { keepHiddenComment } from '../kit/own-comment.ts';
-import { nextTurn, readTurn } from '../kit/turns.ts';
+import { nextPageCursor, readPageCursor } from '../kit/page-cursor.ts';
 import type { Selection } from '../kit/walk.ts';
 import { createApi } from './api.ts';
 import { createChecks } from './check.ts';
@@ -37,16 +38,16 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   async function list({ noun, unit, selection, page, use, etag }: WantedOf, signal: AbortSignal) {
     const place = placeOf(unit);
     const path = `${pathOf(place)}/${noun}`;
-    const turn = readTurn(page);
+    const cursor = readPageCursor(page);
     const ofGroup = place.kind === 'group' ? `&non_archived=${!archived}` : '';
-    const query = `${queryOf(selection)}${ofGroup}${turn ? `&page=${turn.page}` : ''}`;
+    const query = `${queryOf(selection)}${ofGroup}${cursor ? `&page=${cursor.page}` : ''}`;
     const answer = await api.get(path, { query, etag, use, keep: KEPT, signal });
     if (answer.status === 304) return { found: [], next: undefined, answer, isUnchanged: true };
-    const found = readList(answer, `GET ${path}`);
-    const pageNumber = (rel: 'next' | 'prev' | 'last') => api.pageNumber(answer, rel, path);
-    const next = nextTurn({ turn, backwards: selection.items === 'open', pageOf: pageNumber, what: `GET ${path}` });
-    const total = /^\d+$/.exec(answer.headers['x-total'] ?? '')?.[0];
-    return { found, next, answer, total: total === undefined ? undefined : Number(total) };
+    const what = `GET ${path}`;
+    const found = readList(answer, what);
+    const pageOf = (rel: 'next' | 'prev' | 'last') => api.pageNumber(answer, rel, path);
+    const next = nextPageCursor({ cursor, backwards: selection.items === 'open', pageOf, what });
+    return { found, next, answer, total: totalOf(answer) };
   }
 
   return {
@@ -131,6 +132,12 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       }
     },
   };
+}
+
+/** The length of the whole list; undefined where GitLab does not report it. */
+function totalOf({ headers }: HttpAnswer): number | undefined {
+  const total = headers['x-total'];
+  return total !== undefined && /^\d+$/.test(total) ? Number(total) : undefined;
 }
 
 function queryOf(selection: Selection): string {

@@ -8,8 +8,8 @@ import type { GitVendor, Identity, Kind, Unjudged } from '../kit/git-vendor.ts';
 import { identityOf, pullIdentityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
 import { NOT_FOLLOWED, outOfScope, UNJUDGED, unjudged } from '../kit/outcome.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { inScope } from '../kit/scope.ts';
-import { timeOf } from '../kit/turns.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 

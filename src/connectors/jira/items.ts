@@ -5,12 +5,12 @@ import type { Translation } from '../connector.ts';
 import { emailsOf, nameOf, present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
-import type { Told } from '../kit/tracker-vendor.ts';
+import type { WebhookFacts } from '../kit/tracker-vendor.ts';
 import { textOfAdf } from './adf.ts';
 import { type Options, siteBase } from './options.ts';
 import * as schema from './schema.ts';
 
-type Teller = (payload: unknown, options: Options) => Told | Translation;
+type Teller = (payload: unknown, options: Options) => WebhookFacts | Translation;
 
 /** By what the body calls itself. */
 const TOLD: ReadonlyMap<string, Teller> = new Map<string, Teller>([
@@ -23,20 +23,20 @@ const TOLD: ReadonlyMap<string, Teller> = new Map<string, Teller>([
 ]);
 
 /** What a webhook tells. Throws `delivery_malformed`. */
-export function told(payload: unknown, options: Options): Told | Translation | undefined {
+export function told(payload: unknown, options: Options): WebhookFacts | Translation | undefined {
   return TOLD.get(read(schema.event, payload).webhookEvent)?.(payload, options);
 }
 
 type Named = Partial<z.infer<typeof schema.namedIssue>['issue']> & { readonly id: string };
 
-function named({ id, key: identifier, fields }: Named): Told {
+function named({ id, key: identifier, fields }: Named): WebhookFacts {
   return { id, identifier, container: fields?.project && placeOf(fields.project) };
 }
 
 const ISSUE_OF_COMMENT = /\/rest\/api\/\d\/issue\/([1-9]\d{0,15})\/comment\/\d{1,16}$/;
 
 /** A comment changes its issue's time, and carries only a part of it, or its number in an address of its own. */
-function commentEvent(payload: unknown): Told | Translation {
+function commentEvent(payload: unknown): WebhookFacts | Translation {
   const { issue, comment } = read(schema.commentEvent, payload);
   const id = issue?.id ?? ISSUE_OF_COMMENT.exec(comment?.self ?? '')?.[1];
   if (id === undefined) return { outcome: 'ignored', reason: 'not_an_issue' };
@@ -53,7 +53,7 @@ function toldComment(payload: unknown): StandingComment | undefined {
  * API's answers, so one that is not empty is fetched; e-mail addresses are shown here to more people than there.
  * An issue under a security level is fetched first, because the webhook shows it whatever this credential may see.
  */
-function issueEvent(payload: unknown, options: Options): Told {
+function issueEvent(payload: unknown, options: Options): WebhookFacts {
   const issue = readable(schema.issueEvent, payload)?.issue;
   if (!issue) return named(read(schema.namedIssue, payload).issue);
   if (readable(schema.restricted, payload)) return named(issue);
@@ -70,7 +70,7 @@ function formerKeys(payload: unknown): readonly string[] | undefined {
 }
 
 /** Jira tells when it sent the event: later than the last change. */
-function issueDeleted(payload: unknown): Told {
+function issueDeleted(payload: unknown): WebhookFacts {
   const event = readable(schema.issueDeleted, payload);
   if (!event) return named(read(schema.namedIssue, payload).issue);
   const { updated } = event.issue.fields;

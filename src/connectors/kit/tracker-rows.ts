@@ -4,7 +4,7 @@ import { present } from './fields.ts';
 import { read } from './json.ts';
 import { readLocator } from './locator.ts';
 import { UNJUDGED, unjudged } from './outcome.ts';
-import type { Locator, Part, Told, Tracker } from './tracker-vendor.ts';
+import type { Locator, Part, Tracker, WebhookFacts } from './tracker-vendor.ts';
 
 /** How rows name the parts of a tracker's items: those to fetch one by, and those that remain of one that is gone. */
 type Parts = Pick<Tracker<never, unknown, unknown>, 'id' | 'itemId' | 'containerId' | 'identifier'>;
@@ -18,7 +18,7 @@ export function referenceOf(parts: Parts, { key, containerId, identifier }: Work
  * The reference for a webhook that tells only which item it is about. Where it does not tell the container, `translate` judges
  * what is fetched.
  */
-export function referenceToTold(parts: Parts, host: string, told: Told): ItemReference {
+export function referenceToTold(parts: Parts, host: string, told: WebhookFacts): ItemReference {
   const { id, container, identifier, isFollowed } = told;
   const isKnown = container !== undefined && (identifier !== undefined || typeof parts.identifier === 'function');
   const known = isKnown ? { container: container.id, identifier, isFollowed } : UNJUDGED;

@@ -9,7 +9,7 @@ import { itemsOrReferences, NOT_FOLLOWED, NOT_FOUND, outOfScope } from './outcom
 import { rowNames } from './row-names.ts';
 import { type Candidate, inScope } from './scope.ts';
 import { readGone, referenceOf, referenceToTold } from './tracker-rows.ts';
-import type { Told, Tracker } from './tracker-vendor.ts';
+import type { Tracker, WebhookFacts } from './tracker-vendor.ts';
 
 const WHOLE: readonly (keyof WorkItem)[] = ['state', 'title', 'description'];
 
@@ -23,7 +23,7 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
     inScope(place, tracker.scopeOf(options)) ? undefined : outOfScope(tracker.container.word);
 
   function ofWebhook(event: string, payload: unknown, options: Options): Translation {
-    const told = tracker.told(payload, options, event);
+    const told = tracker.parseWebhook(payload, options, event);
     if (told === undefined) return NOT_FOLLOWED;
     if ('outcome' in told) return told;
     const { container } = told;
@@ -32,12 +32,12 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
     return refused({ id: container.id, name: container.name }, options) ?? taken(told, options);
   }
 
-  function toBeJudged(told: Told, options: Options): Translation {
+  function toBeJudged(told: WebhookFacts, options: Options): Translation {
     const reference = referenceToTold(tracker, tracker.host(options), { ...told, isFollowed: 'unknown' });
     return { outcome: 'references', references: [reference], ...present({ comment: told.comment }) };
   }
 
-  function taken(told: Told, options: Options): Translation {
+  function taken(told: WebhookFacts, options: Options): Translation {
     const { id, identifier, container, item, goneAt, comment } = told;
     const host = tracker.host(options);
     if (goneAt !== undefined && container && identifier !== undefined) {
@@ -59,13 +59,13 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
 
   /** Taken as they are, even with fields absent: another request would bring the same. */
   function list(payload: unknown, options: Options): Translation {
-    const found = tracker.foundOn?.(payload) ?? read(z.array(tracker.found), payload);
+    const found = tracker.itemsOnPage?.(payload) ?? read(z.array(tracker.found), payload);
     return { outcome: 'items', items: found.map((each) => tracker.itemOf(each, options)) };
   }
 
   function fetched(payload: unknown, options: Options): Translation {
     const found = read(tracker.found, payload);
-    return tracker.isJudged?.(found)
+    return tracker.needsScopeCheck?.(found)
       ? judge(found, options)
       : { outcome: 'items', items: [tracker.itemOf(found, options)] };
   }
@@ -76,7 +76,9 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
   }
 
   function judge(found: Found, options: Options): Translation {
-    return refused(tracker.placeOf(found), options) ?? { outcome: 'items', items: [tracker.itemOf(found, options)] };
+    return (
+      refused(tracker.containerOf(found), options) ?? { outcome: 'items', items: [tracker.itemOf(found, options)] }
+    );
   }
 
   function gone(payload: unknown, options: Options): Translation {

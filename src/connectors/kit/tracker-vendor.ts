@@ -26,7 +26,7 @@ export interface Locator {
 }
 
 /** What a webhook tells of one item. */
-export interface Told {
+export interface WebhookFacts {
   readonly id: string;
   readonly identifier?: string | undefined;
   /** Its container. Without the container's name `translate` cannot judge whether that is in scope. */
@@ -104,16 +104,16 @@ export interface Tracker<Options, Found, Container> extends Omit<Connector<Optio
   /** Whether any webhook of this event is followed; otherwise nobody reads its body. */
   follows(event: string): boolean;
   /** What a webhook tells; undefined where it is not followed after all. Throws `delivery_malformed`. */
-  told(payload: unknown, options: Options, event: string): Told | Translation | undefined;
+  parseWebhook(payload: unknown, options: Options, event: string): WebhookFacts | Translation | undefined;
   /** Fields that every item has: where a webhook lacks one, intake fetches the item. */
   readonly whole?: readonly (keyof WorkItem)[];
   readonly found: ZodType<Found>;
   /** Reads a stored page, where that contains more than its elements. Throws `delivery_malformed`. */
-  foundOn?(payload: unknown): readonly Found[];
+  itemsOnPage?(payload: unknown): readonly Found[];
   itemOf(found: Found, options: Options): WorkItem;
-  placeOf(found: Found): Candidate;
+  containerOf(found: Found): Candidate;
   /** Whether a fetched item comes with its container, so that its scope can be checked; absent: it never does. */
-  isJudged?(found: Found): boolean;
+  needsScopeCheck?(found: Found): boolean;
   /** Reads the container that is stored beside an item that is gone, where `translate` must judge it. */
   readonly containerShape?: ZodType<Container>;
   readonly order: Order;

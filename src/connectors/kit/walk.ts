@@ -3,8 +3,8 @@ import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../co
 import { providerTime } from './answers.ts';
 import type { Use } from './budget.ts';
 import { present } from './fields.ts';
+import { firstWalkStart, newest, OVERLAP } from './page-cursor.ts';
 import { invalidPage } from './pages.ts';
-import { firstWalkStart, newest, OVERLAP } from './turns.ts';
 
 /** Which elements of a list are wanted. Times are epoch milliseconds. */
 export type Selection =

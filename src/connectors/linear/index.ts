@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { MEBIBYTE } from '../../lib/quantities.ts';
 import { parseAnswer } from '../kit/json.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { readTenant } from '../kit/tenants.ts';
 import { trackerConnector } from '../kit/tracker.ts';
-import { timeOf } from '../kit/turns.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { eventOf, itemOf, placeOf, TOLD, told } from './items.ts';
@@ -47,10 +47,10 @@ export const linear = trackerConnector({
   containerId: { shape: schema.id, locator: 'teamId', gone: 'teamId' },
   identifier: { shape: schema.identifier, locator: 'identifier', gone: 'identifier' },
   follows: (event) => TOLD.has(event),
-  told,
+  parseWebhook: told,
   found: schema.issue,
   itemOf,
-  placeOf: ({ team }) => placeOf(team),
+  containerOf: ({ team }) => placeOf(team),
   order: 'since',
   changedAt: (issue) => timeOf(issue, 'updatedAt'),
   /** Leaves out those in the trash: a fetch then shows that they are gone. */

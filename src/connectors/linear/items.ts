@@ -6,21 +6,21 @@ import { emailsOf, present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
 import { ANY_TENANT } from '../kit/tenants.ts';
-import type { Told } from '../kit/tracker-vendor.ts';
+import type { WebhookFacts } from '../kit/tracker-vendor.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
 /** What a webhook tells, by its `Linear-Event`. */
-export const TOLD: ReadonlyMap<string, (payload: unknown, options: Options) => Told | Translation> = new Map<
+export const TOLD: ReadonlyMap<string, (payload: unknown, options: Options) => WebhookFacts | Translation> = new Map<
   string,
-  (payload: unknown, options: Options) => Told | Translation
+  (payload: unknown, options: Options) => WebhookFacts | Translation
 >([
   ['Issue', issueEvent],
   ['Comment', commentEvent],
 ]);
 
 /** Throws `delivery_malformed`. */
-export function told(payload: unknown, options: Options, event: string): Told | Translation | undefined {
+export function told(payload: unknown, options: Options, event: string): WebhookFacts | Translation | undefined {
   const { organizationId = options.organizationId } = read(schema.organization, payload);
   if (options.organizationId !== ANY_TENANT && organizationId !== options.organizationId)
     return { outcome: 'ignored', reason: 'organization_not_configured' };
@@ -35,12 +35,12 @@ export function eventOf(payload: unknown): string | undefined {
   return readable(event, payload)?.type;
 }
 
-function named({ id, identifier, team }: z.infer<typeof schema.namedIssue>['data']): Told {
+function named({ id, identifier, team }: z.infer<typeof schema.namedIssue>['data']): WebhookFacts {
   return { id, identifier, container: team ? placeOf(team) : undefined };
 }
 
 /** Every such event carries the whole issue; one that is removed is in the trash, or no more at all. */
-function issueEvent(payload: unknown, options: Options): Told {
+function issueEvent(payload: unknown, options: Options): WebhookFacts {
   const whole = readable(schema.issueEvent, payload);
   if (!whole) return named(read(schema.namedIssue, payload).data);
   const { action, createdAt, data } = whole;
@@ -50,7 +50,7 @@ function issueEvent(payload: unknown, options: Options): Told {
   return { ...named(data), goneAt: Math.max(item.updatedAt, createdAt === undefined ? 0 : Date.parse(createdAt)) };
 }
 
-function commentEvent(payload: unknown): Told | Translation {
+function commentEvent(payload: unknown): WebhookFacts | Translation {
   const { issue, issueId } = read(schema.commentEvent, payload).data;
   const about = issue ?? (typeof issueId === 'string' ? { id: issueId } : undefined);
   if (!about) return { outcome: 'ignored', reason: 'not_an_issue' };

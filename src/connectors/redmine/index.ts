@@ -1,8 +1,8 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
 import { EVENT } from '../kit/hmac.ts';
 import { readable } from '../kit/json.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { trackerConnector } from '../kit/tracker.ts';
-import { timeOf } from '../kit/turns.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { foundOn, idsOf, itemOf, placeOf, told } from './items.ts';
@@ -44,12 +44,12 @@ export const redmine = trackerConnector({
   containerId: { shape: schema.number, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => `#${id}`,
   follows: (event) => event === EVENT,
-  told,
+  parseWebhook: told,
   found: schema.fetched,
-  foundOn,
+  itemsOnPage: foundOn,
   itemOf,
-  placeOf: ({ issue, project }) => (project ? placeOf(project) : { id: String(issue.project.id), name: '' }),
-  isJudged: ({ project }) => project !== undefined,
+  containerOf: ({ issue, project }) => (project ? placeOf(project) : { id: String(issue.project.id), name: '' }),
+  needsScopeCheck: ({ project }) => project !== undefined,
   containerShape: schema.project,
   order: 'fixed',
   changedAt: (issue) => timeOf(issue, 'updated_on'),

@@ -3,7 +3,7 @@ import type { WorkItem } from '../../model/item.ts';
 import { nameOf, present } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { parseAnswer, read, readable } from '../kit/json.ts';
-import type { Told } from '../kit/tracker-vendor.ts';
+import type { WebhookFacts } from '../kit/tracker-vendor.ts';
 import { baseOf, hostOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
 import { textOfTextile } from './textile.ts';
@@ -14,7 +14,7 @@ const FOLLOWED = new Set(['issue.created', 'issue.updated', 'issue.deleted']);
  * A webhook names the project by its number and title only, and in the rights of whoever made it: the issue is read, and
  * with it whether its project is followed. Throws `delivery_malformed`.
  */
-export function told(payload: unknown): Told | undefined {
+export function told(payload: unknown): WebhookFacts | undefined {
   if (!FOLLOWED.has(read(schema.event, payload).type)) return undefined;
   const { id, project } = read(schema.issueEvent, payload).data.issue;
   const container = project ? { id: String(project.id) } : undefined;

@@ -2,9 +2,9 @@ import type { Connection } from '../connector.ts';
 import { present } from '../kit/fields.ts';
 import { isRefusedList } from '../kit/followed.ts';
 import { writeJson } from '../kit/json.ts';
+import { firstWalkStart } from '../kit/page-cursor.ts';
 import { rowNames } from '../kit/row-names.ts';
 import type { Source } from '../kit/tracker-vendor.ts';
-import { firstWalkStart } from '../kit/turns.ts';
 import { emptiness } from '../kit/walk.ts';
 import type { Project } from './schema.ts';
 

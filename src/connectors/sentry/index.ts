@@ -1,6 +1,6 @@
 import { MEBIBYTE } from '../../lib/quantities.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { trackerConnector } from '../kit/tracker.ts';
-import { timeOf } from '../kit/turns.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { EVENT, eventOf, itemOf, placeOf, told } from './items.ts';
@@ -35,11 +35,11 @@ export const sentry = trackerConnector({
   containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
   identifier: { shape: schema.shortId, locator: 'shortId', gone: 'shortId' },
   follows: (event) => event === EVENT,
-  told,
+  parseWebhook: told,
   whole: ['state', 'title', 'url'],
   found: schema.issue,
   itemOf,
-  placeOf: ({ project }) => placeOf(project),
+  containerOf: ({ project }) => placeOf(project),
   order: 'newest first',
   changedAt: (issue) => timeOf(issue, 'lastSeen'),
   connect,

@@ -2,7 +2,7 @@ import type { WorkItem } from '../../model/item.ts';
 import { present } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
-import type { Told } from '../kit/tracker-vendor.ts';
+import type { WebhookFacts } from '../kit/tracker-vendor.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -18,7 +18,7 @@ export function eventOf(payload: unknown): string | undefined {
  * Every such event carries the issue as it was at that time, whatever happened to it. What has drifted still says which
  * issue it is about. Throws `delivery_malformed`.
  */
-export function told(payload: unknown, options: Options): Told {
+export function told(payload: unknown, options: Options): WebhookFacts {
   const event = readable(schema.issueEvent, payload);
   const issue = event?.data.issue;
   const { id, shortId: identifier, project } = issue ?? read(schema.namedIssue, payload).data.issue;

@@ -3,8 +3,8 @@ import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { read, readable } from '../kit/json.ts';
+import { timeOf } from '../kit/page-cursor.ts';
 import { referenceToTold } from '../kit/tracker-rows.ts';
-import { timeOf } from '../kit/turns.ts';
 import { PUBLIC_HOST } from './options.ts';
 import * as schema from './schema.ts';
 

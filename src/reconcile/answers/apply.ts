@@ -6,7 +6,7 @@ import { readRecordsRoute } from '../../store/records-route.ts';
 import { requestTaskList, taskListApplied } from '../../store/task-reads.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import { applyDocument, applySeenDocuments } from './document-answers.ts';
 import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './link-answers.ts';
 import { applyNamed } from './named-answers.ts';
@@ -30,7 +30,7 @@ export interface Taken extends Swept {
  * Makes an answer of the workspace known. It was true at some moment between its request and its receipt, so it never overrules
  * what became known after the request had left.
  */
-export async function applyAnswer(query: Scope, answer: Answer, moment: Moment): Promise<Taken> {
+export async function applyAnswer(query: Scope, answer: Answer, moment: EvaluationContext): Promise<Taken> {
   try {
     return await applySound(query, answer, moment);
   } catch (error) {
@@ -43,7 +43,7 @@ export async function applyAnswer(query: Scope, answer: Answer, moment: Moment):
   }
 }
 
-async function applySound(query: Scope, answer: Answer, moment: Moment): Promise<Taken> {
+async function applySound(query: Scope, answer: Answer, moment: EvaluationContext): Promise<Taken> {
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
   // On a server without the route for records, a pull request that others see there is no record of ours.
   if (RECORDS.has(answer.action) && (await readRecordsRoute(query)).state !== 'open') return { again: [] };
@@ -79,7 +79,7 @@ type Plain = Answer & {
   >;
 };
 
-async function apply(query: Scope, answer: Plain, moment: Moment): Promise<readonly string[]> {
+async function apply(query: Scope, answer: Plain, moment: EvaluationContext): Promise<readonly string[]> {
   switch (answer.action) {
     case 'saw-record':
       return (await applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment)).again;
@@ -128,7 +128,7 @@ async function apply(query: Scope, answer: Plain, moment: Moment): Promise<reado
   }
 }
 
-async function applyTask(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
+async function applyTask(query: Scope, answer: Answer, moment: EvaluationContext): Promise<string[]> {
   const task = taskShape.parse(answer.body);
   await rememberWorkspace(query, task);
   return applyTasks(query, [task], moment);

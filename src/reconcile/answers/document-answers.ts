@@ -1,16 +1,20 @@
 import { entity } from '../../model/change.ts';
 import { findEntity, json, saveEntity } from '../../store/entities.ts';
-import { inOrder } from '../../store/kept-rows.ts';
 import { findChange } from '../../store/outbox-rows.ts';
+import { runSequentially } from '../../store/unit-of-work.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import type { KnownDocument } from '../evaluate-documents.ts';
 import { documentShape, isOlder, standingDocuments } from './shapes.ts';
 
 /** Whether a document may be attached: see `reconcile/evaluate-documents.ts`. */
-export async function applyDocument(query: Scope, answer: Answer, moment: Moment): Promise<readonly string[]> {
+export async function applyDocument(
+  query: Scope,
+  answer: Answer,
+  moment: EvaluationContext,
+): Promise<readonly string[]> {
   const body = documentShape.parse(answer.body);
   const documentId = answer.entity.slice(entity.readDocument('').length);
   const { taskId = null, updatedAt = null } = body ?? {};
@@ -20,10 +24,10 @@ export async function applyDocument(query: Scope, answer: Answer, moment: Moment
   return again;
 }
 
-export async function applySeenDocuments(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applySeenDocuments(query: Scope, answer: Answer, moment: EvaluationContext): Promise<string[]> {
   const { documents } = standingDocuments.parse(answer.body);
   const looks = documents.map((document) => (own: Scope) => see(own, document, answer.sentAt, moment));
-  return (await inOrder(query, looks)).flatMap(({ again }) => again);
+  return (await runSequentially(query, looks)).flatMap(({ again }) => again);
 }
 
 /** If a document was attached here and is elsewhere now, or nowhere, a person moved it, and it stays so. */
@@ -31,7 +35,7 @@ async function see(
   query: Scope,
   { documentId, taskId, isMissing, updatedAt }: KnownDocument & { readonly documentId: string },
   sentAt: number,
-  moment: Moment,
+  moment: EvaluationContext,
 ): Promise<{ readonly again: readonly string[]; readonly isMoved: boolean }> {
   const row = await findEntity(query, entity.document(documentId));
   if (!row || (row.known_at ?? 0) >= sentAt || (await findChange(query, row.entity))?.sent != null)

@@ -12,9 +12,8 @@ import {
   saveEntity,
 } from '../../store/entities.ts';
 import { itemsNamed } from '../../store/item-names.ts';
-import { inOrder } from '../../store/kept-rows.ts';
 import { linksAreIdempotent, noteLinksRead } from '../../store/link-reads.ts';
-import { wishReads } from '../../store/list-reads.ts';
+import { enqueueReads } from '../../store/list-reads.ts';
 import {
   dropDifference,
   findChange,
@@ -24,10 +23,11 @@ import {
   saveChange,
 } from '../../store/outbox-rows.ts';
 import { currentRevision } from '../../store/revision.ts';
+import { runSequentially } from '../../store/unit-of-work.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/item-names-of.ts';
 import { type ListedLink, type ListedRecord, linkList, linkShape } from './shapes.ts';
@@ -136,7 +136,7 @@ async function mayBeFound(query: Scope, { written }: EntityRow): Promise<boolean
 }
 
 /** All links of one task: which there are, who made them, and under which id. */
-export async function applyLinkList(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applyLinkList(query: Scope, answer: Answer, moment: EvaluationContext): Promise<string[]> {
   const { workItems, isLast = null, unreadable } = linkList.parse(answer.body);
   const isComplete = isLast !== false && unreadable === 0 && !mayBeCut(workItems.length, isLast);
   const taskId = answer.entity.slice(entity.readLinks('').length);
@@ -159,7 +159,7 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Moment
   const matched = new Set(matches.values());
   const others = workItems.filter((link) => !matched.has(link));
   const looks = others.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, asOf, moment));
-  const foreign = (await inOrder(query, looks)).flat();
+  const foreign = (await runSequentially(query, looks)).flat();
   const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
   await addFindings(query, findings, moment.now);
   return [...again, ...foreign];
@@ -275,7 +275,7 @@ export async function applySeenLink(
   query: Scope,
   link: ListedLink,
   { asOf }: Pick<Answer, 'asOf'>,
-  moment: Moment,
+  moment: EvaluationContext,
 ): Promise<string[]> {
   const taskId = link.taskId ?? '';
   const rows = await allLinksOfTask(query, taskId);
@@ -298,8 +298,8 @@ export async function applySeenLink(
   return row.item_key ? [row.item_key] : [];
 }
 
-async function readLinks(query: Scope, taskId: string, { now }: Moment): Promise<string[]> {
-  await wishReads(query, [entity.readLinks(taskId)], now);
+async function readLinks(query: Scope, taskId: string, { now }: EvaluationContext): Promise<string[]> {
+  await enqueueReads(query, [entity.readLinks(taskId)], now);
   return [];
 }
 
@@ -308,7 +308,7 @@ async function keepForeign(
   query: Scope,
   link: ListedLink,
   asOf: number | undefined,
-  moment: Moment,
+  moment: EvaluationContext,
 ): Promise<string[]> {
   const url = normalUrl(link.url);
   if (url === undefined || link.taskId === undefined || isAutomatic(link.externalId)) return [];
@@ -333,7 +333,7 @@ async function keepForeign(
 const removal = z.object({ taskId: z.string(), workItemId: z.string(), url: z.string().nullish().catch(undefined) });
 
 /** Somebody removed a link whose id is known. */
-export async function applySeenRemoval(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applySeenRemoval(query: Scope, answer: Answer, moment: EvaluationContext): Promise<string[]> {
   const { taskId, workItemId, url } = removal.parse(answer.body);
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);

@@ -2,11 +2,11 @@ import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../model/change.ts';
 import { itemLinesIn, lastLine } from '../../model/item-line.ts';
 import { marksWereSeen, saveTaskMarks, taskMarks, unknownCreates } from '../../store/creates.ts';
 import { findEntities, findEntity, json, madeTasks, saveEntity } from '../../store/entities.ts';
-import { wishTaskList } from '../../store/list-reads.ts';
+import { enqueueTaskListRead } from '../../store/list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
 import { findChange, type OutboxRow, removeChange, saveChange } from '../../store/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';
 
 /**
@@ -106,7 +106,7 @@ function isMadeSince({ createdAt }: ListedTask, sentAt: number): boolean {
  * @param began when its first page was requested, epoch milliseconds
  * @returns the items whose task was found
  */
-export async function settleCreates(query: Scope, began: number, moment: Moment): Promise<string[]> {
+export async function settleCreates(query: Scope, began: number, moment: EvaluationContext): Promise<string[]> {
   const lost = await unknownCreates(query);
   if (lost.length === 0) return [];
   const again: string[] = [];
@@ -153,28 +153,28 @@ async function askPerson(query: Scope, change: OutboxRow, found: readonly Candid
   await saveChange(query, { ...change, state: 'held', error });
 }
 
-async function requestLaterList(query: Scope, change: OutboxRow, { now, usedShare }: Moment): Promise<void> {
+async function requestLaterList(query: Scope, change: OutboxRow, { now, usedShare }: EvaluationContext): Promise<void> {
   // Further ahead only if the clock was set back meanwhile.
   const notBefore = Math.min(change.not_before, now + ON_ITS_WAY + SETTLE_AFTER);
   await saveChange(query, { ...change, not_before: notBefore });
-  await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore });
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore });
 }
 
 /** How long a list that proved nothing leaves a lost creation waiting, milliseconds. */
 const NEXT_LIST = 600_000;
 
 /** The list is not known to be complete: another one may be. */
-export async function waitForAnotherList(query: Scope, { now, usedShare }: Moment): Promise<void> {
+export async function waitForAnotherList(query: Scope, { now, usedShare }: EvaluationContext): Promise<void> {
   const waiting = (await unknownCreates(query)).filter(({ state }) => state === 'unknown');
   if (waiting.length === 0) return;
-  await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: now + NEXT_LIST });
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: now + NEXT_LIST });
 }
 
 /**
  * The task was made for that item, by us or by whoever wrote its `source`: then no other is made. A request in flight settles
  * itself.
  */
-export async function adopt(query: Scope, name: string, taskId: string, moment: Moment): Promise<void> {
+export async function adopt(query: Scope, name: string, taskId: string, moment: EvaluationContext): Promise<void> {
   const row = await findEntity(query, name);
   if (!row || row.known !== null) return;
   const change = await findChange(query, name);

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { entity } from '../../model/change.ts';
 import { existingTasks } from '../../store/cached-tasks.ts';
 import { findEntities, linksOfTask } from '../../store/entities.ts';
-import { wishReads } from '../../store/list-reads.ts';
+import { enqueueReads } from '../../store/list-reads.ts';
 import { findChanges } from '../../store/outbox-rows.ts';
 import { routeOffUntil } from '../../store/route-states.ts';
 import { readTasks } from '../../store/task-reads.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 
 const ids = z.array(z.string()).default([]);
 
@@ -27,7 +27,7 @@ const namedShape = z.object({
 export type Named = z.input<typeof namedShape>;
 
 /** Requests reads of what an event names. Nobody waits for links and documents: their reads delay no other request. */
-export async function applyNamed(query: Scope, answer: Answer, moment: Moment): Promise<void> {
+export async function applyNamed(query: Scope, answer: Answer, moment: EvaluationContext): Promise<void> {
   const { taskIds, isNew, linkTaskIds, workItemId, documentIds } = namedShape.parse(answer.body);
   const known = isNew ? await existingTasks(query, taskIds) : new Set<string>();
   const changed = taskIds.filter((taskId) => !known.has(taskId));
@@ -42,7 +42,7 @@ export async function applyNamed(query: Scope, answer: Answer, moment: Moment): 
     reads.push(entity.readDocument(row.entity.slice(entity.document('').length)));
   // Loads all of them by one statement.
   await findChanges(query, reads);
-  await wishReads(query, reads, moment.now, 'backfill');
+  await enqueueReads(query, reads, moment.now, 'backfill');
 }
 
 /** The event reports a link that worksync wrote itself, or has read since. */

@@ -9,14 +9,14 @@ import {
   mirroredAfter,
   saveEntity,
 } from '../../store/entities.ts';
-import { inOrder, rowsWritten } from '../../store/kept-rows.ts';
 import { PULL_REQUESTS_READ } from '../../store/list-reads.ts';
 import { writeMeta } from '../../store/meta.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import { takeReopened } from '../../store/records-route.ts';
+import { flushRows, runSequentially } from '../../store/unit-of-work.ts';
 import { type Answer, appendAnswer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import { differingFields } from '../diff.ts';
 import { compareLinks } from './link-answers.ts';
 import { isOlder, type ListedRecord, recordPage } from './shapes.ts';
@@ -49,7 +49,7 @@ export async function applyOwnRecord(
   query: Scope,
   answer: Answer,
   record: ListedRecord,
-  moment: Moment,
+  moment: EvaluationContext,
 ): Promise<string[]> {
   const name = nameOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
@@ -71,7 +71,7 @@ interface Sight {
   readonly sentAt: number;
   /** The revision that the answer is true of, for what it says about links. */
   readonly asOf: number;
-  readonly moment: Moment;
+  readonly moment: EvaluationContext;
   /** Whether a round of the sweep reports what it finds. */
   readonly isSwept: boolean;
 }
@@ -140,16 +140,16 @@ export async function applySeenRecords(
   query: Scope,
   { sentAt, asOf = 0 }: Answer,
   records: readonly ListedRecord[],
-  moment: Moment,
+  moment: EvaluationContext,
   isSwept = false,
 ): Promise<Seen> {
   const looks = records.map((record) => (own: Scope) => see(own, { record, sentAt, asOf, moment, isSwept }));
-  const seen = await inOrder(query, looks);
+  const seen = await runSequentially(query, looks);
   return { again: seen.flatMap(({ again }) => again), edited: seen.flatMap(({ edited }) => edited) };
 }
 
 /** A page of the list of all. What a round of the sweep finds on it goes behind everything else. */
-export async function applyRecordPage(query: Scope, answer: Answer, moment: Moment): Promise<PageTaken> {
+export async function applyRecordPage(query: Scope, answer: Answer, moment: EvaluationContext): Promise<PageTaken> {
   const { pullRequests } = recordPage.parse(answer.body);
   const { page = WHOLE } = answer;
   const sweep = await sweepOf(query, answer);
@@ -164,14 +164,18 @@ const WHOLE = { isEnd: true, isComplete: true };
 
 /** What the mirror holds is compared with the workspace again, some records at a time, each part a delivery of its own. */
 async function evaluateRecordsFrom(query: Scope, after: string, now: number): Promise<void> {
-  await rowsWritten(query);
+  await flushRows(query);
   const answer = { action: 'evaluate-records', entity: after, sentAt: now, body: null } as const;
   await appendAnswer(query, answer, `evaluate-records-${now}-${after}`, now);
 }
 
 /** The next part of the mirror. @returns the items to evaluate */
-export async function onEvaluateRecords(query: Scope, { entity: after }: Answer, moment: Moment): Promise<string[]> {
-  await rowsWritten(query);
+export async function onEvaluateRecords(
+  query: Scope,
+  { entity: after }: Answer,
+  moment: EvaluationContext,
+): Promise<string[]> {
+  await flushRows(query);
   const { items, next } = await mirroredAfter(query, after);
   if (next !== undefined) await evaluateRecordsFrom(query, next, moment.now);
   return items;

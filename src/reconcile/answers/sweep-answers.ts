@@ -1,8 +1,8 @@
 import { entity } from '../../model/change.ts';
 import { forgetEntity, saveEntity } from '../../store/entities.ts';
-import { rowsWritten } from '../../store/kept-rows.ts';
-import { wishReads } from '../../store/list-reads.ts';
+import { enqueueReads } from '../../store/list-reads.ts';
 import { findChange, findChanges } from '../../store/outbox-rows.ts';
+import { flushRows } from '../../store/unit-of-work.ts';
 import { type Answer, appendAnswer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type Sweep,
   tasksSwept,
 } from '../../store/workspace-sweeps.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 
 /** How the lists of a round advance it: see `store/workspace-sweeps.ts`. */
 
@@ -45,7 +45,7 @@ export async function onTaskList(
   query: Scope,
   sweep: Sweep,
   { count, changed, missing }: Tasks,
-  { now }: Moment,
+  { now }: EvaluationContext,
 ): Promise<Sweep | undefined> {
   const findings = [
     ...changed.map((key) => ({ what: 'task-changed' as const, entity: key })),
@@ -71,13 +71,13 @@ export async function onRecordPage(
   sweep: Sweep,
   { cursor, sentAt }: Answer,
   { listed, isEnd, isComplete }: Page,
-  { now }: Moment,
+  { now }: EvaluationContext,
 ): Promise<void> {
   if (sweep.records_at !== null) return;
   const { list_began_at: began } = cursor === undefined ? await beginList(query, sweep, sentAt) : sweep;
   if (began !== null) await noteListed(query, listed);
   if (!isEnd) return;
-  if (began === null) await wishReads(query, [entity.readPullRequests], now, 'backfill');
+  if (began === null) await enqueueReads(query, [entity.readPullRequests], now, 'backfill');
   // An incomplete list proves nothing about what it lacks.
   else if (!isComplete) await recordsSwept(query, sweep, now);
   else await compareFrom(query, sweep, { began, after: '' }, now);
@@ -92,7 +92,7 @@ interface Part {
 /** Some at a time, each part a delivery of its own, so that nobody waits for all and a kill costs no more than one. */
 async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Part, now: number): Promise<void> {
   const answer = { action: 'compare-records', entity: after, sentAt: began, body: null } as const;
-  await rowsWritten(query);
+  await flushRows(query);
   await appendAnswer(query, answer, `compare-${id}-${began}-${after}`, now);
 }
 
@@ -103,11 +103,11 @@ async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Part, 
 export async function onCompare(
   query: Scope,
   { entity: after, sentAt: began }: Answer,
-  { now }: Moment,
+  { now }: EvaluationContext,
 ): Promise<Swept> {
   const sweep = await openSweep(query);
   if (!sweep || sweep.list_began_at !== began || sweep.records_at !== null) return { again: [] };
-  await rowsWritten(query);
+  await flushRows(query);
   const { absent, next } = await absentRecords(query, { listBegan: began, after });
   const again: string[] = [];
   await findChanges(

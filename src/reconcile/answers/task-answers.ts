@@ -5,22 +5,26 @@ import { releaseCreates, trustTasks } from '../../store/creates.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../store/entities.ts';
 import { itemsNamed } from '../../store/item-names.ts';
 import { existingItems } from '../../store/items.ts';
-import { rowsWritten } from '../../store/kept-rows.ts';
 import { forgetLinkReads, noteLinksRead } from '../../store/link-reads.ts';
-import { TASKS_READ, wishTaskList } from '../../store/list-reads.ts';
+import { enqueueTaskListRead, TASKS_READ } from '../../store/list-reads.ts';
 import { itemsNaming } from '../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../store/meta.ts';
 import { findChanges } from '../../store/outbox-rows.ts';
+import { flushRows } from '../../store/unit-of-work.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Moment } from '../context.ts';
+import type { EvaluationContext } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/item-names-of.ts';
 import { adopt, noteCandidates, noteMarks, settleCreates, waitForAnotherList } from './lost-creations.ts';
 import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
 import { onTaskList, type Swept, sweepOf } from './sweep-answers.ts';
 
 /** Keeps tasks, and looks at the items that name them or that they were made for. */
-export async function applyTasks(query: Scope, tasks: readonly ListedTask[], moment: Moment): Promise<string[]> {
+export async function applyTasks(
+  query: Scope,
+  tasks: readonly ListedTask[],
+  moment: EvaluationContext,
+): Promise<string[]> {
   const changed = await keepTasks(query, tasks, moment);
   return itemsOfTasks(query, changed);
 }
@@ -30,7 +34,7 @@ export async function applyTasks(query: Scope, tasks: readonly ListedTask[], mom
  *
  * @returns those that are new or have another key or status than before
  */
-async function keepTasks(query: Scope, tasks: readonly ListedTask[], moment: Moment): Promise<ListedTask[]> {
+async function keepTasks(query: Scope, tasks: readonly ListedTask[], moment: EvaluationContext): Promise<ListedTask[]> {
   const present = await tasksByKeys(
     query,
     tasks.map(({ key }) => key),
@@ -73,7 +77,7 @@ async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise
   return [...(await itemsNaming(query, names)), ...linked, ...sources, ...described.map(({ itemKey }) => itemKey)];
 }
 
-export async function applyCreatedTask(query: Scope, answer: Answer, moment: Moment): Promise<string[]> {
+export async function applyCreatedTask(query: Scope, answer: Answer, moment: EvaluationContext): Promise<string[]> {
   const task = taskShape.parse(answer.body);
   await rememberWorkspace(query, task);
   const row = await findEntity(query, answer.entity);
@@ -93,17 +97,17 @@ export async function rememberWorkspace(query: Scope, task: ListedTask | undefin
  * A page of the list of tasks. At the end of a list that is known to be complete, what it lacks is gone, and creations with
  * unknown outcome are settled. Any other list adds and updates, and proves nothing.
  */
-export async function applyTaskList(query: Scope, answer: Answer, moment: Moment): Promise<Swept> {
+export async function applyTaskList(query: Scope, answer: Answer, moment: EvaluationContext): Promise<Swept> {
   const { tasks, unreadable } = taskList.parse(answer.body);
   const { page = { began: answer.sentAt, isEnd: true, isComplete: unreadable === 0 } } = answer;
   const { began, isEnd } = page;
-  await rowsWritten(query);
+  await flushRows(query);
   const sweep = await sweepOf(query, { ...answer, sentAt: began });
   const otherwise = sweep ? await changedTasks(query, tasks) : [];
   await noteCandidates(query, tasks, isFirstPage(answer));
   // Not earlier than the list began, whatever the clock did meanwhile.
   const changed = await keepTasks(query, tasks, { ...moment, now: Math.max(moment.now, began) });
-  await rowsWritten(query);
+  await flushRows(query);
   await noteMarks(query, tasks);
   await rememberWorkspace(query, tasks[0]);
   if (!isEnd) return { again: await itemsOfTasks(query, changed) };
@@ -111,13 +115,13 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Moment
   const lacking = page.isComplete ? await lackingTasks(query, { began, now: moment.now }) : undefined;
   const missing = lacking === undefined ? [] : await forgetTasks(query, lacking, began);
   await forgetLinkReads(query, lacking ?? []);
-  await rowsWritten(query);
+  await flushRows(query);
   const adopted = lacking === undefined ? [] : await settleCreates(query, began, moment);
   if (lacking === undefined) await waitForAnotherList(query, moment);
-  await rowsWritten(query);
+  await flushRows(query);
   const { now, usedShare } = moment;
   if (await releaseCreates(query, began, now))
-    await wishTaskList(query, { now, usedShare, lane: 'triage', notBefore: 0 });
+    await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: 0 });
   await trustTasks(query, began);
   const again = [...(await itemsOfTasks(query, changed)), ...adopted];
   if (!sweep) return { again };

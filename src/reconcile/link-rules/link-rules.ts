@@ -128,7 +128,7 @@ interface Source {
 function gather(item: Item, reader: Reader, shared: Shared): Mention[] {
   const found = new Found();
   for (const source of sourcesOf(item, shared)) {
-    for (const token of scan(source.searched, wishFor(source, shared))) {
+    for (const token of scan(source.searched, scanWishOf(source, shared))) {
       for (const named of namesOf(token, source, { item, reader, shared })) found.add(named, source, token);
     }
     if (source.place === 'trailer') for (const id of idsOf(source)) found.add(id.named, source, id);
@@ -139,7 +139,7 @@ function gather(item: Item, reader: Reader, shared: Shared): Mention[] {
 }
 
 /** Ids keep their case: a place whose letters are folded for keys is searched for ids as it stands. */
-function wishFor({ place, text }: Source, { wish }: Shared): ScanWish {
+function scanWishOf({ place, text }: Source, { wish }: Shared): ScanWish {
   // The words of a trailer are read one by one: see `idsOf`.
   if (place === 'trailer') return { ...wish, ids: undefined };
   return place === 'branch' ? { ...wish, unfolded: text } : wish;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
+import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../operator/admin-operations.ts';
 import type { Actor } from '../../operator/audit.ts';
 import type { OpenWorkspace } from '../../operator/open-workspace.ts';
-import { type Answered, type Asked, answerQuestion, type Question } from '../../operator/questions.ts';
 
 interface Asker {
   readonly partition: OpenWorkspace;
@@ -11,10 +11,10 @@ interface Asker {
 }
 
 /** Asks what a command may ask too: pages and commands show the same. */
-export function ask<Name extends Question>(
+export function ask<Name extends AdminOperation>(
   { partition, clock, actor }: Asker,
   name: Name,
   asked: Asked<Name>,
 ): Promise<Answered<Name>> {
-  return answerQuestion(name, partition, asked, clock, actor) as Promise<Answered<Name>>;
+  return runAdminOperation(name, partition, asked, clock, actor) as Promise<Answered<Name>>;
 }

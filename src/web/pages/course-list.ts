@@ -1,12 +1,12 @@
 import { counted } from '../../lib/quantities.ts';
-import type { Course } from '../../operator/courses.ts';
+import type { Timeline } from '../../operator/timelines.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { type Colour, legend, meter } from './drawings.ts';
 import { pathOf } from './page-content.ts';
 import { chip, type Tone } from './tones.ts';
 
-const STATES: Readonly<Record<Course['state'], readonly [tone: Tone, words: string]>> = {
+const STATES: Readonly<Record<Timeline['state'], readonly [tone: Tone, words: string]>> = {
   answered: ['good', 'answered'],
   settled: ['soft', 'settled'],
   again: ['wait', 'sent again'],
@@ -24,7 +24,7 @@ interface Step {
 }
 
 /** What a request went through, in turn. */
-function stepsOf({ times, state }: Course, now: number): readonly Step[] {
+function stepsOf({ times, state }: Timeline, now: number): readonly Step[] {
   const { received, decided, due, asked, slot, sent, answered } = times;
   const waits = state === 'pending' ? now : null;
   const decidedAt = decided ?? received;
@@ -42,7 +42,7 @@ function spent({ from, to }: Step): number {
 }
 
 /** From the delivery over the decision and the wait for a slot to the answer: a bar for each request. */
-export function waterfall(workspace: string, courses: readonly Course[], now: number): Markup {
+export function waterfall(workspace: string, courses: readonly Timeline[], now: number): Markup {
   if (courses.length === 0)
     return html`<section class="card stack"><h2>Requests</h2><p class="empty">Nothing was sent because of it, and nothing waits.</p></section>`;
   const longest = Math.max(
@@ -50,11 +50,11 @@ export function waterfall(workspace: string, courses: readonly Course[], now: nu
     ...courses.map((course) => stepsOf(course, now).reduce((sum, step) => sum + spent(step), 0)),
   );
   return html`<section class="card stack"><h2>Requests</h2>
-${legend(stepsOf(courses[0] as Course, now).map(({ words, colour }) => ({ words, colour })))}
+${legend(stepsOf(courses[0] as Timeline, now).map(({ words, colour }) => ({ words, colour })))}
 <ol class="falls">${courses.map((course) => fall(workspace, course, now, longest))}</ol></section>`;
 }
 
-function fall(workspace: string, course: Course, now: number, longest: number): Markup {
+function fall(workspace: string, course: Timeline, now: number, longest: number): Markup {
   const { about, state, status, error, attempt, times, deliveries, served, action } = course;
   const steps = stepsOf(course, now);
   const [tone, words] = STATES[state];

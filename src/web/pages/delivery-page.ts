@@ -1,5 +1,5 @@
 import { bytes, counted } from '../../lib/quantities.ts';
-import type { DecidedItem, DeliveryCourse, Told } from '../../operator/delivery-course.ts';
+import type { DecidedItem, DeliveryTimeline, Told } from '../../operator/delivery-timeline.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
@@ -30,7 +30,7 @@ export async function deliveryPage(visit: WorkspaceVisit): Promise<PageContent> 
   };
 }
 
-function factsCard(visit: WorkspaceVisit, { delivery, verified }: DeliveryCourse): Markup {
+function factsCard(visit: WorkspaceVisit, { delivery, verified }: DeliveryTimeline): Markup {
   const { now } = visit;
   const { id, key, connection, connector, source, event, state, reason, attempts, receivedAt, settledAt } = delivery;
   const canReplay = state !== 'pending' && delivery.bytes !== null && source !== 'answer' && source !== 'workspace';
@@ -82,7 +82,7 @@ function readCard(workspace: string, read: Told | null): Markup | null {
   });
 }
 
-function rawCard(read: Told | null, body: DeliveryCourse['body']): Markup {
+function rawCard(read: Told | null, body: DeliveryTimeline['body']): Markup {
   const decoded = read?.outcome === 'items' ? read.decoded : null;
   return html`<section class="card stack"><h2>Content</h2>
 ${decoded === null ? null : html`<details id="decoded"><summary>As worksync reads it</summary><pre tabindex="0">${decoded.text}${decoded.isCut ? '\n…' : ''}</pre></details>`}

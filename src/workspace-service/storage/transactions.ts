@@ -1,6 +1,6 @@
 import type { Transaction } from 'kysely';
 import type { Database } from '../../lib/database/database-types.ts';
-import { nextTurn } from '../../lib/turn.ts';
+import { yieldToEventLoop } from '../../lib/yield.ts';
 import type { ServiceTables } from './service-tables.ts';
 
 export type Write = Transaction<ServiceTables>;
@@ -41,7 +41,7 @@ export function createCommits(database: Database<ServiceTables>): Commits {
 
   const drain = async () => {
     // One turn of the loop lets every request that has already arrived join the group.
-    await nextTurn();
+    await yieldToEventLoop();
     while (waiting.length > 0) await commitGroup(database, waiting.splice(0, LARGEST_GROUP), noted);
     draining = undefined;
   };
@@ -63,7 +63,7 @@ async function commitGroup(
   noted: () => void,
 ): Promise<void> {
   try {
-    const results = await database.commit((transaction) => inOrder(group, transaction));
+    const results = await database.commit((transaction) => runSequentially(group, transaction));
     noted();
     for (const [at, waiting] of group.entries()) waiting.resolve(results[at]);
   } catch (error) {
@@ -72,7 +72,7 @@ async function commitGroup(
   }
 }
 
-async function inOrder(group: readonly Waiting[], transaction: Write): Promise<unknown[]> {
+async function runSequentially(group: readonly Waiting[], transaction: Write): Promise<unknown[]> {
   const results: unknown[] = [];
   for (const { work } of group) results.push(await work(transaction));
   return results;

@@ -1,6 +1,6 @@
-import type { Bell } from '../../lib/bell.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Random } from '../../lib/random.ts';
+import type { WakeSignal } from '../../lib/wake-signal.ts';
 import type { WebhookEventType } from '../../workspace/contract.ts';
 import type { Caller } from '../access/caller-rights.ts';
 import type { Variant } from '../http/variant.ts';
@@ -32,14 +32,14 @@ export interface EventsDeps {
   readonly clock: Clock;
   readonly random: Random;
   /**
-   * Wakes the delivery. It is rung inside the transaction: the one connection of the database lets the delivery read
+   * Wakes the delivery. It is notified inside the transaction: the one connection of the database lets the delivery read
    * only after the commit.
    */
-  readonly bell: Bell;
+  readonly wakeSignal: WakeSignal;
   readonly variant: Variant;
 }
 
-export function createEvents({ clock, random, bell, variant }: EventsDeps): Events {
+export function createEvents({ clock, random, wakeSignal, variant }: EventsDeps): Events {
   const subscriptionsOf = subscriptionReader();
   const describe = variant.isLiteral ? publicCloudEvent : cloudEvent;
   return {
@@ -54,7 +54,7 @@ export function createEvents({ clock, random, bell, variant }: EventsDeps): Even
       const body = JSON.stringify(describe(eventId, event, timeNow(clock)));
       await write.insertInto('webhook_events').values({ event_id: eventId, type: event.type, body }).execute();
       await queue(write, eventId, subscribers, clock.now());
-      bell.ring();
+      wakeSignal.notify();
     },
   };
 }

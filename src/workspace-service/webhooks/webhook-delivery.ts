@@ -1,12 +1,12 @@
 import { asSyncError } from '../../errors/sync-error.ts';
 import type { HttpClient } from '../../http/http-client.ts';
 import { isSuccess } from '../../http/semantics.ts';
-import type { Bell } from '../../lib/bell.ts';
 import type { Cancel, Clock } from '../../lib/clock.ts';
 import type { Database } from '../../lib/database/database-types.ts';
 import type { Logger } from '../../lib/logger.ts';
 import type { SecretBox } from '../../lib/secret-box.ts';
 import type { Stage } from '../../lib/stage.ts';
+import type { WakeSignal } from '../../lib/wake-signal.ts';
 import { signWebhook, webhookHeadersOf } from '../../workspace/contract.ts';
 import type { Variant } from '../http/variant.ts';
 import type { ServiceTables } from '../storage/service-tables.ts';
@@ -23,7 +23,7 @@ export interface DeliveryDeps {
   /** Gives up after 3 s; refuses private addresses unless they are allowed. */
   readonly http: HttpClient;
   /** Rung by whoever writes an event. */
-  readonly bell: Bell;
+  readonly wakeSignal: WakeSignal;
 }
 
 /** Pause before each further attempt, milliseconds (W65): at once, after 1 and after 5 minutes; then it is given up. */
@@ -58,7 +58,7 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
   };
 
   const wakeAfter = (pause: number) => {
-    cancel = deps.clock.after(pause, () => deps.bell.ring());
+    cancel = deps.clock.after(pause, () => deps.wakeSignal.notify());
   };
 
   /** Delivers what is due for one subscription. */
@@ -70,12 +70,12 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
         await settle(deps, due, await attempt(deps, due));
       }
       busy.delete(webhookId);
-      deps.bell.ring();
+      deps.wakeSignal.notify();
     } catch (error) {
       deps.logger.error({ err: error, webhookId }, 'an error of this service stopped the delivery of a webhook');
       deps.clock.after(AFTER_FAULT, () => {
         busy.delete(webhookId);
-        deps.bell.ring();
+        deps.wakeSignal.notify();
       });
     }
   };
@@ -88,7 +88,7 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
         deps.logger.error({ err: error }, 'the outbox of webhooks could not be read');
         wakeAfter(AFTER_FAULT);
       }
-      await deps.bell.next();
+      await deps.wakeSignal.wait();
     }
     cancel();
     await Promise.all(busy.values());
@@ -100,7 +100,7 @@ export function createWebhookDelivery(deps: DeliveryDeps): Stage {
     },
     async stop() {
       stopping = true;
-      deps.bell.ring();
+      deps.wakeSignal.notify();
       await running;
     },
   };

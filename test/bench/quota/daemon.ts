@@ -1,8 +1,8 @@
-import { createBell } from '../../../src/lib/bell.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import type { Random } from '../../../src/lib/random.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import { type PullRequest, pullRequestKey } from '../../../src/model/item.ts';
 import { createOutbox } from '../../../src/outbox/outbox.ts';
 import type { SendContext } from '../../../src/outbox/send-context.ts';
@@ -68,21 +68,21 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const quota = { ...FULL_SHARE, ...options.quota };
   const common = { store, clock, random, logger: silentLogger, meter: silentMeter };
   const throttle = await createThrottle({ ...common, quota, careful: succession?.careful });
-  const bells = { inbox: createBell(), outbox: createBell() };
+  const wakeSignals = { inbox: createWakeSignal(), outbox: createWakeSignal() };
   const reconcile = createReconcile({
     ...common,
-    ...bells,
+    ...wakeSignals,
     version: 'bench',
     sources: new Map([['github', SOURCE]]),
     visibility,
     usedShare: () => throttle.usedShare(),
     isCrowded: () => false,
-    fetches: createBell(),
+    fetches: createWakeSignal(),
   });
   const send = sendTo(server, life);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
   const outbox = createOutbox({
-    ...{ ...common, ...bells, throttle, client, visibility, untouched: succession?.untouched },
+    ...{ ...common, ...wakeSignals, throttle, client, visibility, untouched: succession?.untouched },
     ...{ recordsPullRequests: true, baseUrl: 'bench', linksAreIdempotent: false },
   });
   if (!options.straight) reconcile.start();
@@ -101,7 +101,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
         await store.commit(async (query) => {
           for (const line of lines) await straight(query, line, isBackfill);
         });
-        bells.outbox.ring();
+        wakeSignals.outbox.notify();
         return;
       }
       await appendDeliveries(
@@ -109,7 +109,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
         lines.map((line) => deliveryOf(line, isBackfill)),
         clock.now(),
       );
-      bells.inbox.ring();
+      wakeSignals.inbox.notify();
     },
     kill() {
       life.isOver = true;

@@ -4,7 +4,6 @@ import type { Result } from './results.ts';
 interface Mistake extends Pick<Result, 'place' | 'at' | 'kind' | 'from' | 'to'> {
   readonly sim: string | undefined;
   readonly tests: string | undefined;
-  readonly unobservable: string | undefined;
 }
 
 /** Each mistake once, with all that became of it. */
@@ -15,12 +14,11 @@ function mistakesOf(results: readonly Result[]): Mistake[] {
       tries.find((each) => ways.includes(each.way) && each.found)?.found ?? undefined;
     const { place, at, kind, from, to } = tries[0] as Result;
     const tests = found('unit', 'whole');
-    return { place, at, kind, from, to, sim: found('sim'), tests, unobservable: found('unobservable') };
+    return { place, at, kind, from, to, sim: found('sim'), tests };
   });
 }
 
-function verdictOf({ sim, tests, unobservable }: Mistake): string {
-  if (unobservable) return 'unobservable';
+function verdictOf({ sim, tests }: Mistake): string {
   if (sim) return tests ? 'both' : 'simulation';
   return tests ? 'tests' : 'SURVIVES';
 }
@@ -38,14 +36,12 @@ export function summary(results: readonly Result[]): string {
 const KNOWN = 'known:';
 
 function totals(mistakes: readonly Mistake[]): string[] {
-  const real = mistakes.filter(({ unobservable }) => !unobservable);
   const part = (test: (each: Mistake) => unknown) => {
-    const count = real.filter(test).length;
-    return `${count} (${((100 * count) / Math.max(1, real.length)).toFixed(0)} %)`;
+    const count = mistakes.filter(test).length;
+    return `${count} (${((100 * count) / Math.max(1, mistakes.length)).toFixed(0)} %)`;
   };
   return [
-    `${mistakes.length} mistakes drawn; ${mistakes.length - real.length} of them change nothing that anybody could see.`,
-    `Of the other ${real.length}, tests and simulation find **${part(({ sim, tests }) => sim || tests)}**: the simulation **${part(({ sim }) => sim)}**, of which a known day alone told of ${part(({ sim }) => sim?.startsWith(KNOWN))}; **${part(({ sim, tests }) => tests && !sim)}** are known by tests only.`,
+    `Of ${mistakes.length} mistakes, tests and simulation find **${part(({ sim, tests }) => sim || tests)}**: the simulation **${part(({ sim }) => sim)}**, of which a known day alone told of ${part(({ sim }) => sim?.startsWith(KNOWN))}; **${part(({ sim, tests }) => tests && !sim)}** are known by tests only.`,
   ];
 }
 
@@ -55,14 +51,10 @@ const code = (text: string) => `\`\` ${cell(text)} \`\``;
 /** The page that is kept. */
 export function page(results: readonly Result[], command: string, note: string): string {
   const mistakes = mistakesOf(results).sort((one, other) => one.place - other.place);
-  const real = mistakes.filter(({ unobservable }) => !unobservable);
-  const rows = real.map(
+  const rows = mistakes.map(
     (each) =>
       `| ${each.at} | ${each.kind} | ${code(each.from)} | ${verdictOf(each)} | ${cell(each.sim ?? each.tests ?? '')} |`,
   );
-  const unseen = mistakes
-    .filter(({ unobservable }) => unobservable)
-    .map((each) => `| ${each.at} | ${each.kind} | ${code(each.from)} | ${cell(each.unobservable ?? '')} |`);
   return [
     '# Mistakes that tests and simulation find',
     '',
@@ -80,12 +72,6 @@ export function page(results: readonly Result[], command: string, note: string):
     '| where | mistake | what stood there | found by | what told of it |',
     '| ----- | ------- | ---------------- | -------- | --------------- |',
     ...rows,
-    '',
-    '## Nothing that anybody could see',
-    '',
-    '| where | mistake | what stood there | why |',
-    '| ----- | ------- | ---------------- | --- |',
-    ...unseen,
     '',
   ].join('\n');
 }

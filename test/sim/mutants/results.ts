@@ -11,7 +11,7 @@ export interface Result {
   /** What stood there, and what stands there instead. */
   readonly from: string;
   readonly to: string;
-  readonly way: Way | 'unobservable';
+  readonly way: Way;
   /** What told of it, or why nobody can see it; null: nothing told of it. */
   readonly found: string | null;
 }

@@ -4,7 +4,7 @@ import type { Connector } from '../../../src/connectors/connector.ts';
 import { writeJson } from '../../../src/connectors/kit/json.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { createConverter } from '../../../src/convert/converter.ts';
-import { readingAside, readLargeBy } from '../../../src/convert/reading-aside.ts';
+import { parseInWorker, readLargeBy } from '../../../src/convert/parse-in-worker.ts';
 import type { HttpClient } from '../../../src/http/http-client.ts';
 import { keep, type Shape } from '../../../src/lib/shape.ts';
 import { packBody } from '../../../src/store/bodies.ts';
@@ -110,7 +110,7 @@ describe('an answer that says what it needs', () => {
       request: async () => ({ status, headers: { etag: '"1"' }, body }),
       close: async () => {},
     };
-    return readingAside(http, converter);
+    return parseInWorker(http, converter);
   }
   const request = { method: 'GET', url: 'http://127.0.0.1/pulls?page=2', target: 'github', keep: shape } as const;
 

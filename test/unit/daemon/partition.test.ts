@@ -6,7 +6,7 @@ import { soleHolder } from '../../../src/lease/holder.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { beginRun, diedBefore } from '../../../src/throttle/clean-end.ts';
+import { markRunning, wasUncleanShutdown } from '../../../src/throttle/shutdown-marker.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -17,7 +17,7 @@ test('a workspace that cannot be opened leaves no timer behind, and the database
   const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
   const store = await installation.store('shop');
-  await store.commit((query) => beginRun(query));
+  await store.commit((query) => markRunning(query));
   const clock = createTravellingClock();
   const options: Partial<PartitionOptions> = {
     config: { name: 'shop', quota: QUOTA, workspace: { id: 'current' } } as PartitionOptions['config'],
@@ -37,5 +37,5 @@ test('a workspace that cannot be opened leaves no timer behind, and the database
   };
   await expect(openPartition(options as PartitionOptions, parts as Parts)).rejects.toThrow('the file of the key');
   expect(clock.pending).toBe(0);
-  expect(await diedBefore(store.query)).toBe(true);
+  expect(await wasUncleanShutdown(store.query)).toBe(true);
 });

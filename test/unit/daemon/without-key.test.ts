@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { passOn } from '../../../src/daemon/workspace-send.ts';
+import { forwardRequest } from '../../../src/daemon/workspace-send.ts';
 import type { HttpRequest } from '../../../src/http/http-client.ts';
 import { piecesOf } from '../../support/canaries.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
@@ -13,7 +13,7 @@ async function passed(repeat: (sent: string) => Buffer, authorization?: string) 
     const sent = headers?.['authorization'] ?? '';
     return { status: 400, headers: { etag: `"${sent}"` }, body: repeat(sent) };
   };
-  const pass = passOn(
+  const pass = forwardRequest(
     {
       ...{ http: { request, close: async () => undefined }, baseUrl: 'http://workspace.test', workspaceId: 'current' },
       ...{ apiKey: () => KEY, api: {}, cut: new AbortController().signal, readLarge: async () => undefined as never },

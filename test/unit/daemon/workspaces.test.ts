@@ -4,7 +4,7 @@ import type { Partition } from '../../../src/daemon/partition.ts';
 import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/errors/codes.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
-import { type Holder, type Lease, soleHolder } from '../../../src/lease/holder.ts';
+import { type Lease, type LeaseHolder, soleHolder } from '../../../src/lease/holder.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
@@ -28,7 +28,7 @@ function openWorld(): World {
   const [tries, told]: [string[], string[]] = [[], []];
   let fault: ErrorCode | undefined;
   let leases = new Map<string, Lease>();
-  const holder: Holder = { ...soleHolder, leaseOf: (name) => leases.get(name) };
+  const holder: LeaseHolder = { ...soleHolder, leaseOf: (name) => leases.get(name) };
   const logger = {
     ...silentLogger,
     error: (fields: object) => void told.push(`${(fields as { error: SyncError }).error.code}`),

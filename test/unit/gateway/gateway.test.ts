@@ -2,7 +2,7 @@ import { createServer as createUpstream, type IncomingHttpHeaders } from 'node:h
 import { type AddressInfo, createServer as createSocket, type Server as SocketServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { gatewayRoutes } from '../../../src/gateway/gateway.ts';
-import type { Passage } from '../../../src/gateway/passage.ts';
+import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { createHttpClient } from '../../../src/http/http-client.ts';
 import { createServer, listen } from '../../../src/http/server.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -35,7 +35,7 @@ async function openGateway(upstream: SocketServer, { bytes = 64 * MEBIBYTE, vers
       sentAt: 0,
       asOf: 0,
     }),
-  } as Partial<Passage> as Passage;
+  } as Partial<Upstream> as Upstream;
   const server = createServer({ limits: { bytes } });
   const tokens = { find: async () => undefined, recall: () => undefined } as never;
   gatewayRoutes(server, {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { createCredentialThrottle } from '../../../src/gateway/credential-throttle.ts';
 import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
 import { createCallers } from '../../../src/gateway/known-callers.ts';
-import type { Passage } from '../../../src/gateway/passage.ts';
-import { createProbation } from '../../../src/gateway/probation.ts';
 import type { TokenBook } from '../../../src/gateway/token-book.ts';
+import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -14,17 +14,17 @@ interface Setting {
 }
 
 /** The parts of a passage that say who somebody is. */
-function passage({ name = 'one', id, tasks = [] }: Setting = {}): Passage {
+function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
   return {
     name,
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader: 'x-service-api-version' },
     workspaceId: async () => id,
     holdsTask: async (taskId: string) => tasks.includes(taskId),
-  } as unknown as Passage;
+  } as unknown as Upstream;
 }
 
 /** @param owners names of workspaces by the tokens that were made for them */
-function setUp(passages: readonly Passage[] = [], owners: Readonly<Record<string, string>> = {}) {
+function setUp(passages: readonly Upstream[] = [], owners: Readonly<Record<string, string>> = {}) {
   const clock = createTravellingClock();
   const passageOf = (workspace: string) => passages.find(({ name }) => name === workspace);
   const tokenOf = (secret: string) => {
@@ -210,7 +210,7 @@ test.each([
 describe('probation', () => {
   test('lets in as many at a time as may still be wrong; then one a minute', async () => {
     const clock = createTravellingClock();
-    const probation = createProbation(clock);
+    const probation = createCredentialThrottle(clock);
     const answers: boolean[] = [];
     for (let n = 0; n < 8; n++) void probation.enter('a').then((isIn) => answers.push(isIn));
     await clock.advance(0);
@@ -226,7 +226,7 @@ describe('probation', () => {
 
   test('whoever is right makes room for the next', async () => {
     const clock = createTravellingClock();
-    const probation = createProbation(clock);
+    const probation = createCredentialThrottle(clock);
     let inside = 0;
     for (let n = 0; n < 20; n++) void probation.enter('a').then(() => inside++);
     await clock.advance(0);

@@ -3,8 +3,8 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, it, test } from 'vitest';
 import { groupOfAddress } from '../../../src/http/address-group.ts';
-import { type BodyHolder, createBodyBudget } from '../../../src/http/body-budget.ts';
-import { createTurns } from '../../../src/http/fair-turns.ts';
+import { createFairQueue } from '../../../src/http/fair-queue.ts';
+import { type BodyHolder, createMemoryBudget } from '../../../src/http/memory-budget.ts';
 import { limitConnections } from '../../../src/http/open-connections.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -30,9 +30,13 @@ test.each([
 
 describe('the budget of bodies', () => {
   /** A budget of 16 MiB, and who was given up. */
-  function open(suspects: readonly string[] = []) {
+  function open(poisonMessages: readonly string[] = []) {
     const clock = createTravellingClock();
-    const budget = createBodyBudget({ clock, isSuspect: (group) => suspects.includes(group), total: 16 * MEBIBYTE });
+    const budget = createMemoryBudget({
+      clock,
+      isSuspect: (group) => poisonMessages.includes(group),
+      total: 16 * MEBIBYTE,
+    });
     const gone: string[] = [];
     const enter = (name: string, announced = 8 * MEBIBYTE, group = name) =>
       budget.enter(group, announced, () => gone.push(name));
@@ -172,9 +176,9 @@ describe('turns', () => {
   /** Lets everybody in and tells in which order. */
   async function served(
     requests: readonly (readonly [group: string, bytes: number])[],
-    suspects: readonly string[] = [],
+    poisonMessages: readonly string[] = [],
   ) {
-    const turns = createTurns((group) => suspects.includes(group));
+    const turns = createFairQueue((group) => poisonMessages.includes(group));
     const order: string[] = [];
     const all = requests.map(async ([group, bytes]) => {
       try {
@@ -189,9 +193,9 @@ describe('turns', () => {
   }
 
   it('nobody waits while one turn of the event loop can take all', () => {
-    const turns = createTurns(() => true);
+    const turns = createFairQueue(() => true);
     for (let index = 0; index < 60; index++) expect(turns.enter('a', 100)).toBeUndefined();
-    expect(createTurns(() => true).enter('a', 25_000_000)).toBeUndefined();
+    expect(createFairQueue(() => true).enter('a', 25_000_000)).toBeUndefined();
   });
 
   it('an address with many requests does not keep others waiting', async () => {
@@ -210,7 +214,7 @@ describe('turns', () => {
 
   it('of one address small bodies come first', async () => {
     const large = Array.from({ length: 20 }, () => ['shared', 25 * MEBIBYTE] as const);
-    const turns = createTurns(() => true);
+    const turns = createFairQueue(() => true);
     const order: number[] = [];
     await Promise.all(
       [...large, ['shared', 21_000] as const].map(async ([group, bytes]) => {

@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createBackfills } from '../../../src/intake/backfill-stage.ts';
 import { createPauses } from '../../../src/intake/pauses.ts';
-import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
-import { nextTurn } from '../../../src/lib/turn.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
+import { yieldToEventLoop } from '../../../src/lib/yield.ts';
 import { askBackfill } from '../../../src/store/backfills.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOfLost } from '../../support/all-or-nothing.ts';
@@ -35,7 +35,7 @@ async function backfill(
   await store.query.updateTable('backfills').set({ unit: 'unit' }).execute();
   const stage = createBackfills({
     ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    ...{ connections: [active], pauses: createPauses(clock), inbox: createBell() },
+    ...{ connections: [active], pauses: createPauses(clock), inbox: createWakeSignal() },
   });
   return async (meanwhile: () => Promise<void> = () => clock.advance(0)) => {
     stage.start();
@@ -127,7 +127,7 @@ test('whoever stops it waits until the page that it reads has come', async () =>
   const end = (await backfill(store, () => page.promise))().then(() => {
     hasEnded = true;
   });
-  for (let turn = 0; turn < 50; turn++) await nextTurn();
+  for (let turn = 0; turn < 50; turn++) await yieldToEventLoop();
   expect(hasEnded).toBe(false);
   page.resolve(PAGE);
   await end;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCollector } from '../../../src/intake/collector.ts';
-import { createBell } from '../../../src/lib/bell.ts';
-import { nextTurn } from '../../../src/lib/turn.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
+import { yieldToEventLoop } from '../../../src/lib/yield.ts';
 import type { AppendedRow, NewDelivery } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
@@ -25,7 +25,7 @@ const outcomesOf = (rows: readonly AppendedRow[]) => rows.map(({ appended }) => 
 describe('collector', () => {
   test('whoever waits when the database closes hears of it, and nothing else does', async () => {
     const store = await openTestStore();
-    const collector = createCollector({ store, clock: createTravellingClock(), bell: createBell() });
+    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
     // Heard from the start: over a network the database takes longer to close than they take to fail.
     const waiting = Promise.allSettled(['a', 'b', 'c'].map((key) => collector.append(delivery(key))));
     await store.close();
@@ -37,7 +37,7 @@ describe('collector', () => {
     const course: string[] = [];
     const store = await openTestStore({ steps: { reached: (kind, edge) => course.push(`${kind} ${edge}`) } });
     course.length = 0;
-    const collector = createCollector({ store, clock: createTravellingClock(), bell: createBell() });
+    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
     const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`);
     await Promise.all(keys.map((key) => collector.append(delivery(key)).then(() => course.push('acknowledged'))));
     expect(course).toEqual(['commit before', 'commit after', ...keys.map(() => 'acknowledged')]);
@@ -51,14 +51,14 @@ describe('collector', () => {
         if (statement.startsWith('insert into "inbox"')) inserts++;
       },
     });
-    const collector = createCollector({ store, clock: createTravellingClock(), bell: createBell() });
+    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
     await collector.append(delivery('alone'));
     expect(inserts).toBe(1);
     const arriveInTurns = async (count: number, name: string) => {
       const arrived: Promise<unknown>[] = [];
       for (let index = 0; index < count; index++) {
         arrived.push(collector.append(delivery(`${name}-${index}`)));
-        await nextTurn();
+        await yieldToEventLoop();
       }
       await Promise.all(arrived);
     };
@@ -73,7 +73,7 @@ describe('collector', () => {
   test('tells a crowd from deliveries that come one by one, and that it has passed', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
-    const collector = createCollector({ store, clock, bell: createBell() });
+    const collector = createCollector({ store, clock, wakeSignal: createWakeSignal() });
     await collector.append(delivery('alone'));
     expect(collector.isCrowded()).toBe(false);
     await Promise.all([collector.append(delivery('a')), collector.append(delivery('b'))]);
@@ -89,7 +89,7 @@ describe('collector', () => {
         if (statement.startsWith('insert into "inbox"')) inserts++;
       },
     });
-    const collector = createCollector({ store, clock: createTravellingClock(), bell: createBell() });
+    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
     await Promise.all(Array.from({ length: 130 }, (_, index) => collector.append(delivery(`small-${index}`))));
     expect(inserts).toBe(3);
     const large = 'x'.repeat(3 * 1024 * 1024);
@@ -103,8 +103,8 @@ describe('collector', () => {
   test('rings for what is to be reconciled, and not for repeats', async () => {
     const store = await openTestStore();
     let rung = 0;
-    const bell = { ring: () => void rung++, next: async () => undefined };
-    const collector = createCollector({ store, clock: createTravellingClock(), bell });
+    const wakeSignal = { notify: () => void rung++, wait: async () => undefined };
+    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal });
     await collector.append(delivery('a'));
     await collector.append(delivery('a'));
     expect(rung).toBe(1);
@@ -116,7 +116,7 @@ describe('collector', () => {
   test('a full inbox refuses, and takes deliveries again when it was worked off', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
-    const collector = createCollector({ store, clock, bell: createBell(), mostPending: 3 });
+    const collector = createCollector({ store, clock, wakeSignal: createWakeSignal(), mostPending: 3 });
     for (const key of ['a', 'b', 'c']) await collector.append(delivery(key));
     await clock.advance(1_000);
     await expect(collector.append(delivery('d'))).rejects.toMatchObject({ code: 'inbox_full', retryAfter: 30_000 });
@@ -132,7 +132,7 @@ describe('collector', () => {
         if (statement.includes('count(*) as "count" from (select "id" from "inbox"')) counts++;
       },
     });
-    const collector = createCollector({ store, clock: createTravellingClock(), bell: createBell() });
+    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
     for (let index = 0; index < 50; index++) await collector.append(delivery(`key-${index}`));
     expect(counts).toBe(1);
   });

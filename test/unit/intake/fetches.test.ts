@@ -4,9 +4,9 @@ import { SyncError } from '../../../src/errors/sync-error.ts';
 import type { ActiveConnection } from '../../../src/intake/active-connection.ts';
 import { createFetches, type Fetches } from '../../../src/intake/fetches.ts';
 import { createPauses } from '../../../src/intake/pauses.ts';
-import { createBell } from '../../../src/lib/bell.ts';
 import { type LogFields, silentLogger } from '../../../src/lib/logger.ts';
 import { type Random, systemRandom } from '../../../src/lib/random.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
@@ -45,7 +45,7 @@ async function bench(connections: readonly ActiveConnection[], options: BenchOpt
     store: storeFor(store),
     connections,
     pauses,
-    inbox: createBell(),
+    inbox: createWakeSignal(),
     clock,
     random,
     logger,
@@ -57,7 +57,7 @@ async function bench(connections: readonly ActiveConnection[], options: BenchOpt
     warnings,
     async ask(key, connection = 'notes') {
       await requestFetch(store.query, { connection, reference: reference(key), deliveryId: 7, now: clock.now() });
-      fetches.bell.ring();
+      fetches.wakeSignal.notify();
     },
   };
 }
@@ -111,7 +111,7 @@ const fetchOnce = (fetch: () => Promise<Fetched>) => async (store: Store) => {
   await requestFetch(store.query, wish);
   const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
   const connections = [activeWith({ connection: { fetch } })];
-  const fetches = createFetches({ store, connections, inbox: createBell(), ...parts });
+  const fetches = createFetches({ store, connections, inbox: createWakeSignal(), ...parts });
   return async () => {
     fetches.start();
     while (!fetches.idle()) await clock.advance(0);
@@ -236,7 +236,7 @@ test('an object that is refused for good is asked for again only by a new delive
   await site.fetches.stop();
   const again = createFetches({
     ...{ store: site.store, connections: [activeWith({ connection })], pauses: createPauses(site.clock) },
-    ...{ inbox: createBell(), clock: site.clock, random: systemRandom(), logger: silentLogger },
+    ...{ inbox: createWakeSignal(), clock: site.clock, random: systemRandom(), logger: silentLogger },
   });
   again.start();
   await site.clock.advance(3_600_000);

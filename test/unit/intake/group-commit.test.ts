@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createGroupCommit } from '../../../src/intake/group-commit.ts';
-import { nextTurn } from '../../../src/lib/turn.ts';
+import { yieldToEventLoop } from '../../../src/lib/yield.ts';
 import type { NewDelivery } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
@@ -27,7 +27,7 @@ test('a lone delivery does not wait for others', async () => {
   began = 0;
   const stored = append('b');
   // One turn, in which another one might come; and some to begin with.
-  for (let turn = 0; turn < 4; turn++) await nextTurn();
+  for (let turn = 0; turn < 4; turn++) await yieldToEventLoop();
   expect(began).toBeGreaterThan(0);
   await stored;
 });

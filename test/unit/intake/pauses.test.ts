@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Connection, LinkedStatus } from '../../../src/connectors/connector.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import type { HttpClient } from '../../../src/http/http-client.ts';
-import { createPauses, leavingAlone, tellingOfLimits } from '../../../src/intake/pauses.ts';
+import { createPauses, recordRateLimits, withRateLimitGuard } from '../../../src/intake/pauses.ts';
 import type { ItemReference } from '../../../src/model/item.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -54,7 +54,7 @@ test('a client sends nothing while the provider wants to be left alone, which no
     close: async () => undefined,
   };
   const ask = (url: string, connection = 'notes') =>
-    leavingAlone(http, connection, pauses).request({ method: 'GET', url, target: connection });
+    withRateLimitGuard(http, connection, pauses).request({ method: 'GET', url, target: connection });
   pauses.pause('notes', 60_000);
   pauses.note('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 60_000 }), 'fetch');
   await ask('while nobody was told');
@@ -77,7 +77,7 @@ test.each<[string, (connection: Connection) => unknown]>([
 ])('a limit is heard by all, also from who asks for %s', async (_name, ask) => {
   const pauses = createPauses(createTravellingClock());
   const fails = async () => Promise.reject(told);
-  const connection = tellingOfLimits(connectionOf(fails), 'notes', pauses);
+  const connection = recordRateLimits(connectionOf(fails), 'notes', pauses);
   await expect(ask(connection)).rejects.toBe(told);
   expect([pauses.left('notes', 'poll'), pauses.toldLeft('notes')]).toEqual([9_000, 9_000]);
 });
@@ -87,7 +87,7 @@ test.each<[string, SyncError]>([
   ['of another kind', new SyncError('server_failed', 'down', { status: 503 })],
 ])('a failure %s is no limit that concerns all', async (_name, error) => {
   const pauses = createPauses(createTravellingClock());
-  const connection = tellingOfLimits(
+  const connection = recordRateLimits(
     connectionOf(async () => Promise.reject(error)),
     'notes',
     pauses,
@@ -98,7 +98,7 @@ test.each<[string, SyncError]>([
 
 test('a connection that tells of limits answers as before, and does no more than it can', async () => {
   const plain = connectionOf(async () => Promise.resolve('the answer'));
-  const connection = tellingOfLimits(plain, 'notes', createPauses(createTravellingClock()));
+  const connection = recordRateLimits(plain, 'notes', createPauses(createTravellingClock()));
   expect(await connection.units(signal)).toBe('the answer');
   expect(connection.status?.right).toBe('to write');
   expect(connection.close).toBeUndefined();

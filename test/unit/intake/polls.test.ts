@@ -4,11 +4,11 @@ import { SyncError } from '../../../src/errors/sync-error.ts';
 import type { ActiveConnection } from '../../../src/intake/active-connection.ts';
 import { createPauses } from '../../../src/intake/pauses.ts';
 import { createPolls, type Polls } from '../../../src/intake/polls.ts';
-import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
 import type { Schedule } from '../../../src/lib/scheduler.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { pollActivity } from '../../../src/store/stored-status.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
@@ -39,7 +39,7 @@ function pollsOver(store: Store, clock: TravellingClock, connections: readonly A
     clock,
     connections,
     pauses: createPauses(clock),
-    inbox: createBell(),
+    inbox: createWakeSignal(),
     // Full jitter at its longest, intervals at their exact length.
     random: { ...systemRandom(), float: () => 0.5 },
     logger: silentLogger,

@@ -52,7 +52,7 @@ function sweepOf(
 ) {
   return sweepJobs({
     ...{ random: systemRandom(), logger: silentLogger, meter: silentMeter, pauses: createPauses(deps.clock) },
-    ...{ fetches: { ring: () => undefined }, ...deps },
+    ...{ fetches: { notify: () => undefined }, ...deps },
     connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
   });
 }
@@ -67,7 +67,7 @@ test('a mass that is not listed holds nobody up and buries no other fetch', asyn
     await store.query.deleteFrom('fetches').execute();
   };
   // As if each were fetched some time later.
-  const fetches = { ring: () => void clock.after(1, () => void fetchAll()) };
+  const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
   const jobs = sweepOf({ store, clock, fetches }, connector);
   const timetable = startJobs(jobs, clock);
   const result = () => store.query.selectFrom('sweeps').select(['listed', 'asked']).executeTakeFirst();
@@ -193,7 +193,7 @@ async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | '
   }
   const { connector } = createForge({ app: listed.map((number) => ({ ...ANY, number })) });
   const rings: number[] = [];
-  const fetches = { ring: () => void rings.push(clock.elapsed()) };
+  const fetches = { notify: () => void rings.push(clock.elapsed()) };
   const [job] = sweepOf({ store, clock, fetches }, connector);
   const run = async () => {
     let isOver = false;

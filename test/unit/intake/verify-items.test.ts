@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { createPauses } from '../../../src/intake/pauses.ts';
 import { createVerification } from '../../../src/intake/verify-items.ts';
-import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { purposeNow } from '../../../src/lib/purpose.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { createForge, forgeItem } from '../../support/forge.ts';
 import { activeWith, openTestStore } from '../../support/intake.ts';
@@ -35,7 +35,14 @@ async function verifying(numbers: readonly number[], fetch: (number: string, tim
     },
   };
   const verification = createVerification({
-    ...{ store, clock, random: systemRandom(), logger: silentLogger, inbox: createBell(), pauses: createPauses(clock) },
+    ...{
+      store,
+      clock,
+      random: systemRandom(),
+      logger: silentLogger,
+      inbox: createWakeSignal(),
+      pauses: createPauses(clock),
+    },
     connections: [activeWith({ name: 'forge', connector, connection })],
   });
   return { ...store, clock, asked, verification };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { PollPage } from '../../../src/connectors/connector.ts';
 import { walkUnit } from '../../../src/intake/walk-unit.ts';
-import { createBell } from '../../../src/lib/bell.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
@@ -24,7 +24,7 @@ function walker(store: Store, onPoll: (page: PollPage) => PollPage = (page) => p
     },
   });
   let rings = 0;
-  const inbox = { ...createBell(), ring: () => void rings++ };
+  const inbox = { ...createWakeSignal(), notify: () => void rings++ };
   const deps = { store, clock: createTravellingClock(), random: systemRandom(), inbox };
   const walk = (signal = new AbortController().signal) => walkUnit(deps, { ...active, names }, 'unit', signal);
   return { walk, pages, rings: () => rings };

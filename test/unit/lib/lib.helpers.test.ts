@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBell } from '../../../src/lib/bell.ts';
 import { sleep, systemClock } from '../../../src/lib/clock.ts';
 import { backoff, type Random, systemRandom } from '../../../src/lib/random.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../src/lib/text.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const fixed = (value: number): Random => ({ ...systemRandom(), float: () => value });
@@ -72,37 +72,37 @@ describe('back-off', () => {
 
 describe('a bell', () => {
   it('wakes who waits', async () => {
-    const bell = createBell();
-    const next = bell.next();
+    const wakeSignal = createWakeSignal();
+    const next = wakeSignal.wait();
     expect(await isDone(next)).toBe(false);
-    bell.ring();
+    wakeSignal.notify();
     expect(await isDone(next)).toBe(true);
   });
 
   it('remembers a ring that nobody waited for, once however often it rang', async () => {
-    const bell = createBell();
-    bell.ring();
-    bell.ring();
-    expect(await isDone(bell.next())).toBe(true);
-    expect(await isDone(bell.next())).toBe(false);
+    const wakeSignal = createWakeSignal();
+    wakeSignal.notify();
+    wakeSignal.notify();
+    expect(await isDone(wakeSignal.wait())).toBe(true);
+    expect(await isDone(wakeSignal.wait())).toBe(false);
   });
 
   it('does not remember a ring that woke somebody', async () => {
-    const bell = createBell();
-    const next = bell.next();
-    bell.ring();
+    const wakeSignal = createWakeSignal();
+    const next = wakeSignal.wait();
+    wakeSignal.notify();
     await next;
-    expect(await isDone(bell.next())).toBe(false);
+    expect(await isDone(wakeSignal.wait())).toBe(false);
   });
 
   it('wakes the last who came to wait, where one gave up waiting', async () => {
-    const bell = createBell();
-    const givenUp = bell.next();
-    const waiting = bell.next();
-    bell.ring();
+    const wakeSignal = createWakeSignal();
+    const givenUp = wakeSignal.wait();
+    const waiting = wakeSignal.wait();
+    wakeSignal.notify();
     expect(await isDone(waiting)).toBe(true);
     expect(await isDone(givenUp)).toBe(false);
-    expect(await isDone(bell.next())).toBe(false);
+    expect(await isDone(wakeSignal.wait())).toBe(false);
   });
 });
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity, settlement } from '../../../src/model/change.ts';
 import { isFinished, pullRequestKey, workItemKey } from '../../../src/model/item.ts';
-import { dueAfter, LANES, patience } from '../../../src/model/lane.ts';
+import { debounceOf, dueAfter, LANES } from '../../../src/model/lane.ts';
 import { externalIdOf, isAutomatic } from '../../../src/model/link.ts';
 import { cut } from '../../../src/model/text-limits.ts';
 import { bare, workItem } from '../../support/items.ts';
@@ -10,34 +10,34 @@ import { bare, workItem } from '../../support/items.ts';
 describe('the patience with a change', () => {
   it('is none with what somebody waits for, and a minute with reads', () => {
     for (const used of [-1, 0, 0.5, 1, 2]) {
-      expect(patience('interactive', used)).toEqual({ quiet: 0, longest: 0 });
-      expect(patience('read', used)).toEqual({ quiet: 60_000, longest: 60_000 });
+      expect(debounceOf('interactive', used)).toEqual({ wait: 0, maxWait: 0 });
+      expect(debounceOf('read', used)).toEqual({ wait: 60_000, maxWait: 60_000 });
     }
   });
 
   it.each(['triage', 'link', 'mirror'] as const)('%s: seconds, more of them with the used share', (lane) => {
-    const all = [-1, 0, 0.5, 1, 7].map((used) => patience(lane, used));
-    expect(all.map(({ quiet }) => quiet)).toEqual([2_400, 2_400, 3_900, 8_400, 8_400]);
-    expect(all.map(({ longest }) => longest)).toEqual([6_000, 6_000, 8_250, 15_000, 15_000]);
+    const all = [-1, 0, 0.5, 1, 7].map((used) => debounceOf(lane, used));
+    expect(all.map(({ wait }) => wait)).toEqual([2_400, 2_400, 3_900, 8_400, 8_400]);
+    expect(all.map(({ maxWait }) => maxWait)).toEqual([6_000, 6_000, 8_250, 15_000, 15_000]);
   });
 
   it('never shrinks while more is used', () => {
     const share = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(fc.constantFrom(...LANES), share, share, (lane, one, other) => {
-        const [less, more] = [patience(lane, Math.min(one, other)), patience(lane, Math.max(one, other))];
-        expect(more.quiet).toBeGreaterThanOrEqual(less.quiet);
-        expect(more.longest).toBeGreaterThanOrEqual(less.longest);
+        const [less, more] = [debounceOf(lane, Math.min(one, other)), debounceOf(lane, Math.max(one, other))];
+        expect(more.wait).toBeGreaterThanOrEqual(less.wait);
+        expect(more.maxWait).toBeGreaterThanOrEqual(less.maxWait);
       }),
     );
   });
 
   it('ends after the quiet, or when it has lasted long enough; a promise counts from the first event alone', () => {
-    const usual = { quiet: 2_000, longest: 6_000 };
+    const usual = { wait: 2_000, maxWait: 6_000 };
     expect([0, 1_000, 3_999, 5_000, 60_000].map((last) => dueAfter(0, last, usual))).toEqual([
       2_000, 3_000, 5_999, 6_000, 6_000,
     ]);
-    expect([0, 5_000, 59_000].map((last) => dueAfter(0, last, patience('mirror', 1, 60_000)))).toEqual([
+    expect([0, 5_000, 59_000].map((last) => dueAfter(0, last, debounceOf('mirror', 1, 60_000)))).toEqual([
       59_500, 59_500, 59_500,
     ]);
   });

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { cleanErrorsWith } from '../../../src/errors/secrets.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
+import { runAdminOperation } from '../../../src/operator/admin-operations.ts';
 import { audited, auditedTokens, auditLog, noteAct, sendAudited } from '../../../src/operator/audit.ts';
 import type { OpenWorkspace } from '../../../src/operator/open-workspace.ts';
-import { answerQuestion } from '../../../src/operator/questions.ts';
 import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
 import type { ApiRequest } from '../../../src/workspace/exchange.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
@@ -88,7 +88,7 @@ test('questions that change something, and no others', async () => {
   const { store: opened, clock, rows } = await setUp();
   const open = { name: 'acme', store: opened, wakeOutbox: () => undefined, wakeReconcile: () => undefined };
   const ask = (name: 'held' | 'release' | 'retry' | 'audit', asked: object) =>
-    answerQuestion(name, open as unknown as OpenWorkspace, asked, clock, 'session 12345678 (admin)');
+    runAdminOperation(name, open as unknown as OpenWorkspace, asked, clock, 'session 12345678 (admin)');
   await ask('held', { samples: 1 });
   await ask('release', { classes: ['removals', 'creations'] });
   await ask('retry', {});

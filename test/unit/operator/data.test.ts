@@ -18,7 +18,7 @@ import { writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { openBook } from '../../../src/throttle/book.ts';
+import { openWindowLedger } from '../../../src/throttle/window-ledger.ts';
 import { folderOfTest } from '../../support/folder.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -88,7 +88,7 @@ describe('a backup', () => {
     await within(async (installation) => {
       const { query } = await installation.store('acme');
       const clock = createTravellingClock();
-      const book = await openBook(query, clock, [WINDOW as never]);
+      const book = await openWindowLedger(query, clock, [WINDOW as never]);
       expect(book.all.completed).toHaveLength(200);
       expect(Math.min(...book.all.completed)).toBeGreaterThanOrEqual(clock.monotonic());
       expect(await readLedger(query)).toHaveLength(200);

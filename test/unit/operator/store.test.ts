@@ -12,7 +12,7 @@ import { type Installation, openInstallationFile } from '../../../src/store/inst
 import { takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
-import { openBook } from '../../../src/throttle/book.ts';
+import { openWindowLedger } from '../../../src/throttle/window-ledger.ts';
 import { commandLine } from '../../support/command-line.ts';
 import { folderOfTest } from '../../support/folder.ts';
 import { newPlace, ON_POSTGRES, storePlace } from '../../support/store-place.ts';
@@ -96,7 +96,7 @@ describe('moving everything', () => {
     const clock = createTravellingClock();
     const before = await opened(from);
     const { query } = await before.store('acme');
-    const book = await openBook(query, clock, [WINDOW as never]);
+    const book = await openWindowLedger(query, clock, [WINDOW as never]);
     for (let sent = 0; sent < 3; sent++) {
       const entry = book.open('live' as never);
       await book.record(entry, query);
@@ -110,7 +110,7 @@ describe('moving everything', () => {
     const rows = (await (await opened(to)).store('acme')).query;
     expect(new Set((await readLedger(rows)).map(({ boot }) => boot))).toEqual(new Set([`copied:${clock.bootId}`]));
     await clock.advance(WINDOW.hold * 2);
-    const there = await openBook(rows, clock, [WINDOW as never]);
+    const there = await openWindowLedger(rows, clock, [WINDOW as never]);
     expect(there.all.completed).toEqual([clock.monotonic(), clock.monotonic(), clock.monotonic()]);
   });
 

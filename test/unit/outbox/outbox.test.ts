@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
 import { silentMeter } from '../../../src/lib/meter.ts';
 import { systemRandom } from '../../../src/lib/random.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import { createOutbox } from '../../../src/outbox/outbox.ts';
 import type { SendContext } from '../../../src/outbox/send-context.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
-import { wishReads } from '../../../src/store/list-reads.ts';
+import { enqueueReads } from '../../../src/store/list-reads.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { createWorkspaceClient } from '../../../src/workspace/typed-client.ts';
 import { remainsOf, remainsOfLost } from '../../support/all-or-nothing.ts';
@@ -32,7 +32,7 @@ async function startAfterDeath(store: Store): Promise<() => Promise<void>> {
   const outbox = createOutbox({
     ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
     ...{ store, throttle, client, clock, ...parts },
-    ...{ outbox: createBell(), inbox: createBell() },
+    ...{ outbox: createWakeSignal(), inbox: createWakeSignal() },
   });
   return async () => {
     outbox.start();
@@ -66,14 +66,14 @@ test('whichever statement of its start fails, all is as it was found, and no err
 
 test('one that has lost the workspace to another takes nothing back that the other may have sent', async () => {
   const getReady = async (store: Store) => {
-    const { outbox, bell, clock, slot, take } = await runningOver(store, 0);
+    const { outbox, wakeSignal, clock, slot, take } = await runningOver(store, 0);
     outbox.start();
     await clock.advance(1_000);
     await addLink(store, clock.now(), 1);
     await take(await slot(), linkOf(1));
     await addLink(store, clock.now());
     return async () => {
-      bell.ring();
+      wakeSignal.notify();
       await clock.advance(60_000);
       await outbox.stop();
     };
@@ -100,8 +100,8 @@ async function runningOver<Own extends Store>(store: Own, links: number, answer?
     if (unheard.has(number)) throw new Error('the connection was lost');
     return result;
   };
-  const bell = createBell();
-  const inbox = createBell();
+  const wakeSignal = createWakeSignal();
+  const inbox = createWakeSignal();
   const lags: number[] = [];
   let writes = 0;
   const outbox = createOutbox({
@@ -111,7 +111,7 @@ async function runningOver<Own extends Store>(store: Own, links: number, answer?
       throttle: bench.throttle,
       client: bench.client,
       clock: bench.clock,
-      outbox: bell,
+      outbox: wakeSignal,
       inbox,
     },
     ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
@@ -122,24 +122,24 @@ async function runningOver<Own extends Store>(store: Own, links: number, answer?
   const untilDone = async () => {
     while ((await waiting()) > 0) await bench.clock.toNextTimer();
   };
-  return { ...bench, store, bell, inbox, outbox, lags, untilDone, waiting, writes: () => writes, unheard, late };
+  return { ...bench, store, wakeSignal, inbox, outbox, lags, untilDone, waiting, writes: () => writes, unheard, late };
 }
 
 const GONE = 't404';
 
 test('all that waits is sent, with what follows a write; what comes while it rests is sent when it is told', async () => {
-  const { outbox, store, bell, inbox, writes, untilDone, clock } = await running(3, (taskId) =>
+  const { outbox, store, wakeSignal, inbox, writes, untilDone, clock } = await running(3, (taskId) =>
     taskId === GONE ? { status: 404, json: { code: 404, message: 'no such task', errorCode: 'not_found' } } : added(1),
   );
   outbox.start();
   outbox.start();
   await untilDone();
-  await inbox.next();
+  await inbox.wait();
   expect(writes()).toBe(3);
-  await store.commit((query) => wishReads(query, [`read:links:${GONE}`], clock.now()));
+  await store.commit((query) => enqueueReads(query, [`read:links:${GONE}`], clock.now()));
   await clock.advance(1);
   expect(await store.query.selectFrom('outbox').select('state').execute()).toEqual([{ state: 'pending' }]);
-  bell.ring();
+  wakeSignal.notify();
   await untilDone();
   // A read makes nothing stale.
   expect(writes()).toBe(3);
@@ -148,7 +148,7 @@ test('all that waits is sent, with what follows a write; what comes while it res
 });
 
 test('a database that takes nothing for a while stops nothing for good', async () => {
-  const { outbox, store, bell, clock, untilDone, waiting } = await running(1);
+  const { outbox, store, wakeSignal, clock, untilDone, waiting } = await running(1);
   await withoutTable(store.database, 'outbox', async () => {
     outbox.start();
     await clock.advance(60_000);
@@ -157,7 +157,7 @@ test('a database that takes nothing for a while stops nothing for good', async (
   await untilDone();
   await withoutTable(store.database, 'ledger', async () => {
     await addLink(store, clock.now());
-    bell.ring();
+    wakeSignal.notify();
     await clock.advance(60_000);
   });
   expect(await waiting()).toBe(1);
@@ -186,7 +186,7 @@ test.each([1, 2, 3, 4, 5])(
 test('what goes a second time is not taken back, however late the database answers of the first', async () => {
   const asked: string[] = [];
   const answer = Promise.withResolvers<Answer>();
-  const { outbox, store, bell, clock, untilDone, unheard, late } = await running(1, (taskId) => {
+  const { outbox, store, wakeSignal, clock, untilDone, unheard, late } = await running(1, (taskId) => {
     asked.push(taskId);
     return asked.length === 2 ? answer.promise : added(Number(taskId.slice(1)));
   });
@@ -195,7 +195,7 @@ test('what goes a second time is not taken back, however late the database answe
   // Until the stage has done all that it can.
   const told = async (number: number) => {
     await addLink(store, clock.now(), number);
-    bell.ring();
+    wakeSignal.notify();
     await clock.advance(10_000);
   };
   outbox.start();
@@ -250,7 +250,7 @@ test('whoever stops waits for what is in flight, and takes nothing more', async 
   });
   const slow = createOutbox({
     ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
-    ...{ store, throttle, client, clock, outbox: createBell(), inbox: createBell() },
+    ...{ store, throttle, client, clock, outbox: createWakeSignal(), inbox: createWakeSignal() },
     ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
   });
   slow.start();
@@ -271,7 +271,7 @@ test('whoever stops waits for what is in flight, and takes nothing more', async 
 
 test('an outbox of writes alone reads nothing', async () => {
   const { outbox, store, clock, waiting } = await running(1);
-  await store.commit((query) => wishReads(query, ['read:links:t1'], clock.now() - 90_000));
+  await store.commit((query) => enqueueReads(query, ['read:links:t1'], clock.now() - 90_000));
   outbox.startWrites();
   while ((await waiting()) > 1) await clock.toNextTimer();
   await clock.advance(60_000);

@@ -4,7 +4,7 @@ import { prepareNext } from '../../../src/outbox/prepare.ts';
 import { recover } from '../../../src/outbox/settle.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { configureLinks } from '../../../src/store/link-reads.ts';
-import { wishFirstReads } from '../../../src/store/list-reads.ts';
+import { enqueueInitialReads } from '../../../src/store/list-reads.ts';
 import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { openTestStore } from '../../support/intake.ts';
 
@@ -16,7 +16,7 @@ test('what another process was writing is left alone for a while, and what it wa
   const store = await openTestStore();
   const { query } = store;
   await configureLinks(query, true);
-  await wishFirstReads(query, 100, true);
+  await enqueueInitialReads(query, 100, true);
   const desired = JSON.stringify({ url: 'https://tracker.example/1' });
   await saveEntity(query, blankEntity(LINK, 'link', { item_key: 'jira:cloud:issue:1', task_id: 't1', desired }));
   await addDifference(query, {

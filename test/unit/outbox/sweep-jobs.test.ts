@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { createBell } from '../../../src/lib/bell.ts';
 import { silentLogger } from '../../../src/lib/logger.ts';
+import { createWakeSignal } from '../../../src/lib/wake-signal.ts';
 import { entity } from '../../../src/model/change.ts';
 import { workItemKey } from '../../../src/model/item.ts';
 import { SWEEP, sweepJobs } from '../../../src/outbox/sweep-jobs.ts';
@@ -9,8 +9,8 @@ import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { removeChange } from '../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
+import { readSweepPosition } from '../../../src/store/sweep-position.ts';
 import { beginSweep } from '../../../src/store/workspace-sweeps.ts';
-import { readTurn } from '../../../src/store/workspace-turn.ts';
 import { remainsOf } from '../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -38,7 +38,13 @@ async function linkedTasks(count: number, store?: Store): Promise<Store> {
 /** Lets the job run so long, each read answered at once; gives the tasks whose links were read. */
 async function readFor(store: Store, clock: TravellingClock, ms: number): Promise<string[]> {
   const quota = { requests: 200, window: 15 * MINUTE };
-  const parts = { clock, logger: silentLogger, outbox: createBell(), when: { everyMs: 24 * HOUR } as const, quota };
+  const parts = {
+    clock,
+    logger: silentLogger,
+    outbox: createWakeSignal(),
+    when: { everyMs: 24 * HOUR } as const,
+    quota,
+  };
   const job = sweepJobs({ store, recordsPullRequests: true, ...parts }).find(({ name }) => name === 'workspace.links');
   const stopping = new AbortController();
   const run = job?.run(stopping.signal);
@@ -68,7 +74,7 @@ it('reads links of work items in turn, for at most 2 % of the quota, and goes on
   expect(first.length + second.length).toBeLessThanOrEqual(A_DAY / 8 + 1);
   const all = [...first, ...second];
   expect(all).toEqual(all.map((_, at) => entity.readLinks(`t${String(at).padStart(3, '0')}`)));
-  expect(await readTurn(store.query)).toMatchObject({ endedAt: null, read: all.length });
+  expect(await readSweepPosition(store.query)).toMatchObject({ endedAt: null, read: all.length });
 });
 
 it('comes to the end of its turn, and begins the next from the first', async () => {
@@ -76,7 +82,7 @@ it('comes to the end of its turn, and begins the next from the first', async () 
   const clock = createTravellingClock();
   const names = [entity.readLinks('t000'), entity.readLinks('t001')];
   expect(await readFor(store, clock, HOUR)).toEqual(names);
-  expect((await readTurn(store.query))?.endedAt).not.toBeNull();
+  expect((await readSweepPosition(store.query))?.endedAt).not.toBeNull();
   expect(await readFor(store, clock, HOUR)).toEqual(names);
 });
 
@@ -94,7 +100,7 @@ it.each([
         store,
         clock,
         logger: silentLogger,
-        outbox: createBell(),
+        outbox: createWakeSignal(),
         when: { everyMs: HOUR },
         quota,
       });
@@ -104,7 +110,7 @@ it.each([
 });
 
 /** The job of this name, over links that are to be read. */
-async function jobOver(store: Store, name: string, outbox = createBell()) {
+async function jobOver(store: Store, name: string, outbox = createWakeSignal()) {
   const clock = createTravellingClock();
   const quota = { requests: 200, window: 15 * MINUTE };
   const jobs = sweepJobs({
@@ -155,11 +161,11 @@ it('whichever statement of a turn fails, whoever runs it is told, and no read is
 it('asks again for a list that nobody wishes any more, and not for one that is on its way', async () => {
   const store = await openTestStore();
   await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
-  const outbox = createBell();
+  const outbox = createWakeSignal();
   const { clock, job } = await jobOver(store, SWEEP, outbox);
   const run = async () => {
     await job.run(new AbortController().signal);
-    await outbox.next();
+    await outbox.wait();
   };
   const reads = async () =>
     store.query.selectFrom('outbox').select(['entity', 'since', 'lane']).orderBy('entity').execute();

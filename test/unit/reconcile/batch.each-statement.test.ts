@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { applyAnswer } from '../../../src/reconcile/answers/apply.ts';
 import { BatchFetches } from '../../../src/reconcile/batch-fetches.ts';
 import { BatchItems, saidIn } from '../../../src/reconcile/batch-items.ts';
-import { BatchLooks } from '../../../src/reconcile/batch-looks.ts';
+import { EvaluationQueue } from '../../../src/reconcile/evaluation-queue.ts';
 import type { Translated } from '../../../src/reconcile/translate-deliveries.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { BATCH_SHAPES, makeReady, takeShape } from '../../support/batch-shapes.ts';
@@ -30,7 +30,7 @@ test.each(BATCH_SHAPES)('whatever statement fails, nothing is left of a batch of
 async function takeAlone(query: Scope, batch: readonly Translated[], again: readonly string[]): Promise<void> {
   const moment = { now: START + 120_000, usedShare: 0 };
   const items = new BatchItems(query, moment, new BatchFetches(query, moment, SOURCES));
-  const looks = new BatchLooks(query, { moment, rules: RULES, sources: SOURCES });
+  const looks = new EvaluationQueue(query, { moment, rules: RULES, sources: SOURCES });
   await items.load(batch);
   for (const key of again) looks.lookAt(key);
   for (const translated of batch) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import type { DeliverySource } from '../../../src/model/delivery.ts';
-import type { Aside, Source } from '../../../src/reconcile/context.ts';
+import type { Source, WorkerTranslator } from '../../../src/reconcile/context.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { unpackBody } from '../../../src/store/bodies.ts';
 import type { Store } from '../../../src/store/database.ts';
@@ -34,7 +34,7 @@ interface Stage {
 function stageOver(store: Store, version = '1.0.0'): Stage {
   const read: string[] = [];
   const attempts: number[] = [];
-  const aside: Aside = {
+  const aside: WorkerTranslator = {
     async translate({ stored }) {
       const body = unpackBody(stored);
       read.push(body.toString().trim());

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Aside, Source } from '../../../src/reconcile/context.ts';
+import type { Source, WorkerTranslator } from '../../../src/reconcile/context.ts';
 import { PLAIN_RULES } from '../../../src/reconcile/item-rules.ts';
-import { rulesLookedBy } from '../../../src/reconcile/look-again.ts';
+import { rulesEvaluatedBy } from '../../../src/reconcile/reevaluation.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { pull } from '../../support/items.ts';
 import { reconcileOver } from '../../support/reconcile-over.ts';
@@ -40,7 +40,7 @@ async function rest(): Promise<void> {
 test('it stops when the batch that is being taken over has come to its end, and takes no further one', async () => {
   const store = await withDelivery(LARGE);
   const [reading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const aside: Aside = {
+  const aside: WorkerTranslator = {
     async translate() {
       reading.resolve();
       await goOn.promise;
@@ -116,7 +116,7 @@ test('where open items cannot be looked at by new rules it tries again later', a
   });
   await clock.advance(5_000);
   await rest();
-  expect(await rulesLookedBy(store.query)).toBe('new');
+  expect(await rulesEvaluatedBy(store.query)).toBe('new');
 });
 
 test('between two batches everybody else gets many turns', async () => {

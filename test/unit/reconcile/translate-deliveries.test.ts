@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Translation } from '../../../src/connectors/connector.ts';
 import { SyncError } from '../../../src/errors/sync-error.ts';
 import { LARGE } from '../../../src/lib/large.ts';
-import type { Aside, Source } from '../../../src/reconcile/context.ts';
+import type { Source, WorkerTranslator } from '../../../src/reconcile/context.ts';
 import {
   partsOf,
   reasonOf,
@@ -64,7 +64,11 @@ describe('where a body is read', () => {
   const NONE: Translation = { outcome: 'ignored', reason: 'here' };
 
   /** @returns what the delivery says */
-  async function read(fields: Partial<Translated['delivery']>, aside: Partial<Aside> = {}, isSuspect = false) {
+  async function read(
+    fields: Partial<Translated['delivery']>,
+    aside: Partial<WorkerTranslator> = {},
+    isSuspect = false,
+  ) {
     const { query } = await openTestStore();
     const source: Source = {
       ...TRACKER,
@@ -113,7 +117,7 @@ describe('where a body is read', () => {
   });
 
   it('what can be read of a page is taken', async () => {
-    const texts = (answer: (text: string) => Translation): Partial<Aside> => {
+    const texts = (answer: (text: string) => Translation): Partial<WorkerTranslator> => {
       let isPage = true;
       return {
         async translate({ stored }) {
@@ -152,7 +156,7 @@ describe('where a body is read', () => {
     const translate = () => {
       throw new SyncError('delivery_malformed', 'no');
     };
-    const aside: Aside = { translate: tooMuch, parts: async () => ['a', 'b'].map(part) };
+    const aside: WorkerTranslator = { translate: tooMuch, parts: async () => ['a', 'b'].map(part) };
     const sources = new Map([[TRACKER.connection, { ...TRACKER, translate, aside }]]);
     const delivery = { ...said(TRACKER, NONE).delivery, source: 'poll' as const };
     const [translated] = await translateAll([delivery], { query, sources, isSuspect: () => false });

@@ -7,7 +7,6 @@ import { expectSources, forgetTasks, saveTask } from '../../../src/store/cached-
 import { keepSweepsOf, recordSweep, recordSweepFailure } from '../../../src/store/connection-sweeps.ts';
 import { doubtTasks, holdCreates, releaseCreates, trustTasks } from '../../../src/store/creates.ts';
 import { deleteDeliveries, purgeBodies } from '../../../src/store/deletions.ts';
-import { doubtEverything } from '../../../src/store/doubt.ts';
 import { blankEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
 import { decideFresh, releaseHeld } from '../../../src/store/held-changes.ts';
 import { countAttempt, quarantineParts, retryQuarantined, settleDeliveries } from '../../../src/store/inbox.ts';
@@ -16,9 +15,9 @@ import { INSTALLATION_ID, readId } from '../../../src/store/installation-facts.t
 import { saveItemNames } from '../../../src/store/item-names.ts';
 import { saveItem, saveStanding } from '../../../src/store/items.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
-import { keepRows, rowsWritten, saveRows } from '../../../src/store/kept-rows.ts';
 import { addLedgerRow, endLedgerRow, forgetLedgerRows, redateLedgerRow } from '../../../src/store/ledger.ts';
-import { wishFirstReads, wishReads, wishTaskList } from '../../../src/store/list-reads.ts';
+import { enqueueInitialReads, enqueueReads, enqueueTaskListRead } from '../../../src/store/list-reads.ts';
+import { markAllUnverified } from '../../../src/store/mark-unverified.ts';
 import { saveMentions } from '../../../src/store/mentions.ts';
 import { forgetMeta, switchTriage, switchTriageOn, writeMeta } from '../../../src/store/meta.ts';
 import { expectNotices } from '../../../src/store/notices.ts';
@@ -26,6 +25,8 @@ import { addDifference, dropDifference, hurry, saveChange, updateChange } from '
 import { clearFailures, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
 import { addRequest, deleteRequests } from '../../../src/store/requests.ts';
 import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
+import { START as FIRST, writeSweepPosition } from '../../../src/store/sweep-position.ts';
+import { beginUnitOfWork, flushRows, saveRows } from '../../../src/store/unit-of-work.ts';
 import {
   dropOrphanFetches,
   expectFetches,
@@ -43,7 +44,6 @@ import {
   type Sweep,
   tasksSwept,
 } from '../../../src/store/workspace-sweeps.ts';
-import { START as FIRST, writeTurn } from '../../../src/store/workspace-turn.ts';
 import { answered, START, saidOf, takeBatch } from '../../support/batches.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { itemRow, pull, workItem } from '../../support/items.ts';
@@ -167,9 +167,9 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['creates are released', (query) => releaseCreates(query, NOW, NOW)],
   ['tasks are doubted', (query) => doubtTasks(query, NOW)],
   ['tasks are trusted', (query) => trustTasks(query, NOW)],
-  ['reads are wished for', (query) => wishReads(query, [entity.readTasks, entity.readLinks('t1')], NOW)],
-  ['the first reads are wished for', (query) => wishFirstReads(query, NOW, true)],
-  ['the list of tasks is wished for', (query) => wishTaskList(query, wish)],
+  ['reads are wished for', (query) => enqueueReads(query, [entity.readTasks, entity.readLinks('t1')], NOW)],
+  ['the first reads are wished for', (query) => enqueueInitialReads(query, NOW, true)],
+  ['the list of tasks is wished for', (query) => enqueueTaskListRead(query, wish)],
   ['a fact is written', (query) => writeMeta(query, 'fact', '1')],
   ['a fact is forgotten', (query) => forgetMeta(query, 'unsure')],
   ['triage is switched', (query) => switchTriage(query, ['code'], NOW)],
@@ -201,8 +201,11 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['a round lists records', (query) => noteListed(query, ['two'])],
   ['a round has listed records', (query) => recordsSwept(query, SWEEP, NOW)],
   ['a round finds something', (query) => addFindings(query, findings(['two']), NOW)],
-  ['the turn goes on', (query) => writeTurn(query, { startedAt: 1, endedAt: null, readAt: 1, read: 1, after: FIRST })],
-  ['everything is doubted', ({ whole }) => doubtEverything(whole)],
+  [
+    'the turn goes on',
+    (query) => writeSweepPosition(query, { startedAt: 1, endedAt: null, readAt: 1, read: 1, after: FIRST }),
+  ],
+  ['everything is doubted', ({ whole }) => markAllUnverified(whole)],
   ['the id of an installation is made', ({ whole }) => makeId(whole)],
   ['tasks are read ahead', (query) => expectSources(query, [BUG.key])],
   ['fetches are read ahead', (query) => expectFetches(query, [REFERENCE])],
@@ -219,10 +222,10 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   [
     'rows that were kept are written, and others removed',
     async (query) => {
-      const rows = keepRows(query);
+      const rows = beginUnitOfWork(query);
       await forgetEntity(rows, LINK);
       await saveEntity(rows, blankEntity('link:a>b', 'link'));
-      await rowsWritten(rows);
+      await flushRows(rows);
     },
   ],
 ])('whatever statement fails, nothing is left half done where %s', async (_what, write) => {

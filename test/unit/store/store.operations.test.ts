@@ -13,7 +13,7 @@ import {
 import { itemsAtUrl, itemsCalled } from '../../../src/store/find-items.ts';
 import { countAttempt, pendingDeliveries, settleDeliveries } from '../../../src/store/inbox.ts';
 import { findItem, itemMarks, readDeliveries, readFields, saveItem } from '../../../src/store/items.ts';
-import { TASKS_READ, tasksWereRead, wishFirstReads, wishTaskList } from '../../../src/store/list-reads.ts';
+import { enqueueInitialReads, enqueueTaskListRead, TASKS_READ, tasksWereRead } from '../../../src/store/list-reads.ts';
 import { itemsNaming, saveMentions } from '../../../src/store/mentions.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
@@ -353,9 +353,9 @@ describe('tasks', () => {
 describe('the first reads', () => {
   it('are both lists where a connection records; writes wait for the tasks alone', async () => {
     const { query } = await openTestStore();
-    await wishFirstReads(query, 50, false);
+    await enqueueInitialReads(query, 50, false);
     expect(await findChange(query, 'read:pull_requests')).toBeUndefined();
-    await wishFirstReads(query, 50, true);
+    await enqueueInitialReads(query, 50, true);
     expect(await findChange(query, 'read:tasks')).toMatchObject({ kind: 'read', due: 50, state: 'pending' });
     expect(await findChange(query, 'read:pull_requests')).toMatchObject({ kind: 'read', due: 50, state: 'pending' });
     expect(await tasksWereRead(query)).toBe(false);
@@ -366,15 +366,15 @@ describe('the first reads', () => {
   it('are not asked for twice, nor where they were done', async () => {
     const { query } = await openTestStore();
     await writeMeta(query, TASKS_READ, '1');
-    await wishFirstReads(query, 50, true);
-    await wishFirstReads(query, 90, true);
+    await enqueueInitialReads(query, 50, true);
+    await enqueueInitialReads(query, 90, true);
     expect(await findChange(query, 'read:tasks')).toBeUndefined();
     expect(await findChange(query, 'read:pull_requests')).toMatchObject({ due: 50 });
   });
 
   it('a list is wished for once, at the time of its lane and not earlier than it proves something', async () => {
     const { query } = await openTestStore();
-    await wishTaskList(query, { now: 1_000, usedShare: 0, lane: 'triage', notBefore: 61_000 });
+    await enqueueTaskListRead(query, { now: 1_000, usedShare: 0, lane: 'triage', notBefore: 61_000 });
     expect(await findChange(query, 'read:tasks')).toMatchObject({ lane: 'triage', due: 3_400, not_before: 61_000 });
   });
 });

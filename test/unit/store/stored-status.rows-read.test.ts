@@ -5,16 +5,16 @@ import { heldPart } from '../../../src/store/connection-sweeps.ts';
 import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../../../src/store/deletions.ts';
 import { latestIds, lookAtDeliveries } from '../../../src/store/find-deliveries.ts';
 import { itemsCalled } from '../../../src/store/find-items.ts';
+import { readHealthSummaries } from '../../../src/store/health-summary.ts';
 import { heldChanges } from '../../../src/store/held-changes.ts';
 import { pendingWorkspaces, quarantined } from '../../../src/store/inbox.ts';
 import { changesIn } from '../../../src/store/listed-changes.ts';
 import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota-use.ts';
 import { listRefused } from '../../../src/store/refused-requests.ts';
 import { deleteRequests, withOldRequests } from '../../../src/store/requests.ts';
-import { readStandings } from '../../../src/store/stored-standing.ts';
 import { readStatuses } from '../../../src/store/stored-status.ts';
+import { nextSweepStep, START } from '../../../src/store/sweep-position.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
-import { nextInTurn, START } from '../../../src/store/workspace-turn.ts';
 import { planOf } from '../../support/plans.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
@@ -48,7 +48,7 @@ const READS: readonly Read[] = [
     most: SOME.length * (4 * 20 + 4 * 20 + OWN * 2 + 60),
   },
   { name: 'status of one workspace', run: (query) => readStatuses(query, [7], NOW), most: 10 * OWN },
-  { name: 'list of 250 workspaces', run: (query) => readStandings(query, SOME, NOW), most: SOME.length * 20 },
+  { name: 'list of 250 workspaces', run: (query) => readHealthSummaries(query, SOME, NOW), most: SOME.length * 20 },
   { name: 'workspaces with pending deliveries', run: (query) => pendingWorkspaces(query), most: ONE_LOOK_EACH },
   { name: 'retention: old bodies', run: (query) => withOldBodies(query, ALL, before), most: ONE_LOOK_EACH },
   { name: 'retention: old deliveries', run: (query) => withOldDeliveries(query, ALL, before), most: ONE_LOOK_EACH },
@@ -75,7 +75,7 @@ const READS: readonly Read[] = [
     run: (_, own) => heldPart(own, { connection: 'gh', seenBefore: NOW }, ''),
     most: OF_ONE,
   },
-  { name: 'turn of links', run: (_, own) => nextInTurn(own, START), most: OF_ONE },
+  { name: 'turn of links', run: (_, own) => nextSweepStep(own, START), most: OF_ONE },
   { name: 'page of refused requests', run: (query) => listRefused(query, { workspaces: null, limit: 20 }), most: 100 },
   {
     name: 'page of the audit',

@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from 'vitest';
 import { CALLERS, keyCaller, tokenCaller } from '../../../src/model/caller.ts';
 import { quotaUseSince } from '../../../src/store/quota-use.ts';
-import { openBook } from '../../../src/throttle/book.ts';
 import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../src/throttle/use-count.ts';
+import { openWindowLedger } from '../../../src/throttle/window-ledger.ts';
 import { windowOf } from '../../../src/throttle/windows.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
@@ -81,7 +81,7 @@ test.each([
 test('an end that is written twice counts once, one that was rolled back not at all, one that a kill cut off at the start', async () => {
   const { query, commit, clock, used } = await setUp();
   const windows = [windowOf(5, 60_000)];
-  const book = await openBook(query, clock, windows);
+  const book = await openWindowLedger(query, clock, windows);
   const twice = book.open('mirror');
   await book.record(twice, query);
   book.complete(twice, 200);
@@ -94,7 +94,7 @@ test('an end that is written twice counts once, one that was rolled back not at 
   for (let times = 0; times < 2; times++) await book.recordEnd(twice, query);
   await book.record(book.open('interactive', CALLERS.command), query);
   expect(await used()).toEqual([['mirror', 1, 0]]);
-  for (let starts = 0; starts < 2; starts++) await openBook(query, clock, windows);
+  for (let starts = 0; starts < 2; starts++) await openWindowLedger(query, clock, windows);
   expect(await used()).toEqual([
     ['command', 1, 0],
     ['mirror', 1, 0],

@@ -10,7 +10,7 @@ import { type Database, NewerDatabaseError, type OpenOptions } from '../../../..
 import { LOG_LIMIT } from '../../../../src/lib/database/file-log.ts';
 import { openDatabase } from '../../../../src/lib/database/open.ts';
 import { complaintsOf, copyDatabase, takeLock } from '../../../../src/lib/database/sqlite.ts';
-import { nextTurn } from '../../../../src/lib/turn.ts';
+import { yieldToEventLoop } from '../../../../src/lib/yield.ts';
 import { folderOfTest } from '../../../support/folder.ts';
 
 interface Notes {
@@ -293,7 +293,7 @@ describe('a backup', () => {
     // One commit for each portion of the copy, or more; it takes eighty portions.
     for (let turn = 0; turn < 2_000 && !isCopied; turn++) {
       writing.run();
-      await nextTurn();
+      await yieldToEventLoop();
     }
     expect(isCopied).toBe(true);
     await copying;

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { answerQuestion } from '../../../../src/operator/questions.ts';
+import { runAdminOperation } from '../../../../src/operator/admin-operations.ts';
 import { type BrowserSession, logIn } from '../../../support/browser-session.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../../../support/daemon.ts';
 import { type Dom, readDom } from '../../../support/dom.ts';
@@ -205,7 +205,7 @@ describe('problems', () => {
 
   it('release only after a preview with a count, by a form of our own page', async () => {
     expect((await open('/problems')).byId('release-creations')).toBeUndefined();
-    const { creations } = (await answerQuestion('held', world.partition(), { samples: 0 }, world.clock)) as {
+    const { creations } = (await runAdminOperation('held', world.partition(), { samples: 0 }, world.clock)) as {
       creations: { count: number };
     };
     const page = await open('/problems?preview=creations');
@@ -334,7 +334,7 @@ describe('deliveries', () => {
   it('tell of one what it said, why it was refused, and what was sent', async () => {
     const broken = (await open('/delivery?id=broken-one')).text();
     expect(broken).toMatch(/quarantined.*It cannot be read.*delivery_malformed/);
-    const { deliveries } = (await answerQuestion(
+    const { deliveries } = (await runAdminOperation(
       'deliveries',
       world.partition(),
       { about: 'acme/app#1', limit: 5 },
@@ -456,7 +456,7 @@ describe('streams of live updates', () => {
   it('end when their session does, and say nothing more', async () => {
     const { cookie, token } = await logIn(origin, { token: ADMIN });
     const said = await heardAfter(await begin({ cookie }), async () => {
-      await answerQuestion('retry', world.partition(), {}, world.clock, 'command somebody');
+      await runAdminOperation('retry', world.partition(), {}, world.clock, 'command somebody');
       await fetch(`${origin}/logout`, {
         method: 'POST',
         redirect: 'manual',

@@ -1,0 +1,86 @@
+import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import type { AnswerRoom } from '../http/answer-room.ts';
+import type { HttpAnswer } from '../http/http-client.ts';
+import { isSafe } from '../http/semantics.ts';
+import type { ServerRequest } from '../http/server.ts';
+import type { Identity } from '../replicas/admitted-caller.ts';
+import { type Replicas, wholeOf } from '../replicas/replicas.ts';
+import { type Place, passedHeaders } from './destination.ts';
+import { type Outgoing, outgoing, refuse, unauthorized } from './outgoing.ts';
+
+/** What other processes of the installation do for callers of this one's gateway. */
+export interface GatewayForwarding {
+  /** Workspaces that are configured, and not open here. */
+  places(): readonly Place[];
+  /** Who asked another process, which passed the request on to this one. */
+  signedBy(request: ServerRequest): Identity | undefined;
+  /**
+   * @param room what the answer takes of the server's budget
+   * @param gatewayToken id of the token that stands for the caller; else it shows a credential of its own to the owner
+   */
+  pass(workspace: string, request: ServerRequest, room: AnswerRoom, gatewayToken?: string): Promise<Outgoing>;
+}
+
+interface Deps extends Pick<GatewayForwarding, 'places' | 'signedBy'> {
+  readonly replicas: Replicas;
+  /** How long a caller waits for the quota of this workspace, milliseconds. */
+  readonly longestWait: (workspace: string) => number;
+  /** Name of the header with the version of this workspace's API, in lower case. */
+  readonly versionHeader: (workspace: string) => string;
+}
+
+/** How long the workspace may take, and the owner with it, milliseconds. */
+const PATIENCE = 35_000;
+
+/** Passes requests on to the owner of their workspace: once, and never what was passed on already. */
+export function createGatewayForwarding({
+  replicas,
+  longestWait,
+  versionHeader,
+  places,
+  signedBy,
+}: Deps): GatewayForwarding {
+  async function pass(
+    workspace: string,
+    request: ServerRequest,
+    room: AnswerRoom,
+    gatewayToken?: string,
+  ): Promise<Outgoing> {
+    const { method, url, ip, body, headers: given } = request;
+    const owner = signedBy(request) ? undefined : await replicas.ownerOf(workspace);
+    if (!owner) return places().some(({ name }) => name === workspace) ? MOVING : unauthorized();
+    const own: Record<string, string> = gatewayToken === undefined ? { authorization: given.authorization ?? '' } : {};
+    try {
+      const answer = await replicas.pass(owner, {
+        ...{ method, url, isAdmin: false, headers: { ...passedHeaders(request, versionHeader(workspace)), ...own } },
+        ...{ body: Buffer.isBuffer(body) ? body : undefined, patience: PATIENCE + longestWait(workspace) },
+        identity: { role: 'read', workspaces: [workspace], ip, gatewayToken },
+      });
+      return passedBack(answer.headers, { ...answer, body: await wholeOf(answer.body, room) }, room);
+    } catch (error) {
+      room.leave();
+      return failureOf(method, asSyncError(error));
+    }
+  }
+  return { places, signedBy, pass };
+}
+
+/** Beside what the workspace itself says: how old the answer is. */
+const OURS = ['age', 'cache-control'];
+
+function passedBack(given: Readonly<Record<string, string>>, answer: HttpAnswer, room: AnswerRoom): Outgoing {
+  const theirs = outgoing(answer, room);
+  const ours = OURS.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]] as const]));
+  return { ...theirs, headers: { ...theirs.headers, ...Object.fromEntries(ours) } };
+}
+
+const AGAIN = refuse(503, 'workspace_elsewhere', 'another replica works on this workspace: repeat the request');
+/** Nobody owns it at this moment, or it has just moved. */
+const MOVING: Outgoing = { ...AGAIN, headers: { ...AGAIN.headers, 'retry-after': '1' } };
+
+function failureOf(method: string, { code }: SyncError): Outgoing {
+  if (code === 'unreachable') return MOVING;
+  if (isSafe(method))
+    return refuse(502, 'workspace_unreachable', 'the replica of this workspace sent no usable answer');
+  return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
+}

@@ -1,0 +1,37 @@
+/**
+ * Wakes a stage after another one has committed rows for it. A signal carries no data, because the rows say what there is to do. So a
+ * missed or an extra signal changes only when the stage looks.
+ */
+export interface WakeSignal {
+  notify(): void;
+  /**
+   * Resolves at the next `notify`, or at once if `notify` was called while nothing waited. Never rejects. Only one stage waits at a
+   * signal: a new call replaces the one before, which then never resolves.
+   */
+  wait(): Promise<void>;
+}
+
+export function createWakeSignal(): WakeSignal {
+  let isNotified = false;
+  let wake: (() => void) | undefined;
+  return {
+    notify() {
+      if (wake === undefined) {
+        isNotified = true;
+        return;
+      }
+      const call = wake;
+      wake = undefined;
+      call();
+    },
+    wait() {
+      if (isNotified) {
+        isNotified = false;
+        return Promise.resolve();
+      }
+      return new Promise((resolve) => {
+        wake = resolve;
+      });
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import type { ChangeState, RequestOutcome } from '../model/change.ts';
+import type { ItemKey } from '../model/item.ts';
+import type { Lane } from '../model/lane.ts';
+import { entitiesOf } from '../store/entities.ts';
+import { deliveriesByIds, type ListedDelivery } from '../store/find-deliveries.ts';
+import { findChanges, type OutboxRow, readWaiting } from '../store/outbox-rows.ts';
+import { type RequestRow, requestsOfItems } from '../store/requests.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import { type NamedEntity, nameEntities } from './human-names.ts';
+
+/**
+ * The course of one request, or of a change that waits for one: from the delivery over the decision, the wait for its due time
+ * and the wait for a slot to the answer. Pages draw it as a waterfall.
+ */
+export interface Timeline {
+  /** `record of acme/app#1`, `link of acme/app#1 to BUG-12` */
+  readonly about: NamedEntity;
+  /** Number of the request in the history; null where it is still to be sent, or in flight. */
+  readonly request: number | null;
+  readonly action: string | null;
+  readonly lane: Lane;
+  /** `answered` … as in the history; else the state of the change: pending, sending, unknown, held. */
+  readonly state: RequestOutcome | ChangeState;
+  readonly status: number | null;
+  readonly error: string | null;
+  /** 1 for the first. */
+  readonly attempt: number;
+  readonly times: TimelineTimes;
+  /** What it spent these times on, one after the other. */
+  readonly phases: readonly Phase[];
+  /** Those that waited for it, the oldest first; none where only a backfill or a sweep brought it. */
+  readonly deliveries: readonly ListedDelivery[];
+  /** How many waited for it: more than are listed where some were purged. */
+  readonly served: number;
+}
+
+/** Epoch milliseconds, in this order. Null: not reached, or not known. */
+export interface TimelineTimes {
+  /** The first of its deliveries was stored. */
+  readonly received: number | null;
+  /** Reconcile was done with that delivery. */
+  readonly decided: number | null;
+  readonly due: number | null;
+  /** It asked for a slot of the quota, and got it. */
+  readonly asked: number | null;
+  readonly slot: number | null;
+  readonly sent: number | null;
+  readonly answered: number | null;
+}
+
+export interface Phase {
+  /** decision: until reconcile was done with it; due: on purpose, for more to come; slot: for its turn; request: for the answer. */
+  readonly name: 'decision' | 'due' | 'slot' | 'request';
+  readonly from: number;
+  /** Null: still under way. */
+  readonly to: number | null;
+}
+
+/** Deliveries shown of one request, and requests of one look. */
+const MOST_SHOWN = 20;
+const MOST_COURSES = 100;
+const MOST_SEARCHED = 500;
+
+/** What one delivery had a part in: what was sent because of it, or the request that it answers. */
+interface Part {
+  readonly delivery: number;
+  readonly answer?: string;
+}
+
+/** What was sent for these items, and what waits to be: changes first, then the latest requests. */
+export async function timelinesOf(query: Scope, items: readonly ItemKey[], part?: Part): Promise<Timeline[]> {
+  const isWanted = (ids: readonly number[]) => part === undefined || ids.includes(part.delivery);
+  const requests = (await requestsOfItems(query, items, part === undefined ? MOST_COURSES : MOST_SEARCHED))
+    .map((row) => ({ row, ids: JSON.parse(row.deliveries) as number[] }))
+    .filter(({ row, ids }) => isWanted(ids) || (part?.answer !== undefined && row.answer === part.answer))
+    .slice(0, MOST_COURSES);
+  const entities = (await entitiesOf(query, items)).slice(0, MOST_SEARCHED);
+  const owners = new Map(entities.map((row) => [row.entity, row]));
+  const changes = (await findChanges(query, [...owners.keys()]))
+    .map((row) => ({ row, ids: readWaiting(row).map(({ id }) => id) }))
+    .filter(({ ids }) => isWanted(ids))
+    .slice(0, MOST_COURSES);
+  const names = await nameEntities(query, [...entities, ...requests.map(({ row }) => row)]);
+  const shown = [...changes, ...requests].flatMap(({ ids }) => ids.slice(0, MOST_SHOWN));
+  const deliveries = new Map((await deliveriesByIds(query, [...new Set(shown)])).map((each) => [each.id, each]));
+  const told = (ids: readonly number[]) => ids.slice(0, MOST_SHOWN).flatMap((id) => deliveries.get(id) ?? []);
+  const about = (entity: string) => names.get(entity) as NamedEntity;
+  return [
+    ...changes.map(({ row, ids }) => courseOfChange(row, about(row.entity), told(ids), ids.length)),
+    ...requests.map(({ row, ids }) => courseOfRequest(row, about(row.entity), told(ids), ids.length)),
+  ];
+}
+
+function courseOfRequest(
+  row: RequestRow,
+  about: NamedEntity,
+  deliveries: readonly ListedDelivery[],
+  served: number,
+): Timeline {
+  const { id, action, lane, outcome, status, error, attempt } = row;
+  const { due, asked_at: asked, slot_at: slot, sent_at: sent, completed_at: answered } = row;
+  const times = { ...arrival(deliveries, row.since), due, asked, slot, sent, answered };
+  const phases = phasesOf(times);
+  return {
+    about,
+    request: id,
+    action,
+    lane,
+    state: outcome,
+    status,
+    error,
+    attempt,
+    times,
+    phases,
+    deliveries,
+    served,
+  };
+}
+
+function courseOfChange(
+  row: OutboxRow,
+  about: NamedEntity,
+  deliveries: readonly ListedDelivery[],
+  served: number,
+): Timeline {
+  const { lane, state, error, attempts, due, since, sent_at: sent } = row;
+  const times = { ...arrival(deliveries, since), due, asked: null, slot: null, sent, answered: null };
+  const none = { request: null, action: null, status: null };
+  const phases = phasesOf(times);
+  return { ...none, about, lane, state, error, attempt: attempts + 1, times, phases, deliveries, served };
+}
+
+/** Only the first of those that are due asks for a slot: the others wait for their turn as long. */
+function phasesOf({ received, decided, due, slot, sent, answered }: TimelineTimes): Phase[] {
+  const phases: Phase[] = [];
+  const start = decided ?? received;
+  const got = slot ?? sent;
+  if (received !== null && decided !== null) phases.push({ name: 'decision', from: received, to: decided });
+  if (start !== null && due !== null) {
+    const ready = Math.max(start, got === null ? due : Math.min(due, got));
+    phases.push({ name: 'due', from: start, to: ready }, { name: 'slot', from: ready, to: got });
+  }
+  if (sent !== null) phases.push({ name: 'request', from: sent, to: answered });
+  return phases;
+}
+
+function arrival(
+  [first]: readonly ListedDelivery[],
+  since: number | null,
+): Pick<TimelineTimes, 'received' | 'decided'> {
+  return { received: first?.receivedAt ?? since, decided: first?.settledAt ?? null };
+}

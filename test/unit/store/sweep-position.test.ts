@@ -1,0 +1,132 @@
+import { expect, it } from 'vitest';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { saveItem } from '../../../src/store/items.ts';
+import { writeServerFact } from '../../../src/store/server-facts.ts';
+import {
+  nextSweepStep,
+  readSweepPosition,
+  START,
+  type Step,
+  sweepPositionsOf,
+  writeSweepPosition,
+} from '../../../src/store/sweep-position.ts';
+import { openTestStore } from '../../support/intake.ts';
+import { itemRow } from '../../support/items.ts';
+
+it('the position of the turn through links and documents outlives the process', async () => {
+  const { query } = await openTestStore();
+  expect(await readSweepPosition(query)).toBeUndefined();
+  const turn = { startedAt: 5, endedAt: null, readAt: 7, read: 2, after: { ...START, name: 'tsk_2' } };
+  await writeSweepPosition(query, turn);
+  expect(await readSweepPosition(query)).toEqual(turn);
+  const of = await sweepPositionsOf(query.whole, [query.workspace]);
+  expect([of(query.workspace), of(query.workspace + 1)]).toEqual([turn, undefined]);
+});
+
+type Row = readonly [task: string, item: string | null, kind?: 'link' | 'pull_request'];
+
+/** Of a workspace that records pull requests. */
+async function recordingStore() {
+  const store = await openTestStore();
+  await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
+  return store;
+}
+
+/** Links of a work item, and of pull requests. */
+async function withLinks(rows: readonly Row[]) {
+  const { query, commit } = await recordingStore();
+  for (const [key, kind] of [['item', 'work_item'] as const, ['pull', 'pull_request'] as const])
+    await saveItem(query, itemRow(key, { kind }), 1);
+  await commit(async (transaction) => {
+    for (const [at, [task_id, item_key, kind = 'link']] of rows.entries())
+      await saveEntity(transaction, blankEntity(`link:${at}`, kind, { task_id, item_key }));
+  });
+  return query;
+}
+
+const link = (name: string) => ({ kind: 'link', name }) as const;
+const document = (name: string) => ({ kind: 'document', name }) as const;
+
+it.each<[what: string, step: Step, rows: readonly Row[], after?: string]>([
+  [
+    'the first task that a work item is linked to',
+    { found: link('t2') },
+    [
+      ['t1', 'pull'],
+      ['t2', 'item'],
+      ['t3', 'item'],
+    ],
+  ],
+  [
+    'the next one',
+    { found: link('t3') },
+    [
+      ['t2', 'item'],
+      ['t3', 'item'],
+    ],
+    't2',
+  ],
+  [
+    'no task of which nothing is a link',
+    { after: document('') },
+    [
+      ['t2', 'item', 'pull_request'],
+      ['t3', null],
+    ],
+  ],
+  ['documents after the last one', { after: document('') }, [['t2', 'item']], 't2'],
+])('of links the turn reads %s', async (_what, step, rows, after = '') => {
+  expect(await nextSweepStep(await withLinks(rows), link(after))).toEqual(step);
+});
+
+const OLD = 'https://github.com/acme/api/pull/1';
+const NEW = 'https://github.com/acme/web/pull/1';
+
+it.each<
+  [what: string, isRead: boolean, row: { known: string | null; desired: string | null; hand?: 'manual' | 'removed' }]
+>([
+  ['has the address of its record', false, { known: OLD, desired: OLD }],
+  ['has the address from before a rename', true, { known: OLD, desired: NEW }],
+  ['is not known to stand there', false, { known: null, desired: NEW }],
+  ['a person took away', false, { known: null, desired: NEW, hand: 'removed' }],
+  ['a person made, with the address of its record', false, { known: NEW, desired: null, hand: 'manual' }],
+  ['a person made before a rename', true, { known: OLD, desired: null, hand: 'manual' }],
+])('a link of a pull request that %s is read in turn: %j', async (_what, isRead, { known, desired, hand = null }) => {
+  const { query } = await recordingStore();
+  await saveItem(query, itemRow('pull', { kind: 'pull_request', fields: JSON.stringify({ item: { url: NEW } }) }), 1);
+  const row = blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull' });
+  const textOf = (url: string | null) => url && JSON.stringify({ url });
+  await saveEntity(query, { ...row, known: textOf(known), desired: textOf(desired), hand });
+  expect(await nextSweepStep(query, START)).toEqual(isRead ? { found: link('t1') } : { after: document('') });
+});
+
+it('reads every task with a link where the workspace records no pull requests, apart from links that were removed', async () => {
+  const query = await withLinks([
+    ['t1', 'pull'],
+    ['t2', 'pull'],
+  ]);
+  await writeServerFact(query, 'records', { state: 'closed', since: 0 });
+  expect(await nextSweepStep(query, START)).toEqual({ found: link('t1') });
+  await saveEntity(query, blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull', hand: 'gone' }));
+  expect(await nextSweepStep(query, START)).toEqual({ found: link('t2') });
+});
+
+it('some links are looked at in one step', async () => {
+  const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
+  const query = await withLinks([...rows, ['t2000', 'item']]);
+  expect(await nextSweepStep(query, START)).toEqual({ after: link('t1499') });
+  expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
+});
+
+it.each<[what: string, step: Step, known: object | null, task: string | null, after?: string]>([
+  ['one that stands where we attached it', { found: document('document:a') }, { taskId: 't1' }, 't1'],
+  ['none after the last one', {}, { taskId: 't1' }, 't1', 'document:a'],
+  ['none that stands elsewhere', {}, { taskId: 't2' }, 't1'],
+  ['none that nobody attached', {}, { taskId: null }, null],
+  ['none of which nothing is known', {}, null, 't1'],
+])('of documents the turn reads %s', async (_what, step, known, task_id, after = '') => {
+  const { query } = await openTestStore();
+  const row = blankEntity('document:a', 'document', { task_id });
+  await saveEntity(query, { ...row, known: known && JSON.stringify(known) });
+  expect(await nextSweepStep(query, document(after))).toEqual(step);
+});

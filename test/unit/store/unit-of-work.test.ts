@@ -1,0 +1,177 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { blankEntity, findEntity, forgetEntity, linksOfItem, saveEntity } from '../../../src/store/entities.ts';
+import { readMeta, writeMeta } from '../../../src/store/meta.ts';
+import {
+  beginUnitOfWork,
+  flushRows,
+  prefetch,
+  removeRows,
+  rowsWhere,
+  runSequentially,
+  saveRows,
+} from '../../../src/store/unit-of-work.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { drawn } from '../../support/depth.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const few = fc.constantFrom('a', 'b', 'c');
+const row = fc.record({ item_key: few, name: few, reason: few });
+type Mention = { readonly item_key: string; readonly name: string; readonly reason: string };
+type Step =
+  | { readonly do: 'save' | 'remove'; readonly rows: readonly Mention[] }
+  | { readonly do: 'read'; readonly column: 'item_key' | 'name'; readonly values: readonly string[] }
+  | { readonly do: 'flush' };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('save' as const), rows: fc.array(row, { maxLength: 9 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), rows: fc.array(row, { maxLength: 3 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('read' as const),
+      column: fc.constantFrom('item_key' as const, 'name' as const),
+      values: fc.array(few, { maxLength: 3 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
+);
+
+async function take(query: Scope, step: Step): Promise<readonly string[]> {
+  switch (step.do) {
+    case 'save':
+      await saveRows(query, 'mentions', step.rows);
+      return [];
+    case 'remove':
+      await removeRows(query, 'mentions', step.rows);
+      return [];
+    case 'read':
+      return sorted(await rowsWhere(query, 'mentions', step.column, step.values));
+    case 'flush':
+      await flushRows(query);
+      return [];
+  }
+}
+
+function sorted(rows: readonly Mention[]): string[] {
+  return rows.map(({ item_key, name, reason }) => `${item_key} ${name} ${reason}`).toSorted();
+}
+
+async function allOf(query: Scope): Promise<readonly string[]> {
+  return sorted(await query.selectFrom('mentions').select(['item_key', 'name', 'reason']).execute());
+}
+
+describe('rows that are kept in memory', () => {
+  it('are read and written as those of the database are, whatever is foreseen', async () => {
+    const { commit } = await openTestStore();
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), fc.array(row, { maxLength: 9 }), async (steps, before) => {
+        const run = (isKept: boolean) =>
+          commit(async (plain) => {
+            await plain.deleteFrom('mentions').execute();
+            await saveRows(plain, 'mentions', before);
+            const own = isKept ? beginUnitOfWork(plain) : plain;
+            const answers = await runSequentially(
+              own,
+              steps.map((each) => (within: Scope) => take(within, each)),
+            );
+            await flushRows(own);
+            return { answers, left: await allOf(plain) };
+          });
+        expect(await run(true)).toEqual(await run(false));
+      }),
+      { numRuns: drawn(200) },
+    );
+  });
+
+  it('are read together where several are foreseen, and then not again', async () => {
+    const statements: string[] = [];
+    const { commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+    await commit(async (plain) => {
+      const own = beginUnitOfWork(plain);
+      statements.length = 0;
+      const names = Array.from({ length: 90 }, (_, index) => `link:${index}>t`);
+      await runSequentially(
+        own,
+        names.map((name) => async (within: Scope) => {
+          if (await findEntity(within, name)) return;
+          await saveEntity(within, blankEntity(name, 'link', { item_key: name }));
+          expect(await linksOfItem(within, name)).toHaveLength(1);
+        }),
+      );
+      expect(statements).toHaveLength(2);
+      await flushRows(own);
+      // 90 rows: 64, 16, 8 and 2.
+      expect(statements.filter((statement) => statement.startsWith('insert'))).toHaveLength(4);
+    });
+  });
+
+  it('forget what was written ahead, and do not mind how it ended', async () => {
+    const { commit } = await openTestStore();
+    await commit(async (plain) => {
+      const own = beginUnitOfWork(plain);
+      const seen: unknown[] = [];
+      await prefetch(own, [
+        async (ahead) => {
+          await writeMeta(ahead, 'a', 'ahead');
+          seen.push(await readMeta(ahead, 'a'));
+        },
+        async (ahead) => void (await ahead.deleteFrom('meta').execute()),
+        async (ahead) => void (await ahead.whole.deleteFrom('meta').execute()),
+        flushRows,
+      ]);
+      expect([...seen, await readMeta(own, 'a')]).toEqual(['ahead', undefined]);
+    });
+  });
+
+  it('let no plain statement look past them', async () => {
+    const { commit } = await openTestStore();
+    await commit(async (plain) => {
+      const own = beginUnitOfWork(plain);
+      await writeMeta(own, 'a', '1');
+      expect(() => own.selectFrom('meta')).toThrow('rows of meta');
+      expect(() => own.whole).toThrow('rows of meta');
+      expect(own.selectFrom('items')).toBeDefined();
+      await flushRows(own);
+      expect(await own.selectFrom('meta').select('value').where('name', '=', 'a').execute()).toEqual([{ value: '1' }]);
+    });
+  });
+
+  it('are not written where they stand there already', async () => {
+    const statements: string[] = [];
+    const { query, commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+    await saveEntity(query, blankEntity('link:a>t', 'link'));
+    await commit(async (plain) => {
+      const own = beginUnitOfWork(plain);
+      const present = await findEntity(own, 'link:a>t');
+      statements.length = 0;
+      await saveEntity(own, { ...blankEntity('link:a>t', 'link'), ...present });
+      expect(await findEntity(own, 'link:b>t')).toBeUndefined();
+      await saveEntity(own, blankEntity('link:b>t', 'link'));
+      await forgetEntity(own, 'link:b>t');
+      await flushRows(own);
+      expect(statements).toHaveLength(1);
+    });
+  });
+});
+
+it.each([
+  ['of the first table', 'entities'],
+  ['of the other', 'outbox'],
+] as const)(
+  'a join does not pass by rows %s that are written and have not reached the database',
+  async (_what, table) => {
+    const { query, commit } = await openTestStore();
+    await commit(async (transaction) => {
+      const rows = beginUnitOfWork(transaction);
+      const join = () =>
+        rows.selectJoined(['entities', 'entity'], ['outbox', 'entity']).select('outbox.state').execute();
+      if (table === 'entities') await saveEntity(rows, blankEntity('link:a', 'link'));
+      else await removeRows(rows, 'outbox', [{ entity: 'link:a' }]);
+      expect(join).toThrow('that have not reached the database');
+      await flushRows(rows);
+      expect(await join()).toEqual([]);
+    });
+    expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
+  },
+);
