@@ -1,0 +1,194 @@
+import { createHmac } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, it, onTestFinished } from 'vitest';
+import { stringify } from 'yaml';
+import { lookInto, WEBHOOK_PATH, WORKSPACE } from '../bench/daemon.ts';
+import { SECRET, type SignedBody } from '../bench/deliveries.ts';
+import { deliver } from '../bench/load.ts';
+import { createChance } from '../bench/quota/references/chance.ts';
+import { allRecords } from '../support/all-records.ts';
+import { tellCases } from '../support/figures.ts';
+import { pullEvent } from '../support/github-payloads.ts';
+import { freePort } from '../support/listen.ts';
+import { useScratch } from '../support/scratch.ts';
+import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+
+/** Kills the daemon's process under load while titles move pull requests from task to task. */
+
+const PULLS = 40;
+const TASKS = 3;
+const KILLS = 30;
+const RATE_PER_SECOND = 500;
+const MOST_IN_FLIGHT = 100;
+/** The daemon is killed after a random number of acknowledgements in this range, counted from its start. */
+const ACKNOWLEDGED_PER_LIFE = [20, 800] as const;
+/** The workspace takes up to this long for each answer, so that kills meet requests in flight. */
+const SLOWEST_ANSWER_MS = 120;
+/** Each delivery is one second newer than the one before; all of them are in the past. */
+const FIRST_EVENT = Date.now() - 12 * 3_600_000;
+const SEED = Number(process.env['TEST_SEED'] ?? Math.floor(Math.random() * 1_000));
+
+const scratch = useScratch('kills-under-load');
+
+interface Delivery extends SignedBody {
+  readonly id: string;
+}
+
+interface LastTitle {
+  readonly title: string;
+  readonly key: string;
+}
+
+/** Edits each pull request in turn. Each edit puts the key of another task into the title. */
+function createEdits(keys: readonly string[]) {
+  const lastTitles = new Map<number, LastTitle>();
+  let edits = 0;
+  return {
+    lastTitles,
+    next(): Delivery {
+      const number = 1 + (edits % PULLS);
+      const round = Math.floor(edits / PULLS);
+      const key = keys[(number + round) % keys.length] as string;
+      const title = `${key}: edit ${round}`;
+      lastTitles.set(number, { title, key });
+      const updated = new Date(FIRST_EVENT + edits * 1_000).toISOString();
+      const body = Buffer.from(JSON.stringify(pullEvent({ number, title, updated })));
+      const signature = `sha256=${createHmac('sha256', SECRET).update(body).digest('hex')}`;
+      return { id: `edit-${edits++}`, body, signature };
+    },
+  };
+}
+
+/** Sends at a steady rate, whether or not a daemon listens. Deliveries without an acknowledgement are sent again first. */
+function startSender(port: number, next: () => Delivery) {
+  const unacknowledged: Delivery[] = [];
+  let acknowledged = 0;
+  let inFlight = 0;
+  let isEnding = false;
+  const send = async (delivery: Delivery) => {
+    inFlight++;
+    try {
+      await deliver({ port, path: WEBHOOK_PATH }, delivery, delivery.id);
+      acknowledged++;
+    } catch {
+      unacknowledged.push(delivery);
+    }
+    inFlight--;
+  };
+  const run = async () => {
+    for (let last = performance.now(), due = 0; !isEnding || inFlight + unacknowledged.length > 0; await pause(5)) {
+      const now = performance.now();
+      due = Math.min(due + ((now - last) * RATE_PER_SECOND) / 1_000, MOST_IN_FLIGHT - inFlight);
+      last = now;
+      for (; due >= 1; due--) {
+        const delivery = unacknowledged.shift() ?? (isEnding ? undefined : next());
+        if (delivery) void send(delivery);
+      }
+    }
+  };
+  const running = run();
+  return {
+    acknowledged: () => acknowledged,
+    async acknowledges(count: number): Promise<void> {
+      while (acknowledged < count) await pause(1);
+    },
+    /** Resolves when each delivery is acknowledged. */
+    async end(): Promise<void> {
+      isEnding = true;
+      await running;
+    },
+  };
+}
+
+async function startService(): Promise<TestService> {
+  const chance = createChance(SEED + 1);
+  const service = await startWorkspaceService({
+    quota: { requests: 1_000_000, window: 900_000, burst: 1_000_000, burstWindow: 60_000 },
+    faults: {
+      before: () => pause(chance.between(0, SLOWEST_ANSWER_MS / 2)),
+      after: () => pause(chance.between(0, SLOWEST_ANSWER_MS / 2)),
+    },
+  });
+  onTestFinished(() => service.close());
+  return service;
+}
+
+function writeConfiguration({ url, apiKey }: TestService): string {
+  const file = join(scratch.folder, `${WORKSPACE}.yaml`);
+  const github = { connector: 'github', repositories: ['acme/app'], webhookSecrets: SECRET, poll: 'off' };
+  // Nothing delays a write: neither the quota nor the debounce nor the guard.
+  const quota = { requests: 1_000_000, burst: 1_000_000, share: 1, visibility: '1s' };
+  const guard = { creations: 'off', removals: 'off', repairs: 'off' };
+  writeFileSync(file, stringify({ workspace: { url, apiKey }, quota, guard, connections: { github } }));
+  return file;
+}
+
+const count = (rows: string) => lookInto(scratch.folder, `select count(*) from ${rows}`);
+
+it(`leaves each pull request with the link of its last title after ${KILLS} kills under load (seed ${SEED})`, async () => {
+  const service = await startService();
+  const people = service.client(service.oauthToken);
+  const tasks: { readonly taskId: string; readonly key: string }[] = [];
+  for (let number = 1; number <= TASKS; number++)
+    tasks.push((await people.createBug({ body: { title: `Task ${number}` } }, {})).body);
+  const port = await freePort();
+  const flags = ['--config', writeConfiguration(service), '--data', join(scratch.folder, 'data')];
+  const startDaemon = async () => {
+    const daemon = scratch.start(['run', ...flags, '--port', String(port)]);
+    await daemon.says('Status page');
+    return daemon;
+  };
+  const chance = createChance(SEED);
+  const { next, lastTitles } = createEdits(tasks.map(({ key }) => key));
+  const sender = startSender(port, next);
+  const T = performance.now();
+
+  const met = { requestsInFlight: 0, answersBehindWebhooks: 0 };
+  let uptimeMs = 0;
+  for (let kill = 0; kill < KILLS; kill++) {
+    const daemon = await startDaemon();
+    const before = sender.acknowledged();
+    await sender.acknowledges(before + 1);
+    const began = performance.now();
+    await sender.acknowledges(before + chance.whole(...ACKNOWLEDGED_PER_LIFE));
+    await daemon.end('SIGKILL');
+    uptimeMs += performance.now() - began;
+    if (count("outbox where state = 'sending'") > 0) met.requestsInFlight++;
+    if (count("inbox where state = 'pending' and source = 'answer'") > 0) met.answersBehindWebhooks++;
+    const p = count("inbox where state = 'pending'"), s = count("outbox where state = 'sending'"), d = count('requests');
+    console.log(kill, Math.round(performance.now() - T), Math.round(performance.now() - began), sender.acknowledged() - before, 'pending', p, 'sending', s, 'answers', count("inbox where state = 'pending' and source = 'answer'"), 'requests', d, 'removed', count("entities where hand = 'removed'"));
+  }
+  const rate = sender.acknowledged() / (uptimeMs / 1_000);
+  console.log('rate', rate, 'up', uptimeMs, 'all', sender.acknowledged(), performance.now() - T);
+  await startDaemon();
+  await sender.end();
+  console.log('ended', performance.now() - T);
+  let i = 0;
+  while (count("inbox where state = 'pending'") + count('outbox') > 0) {
+    await pause(100);
+    if (i++ % 50 === 0) console.log(Math.round(performance.now() - T), count("inbox where state = 'pending'"), count('outbox'), count("outbox where kind = 'link'"), count("outbox where state = 'held'"));
+    if (i > 3000) throw new Error('never');
+  }
+  console.log('drained', performance.now() - T);
+  tellCases(KILLS);
+
+  const links: string[] = [];
+  for (const { taskId, key } of tasks) {
+    const { workItems } = (await people.listWorkItems({ taskId }, {})).body;
+    links.push(...workItems.map(({ url }) => `${url} ${key}`));
+  }
+  const pulls = [...lastTitles].map(([number, last]) => ({ number, ...last }));
+  const expected = pulls.map(({ number, key }) => `https://github.com/acme/app/pull/${number} ${key}`);
+  expect(links.toSorted()).toEqual(expected.toSorted());
+  const records = (await allRecords(people)).map(({ identifier, title }) => `${identifier} ${title}`);
+  expect(records).toEqual(pulls.map(({ number, title }) => `${number} ${title}`));
+  // No link counts as removed or added by a person.
+  expect(count("entities where kind = 'link' and hand in ('removed', 'manual')")).toBe(0);
+  expect(count("inbox where source = 'webhook'")).toBe(sender.acknowledged());
+  expect(count("inbox where state = 'quarantined'")).toBe(0);
+  console.log(met);
+  expect(met.requestsInFlight).toBeGreaterThan(KILLS / 2);
+  expect(met.answersBehindWebhooks).toBeGreaterThan(KILLS / 2);
+});
