@@ -242,6 +242,11 @@ export const CODES = {
     verdict: 'retry',
     hint: 'The server failed; worksync tries again with growing pauses.',
   },
+  workspace_full: {
+    verdict: 'wait-until',
+    hint: 'Free space on the volume of the workspace server. worksync repeats the writes every 30 s and goes on by itself.',
+    exit: 75,
+  },
   answer_malformed: {
     verdict: 'retry',
     hint: 'The answer does not match the specification: check the address.',

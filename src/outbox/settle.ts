@@ -287,6 +287,9 @@ async function fail(query: Scope, prepared: Prepared, error: SyncError, context:
   if (isUnknownFate(error) && settlement(prepared.kind) === 'list') return awaitList(query, prepared, text, context);
   if (error.code === 'forbidden' && !isCredentialRefused(prepared, error))
     return settleForbidden(query, prepared, text, context);
+  // Nothing was stored, and no single change is at fault, although reads get through: none is ever held.
+  if (error.code === 'workspace_full')
+    return tryAgain(query, prepared, text, false, { ...context, isSent: false, isRefused: false });
   if (error.verdict === 'wait-until') {
     // The throttle knows until when; being told to wait is no failure of this change.
     await updateChange(query, prepared.entity, { ...back(prepared), not_before: context.now, error: text });

@@ -39,6 +39,7 @@ const CODE_OF: Readonly<Record<number, ErrorCode>> = {
   404: 'not_found',
   409: 'conflict',
   429: 'rate_limited',
+  507: 'workspace_full',
 };
 
 /**

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import { saveTaskMarks } from '../../src/store/creates.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
+import { enqueueReads } from '../../src/store/list-reads.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
 import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/absence.ts';
@@ -213,6 +214,25 @@ describe('a workspace that is not there', () => {
     await travel(MINUTE);
     expect(await recorded()).toEqual([1]);
     expect((await status()).state.kind).toBe('running');
+  });
+});
+
+describe('a workspace whose disk is full', () => {
+  it('holds no write although reads get through, and takes all of them when it has space again', async () => {
+    const { taskId } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+    weather.turn({
+      before: ({ method }) => (method === 'GET' ? undefined : errorAnswer(507, 'storage_full', 'the disk is full')),
+    });
+    await deliverMany(1, 4);
+    for (let minute = 0; minute < 30; minute += 2) {
+      await world.partition().store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
+      await travel(2 * MINUTE);
+    }
+    expect(await byState()).toEqual({ ...NOTHING_LEFT, pending: 4 });
+    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'workspace_full' });
+    weather.clear();
+    await world.settled();
+    expect(await recorded()).toEqual(upTo(4));
   });
 });
 

@@ -64,6 +64,8 @@ export const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
 export const LOST = failed('outcome_unknown');
 export const UNREACHABLE = failed('unreachable');
 export const LIMITED = failed('rate_limited', 429, 'rate_limited');
+/** What `failureOf` makes of 507, whose `errorCode` is `storage_full`. */
+export const FULL = failed('workspace_full', 507, 'storage_full');
 export const REFUSED = failed('refused', 422, 'validation_failed');
 export const ABSENT = failed('not_found', 404, 'not_found');
 /** Of something in front of the workspace. */

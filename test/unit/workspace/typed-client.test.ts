@@ -191,6 +191,7 @@ describe('failures', () => {
     [429, 'rate_limited'],
     [500, 'server_failed'],
     [503, 'server_failed'],
+    [507, 'workspace_full'],
   ])('%i is %s, with the errorCode of the server', async (status, code) => {
     const json = { code: status, message: 'why', errorCode: 'some_code' };
     expect(await failureOf({ status, json })).toMatchObject({ code, status, errorCode: 'some_code' });
