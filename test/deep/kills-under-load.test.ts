@@ -12,6 +12,7 @@ import { allRecords } from '../support/all-records.ts';
 import { tellCases } from '../support/figures.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { freePort } from '../support/listen.ts';
+import type { Running } from '../support/processes.ts';
 import { useScratch } from '../support/scratch.ts';
 import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
 
@@ -91,8 +92,12 @@ function startSender(port: number, next: () => Delivery) {
   const running = run();
   return {
     acknowledged: () => acknowledged,
-    async acknowledges(count: number): Promise<void> {
-      while (acknowledged < count) await pause(1);
+    /** Resolves when so many deliveries are acknowledged. Rejects when the daemon ends before. */
+    async acknowledges(wanted: number, { child }: Running): Promise<void> {
+      while (acknowledged < wanted) {
+        if (child.exitCode !== null) throw new Error(`the daemon ended with ${child.exitCode}`);
+        await pause(1);
+      }
     },
     /** Resolves when each delivery is acknowledged. */
     async end(): Promise<void> {
@@ -149,9 +154,9 @@ it(`leaves each pull request with the link of its last title after ${KILLS} kill
   for (let kill = 0; kill < KILLS; kill++) {
     const daemon = await startDaemon();
     const before = sender.acknowledged();
-    await sender.acknowledges(before + 1);
+    await sender.acknowledges(before + 1, daemon);
     const began = performance.now();
-    await sender.acknowledges(before + chance.whole(...ACKNOWLEDGED_PER_LIFE));
+    await sender.acknowledges(before + chance.whole(...ACKNOWLEDGED_PER_LIFE), daemon);
     uptimeMs += performance.now() - began;
     await daemon.end('SIGKILL');
     if (count("outbox where state = 'sending'") > 0) met.requestsInFlight++;
@@ -163,23 +168,30 @@ it(`leaves each pull request with the link of its last title after ${KILLS} kill
   while (count("inbox where state = 'pending'") + count("outbox where state != 'held'") > 0) await pause(100);
   tellCases(KILLS);
 
-  const what = `seed ${SEED}, ${perSecond} acknowledged deliveries per second`;
   const links: string[] = [];
   for (const { taskId, key } of tasks) {
     const { workItems } = (await people.listWorkItems({ taskId }, {})).body;
     links.push(...workItems.map(({ url }) => `${url} ${key}`));
   }
-  const pulls = [...lastTitles].map(([number, last]) => ({ number, ...last }));
-  const expected = pulls.map(({ number, key }) => `https://github.com/acme/app/pull/${number} ${key}`);
-  expect(links.toSorted(), what).toEqual(expected.toSorted());
   const records = (await allRecords(people)).map(({ identifier, title }) => `${identifier} ${title}`);
-  expect(records, what).toEqual(pulls.map(({ number, title }) => `${number} ${title}`));
-  // No link counts as removed or added by a person, and nothing waits for one.
-  expect(count("entities where kind = 'link' and hand in ('removed', 'manual')"), what).toBe(0);
-  expect(count('outbox'), what).toBe(0);
-  expect(count("inbox where state = 'quarantined'"), what).toBe(0);
-  expect(count("inbox where source = 'webhook'"), what).toBe(sender.acknowledged());
+  const pulls = [...lastTitles].map(([number, last]) => ({ number, ...last }));
+  const run = `seed ${SEED}, ${perSecond} acknowledged deliveries per second`;
+  expect({
+    ...{ run, records, links: links.toSorted() },
+    changes: count('outbox'),
+    linksOfPersons: count("entities where kind = 'link' and hand in ('removed', 'manual')"),
+    deliveries: count("inbox where source = 'webhook'"),
+    quarantined: count("inbox where state = 'quarantined'"),
+  }).toEqual({
+    run,
+    records: pulls.map(({ number, title }) => `${number} ${title}`),
+    links: pulls.map(({ number, key }) => `https://github.com/acme/app/pull/${number} ${key}`).toSorted(),
+    changes: 0,
+    linksOfPersons: 0,
+    deliveries: sender.acknowledged(),
+    quarantined: 0,
+  });
   // Without these conditions the kills would have tested nothing.
-  expect(met.requestsInFlight, what).toBeGreaterThan(KILLS / 6);
-  expect(met.answersBehindWebhooks, what).toBeGreaterThan(KILLS / 2);
+  expect(met.requestsInFlight).toBeGreaterThan(KILLS / 6);
+  expect(met.answersBehindWebhooks).toBeGreaterThan(KILLS / 2);
 });

@@ -23,7 +23,7 @@ function useStatfs(statfs: typeof fs.statfsSync): void {
 
 /** The warnings of a daemon whose data folder lies on a file system of this type. */
 async function warningsOn(type: number): Promise<readonly (readonly [fields: object, message: string])[]> {
-  useStatfs(((path: string) => ({ ...own(path), type })) as typeof own);
+  useStatfs(((path: string) => Object.assign(own(path), { type })) as typeof own);
   const warnings: [object, string][] = [];
   const logger: Logger = { ...silentLogger, warn: (...entry) => void warnings.push(entry), child: () => logger };
   world = await createWorld({ logger });
