@@ -25,7 +25,10 @@ const RATE_PER_SECOND = 500;
 const MOST_IN_FLIGHT = 100;
 /** The daemon is killed after a random number of acknowledgements in this range, counted from its start. */
 const ACKNOWLEDGED_PER_LIFE = [20, 800] as const;
-/** The workspace takes up to this long for each answer, so that kills meet requests in flight. */
+/**
+ * The workspace takes up to this long for each answer, so that kills meet requests in flight. With slower answers links change too
+ * seldom: at 80 ms the test passes on code that ends with wrong links.
+ */
 const SLOWEST_ANSWER_MS = 20;
 /** Each delivery is one second newer than the one before; all of them are in the past. */
 const FIRST_EVENT = Date.now() - 12 * 3_600_000;
