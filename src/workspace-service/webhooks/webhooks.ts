@@ -83,9 +83,8 @@ async function createWebhook(service: Service, { workspaceId, caller, body }: Ca
     await refuseTooMany(write, workspaceId);
     await write.insertInto('webhooks').values(row).execute();
   });
-  const created = { ...webhookOf(row), key, secret };
-  // The literal service signs nothing, so a secret would mislead.
-  return { status: 201, body: service.variant.isLiteral ? { ...created, secret: undefined as never } : created };
+  // The literal service does not sign, so a secret would mislead.
+  return { status: 201, body: { ...webhookOf(row), key, ...(!service.variant.isLiteral && { secret }) } };
 }
 
 /** Each change is sent to every subscription, so their number is bounded. */

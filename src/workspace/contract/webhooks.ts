@@ -58,7 +58,8 @@ export const webhookRoutes = {
   },
   /**
    * W64, W65. The subscription with its one-time `key` (sent as `X-Service-Webhook-Key`) and `secret` (signs
-   * `X-Service-Signature`). Errors: 400 for an address that may not be called, 409 at 20 subscriptions.
+   * `X-Service-Signature`; absent if the service does not sign). Errors: 400 for an address that may not be called, 409 at 20
+   * subscriptions.
    */
   createWebhook: {
     method: 'POST',
@@ -67,7 +68,7 @@ export const webhookRoutes = {
     rules: 'W64, W65',
     access: 'admin',
     body: newWebhook,
-    response: webhook.extend({ key: z.string(), secret: z.string() }),
+    response: webhook.extend({ key: z.string(), secret: z.string().optional() }),
     success: [201],
   },
   /** W65. 204; what waits for it is dropped. Errors: 404. */

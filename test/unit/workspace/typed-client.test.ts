@@ -49,6 +49,12 @@ describe('requests', () => {
     ]);
   });
 
+  it('reads a new webhook without a secret, of a service that does not sign', async () => {
+    const webhook = { webhookId: 'whk_1', url: 'https://worksync.example.com/hook', key: 'k' };
+    const { client } = clientOf({ status: 201, json: webhook });
+    expect((await client.createWebhook({ body: { url: webhook.url } }, '')).body).toMatchObject(webhook);
+  });
+
   it('sends bodies of routes that take one, and no other', async () => {
     const { client, sent } = clientOf({ status: 201, json: TASK });
     await client.createBug({ body: { title: 'T' } }, '');
