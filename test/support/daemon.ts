@@ -149,7 +149,9 @@ export interface World {
   post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
   /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
   until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
-  /** Lets time pass until all deliveries are taken over and all changes sent. */
+  /** Whether all deliveries are processed and all changes sent. */
+  isSettled(): Promise<boolean>;
+  /** Lets time pass until all deliveries are processed and all changes sent. */
   settled(limit?: number): Promise<void>;
   /** Ends the daemon in order and starts it again on the same data; `meanwhile` gets the data folder. */
   restart(
@@ -159,7 +161,7 @@ export interface World {
    * The daemon's process ends at this very moment, whatever it is about: what it has written down until now is all that
    * stays of it, and what is on its way is answered to nobody. The function that comes back starts the next one.
    */
-  kill(): () => Promise<void>;
+  kill(changed?: { keepPort?: boolean }): () => Promise<void>;
   /** Ends the service. The function that comes back starts it again on the same file and port. */
   unplugService(): Promise<() => Promise<void>>;
   close(): Promise<void>;
@@ -431,6 +433,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     },
     post,
     until,
+    isSettled,
     settled: (limit) => until(isSettled, limit),
     async restart(changed) {
       const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
@@ -438,8 +441,9 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       await changed?.meanwhile?.(join(folder, 'data'));
       running = await start({ ...config, ...changed?.config }, port);
     },
-    kill() {
+    kill(changed) {
       const left = copyData();
+      const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
       running.inside.cut();
       running.gate?.cut();
       return async () => {
@@ -447,7 +451,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
         await running.gate?.gone();
         rmSync(join(folder, 'data'), { recursive: true });
         renameSync(left, join(folder, 'data'));
-        running = await start(running.wanted);
+        running = await start(running.wanted, port);
       };
     },
     unplugService: site.unplug,
