@@ -3,7 +3,7 @@ import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFile
 import { basename, dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Plugin, rolldown } from 'rolldown';
-import { OLDEST_NODE } from '../src/lib/oldest-node.ts';
+import { OLDEST_NODE } from '../src/platform/lib/oldest-node.ts';
 import { readLock, readManifest, TOP } from './supply/lock.ts';
 import { sbomOf } from './supply/sbom.ts';
 
@@ -20,8 +20,8 @@ const DATA = [
   'config/*.{json,md,yaml}',
   'config/examples/*',
   'config/deploy/*.yaml',
-  'src/workspace/contract.md',
-  'src/client/README.md',
+  'src/workspace-api/contract.md',
+  'src/workspace-api/client/README.md',
   'src/connectors/*/README.md',
   'src/web/assets/*',
 ];
@@ -55,7 +55,7 @@ const assets: Plugin = {
 async function buildCode(): Promise<void> {
   const bundle = await rolldown({
     cwd: TOP,
-    input: { main: 'src/main.ts', client: 'src/client/client.ts' },
+    input: { main: 'src/main.ts', client: 'src/workspace-api/client/client.ts' },
     // Packages are installed beside it.
     external: /^(?!\.|\/|src\/)/,
     platform: 'node',

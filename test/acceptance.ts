@@ -24,23 +24,23 @@ export const ACCEPTANCE: readonly Acceptance[] = [
     id: 'U2',
     promise: 'Each error of a configuration at once, with file, line, column, and the key that was meant',
     proofs: [
-      ['test/unit/config/load.test.ts', 'all of them at once, over all files, with places and suggestions'],
+      ['test/unit/platform/config/load.test.ts', 'all of them at once, over all files, with places and suggestions'],
       ['test/faults/daemon.test.ts', 'for a wrong configuration ends with 78 and names every place'],
     ],
   },
   {
     id: 'U3',
     promise: 'A JSON Schema that fits every example',
-    proofs: [['test/unit/config/generated-files.test.ts', 'the JSON Schema'], ['config/schema.json']],
+    proofs: [['test/unit/platform/config/generated-files.test.ts', 'the JSON Schema'], ['config/schema.json']],
   },
   {
     id: 'U4',
     promise: 'Variables in the configuration, secrets from variables and files',
     proofs: [
-      ['test/unit/config/interpolate.test.ts', 'what a text becomes'],
-      ['test/unit/config/interpolate.test.ts', 'values from files'],
-      ['test/unit/config/load.test.ts', 'from files are secrets, and their files are known'],
-      ['test/unit/config/load.test.ts', 'a value from a variable is never shown'],
+      ['test/unit/platform/config/interpolate.test.ts', 'what a text becomes'],
+      ['test/unit/platform/config/interpolate.test.ts', 'values from files'],
+      ['test/unit/platform/config/load.test.ts', 'from files are secrets, and their files are known'],
+      ['test/unit/platform/config/load.test.ts', 'a value from a variable is never shown'],
     ],
   },
   {
@@ -48,7 +48,7 @@ export const ACCEPTANCE: readonly Acceptance[] = [
     promise: 'Flag before environment before file before default; each value in use with its origin, no secret',
     proofs: [
       [
-        'test/unit/config/daemon-options.test.ts',
+        'test/unit/platform/config/daemon-options.test.ts',
         'flag before environment before default; an empty variable is not set',
       ],
       ['test/scenarios/config-show.test.ts', 'names the origin of each value, and shows no secret'],
@@ -91,9 +91,9 @@ export const ACCEPTANCE: readonly Acceptance[] = [
       ['test/scenarios/check.test.ts', 'whose clock is wrong says by how much, with a remedy'],
       ['test/scenarios/check.test.ts', 'whose database is damaged says so'],
       ['test/scenarios/check.test.ts', '%s is told beside everything else, and ends with %i'],
-      ['test/unit/operator/check-facts.test.ts', 'show by a refusal of the last hour'],
-      ['test/unit/operator/check-facts.test.ts', 'is paused'],
-      ['test/unit/http/unreachable-hint.test.ts', '%s has a remedy of its own'],
+      ['test/unit/admin/check-facts.test.ts', 'show by a refusal of the last hour'],
+      ['test/unit/admin/check-facts.test.ts', 'is paused'],
+      ['test/unit/platform/http/unreachable-hint.test.ts', '%s has a remedy of its own'],
       ['test/unit/connectors/github/api.test.ts', 'says when a token ends where GitHub tells it: %s'],
     ],
   },
@@ -119,8 +119,11 @@ export const ACCEPTANCE: readonly Acceptance[] = [
     id: 'U10',
     promise: 'Metrics with prefix, base units, and few series',
     proofs: [
-      ['test/unit/observe/metrics.test.ts', 'every name has the prefix and a base unit, and every metric a help text'],
-      ['test/unit/observe/metrics.test.ts', 'stays under 500 series with one busy workspace'],
+      [
+        'test/unit/platform/observe/metrics.test.ts',
+        'every name has the prefix and a base unit, and every metric a help text',
+      ],
+      ['test/unit/platform/observe/metrics.test.ts', 'stays under 500 series with one busy workspace'],
     ],
   },
   {
@@ -142,11 +145,11 @@ export const ACCEPTANCE: readonly Acceptance[] = [
     proofs: [
       ['test/scenarios/support-case.test.ts', 'one delivery, from its receipt to the answers of its requests'],
       [
-        'test/unit/observe/pino-logger.test.ts',
+        'test/unit/platform/observe/pino-logger.test.ts',
         'is one line of JSON with level, time, fields of all parents, and message',
       ],
-      ['test/unit/observe/merged-repeats.test.ts'],
-      ['test/unit/observe/pretty-line.test.ts'],
+      ['test/unit/platform/observe/merged-repeats.test.ts'],
+      ['test/unit/platform/observe/pretty-line.test.ts'],
       [
         'test/scenarios/cli.test.ts',
         'writes its log to standard error, one JSON object per line, and its data for this user alone',

@@ -21,7 +21,6 @@ const ALONE = [
   'test/scenarios/mute-daemon.test.ts',
   // They count each step of the process: what other files have left there would be counted too.
   'test/laws/linear-cost.test.ts',
-  'test/project/count-steps.test.ts',
 ];
 /** A process of its own for each step of each piece of work: in `npm run test:deep`. */
 const ONE_BY_ONE = 'test/faults/killed-work.test.ts';
@@ -40,22 +39,15 @@ const DRAWN = [
 /** About the files of SQLite: data folders, plans and statistics, the files of versions before there was one database. */
 const ABOUT_FILES = [
   'test/**/*.sqlite.test.ts',
-  'test/unit/store/takeover/**/*.test.ts',
   // Backups are of files, and so is `forget` for as long as nothing runs.
-  'test/unit/operator/data.test.ts',
+  'test/unit/admin/data.test.ts',
 ];
 
 /** What runs on both databases, from one source. */
 const ON_POSTGRES = [
   'store',
-  'intake',
-  'throttle',
-  'reconcile',
-  'outbox',
-  'learn',
-  'lease',
-  'operator',
-  'write-back',
+  ...['sync/intake', 'sync/quota', 'sync/reconcile', 'sync/outbox', 'sync/write-back'],
+  ...['workspace-api/capture', 'cluster', 'admin'],
 ].map((room) => `test/unit/${room}/**/*.test.ts`);
 
 /** They run the same over both: commands that ask nobody, programs that start with a data folder, and what starts a PostgreSQL of its own. */

@@ -10,8 +10,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { syncFolder } from '../lib/sync-folder.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { syncFolder } from '../platform/lib/sync-folder.ts';
 import type { CommandClient } from './workspace-client.ts';
 
 /**

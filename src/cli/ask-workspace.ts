@@ -1,6 +1,6 @@
+import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import type { AdminOperation, Answered, Asked } from '../operator/admin-operations.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
 import type { Session } from './session.ts';
@@ -23,7 +23,7 @@ export async function askingWorkspace<Result>(
   work: (asking: Asking) => Promise<Result>,
 ): Promise<Result> {
   const { clientOver } = await import('../daemon/workspace-send.ts');
-  const { runAdminOperation, longestAnswer } = await import('../operator/admin-operations.ts');
+  const { runAdminOperation, longestAnswer } = await import('../admin/admin-operations.ts');
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
   const door = { workspaceId: config.workspace.id, api: config.workspace.api };
@@ -36,7 +36,7 @@ export async function askingWorkspace<Result>(
       askOwner(data, 'POST', path(question), asked, longestAnswer(question));
     return work({ workspace: config.name, ask, client });
   }
-  const { sendAudited } = await import('../operator/audit.ts');
+  const { sendAudited } = await import('../admin/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(onlyOf(session, config), session.parts);
   try {

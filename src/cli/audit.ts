@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import { systemClock } from '../lib/clock.ts';
-import type { AuditEntry, AuditPage } from '../operator/audit.ts';
+import type { AuditEntry, AuditPage } from '../admin/audit.ts';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { systemClock } from '../platform/lib/clock.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, wholeNumber, withDaemonOptions } from './setting.ts';
 import { sinceOf } from './since.ts';
@@ -41,7 +41,7 @@ async function pageOf(
   wish: { readonly since: number | null; readonly before: number | null; readonly limit: number },
 ): Promise<AuditPage> {
   if (await hasOwner(place.data)) return askOwner<AuditPage>(place.data, 'POST', '/admin/audit', wish);
-  const { auditAlone } = await import('../operator/data.ts');
+  const { auditAlone } = await import('../admin/data.ts');
   return auditAlone(place, { ...wish, workspaces: null });
 }
 

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
+import type { BackfillProgress } from '../admin/backfill.ts';
 import type { Partition } from '../daemon/partition.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { type Clock, sleep } from '../lib/clock.ts';
-import type { BackfillProgress } from '../operator/backfill.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { type Clock, sleep } from '../platform/lib/clock.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, print, type Setting, say, sessionOf } from './setting.ts';
 import { sinceOf } from './since.ts';

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import type { Flags } from '../config/daemon-options.ts';
-import type { BrokenConfig } from '../config/load.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
 import type { Finding } from '../connectors/connector.ts';
-import { CODES } from '../errors/codes.ts';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
+import { CODES } from '../model/errors/codes.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
+import type { BrokenConfig } from '../platform/config/load.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import { exitOf } from './report-error.ts';
@@ -62,7 +62,7 @@ interface Outcome {
 async function checkHere(session: Session): Promise<{ found: readonly Finding[]; failure?: SyncError }> {
   const { options, parts, version } = session;
   const { compose } = await import('../daemon/compose.ts');
-  const { checkMachine, checkWhole } = await import('../operator/check.ts');
+  const { checkMachine, checkWhole } = await import('../admin/check.ts');
   let composition: Awaited<ReturnType<typeof compose>>;
   try {
     composition = await compose(session, parts);

@@ -1,5 +1,5 @@
-import type { SyncError } from '../errors/sync-error.ts';
-import type { PullRequestTasks } from '../operator/pull-request-tasks.ts';
+import type { PullRequestTasks } from '../admin/pull-request-tasks.ts';
+import type { SyncError } from '../model/errors/sync-error.ts';
 import { plural, printable, table } from './words.ts';
 
 /**

@@ -1,16 +1,16 @@
 import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import { environment } from '../config/daemon-options.ts';
-import { createVariables, type Environment } from '../config/interpolate.ts';
-import { ownProxies, type Proxies } from '../config/proxies.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { HttpAnswer } from '../http/http-client.ts';
-import { type Clock, sleep, systemClock } from '../lib/clock.ts';
-import { silentMeter } from '../lib/meter.ts';
-import { noSteps } from '../lib/steps.ts';
-import { withoutEnd } from '../lib/text.ts';
-import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../operator/ci-job.ts';
-import type { PullRequestTasks } from '../operator/pull-request-tasks.ts';
+import { type JobPullRequest, namedPullRequest, pullRequestOfJob } from '../admin/ci-job.ts';
+import type { PullRequestTasks } from '../admin/pull-request-tasks.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { environment } from '../platform/config/daemon-options.ts';
+import { createVariables, type Environment } from '../platform/config/interpolate.ts';
+import { ownProxies, type Proxies } from '../platform/config/proxies.ts';
+import type { HttpAnswer } from '../platform/http/http-client.ts';
+import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
+import { silentMeter } from '../platform/lib/meter.ts';
+import { noSteps } from '../platform/lib/steps.ts';
+import { withoutEnd } from '../platform/lib/text.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { annotation, ciText, describeTasks, summaryOf } from './ci-log.ts';
 import { refusal } from './owner.ts';
@@ -164,10 +164,10 @@ async function ask(
 /** Behind a proxy by the client for servers, which few jobs have to load. */
 async function questionOf({ url, token, proxies }: Daemon): Promise<Pick<HttpAnswer, 'status' | 'body'>> {
   if (!proxies) {
-    const { askDaemon } = await import('../http/ask-daemon.ts');
+    const { askDaemon } = await import('../platform/http/ask-daemon.ts');
     return askDaemon({ method: 'GET', url, token, patience: ANSWER });
   }
-  const { createHttpClient } = await import('../http/http-client.ts');
+  const { createHttpClient } = await import('../platform/http/http-client.ts');
   const timeouts = { total: ANSWER };
   const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts, proxies });
   try {

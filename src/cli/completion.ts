@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { didYouMean } from '../lib/nearest.ts';
+import { didYouMean } from '../platform/lib/nearest.ts';
 import { SHELLS, type Shell, scriptFor } from './completion-script.ts';
 import { type Exit, print, type Setting } from './setting.ts';
 

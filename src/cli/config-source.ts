@@ -1,8 +1,8 @@
-import { configSize, LARGE_CONFIG, type LoadedConfig, type LoadInput, loadConfig } from '../config/load.ts';
-import { folderOf, stampOf } from '../config/stamp.ts';
-import { createConverter } from '../convert/converter.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
-import { watchFolder } from '../lib/watch-folder.ts';
+import { configSize, LARGE_CONFIG, type LoadedConfig, type LoadInput, loadConfig } from '../platform/config/load.ts';
+import { folderOf, stampOf } from '../platform/config/stamp.ts';
+import { watchFolder } from '../platform/lib/watch-folder.ts';
+import { createConverter } from '../sync/worker/converter.ts';
 
 /** @param secretSources files that secrets were read from at the start */
 export function configSource(input: LoadInput, secretSources: readonly string[]): ConfigSource {

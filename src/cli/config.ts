@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { environment, type Flags } from '../config/daemon-options.ts';
-import { CODES } from '../errors/codes.ts';
-import type { EffectiveValue } from '../operator/effective-config.ts';
+import type { EffectiveValue } from '../admin/effective-config.ts';
+import { CODES } from '../model/errors/codes.ts';
+import { environment, type Flags } from '../platform/config/daemon-options.ts';
 import { type Exit, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable, table } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
@@ -19,7 +19,7 @@ export function addConfig(program: Command, setting: Setting, exit: Exit): void 
     .action(async ({ workspace, json, ...flags }: ShowFlags) => {
       const session = await sessionOf(setting, flags, () => 'error');
       const { config, scrubber } = session;
-      const { effectiveConfig } = await import('../operator/effective-config.ts');
+      const { effectiveConfig } = await import('../admin/effective-config.ts');
       const workspaces = workspace === undefined ? config.workspaces : [chooseWorkspace(config, workspace)];
       const values = effectiveConfig({ workspaces, flags, env: environment(), scrub: scrubber.scrub });
       print(json ? values.map((value) => JSON.stringify(value)).join('\n') : describe(values));

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore-plan.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
@@ -24,7 +24,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .option('--json', 'print one JSON object')
     .action(async (file: string, { json, ...flags }: Flags & Json) => {
       const place = daemonOptions(flags, environment());
-      const { backUp } = await import('../operator/data.ts');
+      const { backUp } = await import('../admin/data.ts');
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
       exit(0);
@@ -38,7 +38,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .option('--json', 'print one JSON object')
     .action(async (file: string, { workspace, dryRun, json, ...flags }: Flags & Json & RestoreFlags) => {
       const place = daemonOptions(flags, environment());
-      const { restore, tryRestore } = await import('../operator/data.ts');
+      const { restore, tryRestore } = await import('../admin/data.ts');
       if (dryRun) {
         const plan = await tryRestore(place, file, workspace);
         print(
@@ -121,6 +121,6 @@ async function askDaemon(data: string, workspace: string): Promise<number> {
 }
 
 async function forgetIt(place: DaemonOptions, workspace: string): Promise<number> {
-  const { forgetAlone } = await import('../operator/data.ts');
+  const { forgetAlone } = await import('../admin/data.ts');
   return forgetAlone(place, workspace, whoRuns());
 }

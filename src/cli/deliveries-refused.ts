@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import type { Refused } from '../operator/refused.ts';
+import type { Refused } from '../admin/refused.ts';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, wholeNumber } from './setting.ts';
 import { at, plural, printable } from './words.ts';
@@ -48,7 +48,7 @@ async function refusedIn(
         : `/admin/workspaces/${encodeURIComponent(workspace)}/questions/refused`;
     return askOwner<readonly Refused[]>(place.data, 'POST', path, { limit });
   }
-  const { refusedAlone } = await import('../operator/data.ts');
+  const { refusedAlone } = await import('../admin/data.ts');
   return refusedAlone(place, { workspaces: workspace === undefined ? null : [workspace], limit });
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
+import type { Answered } from '../admin/admin-operations.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliverySource, type DeliveryState } from '../model/delivery.ts';
-import type { Answered } from '../operator/admin-operations.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { addRefused } from './deliveries-refused.ts';
 import { type Exit, oneOf, type Setting, sessionOf, wholeNumber } from './setting.ts';

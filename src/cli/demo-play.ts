@@ -3,14 +3,14 @@ import type { Composition } from '../daemon/compose.ts';
 import type { Embedded } from '../daemon/embedded.ts';
 import type { Partition } from '../daemon/partition.ts';
 import type { Parts } from '../daemon/parts.ts';
-import { signedDeliveries } from '../demo/bundled-deliveries.ts';
-import { TASKS } from '../demo/story.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import type { HttpClient } from '../http/http-client.ts';
-import { webhookUrlOf } from '../intake/webhook-routes.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import { signedDeliveries } from '../reference-service/demo/bundled-deliveries.ts';
+import { TASKS } from '../reference-service/demo/story.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { createSend } from '../workspace/transport.ts';
-import { createWorkspaceClient } from '../workspace/typed-client.ts';
+import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
+import { createSend } from '../workspace-api/transport.ts';
+import { createWorkspaceClient } from '../workspace-api/typed-client.ts';
 
 /** The embedded workspace that the demo's deliveries are meant for. */
 export interface Stage {

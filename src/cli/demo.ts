@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { PROGRAM } from '../lib/program-folder.ts';
+import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { type Exit, print, type Setting, sessionOf } from './setting.ts';
 
 const DEMO_CONFIG = `${PROGRAM}/config/default.yaml`;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
-import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../workspace/contract/field-values.ts';
-import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { DOCUMENT_STATUSES, DOCUMENT_TYPES } from '../workspace-api/contract/field-values.ts';
+import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { withOperations } from './document-operations.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { taskIdOf } from './tasks.ts';

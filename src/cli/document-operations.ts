@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
-import { parseJson } from '../http/parse-json.ts';
-import type { Parameters, Routes } from '../workspace/contract.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { parseJson } from '../platform/http/parse-json.ts';
+import type { Parameters, Routes } from '../workspace-api/contract.ts';
 import { readBytes } from './text-input.ts';
 
 type Operations = Parameters<Routes['patchDocument']>['body']['ops'];

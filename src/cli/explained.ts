@@ -1,5 +1,5 @@
-import { counted } from '../lib/quantities.ts';
-import type { Answered } from '../operator/admin-operations.ts';
+import type { Answered } from '../admin/admin-operations.ts';
+import { counted } from '../platform/lib/quantities.ts';
 import { at, printable } from './words.ts';
 
 type Explained = Answered<'explain'>;

@@ -1,10 +1,10 @@
 import { basename, extname } from 'node:path';
 import type { Command } from 'commander';
-import { ownProxies } from '../config/proxies.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { silentMeter } from '../lib/meter.ts';
-import { noSteps } from '../lib/steps.ts';
-import type { Answered, Routes } from '../workspace/contract.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { ownProxies } from '../platform/config/proxies.ts';
+import { silentMeter } from '../platform/lib/meter.ts';
+import { noSteps } from '../platform/lib/steps.ts';
+import type { Answered, Routes } from '../workspace-api/contract.ts';
 import type { Exit, Setting } from './setting.ts';
 import { readBytes } from './text-input.ts';
 import { runOnWorkspace, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
@@ -67,7 +67,7 @@ const PATIENCE = 900_000;
 async function upload({ uploadUrl, method, headers }: Ticket, bytes: Buffer): Promise<void> {
   if (!/^https?:/.test(uploadUrl)) throw new SyncError('answer_malformed', 'the upload address is not http');
   const timeouts = { headers: PATIENCE, body: PATIENCE, total: PATIENCE };
-  const { createHttpClient } = await import('../http/http-client.ts');
+  const { createHttpClient } = await import('../platform/http/http-client.ts');
   const http = createHttpClient({ steps: noSteps, meter: silentMeter, timeouts, proxies: ownProxies(() => undefined) });
   try {
     const verb = method === 'POST' ? 'POST' : 'PUT';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
 import type { Tokens } from '../gateway/token-book.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import type { Session } from './session.ts';
 import { type Exit, type Setting, say, sessionOf } from './setting.ts';
@@ -91,7 +91,7 @@ async function runOnTokens(
 }
 
 async function withOwnTokens(session: Session, work: (tokens: TokenDesk) => Promise<void>): Promise<void> {
-  const { auditedTokens } = await import('../operator/audit.ts');
+  const { auditedTokens } = await import('../admin/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(session, session.parts);
   try {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { findLiving } from './owner.ts';
 import { type Exit, OF_QUESTIONS, type Setting, withDaemonOptions } from './setting.ts';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { ConnectionHooks } from '../operator/hooks.ts';
+import type { ConnectionHooks } from '../admin/hooks.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, OF_HOOKS, type Setting, sessionOf } from './setting.ts';
 import { printable } from './words.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { sleep, systemClock } from '../lib/clock.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { sleep, systemClock } from '../platform/lib/clock.ts';
 import { durationOption } from './patience.ts';
 import { type Exit, likeOption, print, type Setting, say } from './setting.ts';
 import { span } from './words.ts';
@@ -51,7 +51,7 @@ export function addInitGithubApp(group: Command, setting: Setting, exit: Exit): 
     .action(async (flags: AppFlags) => {
       const { derivedBase } = await import('../connectors/github/options.ts');
       const { systemParts } = await import('../daemon/system-parts.ts');
-      const { silentLogger } = await import('../lib/logger.ts');
+      const { silentLogger } = await import('../platform/lib/logger.ts');
       if (!/^[A-Za-z0-9.-]{1,253}$/.test(flags.host))
         throw new SyncError('usage', `--host ${flags.host}: expected the name of a host`);
       const { http, clock } = systemParts(silentLogger, setting.version, setting.scrubber);
@@ -94,9 +94,9 @@ type Wanted = Pick<
 /** Throws `usage` and `conflict` before anything is made, `not_received` where nobody confirmed in time, and what GitHub refuses. */
 export async function makeApp(wanted: Wanted, site: Site, tell: (url: string) => void): Promise<MadeApp> {
   const { CODE, manifestOf, newAppAddress, takeNewApp } = await import('../connectors/github/app-manifest.ts');
-  const { refusePresentFiles, writeAppFiles } = await import('../operator/app-files.ts');
-  const { refuseWrongName } = await import('../operator/refuse-wrong-name.ts');
-  const { systemRandom } = await import('../lib/random.ts');
+  const { refusePresentFiles, writeAppFiles } = await import('../admin/app-files.ts');
+  const { refuseWrongName } = await import('../admin/refuse-wrong-name.ts');
+  const { systemRandom } = await import('../platform/lib/random.ts');
   const { openConfirmPage } = await import('../web/confirm-app.ts');
   const { publicUrl, name, connection, organization, appName, issues = false, folder, timeout } = wanted;
   refuseWrongName('--name', name);

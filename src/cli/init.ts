@@ -42,7 +42,7 @@ export function addInit(program: Command, setting: Setting, exit: Exit): void {
     .addHelpText('after', HELP)
     .exitOverride()
     .action(async ({ folder, force = false, json, ...flags }: InitFlags) => {
-      const { exampleNames, writeFirstConfig } = await import('../operator/init.ts');
+      const { exampleNames, writeFirstConfig } = await import('../admin/init.ts');
       const asked = process.stdin.isTTY ? await answers(flags, exampleNames()) : {};
       const written = writeFirstConfig({ ...STANDARD, ...flags, ...asked, folder }, force);
       print(json ? JSON.stringify({ written }) : written.join('\n'));

@@ -1,5 +1,5 @@
-import { asSyncError } from '../errors/sync-error.ts';
-import { sleep, systemClock } from '../lib/clock.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
+import { sleep, systemClock } from '../platform/lib/clock.ts';
 import { say } from './setting.ts';
 
 /** Looks at the daemon until a signal ends the process. A daemon that is away for a while is no reason to end. */

@@ -1,6 +1,6 @@
-import { SyncError } from '../errors/sync-error.ts';
-import { type Clock, sleep } from '../lib/clock.ts';
-import type { Answered, Routes } from '../workspace/contract.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { type Clock, sleep } from '../platform/lib/clock.ts';
+import type { Answered, Routes } from '../workspace-api/contract.ts';
 import { createKey, type KeyFile } from './api-key-file.ts';
 import type { CommandClient } from './workspace-client.ts';
 

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Answered, Routes } from '../workspace/contract.ts';
+import type { Answered, Routes } from '../workspace-api/contract.ts';
 import { createKey, keyFile } from './api-key-file.ts';
 import { type RotationEvent, rotateKey, SHORTEST_QUIET } from './key-rotation.ts';
 import { durationOption, readDuration } from './patience.ts';

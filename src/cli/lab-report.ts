@@ -1,6 +1,6 @@
-import { counted } from '../lib/quantities.ts';
-import type { EffectOfRules, LabReport, LabSample } from '../operator/lab.ts';
-import { describeLabEnd } from '../operator/lab-words.ts';
+import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
+import { describeLabEnd } from '../admin/lab-words.ts';
+import { counted } from '../platform/lib/quantities.ts';
 import { printable, span } from './words.ts';
 
 const WORDS: Readonly<Record<EffectOfRules, string>> = {

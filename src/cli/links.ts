@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
-import type { LinkTarget } from '../operator/links.ts';
+import type { LinkTarget } from '../admin/links.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeExplained } from './explained.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';

@@ -1,7 +1,7 @@
-import { schemaOf } from '../config/generated-files.ts';
-import { keysOf } from '../config/schema-keys.ts';
 import { CAPABILITY_DEFAULTS, type Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
+import { schemaOf } from '../platform/config/generated-files.ts';
+import { keysOf } from '../platform/config/schema-keys.ts';
 import { table } from './words.ts';
 
 /** What this version can talk to, as `worksync connectors` prints it. */

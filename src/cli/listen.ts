@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import type { Answered } from '../operator/admin-operations.ts';
-import type { Refused } from '../operator/refused.ts';
-import type { Status } from '../operator/status.ts';
+import type { Answered } from '../admin/admin-operations.ts';
+import type { Refused } from '../admin/refused.ts';
+import type { Status } from '../admin/status.ts';
+import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { describeRefused } from './deliveries-refused.ts';
 import { keepLooking } from './keep-looking.ts';
 import { askOwner } from './owner.ts';

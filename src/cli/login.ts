@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { findOwner } from '../store/daemon-file.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
@@ -48,7 +48,7 @@ type LoginFlags = Flags & {
 };
 
 async function endThemAlone(place: DaemonOptions): Promise<number> {
-  const { endSessionsAlone } = await import('../operator/data.ts');
+  const { endSessionsAlone } = await import('../admin/data.ts');
   return endSessionsAlone(place, whoRuns());
 }
 

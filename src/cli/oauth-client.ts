@@ -1,9 +1,9 @@
-import { environment } from '../config/daemon-options.ts';
-import { oauthToken } from '../config/oauth-token.ts';
 import { clientOver } from '../daemon/workspace-send.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { apiOverrides } from '../workspace/contract.ts';
-import { createSend } from '../workspace/transport.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { environment } from '../platform/config/daemon-options.ts';
+import { oauthToken } from '../platform/config/oauth-token.ts';
+import { apiOverrides } from '../workspace-api/contract.ts';
+import { createSend } from '../workspace-api/transport.ts';
 import { audibly } from './patience.ts';
 import type { Session } from './session.ts';
 import { type CommandClient, chooseWorkspace, UNDER_WAY } from './workspace-client.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Flags } from '../config/daemon-options.ts';
-import type { OnceResult } from '../operator/once.ts';
+import type { OnceResult } from '../admin/once.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly, type PatienceFlags, withPatience } from './patience.ts';
 import type { Session } from './session.ts';
@@ -36,7 +36,7 @@ async function once(session: Session, patience: number): Promise<readonly OnceRe
     return askOwner(options.data, 'POST', path, undefined, patience + POLLS);
   }
   const { compose } = await import('../daemon/compose.ts');
-  const { pollOnce } = await import('../operator/once.ts');
+  const { pollOnce } = await import('../admin/once.ts');
   const composition = await compose(session, parts);
   try {
     for (const partition of composition.workspaces.partitions()) partition.startUnscheduled();

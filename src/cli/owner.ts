@@ -1,6 +1,6 @@
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { systemClock } from '../lib/clock.ts';
-import { osUser } from '../lib/os-user.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { systemClock } from '../platform/lib/clock.ts';
+import { osUser } from '../platform/lib/os-user.ts';
 import { findOwner, type Owner } from '../store/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { audibly } from './patience.ts';
@@ -29,7 +29,7 @@ export async function hasOwner(dataFolder: string): Promise<boolean> {
 
 /** Throws `not_running` where no daemon answers, the error where it answers wrongly or too late. */
 export async function findLiving(dataFolder: string): Promise<void> {
-  const { signOfLife } = await import('../http/sign-of-life.ts');
+  const { signOfLife } = await import('../platform/http/sign-of-life.ts');
   const owner = ownerOf(dataFolder);
   const status = await audibly('the daemon', SIGN_OF_LIFE, () =>
     answered(dataFolder, owner, SIGN_OF_LIFE, () => signOfLife(`${owner.address}/livez`, SIGN_OF_LIFE)),
@@ -70,7 +70,7 @@ async function ask(
   body: unknown,
   patience: number,
 ): Promise<Buffer> {
-  const { askDaemon } = await import('../http/ask-daemon.ts');
+  const { askDaemon } = await import('../platform/http/ask-daemon.ts');
   const owner = ownerOf(dataFolder);
   const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
   const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked));

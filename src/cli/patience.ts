@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { durationText, parseDuration } from '../config/duration.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
-import type { ApiRequest, ApiResponse, Send } from '../workspace/exchange.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { durationText, parseDuration } from '../platform/config/duration.ts';
+import { type Clock, systemClock } from '../platform/lib/clock.ts';
+import type { ApiRequest, ApiResponse, Send } from '../workspace-api/exchange.ts';
 import { say } from './setting.ts';
 import { span } from './words.ts';
 

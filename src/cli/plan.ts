@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { LabReport } from '../operator/lab.ts';
-import type { AppliedPlan, ShownPlan } from '../operator/plan.ts';
+import type { LabReport } from '../admin/lab.ts';
+import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeLab } from './lab-report.ts';
 import type { Session } from './session.ts';
@@ -72,7 +72,7 @@ type Applied = Extract<AppliedPlan, { outcome: 'applied' }>;
 
 /** Throws `plan_changed` where nothing was done. */
 async function apply({ ask, partition }: Asking, id: string, clock: Clock): Promise<Applied> {
-  const { sendPlan } = await import('../operator/plan.ts');
+  const { sendPlan } = await import('../admin/plan.ts');
   const answer = partition ? await sendPlan(partition, id, clock) : await ask('apply', { id });
   if (answer.outcome === 'applied') return answer;
   throw new SyncError('plan_changed', whyNot(answer));

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { drained } from '../admin/drain.ts';
 import { compose } from '../daemon/compose.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { drained } from '../operator/drain.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { countConnectorTasks, findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
 

@@ -1,5 +1,5 @@
-import { cleanErrorsWith } from '../errors/secrets.ts';
-import { createScrubber, type Scrubber } from '../observe/scrubber.ts';
+import { cleanErrorsWith } from '../model/errors/secrets.ts';
+import { createScrubber, type Scrubber } from '../platform/observe/scrubber.ts';
 
 /** The scrubber of this process, which every error is cleaned with from now on. */
 export function newScrubber(): Scrubber {

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander';
-import { keepAlive } from '../lib/clock.ts';
-import { helpAsTyped, OWN_COMMAND } from '../lib/own-command.ts';
-import type { Scrubber } from '../observe/scrubber.ts';
+import { keepAlive } from '../platform/lib/clock.ts';
+import { helpAsTyped, OWN_COMMAND } from '../platform/lib/own-command.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { filesFor } from './commands.ts';
 import { reportError } from './report-error.ts';
 import type { Exit, Setting } from './setting.ts';

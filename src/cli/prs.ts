@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { PROVIDERS, PULL_REQUEST_STATES } from '../workspace/contract/field-values.ts';
-import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
+import { PROVIDERS, PULL_REQUEST_STATES } from '../workspace-api/contract/field-values.ts';
+import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { plural, printable } from './words.ts';

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
+import type { QuotaReport } from '../admin/quota.ts';
+import type { QuotaByCaller, Used } from '../admin/quota-by-caller.ts';
 import { LANES } from '../model/lane.ts';
-import type { QuotaReport } from '../operator/quota.ts';
-import type { QuotaByCaller, Used } from '../operator/quota-by-caller.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { plural, printable, span, table } from './words.ts';

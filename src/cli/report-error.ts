@@ -1,6 +1,6 @@
-import { CODES } from '../errors/codes.ts';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import { asTyped } from '../lib/own-command.ts';
+import { CODES } from '../model/errors/codes.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
 import { safeOutput } from './words.ts';
 
 /** Writes to standard error, scrubbed by the caller's `scrub`; data goes to standard output. */

@@ -1,7 +1,7 @@
+import { drained } from '../admin/drain.ts';
 import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/daemon.ts';
-import { webhookPathOf } from '../intake/webhook-routes.ts';
-import { drained } from '../operator/drain.ts';
+import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
 import { print } from './setting.ts';

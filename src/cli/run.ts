@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Flags } from '../config/daemon-options.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import type { Session } from './session.ts';
 import { refusingUnknown, type Setting, sessionOf, withDaemonOptions } from './setting.ts';
 

@@ -1,3 +1,7 @@
+import { connectors } from '../connectors/registry.ts';
+import type { Parts } from '../daemon/parts.ts';
+import type { ConfigSource } from '../daemon/reload.ts';
+import { systemParts } from '../daemon/system-parts.ts';
 import {
   configText,
   type DaemonOptions,
@@ -5,20 +9,16 @@ import {
   environment,
   type Flags,
   secretsOfStore,
-} from '../config/daemon-options.ts';
-import type { Environment } from '../config/interpolate.ts';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
-import { secretKeyOf } from '../config/secret-key.ts';
-import { type ConfiguredToken, configuredTokens } from '../config/tokens.ts';
-import { secretsOfExport, type TraceExport, traceSettings } from '../config/trace-export.ts';
-import { connectors } from '../connectors/registry.ts';
-import type { Parts } from '../daemon/parts.ts';
-import type { ConfigSource } from '../daemon/reload.ts';
-import { systemParts } from '../daemon/system-parts.ts';
-import { systemRandom } from '../lib/random.ts';
-import { createLogger } from '../observe/pino-logger.ts';
-import type { Scrubber } from '../observe/scrubber.ts';
-import { apiOverrides } from '../workspace/contract.ts';
+} from '../platform/config/daemon-options.ts';
+import type { Environment } from '../platform/config/interpolate.ts';
+import { type LoadedConfig, loadConfig } from '../platform/config/load.ts';
+import { secretKeyOf } from '../platform/config/secret-key.ts';
+import { type ConfiguredToken, configuredTokens } from '../platform/config/tokens.ts';
+import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
+import { systemRandom } from '../platform/lib/random.ts';
+import { createLogger } from '../platform/observe/pino-logger.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
+import { apiOverrides } from '../workspace-api/contract.ts';
 import { configSource } from './config-source.ts';
 
 /** What a command that works on the configured workspaces starts from. */

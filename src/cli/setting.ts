@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { DAEMON_OPTIONS, type Flags, optionValue } from '../config/daemon-options.ts';
-import { didYouMean, nearest } from '../lib/nearest.ts';
-import { asTyped } from '../lib/own-command.ts';
-import type { Scrubber } from '../observe/scrubber.ts';
+import { DAEMON_OPTIONS, type Flags, optionValue } from '../platform/config/daemon-options.ts';
+import { didYouMean, nearest } from '../platform/lib/nearest.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Session, SessionInput } from './session.ts';
 import { safeOutput } from './words.ts';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { Answered } from '../operator/admin-operations.ts';
+import type { Answered } from '../admin/admin-operations.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { describeExplainedItem, taskHead } from './explained.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';

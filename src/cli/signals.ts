@@ -1,6 +1,6 @@
 import closeWithGrace from 'close-with-grace';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
 
 /** Longest orderly end, milliseconds: container engines kill after 10 s. */
 const LONGEST_END = 8_000;

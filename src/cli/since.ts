@@ -1,5 +1,5 @@
-import { parseDuration } from '../config/duration.ts';
-import { SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { parseDuration } from '../platform/config/duration.ts';
 
 /** What `--since` names, in RFC 3339. Throws `usage`. */
 export function sinceOf(text: string, now: number): string {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../operator/status.ts';
-import { partOf } from '../operator/verdict.ts';
+import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../admin/status.ts';
+import { partOf } from '../admin/verdict.ts';
+import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
 import { askOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, withDaemonOptions } from './setting.ts';

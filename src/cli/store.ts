@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { daemonOptions, environment } from '../config/daemon-options.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { systemClock } from '../lib/clock.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { daemonOptions, environment } from '../platform/config/daemon-options.ts';
+import { systemClock } from '../platform/lib/clock.ts';
 import type { CopyProgress } from '../store/copy/copy-store.ts';
 import { whoRuns } from './owner.ts';
 import { type Exit, print, type Setting, say } from './setting.ts';
@@ -33,7 +33,7 @@ export function addStore(program: Command, { scrubber }: Setting, exit: Exit): v
     .action(async (from: string, given: string | undefined, { giveUp, json }: Flags) => {
       const to = given ?? configuredStore();
       for (const secret of [from, to].flatMap(passwordOf)) scrubber.add(secret);
-      const { giveUpMove, moveStore } = await import('../operator/store.ts');
+      const { giveUpMove, moveStore } = await import('../admin/store.ts');
       if (giveUp) {
         const rows = await giveUpMove(to);
         print(json ? JSON.stringify({ deleted: rows }) : `Deleted ${plural(rows, 'row')} of an unfinished copy.`);

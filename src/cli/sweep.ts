@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type Clock, sleep } from '../lib/clock.ts';
+import type { SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
-import type { SweepProgress } from '../operator/sweep.ts';
+import { type Clock, sleep } from '../platform/lib/clock.ts';
 import type { SweepReport } from '../store/workspace-sweeps.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, say, sessionOf } from './setting.ts';

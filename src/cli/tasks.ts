@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { taskName } from '../model/task.ts';
-import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace/contract/field-values.ts';
-import type { Answered, Parameters, Routes } from '../workspace/contract.ts';
+import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace-api/contract/field-values.ts';
+import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { taskHead } from './explained.ts';
 import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
 import { textOf, withText } from './text-input.ts';

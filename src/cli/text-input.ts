@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 
 /** Adds `--<name>` and `--<name>-file`: a text as it is, from a file, or from standard input (`-`). */
 export function withText(command: Command, name: 'content' | 'description'): Command {

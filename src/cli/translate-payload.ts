@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { schemaOf } from '../config/generated-files.ts';
-import type { JsonSchema } from '../config/json-schema.ts';
+import { unknownName } from '../admin/named.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { JsonError, parseJson } from '../http/parse-json.ts';
 import type { DeliverySource } from '../model/delivery.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Item } from '../model/item.ts';
-import { unknownName } from '../operator/named.ts';
+import { schemaOf } from '../platform/config/generated-files.ts';
+import type { JsonSchema } from '../platform/config/json-schema.ts';
+import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import { printable } from './words.ts';
 
 const STANDARD_INPUT = 0;

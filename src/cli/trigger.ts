@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import type { SampleDelivery, Tried } from '../admin/sample-delivery.ts';
 import type { Translation } from '../connectors/connector.ts';
-import type { SampleDelivery, Tried } from '../operator/sample-delivery.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { webhookAddressOf } from './owner.ts';
 import type { Session } from './session.ts';
@@ -57,7 +57,7 @@ type Connections = Session['config']['workspaces'][number]['connections'];
 
 async function triedOf(connections: Connections, wanted: string): Promise<Tried> {
   const { connectors } = await import('../connectors/registry.ts');
-  const { unknownName } = await import('../operator/named.ts');
+  const { unknownName } = await import('../admin/named.ts');
   const found = connections.find(({ name }) => name === wanted);
   const connector = connectors.find(({ id }) => id === found?.connector);
   if (found && connector) return { name: wanted, connector, options: found.options, secrets: found.webhookSecrets };
@@ -66,7 +66,7 @@ async function triedOf(connections: Connections, wanted: string): Promise<Tried>
 }
 
 async function listOf(tried: Tried): Promise<Output> {
-  const { samplesOf } = await import('../operator/sample-delivery.ts');
+  const { samplesOf } = await import('../admin/sample-delivery.ts');
   const { events } = await samplesOf(tried);
   const found = Object.entries(events).map(([event, { about }]) => ({ event, about }));
   return { text: table(found.map(({ event, about }) => [event, about])), json: found };
@@ -79,7 +79,7 @@ interface Trial {
 }
 
 async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Promise<{ output: Output; code: number }> {
-  const { makeSample, withGivenId } = await import('../operator/sample-delivery.ts');
+  const { makeSample, withGivenId } = await import('../admin/sample-delivery.ts');
   const { tried, event, workspace } = trial;
   const known = await askingWorkspace(session, flags, ({ ask }) => ask('scope-names', { connection: tried.name }));
   const bindings = withGivenId(tried, known, flags.id);
@@ -107,7 +107,7 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
 
 /** As the vendor does it. */
 async function post(session: Session, { workspace, tried }: Trial, { headers, body }: SampleDelivery): Promise<number> {
-  const { webhookUrlOf } = await import('../intake/webhook-routes.ts');
+  const { webhookUrlOf } = await import('../sync/intake/webhook-routes.ts');
   const url = webhookUrlOf(await webhookAddressOf(session.options.data), workspace, tried.name);
   const target = tried.name;
   const { status } = await session.parts.http.request({ method: 'POST', url, headers, body, target });

@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { daemonOptions, environment, type Flags } from '../config/daemon-options.ts';
-import { CODES } from '../errors/codes.ts';
-import { asSyncError } from '../errors/sync-error.ts';
-import { type Clock, sleep, systemClock } from '../lib/clock.ts';
-import { didYouMean } from '../lib/nearest.ts';
-import type { Status } from '../operator/status.ts';
-import { CONDITIONS, type Condition, conditionOf, judgeCondition, type Waiting } from '../operator/wait.ts';
+import type { Status } from '../admin/status.ts';
+import { CONDITIONS, type Condition, conditionOf, judgeCondition, type Waiting } from '../admin/wait.ts';
+import { CODES } from '../model/errors/codes.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
+import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
+import { didYouMean } from '../platform/lib/nearest.ts';
 import { askOwner } from './owner.ts';
 import { durationOption } from './patience.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { SyncError } from '../errors/sync-error.ts';
+import type { ListedChange, ShownChange } from '../admin/waiting-changes.ts';
 import { CHANGE_STATES, type ChangeState } from '../model/change.ts';
-import type { ListedChange, ShownChange } from '../operator/waiting-changes.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, eachOf, type Setting, sessionOf, wholeNumber } from './setting.ts';
 import { plural, printable, span } from './words.ts';

@@ -1,5 +1,5 @@
-import { asTyped } from '../lib/own-command.ts';
-import type { Status } from '../operator/status.ts';
+import type { Status } from '../admin/status.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
 import { keepLooking } from './keep-looking.ts';
 import { print } from './setting.ts';
 import { printable, safeOutput } from './words.ts';

@@ -1,4 +1,4 @@
-import type { Answered } from '../operator/admin-operations.ts';
+import type { Answered } from '../admin/admin-operations.ts';
 import { brief, printable } from './words.ts';
 
 type Course = Answered<'delivery'>['courses'][number];

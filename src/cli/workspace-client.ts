@@ -1,9 +1,9 @@
-import type { LoadedConfig } from '../config/load.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { unknownName } from '../operator/named.ts';
+import { unknownName } from '../admin/named.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { LoadedConfig } from '../platform/config/load.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Forwarded } from '../web/admin-answers.ts';
-import type { WorkspaceClient } from '../workspace/typed-client.ts';
+import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import { askOwner, hasOwner, refusal, whoRuns } from './owner.ts';
 import { type PatienceFlags, patienceOf, patiently, SILENCE } from './patience.ts';
 import type { Session } from './session.ts';
@@ -33,7 +33,7 @@ export async function withWorkspace<Result>(
   const clientOf = (send: Parameters<typeof patiently>[2]) =>
     clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
   if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
-  const { sendAudited } = await import('../operator/audit.ts');
+  const { sendAudited } = await import('../admin/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
   const composition = await compose(onlyOf(session, config), session.parts);
   try {

@@ -1,5 +1,5 @@
 import type { Command, CommandOptions } from 'commander';
-import type { Flags } from '../config/daemon-options.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
 import { type PatienceFlags, withPatience } from './patience.ts';
 import {
   type Exit,

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { environment } from '../config/daemon-options.ts';
-import { createVariables } from '../config/interpolate.ts';
-import { secretKeyOf } from '../config/secret-key.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { isPrivateHost } from '../http/private-ranges.ts';
-import { systemClock } from '../lib/clock.ts';
-import { systemRandom } from '../lib/random.ts';
-import { unknownName } from '../operator/named.ts';
+import { unknownName } from '../admin/named.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { environment } from '../platform/config/daemon-options.ts';
+import { createVariables } from '../platform/config/interpolate.ts';
+import { secretKeyOf } from '../platform/config/secret-key.ts';
+import { isPrivateHost } from '../platform/http/private-ranges.ts';
+import { systemClock } from '../platform/lib/clock.ts';
+import { systemRandom } from '../platform/lib/random.ts';
 import { type Exit, print, type Setting } from './setting.ts';
 
 const VARIABLE = 'WORKSYNC_PROVIDER_TOKEN';
@@ -49,7 +49,7 @@ export function addConnectProvider(workspace: Command, setting: Setting, exit: E
       checkAddress(host, apiUrl);
       const token = readToken(given, setting);
       const place = { file, secretKey: readKey(setting), clock: systemClock(), random: systemRandom() };
-      const { connectProviderBeside } = await import('../workspace-service/access/beside.ts');
+      const { connectProviderBeside } = await import('../reference-service/access/beside.ts');
       const connected = await connectProviderBeside(place, { workspaceId, user, provider, host, apiUrl, token });
       print(
         json

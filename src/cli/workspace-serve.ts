@@ -1,11 +1,11 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { ownProxies } from '../config/proxies.ts';
 import { gitProviders } from '../daemon/git-providers.ts';
 import type { Parts } from '../daemon/parts.ts';
-import { OWN_COMMAND } from '../lib/own-command.ts';
-import { OWN_VARIANT } from '../workspace-service/http/variant.ts';
-import { createWorkspaceService, type Reached } from '../workspace-service/service.ts';
+import { ownProxies } from '../platform/config/proxies.ts';
+import { OWN_COMMAND } from '../platform/lib/own-command.ts';
+import { OWN_VARIANT } from '../reference-service/http/variant.ts';
+import { createWorkspaceService, type Reached } from '../reference-service/service.ts';
 import { endOnSignals } from './signals.ts';
 
 export interface ServeOptions {

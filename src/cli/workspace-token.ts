@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { systemClock } from '../lib/clock.ts';
-import { systemRandom } from '../lib/random.ts';
+import { systemClock } from '../platform/lib/clock.ts';
+import { systemRandom } from '../platform/lib/random.ts';
 import { durationOption } from './patience.ts';
 import { type Exit, oneOf, print } from './setting.ts';
 
@@ -34,7 +34,7 @@ export function addWorkspaceToken(workspace: Command, exit: Exit): void {
     .exitOverride()
     .action(async ({ db, user, role, ttl, workspace: workspaceId, json }: Given) => {
       const place = { file: db, clock: systemClock(), random: systemRandom() };
-      const { mintTokenBeside } = await import('../workspace-service/access/beside.ts');
+      const { mintTokenBeside } = await import('../reference-service/access/beside.ts');
       const minted = await mintTokenBeside(place, { workspaceId, user, role, ttl });
       print(json ? JSON.stringify(minted) : minted.token);
       exit(0);

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { environment } from '../config/daemon-options.ts';
-import { secretKeyOf } from '../config/secret-key.ts';
-import type { Reached } from '../workspace-service/service.ts';
+import { environment } from '../platform/config/daemon-options.ts';
+import { secretKeyOf } from '../platform/config/secret-key.ts';
+import type { Reached } from '../reference-service/service.ts';
 import { type Exit, likeOption, print, type Setting, wholeNumber } from './setting.ts';
 import { addConnectProvider } from './workspace-connect-provider.ts';
 import { addWorkspaceToken } from './workspace-token.ts';
@@ -36,7 +36,7 @@ export function addWorkspace(program: Command, setting: Setting, exit: Exit): vo
     .exitOverride()
     .action(async ({ json, db: file, port, host, quota: requests, burst, ...given }: ServeFlags) => {
       const { allowPrivateWebhooks = false, literal = false, headers, ...reached } = given;
-      const { createLogger } = await import('../observe/pino-logger.ts');
+      const { createLogger } = await import('../platform/observe/pino-logger.ts');
       const { systemParts } = await import('../daemon/system-parts.ts');
       const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });
       const key = secretKeyOf(environment());

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { generatedFiles } from '../config/generated-files.ts';
 import { connectors } from '../connectors/registry.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { PROGRAM } from '../lib/program-folder.ts';
-import { apiOverrides, openApiDocument } from '../workspace/contract.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { generatedFiles } from '../platform/config/generated-files.ts';
+import { PROGRAM } from '../platform/lib/program-folder.ts';
+import { apiOverrides, openApiDocument } from '../workspace-api/contract.ts';
 
 /** `worksync generate`: writes the files that are made from the code; with `check` only says which are out of date. */
 export function generate(check: boolean): string[] {

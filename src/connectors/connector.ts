@@ -1,14 +1,14 @@
 import type { ZodType } from 'zod';
-import type { SyncError } from '../errors/sync-error.ts';
-import type { HttpClient } from '../http/http-client.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
 import type { StandingComment, WantedComment } from '../model/comment.ts';
 import type { CommitStatus } from '../model/commit-status.ts';
 import type { Delivery } from '../model/delivery.ts';
+import type { SyncError } from '../model/errors/sync-error.ts';
 import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
 import type { Binding, Seen } from '../model/names.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
 
 /**
  * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the

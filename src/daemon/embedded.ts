@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { ownProxies } from '../config/proxies.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import { createWorkspaceService } from '../workspace-service/service.ts';
+import { ownProxies } from '../platform/config/proxies.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { createWorkspaceService } from '../reference-service/service.ts';
 import { gitProviders } from './git-providers.ts';
 import type { Parts } from './parts.ts';
 

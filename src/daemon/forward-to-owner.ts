@@ -1,9 +1,9 @@
-import type { WorkspaceConfig } from '../config/schema.ts';
+import type { Sharing } from '../admin/replica-status.ts';
+import type { Identity } from '../cluster/admitted-caller.ts';
 import type { Place } from '../gateway/destination.ts';
 import { createGatewayForwarding, type GatewayForwarding } from '../gateway/gateway-forwarding.ts';
 import type { TokenBook } from '../gateway/token-book.ts';
-import type { Sharing } from '../operator/replica-status.ts';
-import type { Identity } from '../replicas/admitted-caller.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Installation } from '../store/installation.ts';
 import { signedBy } from '../web/access-control.ts';
 import type { Elsewhere } from '../web/forward-request.ts';

@@ -1,9 +1,9 @@
 import { rm, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { SyncError } from '../errors/sync-error.ts';
-import type { CheckFile } from '../lib/integrity.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Job } from '../lib/scheduler.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { CheckFile } from '../platform/lib/integrity.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Job } from '../platform/lib/scheduler.ts';
 import type { Installation } from '../store/installation.ts';
 
 /** How often a database is read from end to end, milliseconds. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Store } from '../store/database.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import type { Throttle } from '../throttle/throttle.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
 
 /** Name of the fact that tells one key from another: a digest, from which nobody gets the key. */
 const KEY_DIGEST = 'workspace.key';

@@ -1,7 +1,7 @@
-import type { Cancel, Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Stage } from '../lib/stage.ts';
-import { createTransitionLogger } from '../lib/transition-logger.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Stage } from '../platform/lib/stage.ts';
+import { createTransitionLogger } from '../platform/lib/transition-logger.ts';
 import { pendingWorkspaces } from '../store/inbox.ts';
 import type { Installation } from '../store/installation.ts';
 import { serverOf } from './open-store.ts';

@@ -1,16 +1,16 @@
 import { createHmac } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { DaemonOptions } from '../config/daemon-options.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { type ClockOffset, createClockOffset, ledgerClock, offsetClock } from '../lease/clock-offset.ts';
-import { type LeaseHolder, soleHolder } from '../lease/holder.ts';
-import { createPostgresLeaseHolder } from '../lease/postgres-holder.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { OpenOptions } from '../lib/database/database-types.ts';
-import { doAll } from '../lib/failures.ts';
-import { sharedFileSystemOf } from '../lib/network-file-system.ts';
-import { createSuspendAwareClock } from '../lib/suspend-aware-clock.ts';
+import { type ClockOffset, createClockOffset, ledgerClock, offsetClock } from '../cluster/clock-offset.ts';
+import { type LeaseHolder, soleHolder } from '../cluster/holder.ts';
+import { createPostgresLeaseHolder } from '../cluster/postgres-holder.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { DaemonOptions } from '../platform/config/daemon-options.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { OpenOptions } from '../platform/database/database-types.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { doAll } from '../platform/lib/failures.ts';
+import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
+import { createSuspendAwareClock } from '../platform/lib/suspend-aware-clock.ts';
 import { bumpClockEra, readClockEra } from '../store/clock-era.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
 import { timeOfServer } from '../store/leases.ts';
@@ -78,7 +78,7 @@ const ON_SHARED =
 async function openServer(input: StoreInput & { readonly store: string }, { random }: Parts): Promise<SharedDatabase> {
   const installation = await openSharedInstallation(input.store, { ...input.opening, random });
   // Whoever has no server loads nothing of it.
-  const { openApart } = await import('../lib/database/postgres.ts');
+  const { openApart } = await import('../platform/database/postgres.ts');
   const apart = openApart<Schema>({ file: input.store, within: RENEWED_WITHIN });
   return { installation, apart, time: timeOfServer };
 }

@@ -1,10 +1,10 @@
-import type { BrokenConfig } from '../config/load.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { Lease, LeaseHolder } from '../lease/holder.ts';
-import { doAll, throwAll } from '../lib/failures.ts';
-import type { Logger } from '../lib/logger.ts';
-import { createWakeSignal } from '../lib/wake-signal.ts';
+import type { Lease, LeaseHolder } from '../cluster/holder.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { BrokenConfig } from '../platform/config/load.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { doAll, throwAll } from '../platform/lib/failures.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import { createWakeSignal } from '../platform/lib/wake-signal.ts';
 import type { Embedded } from './embedded.ts';
 import type { Partition } from './partition.ts';
 import type { PartitionBells } from './partition-parts.ts';

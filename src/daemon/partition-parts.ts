@@ -1,19 +1,19 @@
-import type { WorkspaceConfig } from '../config/schema.ts';
-import type { Converter } from '../convert/converter.ts';
+import type { Lease } from '../cluster/holder.ts';
 import type { TokenBook } from '../gateway/token-book.ts';
-import type { Grants } from '../intake/grants.ts';
-import type { GroupCommit } from '../intake/group-commit.ts';
-import type { Lease } from '../lease/holder.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Meter } from '../lib/meter.ts';
-import type { Random } from '../lib/random.ts';
-import type { Scheduler } from '../lib/scheduler.ts';
-import type { Tracer } from '../lib/tracer.ts';
-import type { WakeSignal } from '../lib/wake-signal.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Meter } from '../platform/lib/meter.ts';
+import type { Random } from '../platform/lib/random.ts';
+import type { Scheduler } from '../platform/lib/scheduler.ts';
+import type { Tracer } from '../platform/lib/tracer.ts';
+import type { WakeSignal } from '../platform/lib/wake-signal.ts';
 import type { Store } from '../store/database.ts';
 import type { Installation } from '../store/installation.ts';
-import type { Throttle } from '../throttle/throttle.ts';
+import type { Grants } from '../sync/intake/grants.ts';
+import type { GroupCommit } from '../sync/intake/group-commit.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
+import type { Converter } from '../sync/worker/converter.ts';
 import type { WorkspaceAddress } from './workspace-api.ts';
 
 /** They outlive one opening of the workspace: see `workspaces.ts`. */

@@ -1,17 +1,17 @@
+import type { LeaseHolder } from '../cluster/holder.ts';
 import type { Connector } from '../connectors/connector.ts';
-import type { Converter } from '../convert/converter.ts';
-import type { HttpClient } from '../http/http-client.ts';
-import type { Listen } from '../http/server.ts';
-import type { LeaseHolder } from '../lease/holder.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { CheckFile } from '../lib/integrity.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Random } from '../lib/random.ts';
-import type { Steps } from '../lib/steps.ts';
-import type { Health } from '../observe/health.ts';
-import type { Metrics } from '../observe/metrics.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import type { Listen } from '../platform/http/server.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { CheckFile } from '../platform/lib/integrity.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Random } from '../platform/lib/random.ts';
+import type { Steps } from '../platform/lib/steps.ts';
+import type { Health } from '../platform/observe/health.ts';
+import type { Metrics } from '../platform/observe/metrics.ts';
 import type { Installation } from '../store/installation.ts';
 import type { StoreTime } from '../store/leases.ts';
+import type { Converter } from '../sync/worker/converter.ts';
 
 /** What every part of the daemon is built from; a test passes its own clock, chance or steps. */
 export interface Parts {

@@ -1,9 +1,9 @@
-import type { LoadedConfig } from '../config/load.ts';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import type { Cancel, Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Stage } from '../lib/stage.ts';
-import type { Scrubber } from '../observe/scrubber.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { LoadedConfig } from '../platform/config/load.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Stage } from '../platform/lib/stage.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Applied, Workspaces } from './workspaces.ts';
 
 /** The configuration's files, which change while the daemon runs. */

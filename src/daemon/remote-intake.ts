@@ -1,10 +1,10 @@
-import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
-import { type Collector, createCollector } from '../intake/collector.ts';
-import type { GroupCommit } from '../intake/group-commit.ts';
-import type { Receiver } from '../intake/webhook-routes.ts';
-import type { Tracer } from '../lib/tracer.ts';
+import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Installation } from '../store/installation.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
+import { type Collector, createCollector } from '../sync/intake/collector.ts';
+import type { GroupCommit } from '../sync/intake/group-commit.ts';
+import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import type { Parts } from './parts.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';
 

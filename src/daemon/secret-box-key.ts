@@ -1,7 +1,7 @@
-import { SyncError } from '../errors/sync-error.ts';
-import { KeyFileError, makeKeyFile, readKeyFile } from '../lib/key-file.ts';
-import type { Random } from '../lib/random.ts';
-import { createSecretBox, type SecretBox } from '../lib/secret-box.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { KeyFileError, makeKeyFile, readKeyFile } from '../platform/lib/key-file.ts';
+import type { Random } from '../platform/lib/random.ts';
+import { createSecretBox, type SecretBox } from '../platform/lib/secret-box.ts';
 
 /**
  * The box for what the database of the data folder holds encrypted: with the key that the environment gives, else with one

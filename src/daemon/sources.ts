@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto';
-import type { ConnectionConfig, WorkspaceConfig } from '../config/schema.ts';
+import { fencedHttpClient } from '../cluster/fenced-http-client.ts';
+import type { Lease } from '../cluster/holder.ts';
 import type { Connector } from '../connectors/connector.ts';
-import type { Converter } from '../convert/converter.ts';
-import { parseInWorker } from '../convert/parse-in-worker.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import type { ActiveConnection } from '../intake/active-connection.ts';
-import type { Grants } from '../intake/grants.ts';
-import { byId, type NameBook, openNameBook } from '../intake/name-book.ts';
-import { type Pauses, recordRateLimits, withRateLimitGuard } from '../intake/pauses.ts';
-import type { Lease } from '../lease/holder.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Meter } from '../lib/meter.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import type { Item } from '../model/item.ts';
-import type { Source, Sources, WorkerTranslator } from '../reconcile/context.ts';
-import { createRules, type Rules } from '../reconcile/item-rules.ts';
+import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Meter } from '../platform/lib/meter.ts';
 import type { Store } from '../store/database.ts';
-import type { WritableConnection } from '../write-back/write-back.ts';
-import { fencedHttpClient } from './fenced-http-client.ts';
+import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import type { Grants } from '../sync/intake/grants.ts';
+import { byId, type NameBook, openNameBook } from '../sync/intake/name-book.ts';
+import { type Pauses, recordRateLimits, withRateLimitGuard } from '../sync/intake/pauses.ts';
+import type { Source, Sources, WorkerTranslator } from '../sync/reconcile/context.ts';
+import { createRules, type Rules } from '../sync/reconcile/item-rules.ts';
+import type { Converter } from '../sync/worker/converter.ts';
+import { parseInWorker } from '../sync/worker/parse-in-worker.ts';
+import type { WritableConnection } from '../sync/write-back/write-back.ts';
 import type { Parts } from './parts.ts';
 
 /** What the names in each connection's configuration lead to, by the name of the connection. */

@@ -1,10 +1,10 @@
-import type { Cancel, Clock } from '../lib/clock.ts';
-import type { DatabaseFault } from '../lib/database/database-fault.ts';
-import type { Database } from '../lib/database/database-types.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Meter } from '../lib/meter.ts';
-import type { Stage } from '../lib/stage.ts';
-import type { Health } from '../observe/health.ts';
+import type { DatabaseFault } from '../platform/database/database-fault.ts';
+import type { Database } from '../platform/database/database-types.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Meter } from '../platform/lib/meter.ts';
+import type { Stage } from '../platform/lib/stage.ts';
+import type { Health } from '../platform/observe/health.ts';
 
 /** The parts of a database that are watched. */
 type Watched = Pick<Database<never>, 'fault' | 'look' | 'probe' | 'keptLog' | 'asFile'>;

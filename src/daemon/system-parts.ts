@@ -1,16 +1,16 @@
-import { ownProxies } from '../config/proxies.ts';
 import { connectors } from '../connectors/registry.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import { createHttpClient } from '../http/http-client.ts';
-import { systemClock } from '../lib/clock.ts';
-import { checkInWorker } from '../lib/integrity.ts';
-import type { Logger } from '../lib/logger.ts';
-import { systemRandom } from '../lib/random.ts';
-import { noSteps } from '../lib/steps.ts';
-import { createHealth } from '../observe/health.ts';
-import { mergingRepeats } from '../observe/merged-repeats.ts';
-import { createMetrics } from '../observe/metrics.ts';
-import type { Scrubber } from '../observe/scrubber.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { ownProxies } from '../platform/config/proxies.ts';
+import { createHttpClient } from '../platform/http/http-client.ts';
+import { systemClock } from '../platform/lib/clock.ts';
+import { checkInWorker } from '../platform/lib/integrity.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import { systemRandom } from '../platform/lib/random.ts';
+import { noSteps } from '../platform/lib/steps.ts';
+import { createHealth } from '../platform/observe/health.ts';
+import { mergingRepeats } from '../platform/observe/merged-repeats.ts';
+import { createMetrics } from '../platform/observe/metrics.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
 import type { Parts } from './parts.ts';
 
 /** The real clock, chance, network and vendors. */

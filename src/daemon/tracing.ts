@@ -1,14 +1,14 @@
-import type { TraceExport } from '../config/trace-export.ts';
-import type { HttpClient } from '../http/http-client.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Meter } from '../lib/meter.ts';
-import type { Random } from '../lib/random.ts';
-import type { Tracer } from '../lib/tracer.ts';
-import { traceRequest } from '../observe/otlp-json.ts';
-import type { Scrubber } from '../observe/scrubber.ts';
-import { createSpanExporter } from '../observe/span-exporter.ts';
-import { createSpanTracer } from '../observe/span-tracer.ts';
+import type { TraceExport } from '../platform/config/trace-export.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Meter } from '../platform/lib/meter.ts';
+import type { Random } from '../platform/lib/random.ts';
+import type { Tracer } from '../platform/lib/tracer.ts';
+import { traceRequest } from '../platform/observe/otlp-json.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
+import { createSpanExporter } from '../platform/observe/span-exporter.ts';
+import { createSpanTracer } from '../platform/observe/span-tracer.ts';
 
 export interface TracingDeps {
   readonly traces: TraceExport;

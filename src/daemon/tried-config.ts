@@ -1,8 +1,8 @@
-import { LARGE_CONFIG, readConfigText } from '../config/load.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import type { Converter } from '../convert/converter.ts';
-import type { TriedConfig } from '../operator/open-workspace.ts';
-import { apiOverrides } from '../workspace/contract.ts';
+import type { TriedConfig } from '../admin/open-workspace.ts';
+import { LARGE_CONFIG, readConfigText } from '../platform/config/load.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Converter } from '../sync/worker/converter.ts';
+import { apiOverrides } from '../workspace-api/contract.ts';
 import type { Parts } from './parts.ts';
 import { type NameBooks, rulesOf, sourcesOf } from './sources.ts';
 

@@ -1,6 +1,6 @@
-import type { HttpAnswer } from '../http/http-client.ts';
-import { yieldForRequests } from '../lib/yield.ts';
-import { createScrubber } from '../observe/scrubber.ts';
+import type { HttpAnswer } from '../platform/http/http-client.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
+import { createScrubber } from '../platform/observe/scrubber.ts';
 
 /** Bytes that are searched at a time: about ten milliseconds. */
 const PIECE = 1_048_576;

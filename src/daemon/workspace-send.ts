@@ -1,22 +1,22 @@
-import { CODES } from '../errors/codes.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
+import type { DirectContext } from '../admin/open-workspace.ts';
 import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Upstream } from '../gateway/upstream.ts';
-import type { HttpClient } from '../http/http-client.ts';
-import type { ResponseCapture } from '../learn/capture-responses.ts';
-import type { Clock } from '../lib/clock.ts';
-import { duration } from '../lib/quantities.ts';
-import { withoutEnd } from '../lib/text.ts';
 import { CALLERS } from '../model/caller.ts';
-import type { DirectContext } from '../operator/open-workspace.ts';
-import type { SendContext } from '../outbox/send-context.ts';
-import type { Slot, SlotAnswer } from '../throttle/slot.ts';
-import type { Throttle } from '../throttle/throttle.ts';
-import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace/contract.ts';
-import type { Send } from '../workspace/exchange.ts';
-import type { ReadLarge } from '../workspace/large-answers.ts';
-import { createSend } from '../workspace/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../workspace/typed-client.ts';
+import { CODES } from '../model/errors/codes.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { HttpClient } from '../platform/http/http-client.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { duration } from '../platform/lib/quantities.ts';
+import { withoutEnd } from '../platform/lib/text.ts';
+import type { SendContext } from '../sync/outbox/send-context.ts';
+import type { Slot, SlotAnswer } from '../sync/quota/slot.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
+import type { ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
+import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
+import type { Send } from '../workspace-api/exchange.ts';
+import type { ReadLarge } from '../workspace-api/large-answers.ts';
+import { createSend } from '../workspace-api/transport.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../workspace-api/typed-client.ts';
 import { withoutKey } from './without-key.ts';
 
 export interface DoorOptions {
@@ -122,7 +122,7 @@ function keyOf(status: number): SlotAnswer['key'] {
   return status < 500 && status !== 403 ? null : undefined;
 }
 
-/** How commands send. Their answers go to `learn/`. */
+/** How commands send. Their answers go to `workspace-api/capture/`. */
 export function directSend(
   options: DoorOptions,
   through: Through,

@@ -1,13 +1,13 @@
 import type { WebhookRequest } from '../connectors/connector.ts';
-import { SyncError } from '../errors/sync-error.ts';
-import type { Collector } from '../intake/collector.ts';
-import type { Receiver } from '../intake/webhook-routes.ts';
-import type { Logger } from '../lib/logger.ts';
-import type { Meter } from '../lib/meter.ts';
-import { isSameSecret } from '../lib/same-secret.ts';
-import type { Tracer } from '../lib/tracer.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import type { Meter } from '../platform/lib/meter.ts';
+import { isSameSecret } from '../platform/lib/same-secret.ts';
+import type { Tracer } from '../platform/lib/tracer.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
-import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace/contract.ts';
+import type { Collector } from '../sync/intake/collector.ts';
+import type { Receiver } from '../sync/intake/webhook-routes.ts';
+import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';
 
 /** The subscription to the workspace's own webhooks. Of each value there are two while one replaces the other. */
 interface Subscription {

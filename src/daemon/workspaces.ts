@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { LoadedConfig } from '../config/load.ts';
-import type { WorkspaceConfig } from '../config/schema.ts';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { Cancel, Clock } from '../lib/clock.ts';
-import { piecesOf } from '../lib/pieces.ts';
-import { backoff, type Random } from '../lib/random.ts';
-import type { OpenWorkspaces } from '../operator/open-workspace.ts';
+import type { OpenWorkspaces } from '../admin/open-workspace.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { LoadedConfig } from '../platform/config/load.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
+import { backoff, type Random } from '../platform/lib/random.ts';
 import type { Embedded } from './embedded.ts';
 import { createOwnedWorkspaces, type OwnedWorkspacesDeps } from './owned-workspaces.ts';
 import type { Partition } from './partition.ts';

@@ -1,5 +1,5 @@
-import { createAddressGuard, type Patience } from '../http/address-guard.ts';
-import type { Clock } from '../lib/clock.ts';
+import { createAddressGuard, type Patience } from '../platform/http/address-guard.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 
 /**
  * Credentials that the workspace has not accepted lately, by the address they come from: each costs a slot of the

@@ -1,5 +1,5 @@
-import type { ServerRequest } from '../http/server.ts';
-import { BASE_PATH } from '../workspace/contract.ts';
+import type { ServerRequest } from '../platform/http/server.ts';
+import { BASE_PATH } from '../workspace-api/contract.ts';
 import { type Known, quotaCallerOf, type Stranger } from './known-callers.ts';
 import { type Outgoing, refuse } from './outgoing.ts';
 import { taskOf, workspaceOf } from './request-path.ts';

@@ -1,10 +1,10 @@
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import type { AnswerRoom } from '../http/answer-room.ts';
-import type { HttpAnswer } from '../http/http-client.ts';
-import { isSafe } from '../http/semantics.ts';
-import type { ServerRequest } from '../http/server.ts';
-import type { Identity } from '../replicas/admitted-caller.ts';
-import { type Replicas, wholeOf } from '../replicas/replicas.ts';
+import type { Identity } from '../cluster/admitted-caller.ts';
+import { type Replicas, wholeOf } from '../cluster/replicas.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { AnswerRoom } from '../platform/http/answer-room.ts';
+import type { HttpAnswer } from '../platform/http/http-client.ts';
+import { isSafe } from '../platform/http/semantics.ts';
+import type { ServerRequest } from '../platform/http/server.ts';
 import { type Place, passedHeaders } from './destination.ts';
 import { type Outgoing, outgoing, refuse, unauthorized } from './outgoing.ts';
 

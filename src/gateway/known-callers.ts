@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import type { Clock } from '../lib/clock.ts';
-import type { Random } from '../lib/random.ts';
 import { keyCaller, tokenCaller } from '../model/caller.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Random } from '../platform/lib/random.ts';
 import type { LiveToken } from '../store/gateway-tokens.ts';
 import { TOKEN_PREFIX, type TokenBook } from './token-book.ts';
 import type { Upstream } from './upstream.ts';
@@ -11,7 +11,7 @@ import type { Upstream } from './upstream.ts';
  *
  *   token     a gateway token, by its id: bound to its workspace; the daemon's key is used in its place. May have cached answers.
  *   key       an API key that the workspace accepted within the last minute. May have cached answers.
- *   stranger  anyone else, OAuth tokens among them: passed through, and `learn/` takes the answer. `name` stands
+ *   stranger  anyone else, OAuth tokens among them: passed through, and `workspace-api/capture/` takes the answer. `name` stands
  *             for the credential; `credible` where it was accepted within the last minute.
  *   elsewhere a gateway token of a workspace that is not open here, by its id.
  *   nobody    no bearer, or a gateway token that does not exist or was revoked: nothing is passed through for it.

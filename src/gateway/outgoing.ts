@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import type { AnswerRoom } from '../http/answer-room.ts';
-import type { HttpAnswer } from '../http/http-client.ts';
+import type { AnswerRoom } from '../platform/http/answer-room.ts';
+import type { HttpAnswer } from '../platform/http/http-client.ts';
 
 /** An answer to the caller. */
 export interface Outgoing {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Clock } from '../lib/clock.ts';
-import type { Random } from '../lib/random.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Random } from '../platform/lib/random.ts';
 import type { Store } from '../store/database.ts';
 import {
   addGatewayToken,

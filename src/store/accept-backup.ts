@@ -1,10 +1,10 @@
 import { chmodSync, copyFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
-import { SyncError } from '../errors/sync-error.ts';
-import { openDatabase } from '../lib/database/open.ts';
-import { readHeader, readMigrations, readObjects, type SchemaObject } from '../lib/database/sqlite.ts';
-import type { CheckFile } from '../lib/integrity.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { openDatabase } from '../platform/database/open.ts';
+import { readHeader, readMigrations, readObjects, type SchemaObject } from '../platform/database/sqlite.ts';
+import type { CheckFile } from '../platform/lib/integrity.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migrations.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { type CompiledQuery, type Selectable, sql } from 'kysely';
-import { dialectOf } from '../lib/database/dialect.ts';
 import type { DeliverySource } from '../model/delivery.ts';
+import { dialectOf } from '../platform/database/dialect.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import { COSTLY } from './inbox.ts';
 import type { Schema } from './tables.ts';

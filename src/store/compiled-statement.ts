@@ -1,5 +1,5 @@
 import type { Compilable, CompiledQuery } from 'kysely';
-import { type Dialect, dialectOf } from '../lib/database/dialect.ts';
+import { type Dialect, dialectOf } from '../platform/database/dialect.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /** Asks one statement with these values in it. */

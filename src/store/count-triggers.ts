@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Dialect, dialectOf } from '../lib/database/dialect.ts';
+import { type Dialect, dialectOf } from '../platform/database/dialect.ts';
 
 /** A table whose rows are counted, and the columns by whose values they are told apart. */
 interface Counted {

@@ -1,5 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Dialect, dialectOf, textIn } from '../lib/database/dialect.ts';
+import { type Dialect, dialectOf, textIn } from '../platform/database/dialect.ts';
 import { createCounts } from './count-triggers.ts';
 import { createStatistics } from './statistics.ts';
 

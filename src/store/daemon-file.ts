@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { SyncError } from '../errors/sync-error.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 
 /** How a command finds the daemon that owns a data folder. */
 export interface Owner {

@@ -1,8 +1,8 @@
 import { lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { type Lock, syncNames, takeLock } from '../lib/database/sqlite.ts';
-import { isMemoryFolder } from '../lib/memory-folder.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { type Lock, syncNames, takeLock } from '../platform/database/sqlite.ts';
+import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
 import { daemonFile, type Owner } from './daemon-file.ts';
 
 /** The data folder as its only owner holds it. */

@@ -1,4 +1,4 @@
-import type { Database } from '../lib/database/database-types.ts';
+import type { Database } from '../platform/database/database-types.ts';
 import type { Schema } from './tables.ts';
 import type { Scope } from './workspace-scope.ts';
 

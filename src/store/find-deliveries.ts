@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
-import { piecesOf } from '../lib/pieces.ts';
 import type { Delivery, DeliverySource, DeliveryState } from '../model/delivery.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import type { Store } from './database.ts';
 import { AT_ONCE, changeNamed } from './in-chunks.ts';
 import { REPLAYED } from './inbox.ts';

@@ -1,6 +1,6 @@
-import { dialectOf, textIn } from '../lib/database/dialect.ts';
-import { piecesOf } from '../lib/pieces.ts';
 import type { Item, ItemKey } from '../model/item.ts';
+import { dialectOf, textIn } from '../platform/database/dialect.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** Nobody reads a longer list. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { yieldForRequests } from '../lib/yield.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
 import { WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
 import { deleteAnyDeliveries } from './deletions.ts';
 import type { Installation } from './installation.ts';

@@ -1,6 +1,6 @@
-import { SyncError } from '../errors/sync-error.ts';
-import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import { type Counts, readCounts, sumOf } from './counts.ts';
 import type { Store } from './database.ts';
 import { AT_ONCE, changeInChunks, changeNamed } from './in-chunks.ts';

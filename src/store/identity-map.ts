@@ -1,4 +1,4 @@
-import { createDataLoader } from '../lib/data-loader.ts';
+import { createDataLoader } from '../platform/lib/data-loader.ts';
 import { readRows } from './row-statements.ts';
 import { type AnyRow, cell, nameOf, type RowView, type Value } from './row-view.ts';
 import { KEPT, type UnitTable } from './unit-tables.ts';

@@ -1,5 +1,5 @@
-import { piecesOf } from '../lib/pieces.ts';
-import { yieldForRequests } from '../lib/yield.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
 import type { Store } from './database.ts';
 import type { Scope } from './workspace-scope.ts';
 

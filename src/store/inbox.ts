@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { piecesOf } from '../lib/pieces.ts';
 import type { Delivery, DeliveryState } from '../model/delivery.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import { compileStatement } from './compiled-statement.ts';
 import type { Store } from './database.ts';

@@ -1,5 +1,5 @@
-import { SyncError } from '../errors/sync-error.ts';
-import type { Random } from '../lib/random.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Random } from '../platform/lib/random.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /** Names of facts: the id of the installation, and how far a copy into this database has come. */

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Transaction } from 'kysely';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import type { Database, OpenOptions } from '../lib/database/database-types.ts';
-import { openDatabase } from '../lib/database/open.ts';
-import type { Random } from '../lib/random.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { Database, OpenOptions } from '../platform/database/database-types.ts';
+import { openDatabase } from '../platform/database/open.ts';
+import type { Random } from '../platform/lib/random.ts';
 import type { Store } from './database.ts';
 import { readId } from './installation-facts.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migrations.ts';

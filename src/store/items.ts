@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { piecesOf } from '../lib/pieces.ts';
 import type { Item, ItemKey } from '../model/item.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import { rowsWhere, saveRows } from './unit-of-work.ts';
 import type { UnitRow } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';

@@ -1,4 +1,4 @@
-import type { RunMemory } from '../lib/scheduler.ts';
+import type { RunMemory } from '../platform/lib/scheduler.ts';
 import type { Store } from './database.ts';
 import type { Installation } from './installation.ts';
 

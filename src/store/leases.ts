@@ -1,6 +1,6 @@
 import { type Expression, sql } from 'kysely';
-import { SyncError } from '../errors/sync-error.ts';
-import { dialectOf } from '../lib/database/dialect.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { dialectOf } from '../platform/database/dialect.ts';
 import { compileStatement } from './compiled-statement.ts';
 import type { Sql } from './workspace-scope.ts';
 
@@ -37,7 +37,7 @@ export interface Replica {
   readonly id: string;
   readonly incarnation: string;
   readonly address: string;
-  /** What it tells of itself, as JSON; see `lease/replica-facts.ts`. */
+  /** What it tells of itself, as JSON; see `cluster/replica-facts.ts`. */
   readonly about: string;
 }
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import type { Database } from '../lib/database/database-types.ts';
 import { CALLERS } from '../model/caller.ts';
 import { entity } from '../model/change.ts';
+import type { Database } from '../platform/database/database-types.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { endAllSessions } from './session-rows.ts';

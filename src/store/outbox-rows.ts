@@ -1,6 +1,6 @@
 import type { Selectable, Updateable } from 'kysely';
-import { piecesOf } from '../lib/pieces.ts';
 import type { Effect } from '../model/change.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
 import { AT_ONCE } from './in-chunks.ts';

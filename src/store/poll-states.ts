@@ -1,4 +1,4 @@
-import type { PageTrail } from '../lib/page-trail.ts';
+import type { PageTrail } from '../platform/lib/page-trail.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** An unfinished walk. */

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { asSyncError, SyncError } from '../errors/sync-error.ts';
-import { copyDatabase } from '../lib/database/sqlite.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { copyDatabase } from '../platform/database/sqlite.ts';
 import { openTables } from './installation.ts';
 import { draftOf, nextKeptName, type Restore, removeDatabase } from './restore.ts';
 

@@ -1,10 +1,10 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
-import { SyncError } from '../errors/sync-error.ts';
-import { foldLog, markAsCopy, syncNames } from '../lib/database/sqlite.ts';
-import type { CheckFile } from '../lib/integrity.ts';
-import type { Random } from '../lib/random.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { foldLog, markAsCopy, syncNames } from '../platform/database/sqlite.ts';
+import type { CheckFile } from '../platform/lib/integrity.ts';
+import type { Random } from '../platform/lib/random.ts';
 import { acceptBackup } from './accept-backup.ts';
 import { ATTACHED, copyRows } from './copy-rows.ts';
 import { deleteRows, findWorkspace } from './forget.ts';

@@ -1,6 +1,6 @@
 import { type CompiledQuery, sql } from 'kysely';
-import { dialectOf } from '../lib/database/dialect.ts';
-import { piecesOf } from '../lib/pieces.ts';
+import { dialectOf } from '../platform/database/dialect.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
 import type { AnyRow, Value } from './row-view.ts';
 import { KEPT, type UnitTable } from './unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';

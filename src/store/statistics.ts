@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { dialectOf } from '../lib/database/dialect.ts';
+import { dialectOf } from '../platform/database/dialect.ts';
 
 /** Rows of the table, and how many of them share the index's first column, its first two, and so on. */
 type Shape = readonly number[];

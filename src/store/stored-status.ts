@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
-import { type Failure, readFailure } from '../errors/stored-failure.ts';
-import { dialectOf, rowsIn, rowsOfSubquery } from '../lib/database/dialect.ts';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import { type Failure, readFailure } from '../model/errors/stored-failure.ts';
 import { LANES, type Lane } from '../model/lane.ts';
+import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
 import { type BackfillStatus, backfillsOf } from './backfills.ts';
 import { type Counts, countsOf, sumOf } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';

@@ -74,7 +74,7 @@ export interface Tables {
   /** What an item's text names, known or not yet: a new task, or an item that gets its task, finds its items here. */
   mentions: {
     item_key: string;
-    /** Key of a task or an item, or one of the other names of `reconcile/link-rules/item-names-of.ts`. */
+    /** Key of a task or an item, or one of the other names of `sync/reconcile/link-rules/item-names-of.ts`. */
     name: string;
     /** Rule, place, text and words of the mention, and the delivery that brought it, as JSON. */
     reason: string;
@@ -188,7 +188,7 @@ export interface Tables {
     waiting: string;
   };
 
-  /** What was sent for the outbox, one row for each attempt; see `outbox/request-history.ts`. */
+  /** What was sent for the outbox, one row for each attempt; see `sync/outbox/request-history.ts`. */
   requests: {
     /** In the order of their ends, within the workspace. */
     id: number;
@@ -323,7 +323,7 @@ export interface Tables {
     count: number;
   };
 
-  /** What the last run of each scheduled job counts from, see `lib/scheduler.ts`. */
+  /** What the last run of each scheduled job counts from, see `platform/lib/scheduler.ts`. */
   job_runs: { job: string; last_at: number };
 
   /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */

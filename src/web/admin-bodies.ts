@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { SyncError } from '../errors/sync-error.ts';
-import { JsonError, parseJson } from '../http/parse-json.ts';
-import type { ServerRequest } from '../http/server.ts';
+import type { AdminOperation, Asked } from '../admin/admin-operations.ts';
 import { CHANGE_STATES } from '../model/change.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../model/delivery.ts';
-import type { AdminOperation, Asked } from '../operator/admin-operations.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { JsonError, parseJson } from '../platform/http/parse-json.ts';
+import type { ServerRequest } from '../platform/http/server.ts';
 import { HELD_CLASSES } from '../store/held-changes.ts';
-import { ROUTES, type RouteName } from '../workspace/contract.ts';
-import type { ApiRequest } from '../workspace/exchange.ts';
+import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
+import type { ApiRequest } from '../workspace-api/exchange.ts';
 
 /** The body of a question to the daemon. Throws `body_invalid`, which names every place that is wrong. */
 export function bodyOf<Body>({ body }: Pick<ServerRequest, 'body'>, schema: z.ZodType<Body>): Body {

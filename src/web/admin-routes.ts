@@ -1,12 +1,12 @@
-import { SyncError } from '../errors/sync-error.ts';
-import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
-import type { Clock } from '../lib/clock.ts';
+import { isAdminOperation, runAdminOperation } from '../admin/admin-operations.ts';
+import { type Actor, audited, auditedTokens, auditLog, sendAudited } from '../admin/audit.ts';
+import { endSessions, forget } from '../admin/data.ts';
+import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
+import { refusedRequests } from '../admin/refused.ts';
 import { reaches } from '../model/access.ts';
-import { isAdminOperation, runAdminOperation } from '../operator/admin-operations.ts';
-import { type Actor, audited, auditedTokens, auditLog, sendAudited } from '../operator/audit.ts';
-import { endSessions, forget } from '../operator/data.ts';
-import { isElsewhere, type OpenWorkspace } from '../operator/open-workspace.ts';
-import { refusedRequests } from '../operator/refused.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 import { actorOf, callerOf } from './access-control.ts';
 import { type Forwarded, failureOf, REFUSED } from './admin-answers.ts';
 import {
@@ -34,7 +34,7 @@ import type { Sessions } from './sessions.ts';
  * workspace, when it is done;
  * `POST /admin/workspaces/<name>/requests?patience=<milliseconds>` sends one request to the workspace in the interactive
  * lane and answers with its answer, the body in base64, or with a failure;
- * `POST /admin/workspaces/<name>/questions/<question>` answers one of `operator/admin-operations.ts`, or 422 with a failure;
+ * `POST /admin/workspaces/<name>/questions/<question>` answers one of `admin/admin-operations.ts`, or 422 with a failure;
  * `GET` and `POST /admin/workspaces/<name>/gateway-tokens` list and create gateway tokens, `POST …/revoke` revokes one;
  * `POST /admin/login-links` answers `{"path"}`, which logs one browser in, with no more rights than the caller has;
  * `POST /admin/forget` deletes the rows of a workspace that is not open, and answers how many there were;

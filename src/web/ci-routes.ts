@@ -1,8 +1,8 @@
-import { SyncError } from '../errors/sync-error.ts';
-import type { Server } from '../http/server.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { OpenWorkspaces } from '../operator/open-workspace.ts';
-import { pullRequestTasks } from '../operator/pull-request-tasks.ts';
+import type { OpenWorkspaces } from '../admin/open-workspace.ts';
+import { pullRequestTasks } from '../admin/pull-request-tasks.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Server } from '../platform/http/server.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 import { callerOf } from './access-control.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { pullRequestWish } from './admin-bodies.ts';

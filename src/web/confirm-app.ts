@@ -1,6 +1,6 @@
-import { SyncError } from '../errors/sync-error.ts';
-import { createServer, type ServerReply } from '../http/server.ts';
-import { isSameSecret } from '../lib/same-secret.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { createServer, type ServerReply } from '../platform/http/server.ts';
+import { isSameSecret } from '../platform/lib/same-secret.ts';
 import { html, type Markup } from './html.ts';
 
 /** What the page asks a person to confirm. */

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
-import { asSyncError, type SyncError } from '../errors/sync-error.ts';
-import { USER_HEADER } from '../http/ask-daemon.ts';
-import type { ServerReply, ServerRequest } from '../http/server.ts';
+import { isAdminOperation, longestAnswer } from '../admin/admin-operations.ts';
+import type { Identity } from '../cluster/admitted-caller.ts';
+import { type Answered, noAnswer, type Replicas } from '../cluster/replicas.ts';
 import type { Access } from '../model/access.ts';
-import { isAdminOperation, longestAnswer } from '../operator/admin-operations.ts';
-import type { Identity } from '../replicas/admitted-caller.ts';
-import { type Answered, noAnswer, type Replicas } from '../replicas/replicas.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { USER_HEADER } from '../platform/http/ask-daemon.ts';
+import type { ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { failureOf, REFUSED } from './admin-answers.ts';
 import { patienceOf } from './admin-bodies.ts';
 import type { Caller } from './door-caller.ts';

@@ -1,7 +1,7 @@
-import type { Labels, Meter } from '../lib/meter.ts';
+import type { SharedStatus } from '../admin/replica-status.ts';
+import type { QuotaStatus, WorkspaceStatus } from '../admin/status.ts';
 import { LANES } from '../model/lane.ts';
-import type { SharedStatus } from '../operator/replica-status.ts';
-import type { QuotaStatus, WorkspaceStatus } from '../operator/status.ts';
+import type { Labels, Meter } from '../platform/lib/meter.ts';
 
 /** Sets the gauges of one workspace from its status, so that a scrape shows the same as the page. */
 export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number): void {

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import type { Server } from '../http/server.ts';
-import { PROGRAM } from '../lib/program-folder.ts';
+import type { Server } from '../platform/http/server.ts';
+import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf, sendPage } from './html-document.ts';
 
@@ -11,8 +11,8 @@ const PAGES: ReadonlyMap<string, string> = new Map([
   ['configuration', 'config/README.md'],
   ['operating', 'config/operating.md'],
   ['reference', 'config/reference.md'],
-  ['workspace-api', 'src/workspace/contract.md'],
-  ['client', 'src/client/README.md'],
+  ['workspace-api', 'src/workspace-api/contract.md'],
+  ['client', 'src/workspace-api/client/README.md'],
   ...readdirSync(join(PROGRAM, 'src/connectors'), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && entry.name !== 'kit')
     .map(({ name }) => [`connector-${name}`, `src/connectors/${name}/README.md`] as const),

@@ -1,4 +1,4 @@
-import type { ServerReply } from '../http/server.ts';
+import type { ServerReply } from '../platform/http/server.ts';
 import { html, Markup } from './html.ts';
 import { assetPath } from './page-assets.ts';
 

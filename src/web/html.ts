@@ -1,4 +1,4 @@
-import { asTyped } from '../lib/own-command.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
 
 /** Text that is HTML already: made by `html`, or a constant. Never built from data. */
 export class Markup {

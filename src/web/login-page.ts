@@ -1,4 +1,4 @@
-import { OWN_COMMAND } from '../lib/own-command.ts';
+import { OWN_COMMAND } from '../platform/lib/own-command.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf } from './html-document.ts';
 

@@ -1,5 +1,5 @@
-import type { Addressed } from '../http/origin.ts';
-import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
+import type { Addressed } from '../platform/http/origin.ts';
+import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import { callerOf, formOf } from './access-control.ts';
 import { REFUSALS, type Refusal } from './access-refusals.ts';
 import { sendPage } from './html-document.ts';

@@ -1,4 +1,4 @@
-import { duration } from '../lib/quantities.ts';
+import { duration } from '../platform/lib/quantities.ts';
 import { html, type Markup } from './html.ts';
 
 /** A moment, told from `now`; its exact time is in the tooltip. */

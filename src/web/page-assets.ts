@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Server } from '../http/server.ts';
-import { PROGRAM } from '../lib/program-folder.ts';
+import type { Server } from '../platform/http/server.ts';
+import { PROGRAM } from '../platform/lib/program-folder.ts';
 
 const TYPES = {
   'page.css': 'text/css; charset=utf-8',

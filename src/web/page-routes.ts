@@ -1,10 +1,10 @@
-import type { Server } from '../http/server.ts';
-import type { Meter } from '../lib/meter.ts';
-import { piecesOf } from '../lib/pieces.ts';
-import { createQueue } from '../lib/queue.ts';
-import { yieldToEventLoop } from '../lib/yield.ts';
+import { type Status, verdictOf } from '../admin/status.ts';
 import { type Access, reaches } from '../model/access.ts';
-import { type Status, verdictOf } from '../operator/status.ts';
+import type { Server } from '../platform/http/server.ts';
+import type { Meter } from '../platform/lib/meter.ts';
+import { piecesOf } from '../platform/lib/pieces.ts';
+import { createQueue } from '../platform/lib/queue.ts';
+import { yieldToEventLoop } from '../platform/lib/yield.ts';
 import { callerOf } from './access-control.ts';
 import { setBroken, setGauges, setSharedGauges } from './gauges.ts';
 

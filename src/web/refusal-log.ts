@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { groupOfAddress } from '../http/address-group.ts';
-import type { Server, ServerReply, ServerRequest } from '../http/server.ts';
-import type { Cancel, Clock } from '../lib/clock.ts';
-import type { Logger } from '../lib/logger.ts';
+import { groupOfAddress } from '../platform/http/address-group.ts';
+import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
 import type { Installation } from '../store/installation.ts';
 import { type RefusedRequest, storeRefused } from '../store/refused-requests.ts';
 

@@ -1,6 +1,6 @@
-import type { Server } from '../http/server.ts';
-import { OWN_LEASES, ownShared, type Sharing } from '../operator/replica-status.ts';
-import { OWN_LIST, OWN_STATUS, readOwnList, readOwnStatus, type WholeStatusDeps } from '../operator/whole-status.ts';
+import { OWN_LEASES, ownShared, type Sharing } from '../admin/replica-status.ts';
+import { OWN_LIST, OWN_STATUS, readOwnList, readOwnStatus, type WholeStatusDeps } from '../admin/whole-status.ts';
+import type { Server } from '../platform/http/server.ts';
 
 interface ReplicaRoutesDeps extends WholeStatusDeps {
   readonly sharing: Sharing;

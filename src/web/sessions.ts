@@ -1,7 +1,7 @@
 import { createHmac, hash } from 'node:crypto';
-import type { Clock } from '../lib/clock.ts';
-import type { Random } from '../lib/random.ts';
 import type { Access } from '../model/access.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
   addLoginLink,

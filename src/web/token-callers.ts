@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { createAddressGuard } from '../http/address-guard.ts';
-import type { Clock } from '../lib/clock.ts';
-import { isSameSecret } from '../lib/same-secret.ts';
 import type { Access } from '../model/access.ts';
+import { createAddressGuard } from '../platform/http/address-guard.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { isSameSecret } from '../platform/lib/same-secret.ts';
 
 /** A credential for pages, metrics and admin actions. */
 export interface Token extends Access {

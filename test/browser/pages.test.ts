@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runAdminOperation } from '../../src/operator/admin-operations.ts';
+import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { createBusyWorld } from '../support/busy-world.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { openReplicas } from '../support/replicas.ts';

@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Connection, Connector, GitProvider } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpClient } from '../../src/http/http-client.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../src/model/item.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createHttpClient, type HttpClient, type HttpRequest } from '../../src/http/http-client.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { noSteps } from '../../src/lib/steps.ts';
+import { createHttpClient, type HttpClient, type HttpRequest } from '../../src/platform/http/http-client.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { noSteps } from '../../src/platform/lib/steps.ts';
 import { createWorld } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { coveringArray } from '../support/plausible-server/covering-array.ts';

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Connection, Redelivery } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
-import type { HttpClient, HttpRequest } from '../../src/http/http-client.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
 import { documentedOnly } from '../support/vendor-requests/index.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { HttpRequest } from '../../src/http/http-client.ts';
+import type { HttpRequest } from '../../src/platform/http/http-client.ts';
 import { DESCRIPTIONS, undocumented } from '../support/vendor-requests/index.ts';
 
 /**

@@ -16,7 +16,7 @@ import { describeWorkItems } from './workspace/work-items.ts';
 
 /**
  * The workspace API, rule by rule, over HTTP. Each test names the rule of
- * `src/workspace/contract.md` that it proves. Runs over the reference service, or over any server: see `workspace/target.ts`.
+ * `src/workspace-api/contract.md` that it proves. Runs over the reference service, or over any server: see `workspace/target.ts`.
  * Tests that must control the server (its clock, users, faults) are registered for the reference service only.
  */
 describe('workspace API', () => {

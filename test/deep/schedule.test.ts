@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { createScheduler, type Job } from '../../src/lib/scheduler.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
 import { installationRuns } from '../../src/store/job-runs.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { drawn } from '../support/depth.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { HttpClient } from '../../src/http/http-client.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { optimum } from '../bench/quota/references/optimum.ts';
 import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';

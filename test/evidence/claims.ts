@@ -30,7 +30,7 @@ export const FAULTS: readonly Resistance[] = [
     what: 'power fails, and what was not synced is gone',
     holds: 'nothing acknowledged is lost',
     proofs: [
-      ['test/unit/lib/database/sqlite.test.ts', 'is durable: every commit is synced, in WAL mode'],
+      ['test/unit/platform/database/sqlite.test.ts', 'is durable: every commit is synced, in WAL mode'],
       [
         'test/power/daemon.test.ts',
         'each disk that may be left has what was acknowledged, and all requests that count',
@@ -83,11 +83,11 @@ export const FAULTS: readonly Resistance[] = [
         'for long gets every delivery 503 before any acknowledgement, with the cause and a remedy, and is over by itself',
       ],
       [
-        'test/unit/lib/database/sqlite.test.ts',
+        'test/unit/platform/database/sqlite.test.ts',
         'stays within 64 MiB, unless another program reads on and on; after that it is emptied without a commit',
       ],
-      ['test/unit/lib/database/sqlite.test.ts', 'of a file that others write to on and on comes to its end'],
-      ['test/unit/operator/data.test.ts', 'is a sound copy that nobody else may read, made beside a running daemon'],
+      ['test/unit/platform/database/sqlite.test.ts', 'of a file that others write to on and on comes to its end'],
+      ['test/unit/admin/data.test.ts', 'is a sound copy that nobody else may read, made beside a running daemon'],
       ['test/soak/main.ts'],
     ],
   },
@@ -106,7 +106,7 @@ export const FAULTS: readonly Resistance[] = [
         'test/deep/schedule.test.ts',
         'a clock that is set while nothing runs costs at most one interval more each time, and takes none away for good',
       ],
-      ['test/unit/lib/scheduler.test.ts', 'is kept though the wall clock was set %s'],
+      ['test/unit/platform/lib/scheduler.test.ts', 'is kept though the wall clock was set %s'],
     ],
   },
   {
@@ -152,7 +152,7 @@ export const FAULTS: readonly Resistance[] = [
         'without a usable word of how long is asked ever more seldom, one request at a time',
       ],
       [
-        'test/unit/throttle/throttle.acquire.test.ts',
+        'test/unit/sync/quota/throttle.acquire.test.ts',
         'a pause after a refusal, and the share, survive a restart, a reboot and a jump of the wall clock',
       ],
       [
@@ -219,7 +219,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/scenarios/intake.test.ts', 'takes what the vendor sends at most, and refuses more: 25 MiB in, 26 MiB out'],
       ['test/faults/http.test.ts', 'refuses compressed and oversized bodies'],
       ['test/faults/floods.test.ts', 'half-sent bodies hold no more than the budget, and make room for others: %s'],
-      ['test/unit/http/parse-json.test.ts', 'refuses to nest %s'],
+      ['test/unit/platform/http/parse-json.test.ts', 'refuses to nest %s'],
       ['test/bench/flood.ts'],
     ],
   },
@@ -266,7 +266,7 @@ export const FAULTS: readonly Resistance[] = [
       ],
       ['test/scenarios/trouble.test.ts', 'is halted after a restart too, without a new try before its time'],
       [
-        'test/unit/throttle/throttle.acquire.test.ts',
+        'test/unit/sync/quota/throttle.acquire.test.ts',
         'with a refused key nobody goes until the pause is over, then one at a time until one is accepted',
       ],
     ],
@@ -307,7 +307,10 @@ export const FAULTS: readonly Resistance[] = [
     proofs: [
       ['test/scenarios/trouble.test.ts', 'is held after five attempts, visibly, and holds up nobody else'],
       ['test/scenarios/trouble.test.ts', 'among several that fail lets the others through'],
-      ['test/unit/reconcile/reconcile.budget.test.ts', 'what the process ended over again and again is read no more'],
+      [
+        'test/unit/sync/reconcile/reconcile.budget.test.ts',
+        'what the process ended over again and again is read no more',
+      ],
     ],
   },
   {
@@ -319,7 +322,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/contracts/connectors.test.ts', 'survives any drift of $file'],
       ['test/contracts/payloads.test.ts', '$name tells of one'],
       [
-        'test/unit/workspace/typed-client.test.ts',
+        'test/unit/workspace-api/typed-client.test.ts',
         'keeps unknown fields, takes unknown enum values, reads absent optional fields as null and []',
       ],
     ],
@@ -384,7 +387,7 @@ export const FAULTS: readonly Resistance[] = [
         'that stood still for too long commits and sends nothing more for what was taken from it',
       ],
       [
-        'test/unit/outbox/outbox.test.ts',
+        'test/unit/sync/outbox/outbox.test.ts',
         'nothing waits for good or goes twice where the answer to commit %s gets lost',
       ],
     ],
@@ -401,7 +404,7 @@ export const FAULTS: readonly Resistance[] = [
         'that both triage may make two tasks of an item, and never a third; the limits say so',
       ],
       [
-        'test/unit/throttle/throttle.acquire.test.ts',
+        'test/unit/sync/quota/throttle.acquire.test.ts',
         'an automatic share leaves room at first, rises while nobody else is noticed, and falls at the first sign of somebody',
       ],
       [
@@ -435,7 +438,7 @@ export const FAULTS: readonly Resistance[] = [
         'test/faults/databases.test.ts',
         'reads a copy of the whole database, leaves nothing behind, and blocks all of it where it is damaged',
       ],
-      ['test/unit/operator/data.test.ts', 'brings back one workspace and leaves the others as they are'],
+      ['test/unit/admin/data.test.ts', 'brings back one workspace and leaves the others as they are'],
     ],
   },
   {
@@ -443,9 +446,9 @@ export const FAULTS: readonly Resistance[] = [
     what: 'an upgrade is killed, or taken back by one version',
     holds: 'the tables are the old ones or the new ones; the version before works with them',
     proofs: [
-      ['test/unit/lib/database/sqlite.test.ts', 'that fail half-way leave nothing, and can be run again'],
+      ['test/unit/platform/database/sqlite.test.ts', 'that fail half-way leave nothing, and can be run again'],
       [
-        'test/unit/lib/database/sqlite.test.ts',
+        'test/unit/platform/database/sqlite.test.ts',
         'of a newer program are worked with by those that it named, and left as they are',
       ],
       ['test/faults/databases.test.ts', 'comes before the tables of an older database are changed'],
@@ -475,7 +478,7 @@ export const FAULTS: readonly Resistance[] = [
       ['test/bench/quota/backfill.ts'],
       ['test/deep/quota-policy.test.ts', 'a backfill takes what live work leaves, and live work hardly notices'],
       [
-        'test/unit/throttle/throttle.acquire.test.ts',
+        'test/unit/sync/quota/throttle.acquire.test.ts',
         'backfills go evenly, leave slots to the live lanes, and wait while these use theirs',
       ],
       [
@@ -564,7 +567,7 @@ export const ATTACKS: readonly Resistance[] = [
     holds: 'planted secrets are nowhere',
     proofs: [
       ['test/deep/canaries.test.ts', 'is nowhere: no file, no output, no page, no metric holds a piece of one'],
-      ['test/unit/observe/pino-logger.test.ts', 'holds for any secret in any surroundings'],
+      ['test/unit/platform/observe/pino-logger.test.ts', 'holds for any secret in any surroundings'],
       ['test/unit/web/page-routes.test.ts', 'holds no secret, even where a stored error text does'],
     ],
   },
@@ -578,7 +581,7 @@ export const ATTACKS: readonly Resistance[] = [
         'a path names one workspace or task, of one segment, and an id never leaves its own',
       ],
       [
-        'test/unit/workspace/typed-client.test.ts',
+        'test/unit/workspace-api/typed-client.test.ts',
         'never lets an id leave its segment: refused before anything is sent',
       ],
       ['test/scenarios/gateway.test.ts', 'whatever they hold, go to the workspace as they stand or nowhere'],
@@ -590,8 +593,8 @@ export const ATTACKS: readonly Resistance[] = [
     what: 'reach a prototype by keys of JSON',
     holds: 'such keys are refused',
     proofs: [
-      ['test/unit/http/parse-json.test.ts', 'throws nothing but JsonError, whatever comes'],
-      ['test/unit/http/parse-json.test.ts', 'refuses %s'],
+      ['test/unit/platform/http/parse-json.test.ts', 'throws nothing but JsonError, whatever comes'],
+      ['test/unit/platform/http/parse-json.test.ts', 'refuses %s'],
     ],
   },
   {
@@ -616,7 +619,7 @@ export const ATTACKS: readonly Resistance[] = [
     holds: 'they are text: on pages, in terminals, in the log',
     proofs: [
       [
-        'test/unit/observe/pino-logger.test.ts',
+        'test/unit/platform/observe/pino-logger.test.ts',
         'holds no character that steers a terminal or reorders text, and reads back as it was',
       ],
       ['test/scenarios/commands.test.ts', 'shows nothing of a title that would act on a terminal'],
@@ -658,9 +661,9 @@ export const ATTACKS: readonly Resistance[] = [
     holds: 'a budget of bytes, a bounded number of connections; forgers make room first',
     proofs: [
       ['test/faults/floods.test.ts', 'half-sent bodies hold no more than the budget, and make room for others: %s'],
-      ['test/unit/http/traffic.test.ts', 'suspects come after others, but are not starved'],
+      ['test/unit/platform/http/traffic.test.ts', 'suspects come after others, but are not starved'],
       [
-        'test/unit/http/traffic.test.ts',
+        'test/unit/platform/http/traffic.test.ts',
         'when too many wait, the worst address is turned away: 429 where it is suspect, else 503',
       ],
       ['test/scenarios/intake.test.ts', 'tells the sender to come again while the inbox is full'],
@@ -699,7 +702,7 @@ export const ATTACKS: readonly Resistance[] = [
       ],
       ['test/laws/triage.test.ts', 'an item has one task, and one link to it'],
       ['test/scenarios/write-back.test.ts', 'is not written where nothing says so'],
-      ['test/unit/config/load.rules.test.ts', 'writing back is off unless it is switched on, one by one'],
+      ['test/unit/platform/config/load.rules.test.ts', 'writing back is off unless it is switched on, one by one'],
     ],
   },
   {
@@ -768,7 +771,7 @@ export const ATTACKS: readonly Resistance[] = [
     proofs: [
       ['test/fuzz/parsers.test.ts', 'an answer of the workspace is what the contract says, or refused'],
       [
-        'test/unit/workspace/typed-client.test.ts',
+        'test/unit/workspace-api/typed-client.test.ts',
         'reads any mutated answer or says answer_malformed, never anything else',
       ],
       ['test/contracts/answers.test.ts', 'and nothing but a SyncError comes of answers that are not what was promised'],
@@ -780,7 +783,7 @@ export const ATTACKS: readonly Resistance[] = [
     what: 'read along where TLS is left out',
     holds: 'plain HTTP to another machine is said loudly; no page lets anybody log in over it',
     proofs: [
-      ['test/unit/config/load.test.ts', 'plain http to another machine is a warning'],
+      ['test/unit/platform/config/load.test.ts', 'plain http to another machine is a warning'],
       ['test/faults/http.test.ts', 'a peer that does not speak TLS, and one that hangs up in the handshake'],
       ['test/unit/web/login-routes.test.ts', 'not over plain HTTP from %s, unless the network is said to be safe'],
     ],
@@ -791,10 +794,10 @@ export const ATTACKS: readonly Resistance[] = [
     holds: 'its owner alone may read it; credentials are digests or encrypted; bodies go after their time',
     proofs: [
       [
-        'test/unit/lib/database/sqlite.test.ts',
+        'test/unit/platform/database/sqlite.test.ts',
         'can be seen by its owner only, also where an older version let everybody see it, and keeps being held',
       ],
-      ['test/unit/lib/secret-box.test.ts', 'refuses a text in which any one bit was changed'],
+      ['test/unit/platform/lib/secret-box.test.ts', 'refuses a text in which any one bit was changed'],
       ['test/scenarios/gateway.test.ts', 'stand in no row and in no file of the data folder'],
       [
         'test/deep/canaries.test.ts',

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { escapePattern } from '../../src/lib/text.ts';
+import { escapePattern } from '../../src/platform/lib/text.ts';
 import { TOP } from '../support/processes.ts';
 import type { Proof } from '../support/proofs.ts';
 

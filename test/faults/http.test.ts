@@ -4,17 +4,17 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { syncBuiltinESMExports } from 'node:module';
 import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SyncError } from '../../src/errors/sync-error.ts';
+import type { SyncError } from '../../src/model/errors/sync-error.ts';
 import {
   createHttpClient,
   type HttpClient,
   type HttpClientOptions,
   type HttpRequest,
-} from '../../src/http/http-client.ts';
-import { createOrigins } from '../../src/http/origin.ts';
-import { createServer, listen as listenOn } from '../../src/http/server.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { noSteps } from '../../src/lib/steps.ts';
+} from '../../src/platform/http/http-client.ts';
+import { createOrigins } from '../../src/platform/http/origin.ts';
+import { createServer, listen as listenOn } from '../../src/platform/http/server.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { noSteps } from '../../src/platform/lib/steps.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 
 const closing: (() => unknown)[] = [];

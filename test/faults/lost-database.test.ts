@@ -2,7 +2,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { backUp, restore } from '../../src/operator/data.ts';
+import { backUp, restore } from '../../src/admin/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { loseDatabase } from '../support/lose-database.ts';

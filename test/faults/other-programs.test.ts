@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LOG_LIMIT } from '../../src/lib/database/file-log.ts';
+import { LOG_LIMIT } from '../../src/platform/database/file-log.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type OtherProgram, startOtherProgram } from '../support/other-program.ts';

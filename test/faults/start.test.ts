@@ -2,7 +2,7 @@ import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { memoryFolder } from '../../src/lib/memory-folder.ts';
+import { memoryFolder } from '../../src/platform/lib/memory-folder.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { sampleOf } from '../support/depth.ts';
 import { folderOfTest } from '../support/folder.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { verifyWorkspaceWebhook } from '../../src/workspace/contract.ts';
+import { verifyWorkspaceWebhook } from '../../src/workspace-api/contract.ts';
 import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync } from '../support/processes.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
 import { beginUnitOfWork } from '../../src/store/unit-of-work.ts';
 import { KEPT, type UnitTable } from '../../src/store/unit-tables.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
+import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
 import { drawn } from '../support/depth.ts';
 import { pull, workItem } from '../support/items.ts';

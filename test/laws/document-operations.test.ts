@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { applyOperations, type TextOperation } from '../../src/workspace-service/documents/document-operations.ts';
-import { placesOf } from '../../src/workspace-service/documents/text-places.ts';
+import { applyOperations, type TextOperation } from '../../src/reference-service/documents/document-operations.ts';
+import { placesOf } from '../../src/reference-service/documents/text-places.ts';
 import { cpuTimeOf } from '../support/cpu-time.ts';
 import { drawn } from '../support/depth.ts';
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { PullRequest } from '../../src/model/item.ts';
-import { type Held, judge } from '../../src/reconcile/newest.ts';
+import { type Held, judge } from '../../src/sync/reconcile/newest.ts';
 import { drawn } from '../support/depth.ts';
 import { bare, PULL_IDENTITY } from '../support/items.ts';
 

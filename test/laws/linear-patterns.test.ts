@@ -19,9 +19,9 @@ const ONLY_SHORT_TEXTS: Readonly<Record<string, string>> = {
 
 /** Files that put patterns together while they run, and of what. */
 const MADE_WHILE_RUNNING: Readonly<Record<string, string>> = {
-  'src/lib/own-command.ts': 'the names of commands, of which none is the beginning of a longer match',
-  'src/reconcile/link-rules/scan.ts': "words of connectors' grammars; counted in linear-cost.test.ts",
-  'src/workspace-service/http/routing.ts': 'paths of the contract: each variable ends at a slash',
+  'src/platform/lib/own-command.ts': 'the names of commands, of which none is the beginning of a longer match',
+  'src/sync/reconcile/link-rules/scan.ts': "words of connectors' grammars; counted in linear-cost.test.ts",
+  'src/reference-service/http/routing.ts': 'paths of the contract: each variable ends at a slash',
 };
 
 interface Literal {

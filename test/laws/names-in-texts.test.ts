@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { grammar as azure } from '../../src/connectors/azure-boards/grammar.ts';
 import { grammar as github } from '../../src/connectors/github/grammar.ts';
 import { grammar as sentry } from '../../src/connectors/sentry/grammar.ts';
-import { createLinkRules } from '../../src/reconcile/link-rules/link-rules.ts';
+import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { drawn } from '../support/depth.ts';
 import { pull } from '../support/items.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { DeliverySource } from '../../src/model/delivery.ts';
-import { type Held, judge } from '../../src/reconcile/newest.ts';
+import { type Held, judge } from '../../src/sync/reconcile/newest.ts';
 import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import type { ModelProvider, Rendered, State } from '../support/model-providers/provider.ts';

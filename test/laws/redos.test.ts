@@ -1,6 +1,6 @@
 import { analyse } from 'scslre';
 import { describe, expect, it } from 'vitest';
-import { createPattern, patternText } from '../../src/lib/pattern.ts';
+import { createPattern, patternText } from '../../src/platform/lib/pattern.ts';
 import { quickestOf } from '../support/cpu-time.ts';
 import { READERS, SINGLE, textOf } from '../support/stranger-texts.ts';
 

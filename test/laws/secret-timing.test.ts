@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Connector, WebhookRequest } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { isSameSecret } from '../../src/lib/same-secret.ts';
+import { isSameSecret } from '../../src/platform/lib/same-secret.ts';
 import { createCallers } from '../../src/web/token-callers.ts';
-import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace/webhook-signature.ts';
+import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/webhook-signature.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 import { compareTimes, type Work } from '../support/alike.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';

@@ -1,21 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import type { Random } from '../../src/lib/random.ts';
-import { createWakeSignal } from '../../src/lib/wake-signal.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { type Finding, FOREIGN_EDITS, type ForeignEdit } from '../../src/model/foreign-edits.ts';
 import { type Item, type PullRequest, pullRequestKey, type WorkItem, workItemKey } from '../../src/model/item.ts';
-import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
-import { SWEEP, sweepJobs } from '../../src/outbox/sweep-jobs.ts';
-import { applyBatch } from '../../src/reconcile/batch.ts';
-import type { Source } from '../../src/reconcile/context.ts';
-import { desiredRecord, type Vendor } from '../../src/reconcile/desired.ts';
-import { differingFields } from '../../src/reconcile/diff.ts';
-import { createRules } from '../../src/reconcile/item-rules.ts';
-import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
-import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import type { Random } from '../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
@@ -23,6 +13,16 @@ import { findItem } from '../../src/store/items.ts';
 import { enqueueInitialReads, tasksWereRead } from '../../src/store/list-reads.ts';
 import { dueFetches, requestFetch, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { openSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
+import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
+import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { SWEEP, sweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
+import { applyBatch } from '../../src/sync/reconcile/batch.ts';
+import type { Source } from '../../src/sync/reconcile/context.ts';
+import { desiredRecord, type Vendor } from '../../src/sync/reconcile/desired.ts';
+import { differingFields } from '../../src/sync/reconcile/diff.ts';
+import { createRules } from '../../src/sync/reconcile/item-rules.ts';
+import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { drawn } from '../support/depth.ts';
 import { createModelWorkspace } from '../support/model-workspace.ts';
 import { type OpenedStore, openStore } from '../support/store.ts';
@@ -212,7 +212,7 @@ class World {
     });
   }
 
-  /** Asks for what is listed and held as gone, or held and not listed, as `intake/sweeps.ts` does. */
+  /** Asks for what is listed and held as gone, or held and not listed, as `sync/intake/sweeps.ts` does. */
   async sweepConnections(): Promise<void> {
     for (const { kind, key, connector: connection } of this.items) {
       const held = await findItem(this.store.query, key);

@@ -1,19 +1,18 @@
-import { type SyncError as Failure, SyncError } from '../../src/errors/sync-error.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
 import { entity } from '../../src/model/change.ts';
+import { type SyncError as Failure, SyncError } from '../../src/model/errors/sync-error.ts';
 import { externalIdOf } from '../../src/model/link.ts';
-import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/outbox/settle.ts';
-import { applyBatch } from '../../src/reconcile/batch.ts';
-import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
-import { translateAll } from '../../src/reconcile/translate-deliveries.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { saveTask } from '../../src/store/cached-tasks.ts';
-
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { configureLinks } from '../../src/store/link-reads.ts';
 import { enqueueReads } from '../../src/store/list-reads.ts';
 import { noteListRefused } from '../../src/store/records-route.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
+import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
+import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { applyBatch } from '../../src/sync/reconcile/batch.ts';
+import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { RULES, SOURCES, START, saidOf, takeBatch } from '../support/batches.ts';
 import { pull } from '../support/items.ts';
 import { openRecords } from '../support/records-route.ts';

@@ -198,7 +198,7 @@ function send(state: State, who: number, { change, value }: NonNullable<Process[
   return { name: `${who} sends ${change}`, next };
 }
 
-/** Whether both windows have room for one more request, as `throttle/windows.ts` reckons. */
+/** Whether both windows have room for one more request, as `model/windows.ts` reckons. */
 function hasRoom(book: readonly Slot[], windows: readonly Window[]): boolean {
   return windows.every(({ cap, length }) => book.filter((slot) => slot === null || slot < length).length < cap);
 }

@@ -4,11 +4,11 @@
  *   node files-child.ts <action> <folder>
  */
 import { join } from 'node:path';
+import { backUp } from '../../src/admin/data.ts';
 import { keyFile } from '../../src/cli/api-key-file.ts';
-import { complaintsOf } from '../../src/lib/database/sqlite.ts';
-import { makeKeyFile } from '../../src/lib/key-file.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { backUp } from '../../src/operator/data.ts';
+import { complaintsOf } from '../../src/platform/database/sqlite.ts';
+import { makeKeyFile } from '../../src/platform/lib/key-file.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { restoreAll } from '../../src/store/restore.ts';
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
-import type { Labels } from '../../src/lib/meter.ts';
-import { createMetrics, METRICS } from '../../src/observe/metrics.ts';
-import { WARNINGS } from '../../src/operator/verdict.ts';
+import { WARNINGS } from '../../src/admin/verdict.ts';
+import type { Labels } from '../../src/platform/lib/meter.ts';
+import { createMetrics, METRICS } from '../../src/platform/observe/metrics.ts';
 import { setGauges } from '../../src/web/gauges.ts';
 import { statusWith } from '../support/web.ts';
 

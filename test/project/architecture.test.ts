@@ -2,82 +2,63 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** Who may import whom: the table of src/README.md as data. `pure` stands for model, lib and errors. */
-const PURE = ['model', 'lib', 'errors'];
+/** Who may import whom: the table of src/README.md as data. A folder stands for all that is in it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['*'],
   daemon: ['*'],
   cli: ['*'],
-  demo: ['model', 'lib'],
   model: [],
-  lib: [],
-  errors: ['model'],
-  observe: PURE,
-  config: PURE,
-  http: PURE,
-  throttle: [...PURE, 'store'],
-  store: PURE,
-  lease: [...PURE, 'store'],
-  replicas: [...PURE, 'http', 'lease'],
-  workspace: [...PURE, 'http'],
-  connectors: [...PURE, 'http', 'connectors/connector.ts', 'connectors/kit'],
-  'connectors/kit': [...PURE, 'http', 'connectors/connector.ts'],
-  intake: [...PURE, 'http', 'store', 'connectors/connector.ts'],
-  reconcile: [...PURE, 'store', 'connectors/connector.ts'],
-  convert: [...PURE, 'config', 'http', 'store', 'workspace', 'connectors/connector.ts', 'connectors/registry.ts'],
-  outbox: [...PURE, 'store', 'workspace'],
-  client: [...PURE, 'http', 'throttle/windows.ts', 'workspace'],
-  'write-back': [...PURE, 'store', 'connectors/connector.ts', 'intake/pauses.ts'],
-  learn: [...PURE, 'http', 'store', 'workspace'],
-  gateway: [...PURE, 'http', 'store', 'workspace', 'learn', 'replicas'],
-  operator: [
-    ...PURE,
-    'config',
-    'store',
-    'throttle',
-    'workspace',
-    'connectors/connector.ts',
-    'intake',
-    'reconcile',
-    'outbox',
-    'gateway',
-    'lease',
-    'replicas',
-  ],
-  web: [...PURE, 'http', 'store', 'workspace', 'operator', 'replicas'],
-  'workspace-service': [...PURE, 'http', 'workspace/contract.ts', 'connectors/connector.ts'],
+  'platform/lib': ['platform/database'],
+  'platform/database': ['platform/lib'],
+  'platform/observe': ['model', 'platform/lib', 'platform/database'],
+  'platform/config': ['model', 'platform/lib', 'platform/database'],
+  'platform/http': ['model', 'platform/lib', 'platform/database'],
+  store: ['model', 'platform/lib', 'platform/database'],
+  cluster: ['model', 'platform', 'store'],
+  'workspace-api': ['model', 'platform', 'store'],
+  connectors: ['model', 'platform/lib', 'platform/http'],
+  'sync/quota': ['model', 'platform', 'store'],
+  'sync/intake': ['model', 'platform', 'store', 'connectors'],
+  'sync/reconcile': ['model', 'platform', 'store', 'connectors'],
+  'sync/worker': ['model', 'platform', 'store', 'workspace-api', 'connectors'],
+  'sync/outbox': ['model', 'platform', 'store', 'workspace-api'],
+  'sync/write-back': ['model', 'platform', 'store', 'connectors', 'sync/intake'],
+  gateway: ['model', 'platform', 'store', 'workspace-api', 'cluster'],
+  admin: ['model', 'platform', 'store', 'workspace-api', 'connectors', 'sync', 'gateway', 'cluster'],
+  web: ['model', 'platform', 'store', 'workspace-api', 'admin', 'cluster'],
+  'reference-service': ['model', 'platform', 'workspace-api', 'connectors'],
 };
 
 /** The only folders or files that may import a package. A package that is not listed may be imported nowhere. */
 const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
-  undici: ['http'],
-  fastify: ['http'],
-  'secure-json-parse': ['http'],
-  'better-sqlite3': ['lib/database/sqlite.ts'],
+  undici: ['platform/http'],
+  fastify: ['platform/http'],
+  'secure-json-parse': ['platform/http'],
+  'better-sqlite3': ['platform/database/sqlite.ts'],
   'lz4-napi': ['store/bodies.ts'],
-  kysely: ['lib/database', 'store', 'workspace-service'],
-  pg: ['lib/database'],
-  'p-queue': ['throttle'],
-  pino: ['observe'],
-  'prom-client': ['observe'],
-  'node-cron': ['lib/cron.ts'],
-  '@octokit/webhooks': ['connectors/github', 'demo'],
+  kysely: ['platform/database', 'store', 'reference-service'],
+  pg: ['platform/database'],
+  'p-queue': ['sync/quota'],
+  pino: ['platform/observe'],
+  'prom-client': ['platform/observe'],
+  'node-cron': ['platform/lib/cron.ts'],
+  '@octokit/webhooks': ['connectors/github', 'reference-service/demo'],
   'universal-github-app-jwt': ['connectors/github'],
   parse5: ['connectors/azure-boards'],
-  zod: ['config', 'connectors', 'workspace', 'workspace-service', 'reconcile', 'web/admin-bodies.ts'],
-  re2js: ['lib/pattern.ts'],
-  yaml: ['config'],
-  'fastest-levenshtein': ['lib'],
+  zod: ['platform/config', 'connectors', 'workspace-api', 'reference-service', 'sync/reconcile', 'web/admin-bodies.ts'],
+  re2js: ['platform/lib/pattern.ts'],
+  yaml: ['platform/config'],
+  'fastest-levenshtein': ['platform/lib'],
   marked: ['web/markdown.ts'],
   commander: ['cli'],
   'close-with-grace': ['cli'],
 };
 
 /**
- * Rooms whose files bear the name of one noun: a command, the use case behind it, the contract of the workspace API, and the
- * reference service that answers by it. Each of them may have one file of a name; nobody else has one of that name.
+ * Folders whose files bear the name of one noun: a command, the use case behind it, the contract of the workspace API, and the
+ * reference service that answers by it. Each of them may have one file of a name; no other folder has one of that name.
  */
-const NOUN_ROOMS = ['cli', 'operator', 'workspace/contract', 'workspace-service'];
+const NOUN_ROOMS = ['cli', 'admin', 'workspace-api/contract', 'reference-service'];
 
 /** What connectors share. */
 const KIT = 'connectors/kit';
@@ -116,22 +97,28 @@ function targetOf(file: SourceFile, specifier: string): string {
   return relative(SRC, normalize(join(SRC, dirname(file.path), specifier))).replaceAll('\\', '/');
 }
 
-function isAllowed(file: SourceFile, target: string): boolean {
-  const from = folderOf(file.path);
-  const to = folderOf(target);
-  if (from === 'connectors') return connectorMayImport(file, target);
-  if (from === to) return true;
-  return (MAY_IMPORT[from] ?? []).some((allowed) => allowed === '*' || allowed === to || allowed === target);
+/** The row of the table that is about this file. */
+function layerOf(path: string): string {
+  const folder = folderOf(path);
+  return folder in MAY_IMPORT ? folder : path.split('/').slice(0, 2).join('/');
 }
 
-/** A connector imports its own folder, the kit and the interface, never a sibling; only the registry knows them all. */
-function connectorMayImport(file: SourceFile, target: string): boolean {
-  const own = vendorFolder(file.path);
-  if (file.path === 'connectors/registry.ts' || own === vendorFolder(target)) return true;
-  const allowed = MAY_IMPORT[own === KIT ? KIT : 'connectors'] ?? [];
-  return [folderOf(target), target, vendorFolder(target)].some(
-    (name) => name !== 'connectors' && allowed.includes(name),
-  );
+function isAllowed(file: SourceFile, target: string): boolean {
+  const [from, to] = [layerOf(file.path), layerOf(target)];
+  if (!isInterface(file.path, target)) return false;
+  return from === to || (MAY_IMPORT[from] ?? []).some((allowed) => ['*', to, folderOf(target)].includes(allowed));
+}
+
+/**
+ * Only the registry imports a vendor's folder; others use the interface, the registry and the kit. A vendor imports its own folder,
+ * the interface and the kit.
+ */
+function isInterface(path: string, target: string): boolean {
+  const [own, other] = [vendorFolder(path), vendorFolder(target)];
+  const isVendor = other.startsWith('connectors/') && !other.endsWith('.ts') && other !== KIT;
+  if (path === 'connectors/registry.ts' || own === other || /^(cli|daemon|main\.ts)/.test(path)) return true;
+  if (own.startsWith('connectors/')) return !isVendor && target !== 'connectors/registry.ts';
+  return !isVendor;
 }
 
 /** `connectors/github/api.ts` → `connectors/github` */
@@ -209,7 +196,7 @@ describe('architecture', () => {
   });
 
   it('has a row for every folder of src', () => {
-    const folders = new Set(FILES.map(({ path }) => folderOf(path)));
+    const folders = new Set(FILES.map(({ path }) => layerOf(path)));
     expect([...folders].filter((folder) => !(folder in MAY_IMPORT))).toEqual([]);
   });
 
@@ -250,8 +237,8 @@ describe('architecture', () => {
   it('asks the database in store/ only, apart from the reference service, which has its own', () => {
     const queries =
       /\.(selectFrom|selectJoined|selectOver|selectNoFrom|insertInto|replaceInto|updateTable|deleteFrom|mergeInto|executeQuery)\(|\bsql(<[^>`]*>)?`/;
-    const rooms = ['store', 'workspace-service'];
-    const wrong = FILES.filter(({ path }) => !rooms.includes(folderOf(path)) && !path.startsWith('lib/database/'))
+    const rooms = ['store', 'reference-service'];
+    const wrong = FILES.filter(({ path }) => !rooms.includes(folderOf(path)) && !path.startsWith('platform/database/'))
       .filter(({ text }) => queries.test(withoutComments(text)))
       .map(({ path }) => path);
     expect(wrong).toEqual([]);
@@ -262,8 +249,8 @@ describe('architecture', () => {
     ['chance', /\bMath\.random\(|\brandomUUID\(|\brandomBytes\(|\brandomInt\(/],
     ['timers', /(?<!\bsocket\.)\bsetTimeout\(|\bsetInterval\(|node:timers/],
     ['environment', /\bprocess\.env\b/],
-  ])('takes ambient %s only in lib/ and config/', (_what, pattern) => {
-    const wrong = FILES.filter(({ path }) => !['lib', 'config'].includes(folderOf(path)))
+  ])('takes ambient %s only in platform/', (_what, pattern) => {
+    const wrong = FILES.filter(({ path }) => !/^platform\/(lib|database|config)\//.test(path))
       .filter(({ text }) => pattern.test(withoutComments(text)))
       .map(({ path }) => path);
     expect(wrong).toEqual([]);
@@ -283,7 +270,7 @@ describe('architecture', () => {
       .filter((entry) => entry.isDirectory() && entry.name !== 'kit')
       .map((entry) => entry.name);
     const branch = new RegExp(`[!=]==\\s*['"](${vendors.join('|')})['"]|case\\s+['"](${vendors.join('|')})['"]`);
-    const wrong = FILES.filter(({ path }) => !['connectors', 'workspace-service', 'demo'].includes(folderOf(path)))
+    const wrong = FILES.filter(({ path }) => !['connectors', 'reference-service'].includes(folderOf(path)))
       .filter(({ text }) => branch.test(withoutComments(text)))
       .map(({ path }) => path);
     expect(wrong).toEqual([]);

@@ -10,7 +10,7 @@ const FILES = ['src', 'config', 'test'].flatMap((folder) =>
     .map((path) => `${folder}/${path}`),
 );
 
-const CONTRACT = 'src/workspace/contract.md';
+const CONTRACT = 'src/workspace-api/contract.md';
 const CONNECTORS = 'src/connectors/';
 /** Folders of connectors that speak with no vendor. */
 const OWN = ['generic', 'kit'];

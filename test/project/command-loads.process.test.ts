@@ -73,13 +73,13 @@ describe('a command loads only what it needs', () => {
     expect(builtins).not.toContain('https');
     expect(files.filter((file) => !/^(?:cli|errors|lib|http|main)\b/.test(file))).toMatchInlineSnapshot(`
       [
-        "config/daemon-options.ts",
-        "config/duration.ts",
-        "config/interpolate.ts",
-        "config/literal-secrets.ts",
-        "config/proxies.ts",
-        "observe/scrubber.ts",
-        "operator/ci-job.ts",
+        "platform/config/daemon-options.ts",
+        "platform/config/duration.ts",
+        "platform/config/interpolate.ts",
+        "platform/config/literal-secrets.ts",
+        "platform/config/proxies.ts",
+        "platform/observe/scrubber.ts",
+        "admin/ci-job.ts",
         "store/daemon-file.ts",
         "web/admin-answers.ts",
       ]
@@ -97,7 +97,12 @@ describe('a command loads only what it needs', () => {
       { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
       'on',
     );
-    const traces = ['daemon/tracing.ts', 'observe/otlp-json.ts', 'observe/span-exporter.ts', 'observe/span-tracer.ts'];
+    const traces = [
+      'daemon/tracing.ts',
+      'platform/observe/otlp-json.ts',
+      'platform/observe/span-exporter.ts',
+      'platform/observe/span-tracer.ts',
+    ];
     expect(on.files.filter(isOfTraces)).toEqual(traces);
     expect(on.packages).toEqual(off.packages);
   });

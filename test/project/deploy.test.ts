@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parseAllDocuments, parseDocument } from 'yaml';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
-import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/config/daemon-options.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { CODES } from '../../src/errors/codes.ts';
-import { isMemoryFolder } from '../../src/lib/memory-folder.ts';
-import { apiOverrides } from '../../src/workspace/contract.ts';
+import { CODES } from '../../src/model/errors/codes.ts';
+import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/platform/config/daemon-options.ts';
+import { loadConfig } from '../../src/platform/config/load.ts';
+import { isMemoryFolder } from '../../src/platform/lib/memory-folder.ts';
+import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { environmentOf, execForm, readDockerfile } from '../support/dockerfile.ts';
 import { worksync } from '../support/processes.ts';
 
@@ -247,7 +247,7 @@ it('the systemd unit runs what ends as it says, with no more rights than it need
 });
 
 it('each file names variables, commands and flags that exist', () => {
-  const sources = globSync('src/{cli,config,operator}/**/*.ts', { cwd: TOP }).map((file) =>
+  const sources = globSync('src/{cli,platform/config,admin}/**/*.ts', { cwd: TOP }).map((file) =>
     readFileSync(join(TOP, file), 'utf8'),
   );
   const known = (name: string) => sources.some((text) => text.includes(`'${name}`));

@@ -2,11 +2,11 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
-import { COMMAND_NAMES } from '../../src/lib/own-command.ts';
+import { COMMAND_NAMES } from '../../src/platform/lib/own-command.ts';
 
 /**
  * Texts name our commands as `"worksync check"`, or in an example of help, and descriptions of options between backquotes:
- * `lib/own-command.ts` shows people what they have to type where the program runs.
+ * `platform/lib/own-command.ts` shows people what they have to type where the program runs.
  */
 
 const SRC = join(import.meta.dirname, '../../src');

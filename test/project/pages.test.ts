@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
-import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
-import { CODES } from '../../src/errors/codes.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
+import { CODES } from '../../src/model/errors/codes.ts';
+import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
+import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { worksync } from '../support/processes.ts';
 
 const TOP = join(import.meta.dirname, '../..');
@@ -132,7 +132,7 @@ describe('the pages', () => {
     const expected = DAEMON_OPTIONS.map(({ flag, env }) => [`\`${flag.split(' ')[0]}\``, `\`${env}\``]);
     expect(table.map((cells) => cells.slice(0, 2))).toEqual(expected);
     const examples = readdirSync(join(TOP, 'config/examples')).map((name) => read(`config/examples/${name}`));
-    const readers = ['src/config', 'src/cli'].flatMap((room) =>
+    const readers = ['src/platform/config', 'src/cli'].flatMap((room) =>
       readdirSync(join(TOP, room)).map((name) => read(`${room}/${name}`)),
     );
     const variables = new Set([

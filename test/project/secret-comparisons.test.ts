@@ -11,7 +11,7 @@ const SOURCES = globSync('src/**/*.ts')
   .map((file) => ({ file, text: readFileSync(file, 'utf8') }));
 
 /** Where the only comparison in constant time is. */
-const COMPARISON = 'src/lib/same-secret.ts';
+const COMPARISON = 'src/platform/lib/same-secret.ts';
 
 /** Comparisons of such values by which nobody can learn one, and why. */
 const NO_PROOF: Readonly<Record<string, string>> = {
@@ -22,23 +22,23 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/cli/key-rotation.ts: description === rotation.description': 'descriptions of keys',
   'src/cli/key-rotation.ts: key.apiKeyId === apiKeyId': 'ids of keys',
   'src/cli/run.ts: secrets.includes(demoSecret)': 'what this process made up itself',
-  'src/config/tokens.ts: other.secret === secret': 'two tokens of the configuration are the same',
+  'src/platform/config/tokens.ts: other.secret === secret': 'two tokens of the configuration are the same',
   'src/connectors/gitlab/check.ts: path.toLowerCase() !== name.toLowerCase()': 'names of projects',
   'src/connectors/kit/finding.ts: present.toLowerCase() !== name.toLowerCase()': 'names of places',
   'src/connectors/kit/pages.ts: next === present': 'the name of a page of a list',
   'src/connectors/kit/patterns.ts: token === character': 'a sign of a pattern',
   'src/daemon/known-key.ts: (await readMeta(store.query, KEY_DIGEST)) === digest': 'our own key, as at the last start',
-  'src/intake/grants.ts: access !== refusedToken': 'our own token, which a vendor refused',
-  'src/intake/grants.ts: held?.access === token': 'our own token, which a vendor refused',
-  'src/intake/position.ts: state.digest === digest': 'a page of a list',
-  'src/observe/scrubber.ts: known.has(secret)': 'secrets of the configuration, of which each is kept once',
-  'src/operator/lab.ts: lookedBy === digestOf(rules, idPrefixes)': 'the rules of the configuration',
-  'src/reconcile/reevaluation.ts: (await rulesEvaluatedBy(query)) === rules': 'the rules of the configuration',
-  'src/reconcile/reevaluation.ts: by === rules': 'the rules of the configuration',
-  'src/reconcile/reevaluate-open.ts: digest !== done': 'the rules of the configuration',
-  'src/reconcile/poison-messages.ts: (await readMeta(store.query, TRIED_BY)) !== version':
+  'src/sync/intake/grants.ts: access !== refusedToken': 'our own token, which a vendor refused',
+  'src/sync/intake/grants.ts: held?.access === token': 'our own token, which a vendor refused',
+  'src/sync/intake/position.ts: state.digest === digest': 'a page of a list',
+  'src/platform/observe/scrubber.ts: known.has(secret)': 'secrets of the configuration, of which each is kept once',
+  'src/admin/lab.ts: lookedBy === digestOf(rules, idPrefixes)': 'the rules of the configuration',
+  'src/sync/reconcile/reevaluation.ts: (await rulesEvaluatedBy(query)) === rules': 'the rules of the configuration',
+  'src/sync/reconcile/reevaluation.ts: by === rules': 'the rules of the configuration',
+  'src/sync/reconcile/reevaluate-open.ts: digest !== done': 'the rules of the configuration',
+  'src/sync/reconcile/poison-messages.ts: (await readMeta(store.query, TRIED_BY)) !== version':
     'the version of this program',
-  'src/replicas/signature.ts: until.has(nonce)': 'the signature was found right before',
+  'src/cluster/signature.ts: until.has(nonce)': 'the signature was found right before',
   "src/store/items.ts: query .selectFrom('items') .select('key') .where('key', '>', after)": 'the key of an item',
   "src/store/link-reads.ts: ((await readMeta(query, CONFIGURED)) ?? '') !== value": 'an option of the configuration',
   'src/store/redeliveries.ts: (await redeliveryCursor(query, connection)) !== cursor': 'a place in a list',
@@ -47,10 +47,10 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/web/pages/live-updates.ts: sent.get(part.id) === digest': 'a part of a page',
   'src/web/token-callers.ts: token.digest === digest':
     'the digest of a token, whose beginning tells nothing of the token',
-  'src/workspace-service/access/caller-rights.ts: known.get(digest)': 'the digest of a key, likewise',
-  "src/workspace-service/http/etag.ts: given.trim().replace(/^W\\//, '') === etag": 'the validator of an answer',
-  'src/workspace-service/keys/open-secret-box.ts: digest !== known': 'our own key, as at the last start',
-  'src/workspace/webhook-signature.ts: headers[name]': 'the name of a header',
+  'src/reference-service/access/caller-rights.ts: known.get(digest)': 'the digest of a key, likewise',
+  "src/reference-service/http/etag.ts: given.trim().replace(/^W\\//, '') === etag": 'the validator of an answer',
+  'src/reference-service/keys/open-secret-box.ts: digest !== known': 'our own key, as at the last start',
+  'src/workspace-api/webhook-signature.ts: headers[name]': 'the name of a header',
 };
 
 const foundIn = (...texts: readonly string[]) =>

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { escapePattern } from '../../src/lib/text.ts';
+import { escapePattern } from '../../src/platform/lib/text.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 const LIST = 'src/words.md';

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { namesOf } from '../support/defined-names.ts';
 
 const TOP = join(import.meta.dirname, '../..');
-const PAGE = readFileSync(join(TOP, 'src/workspace-service/README.md'), 'utf8');
+const PAGE = readFileSync(join(TOP, 'src/reference-service/README.md'), 'utf8');
 
-const RULES = namesOf(readFileSync(join(TOP, 'src/workspace/contract.md'), 'utf8'));
+const RULES = namesOf(readFileSync(join(TOP, 'src/workspace-api/contract.md'), 'utf8'));
 
 /** Rows of the table by name: the proofs named in each, as file and title. */
 const ROWS = new Map(
@@ -32,7 +32,7 @@ function titlesOf(file: string): string[] {
   return Array.from(text.matchAll(call), ([, , title]) => title!);
 }
 
-describe('the table of proofs in src/workspace-service/README.md', () => {
+describe('the table of proofs in src/reference-service/README.md', () => {
   it('has a row for every rule of the contract, and no other', () => {
     expect([...ROWS.keys()].toSorted()).toEqual(RULES.toSorted());
   });

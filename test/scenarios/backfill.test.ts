@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/operator/admin-operations.ts';
-import type { AskedBackfill, BackfillProgress } from '../../src/operator/backfill.ts';
+import { runAdminOperation } from '../../src/admin/admin-operations.ts';
+import type { AskedBackfill, BackfillProgress } from '../../src/admin/backfill.ts';
 import { allRecords } from '../support/all-records.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, forgeItem, pulls } from '../support/forge.ts';

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 
-import type { Fault, Faults } from '../../src/workspace-service/http/faults.ts';
+import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 

@@ -9,7 +9,7 @@ import { pullEvent } from '../support/github-payloads.ts';
 import { worksync } from '../support/processes.ts';
 import { ON_POSTGRES } from '../support/store-place.ts';
 
-/** What `check` collects beside configuration and credentials; `unit/operator/check-facts.test.ts` has every judgement. */
+/** What `check` collects beside configuration and credentials; `unit/admin/check-facts.test.ts` has every judgement. */
 
 const MINUTE = 60_000;
 const ADMIN = 'an-admin-token-for-tests-only-and-a-long-one';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { PullRequestTasks } from '../../src/operator/pull-request-tasks.ts';
+import type { PullRequestTasks } from '../../src/admin/pull-request-tasks.ts';
 import { complaintsOf } from '../support/complaints.ts';
 import { startConnectProxy } from '../support/connect-proxy.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { DAEMON_OPTIONS } from '../../src/config/daemon-options.ts';
+import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
 import { commandLine } from '../support/command-line.ts';
 import { complaintsOf } from '../support/complaints.ts';
 import { type Running, TOP, worksync } from '../support/processes.ts';

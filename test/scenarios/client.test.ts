@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ConnectOptions, connect, type Workspace, type WorkspaceError } from '../../src/client/client.ts';
-import type { Fault } from '../../src/workspace-service/http/faults.ts';
+import type { Fault } from '../../src/reference-service/http/faults.ts';
+import {
+  type ConnectOptions,
+  connect,
+  type Workspace,
+  type WorkspaceError,
+} from '../../src/workspace-api/client/client.ts';
 import { NO_QUOTA, SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
 
 /** `worksync/client` against the real service, over HTTP. */

@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/operator/admin-operations.ts';
+import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
 import { listenLocally } from '../support/listen.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { osUser } from '../../src/lib/os-user.ts';
+import { osUser } from '../../src/platform/lib/os-user.ts';
 import { folderOfTest } from '../support/folder.ts';
 import { type Running, startWorksync, worksync } from '../support/processes.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { checkAll } from '../../src/operator/check.ts';
+import { checkAll } from '../../src/admin/check.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, pulls } from '../support/forge.ts';
 

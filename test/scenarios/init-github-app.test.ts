@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { makeApp } from '../../src/cli/init-github-app.ts';
-import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
-import { noSteps } from '../../src/lib/steps.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
+import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
+import { noSteps } from '../../src/platform/lib/steps.ts';
+import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { folderOfTest } from '../support/folder.ts';
 import { listenLocally } from '../support/listen.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { runAdminOperation } from '../../src/operator/admin-operations.ts';
-import type { Fault, Faults } from '../../src/workspace-service/http/faults.ts';
+import { runAdminOperation } from '../../src/admin/admin-operations.ts';
+import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
 import { createWeather, type Weather } from '../support/weather.ts';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { fencedHttpClient } from '../../src/daemon/fenced-http-client.ts';
-import { createClockOffset } from '../../src/lease/clock-offset.ts';
-import type { LeaseHolder } from '../../src/lease/holder.ts';
-import { createPostgresLeaseHolder } from '../../src/lease/postgres-holder.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { systemRandom } from '../../src/lib/random.ts';
+import { createClockOffset } from '../../src/cluster/clock-offset.ts';
+import { fencedHttpClient } from '../../src/cluster/fenced-http-client.ts';
+import type { LeaseHolder } from '../../src/cluster/holder.ts';
+import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/daemon.ts';

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
-import { traceSettings } from '../../src/config/trace-export.ts';
-import type { HttpClient } from '../../src/http/http-client.ts';
-import { type LogFields, type Logger, silentLogger } from '../../src/lib/logger.ts';
-import { mergingRepeats } from '../../src/observe/merged-repeats.ts';
+import { traceSettings } from '../../src/platform/config/trace-export.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
+import { type LogFields, type Logger, silentLogger } from '../../src/platform/lib/logger.ts';
+import { mergingRepeats } from '../../src/platform/observe/merged-repeats.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { type CollectedSpan, type OtlpCollector, startOtlpCollector } from '../support/otlp-collector.ts';

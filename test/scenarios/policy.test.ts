@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { HttpClient } from '../../src/http/http-client.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 

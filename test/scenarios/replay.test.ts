@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
-import type { HttpClient } from '../../src/http/http-client.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 

@@ -1,7 +1,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { backUp, restore } from '../../src/operator/data.ts';
+import { backUp, restore } from '../../src/admin/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { githubTracker } from '../support/provider-servers/github.ts';

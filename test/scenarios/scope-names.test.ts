@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { checkAll } from '../../src/operator/check.ts';
-import { rebindNames } from '../../src/operator/rebind.ts';
+import { checkAll } from '../../src/admin/check.ts';
+import { rebindNames } from '../../src/admin/rebind.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
 import { listenLocally } from '../support/listen.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpClient, HttpRequest } from '../../src/http/http-client.ts';
-import { createLogger } from '../../src/observe/pino-logger.ts';
-import { createScrubber } from '../../src/observe/scrubber.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
+import { createLogger } from '../../src/platform/observe/pino-logger.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { jobRuns } from '../../src/store/job-runs.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';

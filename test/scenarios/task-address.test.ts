@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { systemRandom } from '../../src/lib/random.ts';
-import { runAdminOperation } from '../../src/operator/admin-operations.ts';
+import { runAdminOperation } from '../../src/admin/admin-operations.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 

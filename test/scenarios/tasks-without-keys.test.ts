@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
-import type { HttpClient } from '../../src/http/http-client.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { editPull } from '../support/edit-pull.ts';
 

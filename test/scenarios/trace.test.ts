@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
+import type { Asked } from '../../src/admin/admin-operations.ts';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
-import type { Asked } from '../../src/operator/admin-operations.ts';
 import { createWorld, GITHUB, type World } from '../support/daemon.ts';
 import { editPull } from '../support/edit-pull.ts';
 import type { PullSetting } from '../support/github-payloads.ts';

@@ -1,10 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { systemRandom } from '../../src/lib/random.ts';
+import { type Answered, runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type ItemKey, pullRequestKey } from '../../src/model/item.ts';
-import { type Answered, runAdminOperation } from '../../src/operator/admin-operations.ts';
-import type { Fault } from '../../src/workspace-service/http/faults.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
 import { createWorld, type World } from '../support/daemon.ts';

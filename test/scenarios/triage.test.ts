@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { WorkItem } from '../../src/model/item.ts';
 import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';

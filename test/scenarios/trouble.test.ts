@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
+import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { saveTaskMarks } from '../../src/store/creates.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { enqueueReads } from '../../src/store/list-reads.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
-import type { Fault } from '../../src/workspace-service/http/faults.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/absence.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { isDeep } from '../support/depth.ts';
@@ -225,7 +225,9 @@ describe('a workspace whose disk is full', () => {
     });
     await deliverMany(1, 4);
     for (let minute = 0; minute < 30; minute += 2) {
-      await world.partition().store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
+      await world
+        .partition()
+        .store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
       await travel(2 * MINUTE);
     }
     expect(await byState()).toEqual({ ...NOTHING_LEFT, pending: 4 });

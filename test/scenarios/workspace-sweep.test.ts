@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Faults } from '../../src/workspace-service/http/faults.ts';
+import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { createForge, type Forge, pulls } from '../support/forge.ts';
 import { createWeather, type Weather } from '../support/weather.ts';

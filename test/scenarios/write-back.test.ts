@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { checkAll } from '../../src/operator/check.ts';
+import { checkAll } from '../../src/admin/check.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
 import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/tracker.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Random } from '../../src/lib/random.ts';
+import type { Random } from '../../src/platform/lib/random.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 
 /** A stream of chance of its own for each purpose: what one of them draws changes nothing for the others. */

@@ -1,4 +1,4 @@
-import type { Status } from '../../src/operator/status.ts';
+import type { Status } from '../../src/admin/status.ts';
 import type { Event } from './history.ts';
 import { WORKSPACE } from './hosts.ts';
 

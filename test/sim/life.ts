@@ -1,5 +1,5 @@
-import type { Clock } from '../../src/lib/clock.ts';
-import type { Steps } from '../../src/lib/steps.ts';
+import type { Clock } from '../../src/platform/lib/clock.ts';
+import type { Steps } from '../../src/platform/lib/steps.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
 import { createWakefulness, type Wakefulness } from '../support/wakefulness.ts';
 

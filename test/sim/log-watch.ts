@@ -1,5 +1,5 @@
-import { asSyncError } from '../../src/errors/sync-error.ts';
-import type { LogFields, Logger } from '../../src/lib/logger.ts';
+import { asSyncError } from '../../src/model/errors/sync-error.ts';
+import type { LogFields, Logger } from '../../src/platform/lib/logger.ts';
 import { type Life, ProcessEnded } from './life.ts';
 
 interface LogWatch {

@@ -1,5 +1,5 @@
-import type { Labels, Meter } from '../../src/lib/meter.ts';
-import type { Metrics } from '../../src/observe/metrics.ts';
+import type { Labels, Meter } from '../../src/platform/lib/meter.ts';
+import type { Metrics } from '../../src/platform/observe/metrics.ts';
 
 /** What all processes of a run have counted. */
 export interface Counts {

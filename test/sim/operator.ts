@@ -1,7 +1,7 @@
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
-import { type AdminOperation, runAdminOperation } from '../../src/operator/admin-operations.ts';
-import type { DeliveryPage } from '../../src/operator/deliveries.ts';
+import { type AdminOperation, runAdminOperation } from '../../src/admin/admin-operations.ts';
+import type { DeliveryPage } from '../../src/admin/deliveries.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import { ProcessEnded } from './life.ts';
 import type { Forge } from './plan.ts';
 import type { Site } from './site.ts';

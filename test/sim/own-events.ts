@@ -1,7 +1,7 @@
-import { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpClient } from '../../src/http/http-client.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { WORKSPACE } from '../../src/store/workspace-answers.ts';
-import { WEBHOOK_HEADERS } from '../../src/workspace/contract.ts';
+import { WEBHOOK_HEADERS } from '../../src/workspace-api/contract.ts';
 import type { Recorder } from './history.ts';
 import type { Network } from './network.ts';
 

@@ -1,4 +1,4 @@
-import type { HttpRequest } from '../../src/http/http-client.ts';
+import type { HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
 import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
 import { genericTracker } from '../support/provider-servers/generic.ts';

@@ -1,5 +1,5 @@
 import { createHmac, hash } from 'node:crypto';
-import type { HttpRequest } from '../../src/http/http-client.ts';
+import type { HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Hook } from '../support/provider-servers/provider.ts';
 import type { PlainAnswer } from './network.ts';
 

@@ -1,6 +1,6 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import type { SharedDatabase } from '../../src/daemon/parts.ts';
-import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
+import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import { type Installation, installationOver } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
 import type { Schema } from '../../src/store/tables.ts';

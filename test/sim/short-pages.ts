@@ -1,4 +1,4 @@
-import type { HttpRequest } from '../../src/http/http-client.ts';
+import type { HttpRequest } from '../../src/platform/http/http-client.ts';
 
 /** How servers are told how long a page may be: the workspace, GitHub and GitLab, Bitbucket. */
 const NAMES = ['limit', 'per_page', 'pagelen'];

@@ -1,4 +1,4 @@
-import { DatabaseFault } from '../../src/lib/database/database-fault.ts';
+import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import { type Keys, namesRows } from './keys.ts';
 import type { Life } from './life.ts';

@@ -1,5 +1,5 @@
 import type { CompiledQuery, DatabaseConnection, Kysely, QueryResult, Transaction } from 'kysely';
-import type { Database } from '../../src/lib/database/database-types.ts';
+import type { Database } from '../../src/platform/database/database-types.ts';
 import type { Schema } from '../../src/store/tables.ts';
 import { kyselyOver } from '../support/kysely-over.ts';
 

@@ -1,8 +1,8 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { createWorkspaceService } from '../../src/reference-service/service.ts';
 import { openInstallation } from '../../src/store/installation.ts';
-import { createWorkspaceService } from '../../src/workspace-service/service.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
 import { chanceOf, randomOf } from './chances.ts';
 import { makeFolder } from './folder.ts';

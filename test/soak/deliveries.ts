@@ -1,8 +1,8 @@
 import type { Connector, SampleEvent, Samples } from '../../src/connectors/connector.ts';
 import { TRIAL, TRIAL_NUMBER, TRIAL_TEXT } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { Clock } from '../../src/lib/clock.ts';
 import type { Binding } from '../../src/model/names.ts';
+import type { Clock } from '../../src/platform/lib/clock.ts';
 import { WORKSPACE } from '../bench/daemon.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 

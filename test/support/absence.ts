@@ -1,6 +1,6 @@
-import { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpClient, HttpRequest } from '../../src/http/http-client.ts';
-import type { Clock } from '../../src/lib/clock.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
+import type { Clock } from '../../src/platform/lib/clock.ts';
 
 /** How a server that is out of reach fails a request, as our client tells it. */
 export type Absence = (clock: Pick<Clock, 'after'>, request: HttpRequest) => Promise<never>;

@@ -1,4 +1,4 @@
-import { systemRandom } from '../../src/lib/random.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 
 /** Does something so many times; what it answers or throws is of no interest. */
 export type Work = (times: number) => void | Promise<void>;

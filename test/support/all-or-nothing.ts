@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { SyncError } from '../../src/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { Store } from '../../src/store/database.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { openTestInstallation } from './store.ts';

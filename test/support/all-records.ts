@@ -1,4 +1,4 @@
-import type { WorkspaceClient } from '../../src/workspace/typed-client.ts';
+import type { WorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 
 /** All records of pull requests in a workspace, page by page, by their numbers. */
 export async function allRecords(people: Pick<WorkspaceClient<object>, 'listPullRequests'>) {

@@ -5,14 +5,15 @@
  *
  * Prints how many steps it took, and what it asked for, as one JSON line.
  */
-import { createBackfills } from '../../src/intake/backfill-stage.ts';
-import { createPauses } from '../../src/intake/pauses.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { createWakeSignal } from '../../src/lib/wake-signal.ts';
+
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { readBackfills } from '../../src/store/backfills.ts';
 import { openInstallationFile } from '../../src/store/installation.ts';
+import { createBackfills } from '../../src/sync/intake/backfill-stage.ts';
+import { createPauses } from '../../src/sync/intake/pauses.ts';
 import { fastClock } from './crash-clock.ts';
 import { connectionWith, notesConnector } from './notes.ts';
 import { numberedSteps } from './numbered-steps.ts';

@@ -1,15 +1,15 @@
 import type { Translation } from '../../src/connectors/connector.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { Item } from '../../src/model/item.ts';
-import { applyBatch } from '../../src/reconcile/batch.ts';
-import type { Source } from '../../src/reconcile/context.ts';
-import { createRules } from '../../src/reconcile/item-rules.ts';
-import { keyHorizon } from '../../src/reconcile/key-horizon.ts';
-import { PLAIN } from '../../src/reconcile/link-rules/intent.ts';
-import type { Translated } from '../../src/reconcile/translate-deliveries.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { Answer } from '../../src/store/workspace-answers.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
+import { applyBatch } from '../../src/sync/reconcile/batch.ts';
+import type { Source } from '../../src/sync/reconcile/context.ts';
+import { createRules } from '../../src/sync/reconcile/item-rules.ts';
+import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { PLAIN } from '../../src/sync/reconcile/link-rules/intent.ts';
+import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
 
 /** Deliveries that are translated already, for batches of reconcile over a real database. */
 

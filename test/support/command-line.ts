@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { vi } from 'vitest';
 import { main, programOf } from '../../src/cli/program.ts';
-import { createScrubber } from '../../src/observe/scrubber.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 
 /** What a command line printed, and how it ended. */
 export interface CommandEnded {

@@ -1,10 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import type { Environment } from '../../src/config/interpolate.ts';
-import { type LoadedConfig, loadConfig } from '../../src/config/load.ts';
-import type { ConnectorOptions } from '../../src/config/schema.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { Environment } from '../../src/platform/config/interpolate.ts';
+import { type LoadedConfig, loadConfig } from '../../src/platform/config/load.ts';
+import type { ConnectorOptions } from '../../src/platform/config/schema.ts';
 import { folderOfTest } from './folder.ts';
 
 const options = z

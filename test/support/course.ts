@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { onTestFinished } from 'vitest';
 import type { Connection, ConnectionDeps, Connector, GitProvider } from '../../src/connectors/connector.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/http/http-client.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 import { requireDocumented } from './vendor-requests/index.ts';
 import { surprises } from './vendor-requests/surprises.ts';

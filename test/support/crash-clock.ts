@@ -1,5 +1,5 @@
-import type { Clock } from '../../src/lib/clock.ts';
-import { systemClock } from '../../src/lib/clock.ts';
+import type { Clock } from '../../src/platform/lib/clock.ts';
+import { systemClock } from '../../src/platform/lib/clock.ts';
 
 /** This many milliseconds of the tests' time pass in one of real time. */
 const SPEED = 60;

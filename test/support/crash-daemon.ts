@@ -1,18 +1,18 @@
-import { loadConfig } from '../../src/config/load.ts';
-import { stampOf } from '../../src/config/stamp.ts';
+import { soleHolder } from '../../src/cluster/holder.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { createInlineConverter } from '../../src/convert/converter.ts';
 import { compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
-import { createHttpClient } from '../../src/http/http-client.ts';
-import { soleHolder } from '../../src/lease/holder.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import type { Steps } from '../../src/lib/steps.ts';
-import { createHealth } from '../../src/observe/health.ts';
-import { createMetrics } from '../../src/observe/metrics.ts';
-import { createScrubber } from '../../src/observe/scrubber.ts';
-import { apiOverrides } from '../../src/workspace/contract.ts';
+import { loadConfig } from '../../src/platform/config/load.ts';
+import { stampOf } from '../../src/platform/config/stamp.ts';
+import { createHttpClient } from '../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import type { Steps } from '../../src/platform/lib/steps.ts';
+import { createHealth } from '../../src/platform/observe/health.ts';
+import { createMetrics } from '../../src/platform/observe/metrics.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
+import { createInlineConverter } from '../../src/sync/worker/converter.ts';
+import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { fastClock } from './crash-clock.ts';
 
 /** What is stored before a kill is read after it. */

@@ -3,47 +3,42 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
-import { loadConfig } from '../../src/config/load.ts';
-import { stampOf } from '../../src/config/stamp.ts';
-import type { TraceExport } from '../../src/config/trace-export.ts';
+import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../src/admin/admin-operations.ts';
+import { type LeaseHolder, soleHolder } from '../../src/cluster/holder.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
-import { type Converter, createInlineConverter } from '../../src/convert/converter.ts';
 import { compose } from '../../src/daemon/compose.ts';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import { gitProviders } from '../../src/daemon/git-providers.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import type { Workspaces } from '../../src/daemon/workspaces.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { createHttpClient, type HttpClient } from '../../src/http/http-client.ts';
-import { type LeaseHolder, soleHolder } from '../../src/lease/holder.ts';
-import type { CheckFile } from '../../src/lib/integrity.ts';
-import { type Logger, silentLogger } from '../../src/lib/logger.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { type Random, systemRandom } from '../../src/lib/random.ts';
-import { noSteps, type Steps } from '../../src/lib/steps.ts';
-import { createHealth } from '../../src/observe/health.ts';
-import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
-import { createScrubber } from '../../src/observe/scrubber.ts';
-import {
-  type AdminOperation,
-  type Answered,
-  type Asked,
-  runAdminOperation,
-} from '../../src/operator/admin-operations.ts';
-import type { Installation } from '../../src/store/installation.ts';
-import type { Token } from '../../src/web/token-callers.ts';
-import { apiOverrides } from '../../src/workspace/contract.ts';
-import { createSend } from '../../src/workspace/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/typed-client.ts';
-import type { StartCredentials } from '../../src/workspace-service/access/administration.ts';
-import type { Faults } from '../../src/workspace-service/http/faults.ts';
-import type { Quota } from '../../src/workspace-service/http/quota-windows.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { loadConfig } from '../../src/platform/config/load.ts';
+import { stampOf } from '../../src/platform/config/stamp.ts';
+import type { TraceExport } from '../../src/platform/config/trace-export.ts';
+import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
+import type { CheckFile } from '../../src/platform/lib/integrity.ts';
+import { type Logger, silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { type Random, systemRandom } from '../../src/platform/lib/random.ts';
+import { noSteps, type Steps } from '../../src/platform/lib/steps.ts';
+import { createHealth } from '../../src/platform/observe/health.ts';
+import { createMetrics, type Metrics } from '../../src/platform/observe/metrics.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
+import type { StartCredentials } from '../../src/reference-service/access/administration.ts';
+import type { Faults } from '../../src/reference-service/http/faults.ts';
+import type { Quota } from '../../src/reference-service/http/quota-windows.ts';
 import {
   createWorkspaceService,
   type WorkspaceService,
   type WorkspaceServiceOptions,
-} from '../../src/workspace-service/service.ts';
+} from '../../src/reference-service/service.ts';
+import type { Installation } from '../../src/store/installation.ts';
+import { type Converter, createInlineConverter } from '../../src/sync/worker/converter.ts';
+import type { Token } from '../../src/web/token-callers.ts';
+import { apiOverrides } from '../../src/workspace-api/contract.ts';
+import { createSend } from '../../src/workspace-api/transport.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import type { Behaviours } from './plausible-server/dimensions.ts';
 import {
   type PlausibleServer,

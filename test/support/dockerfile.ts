@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { escapePattern } from '../../src/lib/text.ts';
+import { escapePattern } from '../../src/platform/lib/text.ts';
 
 /** One instruction of a Dockerfile, in the stage it belongs to; stages count from 0. */
 export interface Instruction {

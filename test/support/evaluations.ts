@@ -1,9 +1,9 @@
 import type { Item } from '../../src/model/item.ts';
-import type { Cause } from '../../src/reconcile/changes.ts';
-import type { Source } from '../../src/reconcile/context.ts';
-import { type Evaluated, evaluate } from '../../src/reconcile/evaluate.ts';
-import type { Rules } from '../../src/reconcile/item-rules.ts';
 import type { Store } from '../../src/store/database.ts';
+import type { Cause } from '../../src/sync/reconcile/changes.ts';
+import type { Source } from '../../src/sync/reconcile/context.ts';
+import { type Evaluated, evaluate } from '../../src/sync/reconcile/evaluate.ts';
+import type { Rules } from '../../src/sync/reconcile/item-rules.ts';
 import { RULES, SOURCES, TRACKER } from './batches.ts';
 
 interface Look {

@@ -1,10 +1,10 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import { onTestFinished } from 'vitest';
-import { createClockOffset } from '../../src/lease/clock-offset.ts';
-import type { LeaseHolder } from '../../src/lease/holder.ts';
-import { createPostgresLeaseHolder } from '../../src/lease/postgres-holder.ts';
-import { type LogFields, silentLogger } from '../../src/lib/logger.ts';
-import { systemRandom } from '../../src/lib/random.ts';
+import { createClockOffset } from '../../src/cluster/clock-offset.ts';
+import type { LeaseHolder } from '../../src/cluster/holder.ts';
+import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
+import { type LogFields, silentLogger } from '../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
 import { timeOf } from '../../src/store/leases.ts';
 import type { Schema } from '../../src/store/tables.ts';

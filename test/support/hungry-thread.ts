@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { READY } from '../../src/lib/worker-host.ts';
+import { READY } from '../../src/platform/lib/worker-host.ts';
 
 /** A thread that does what it is told: `time` and `memory` until it has none left, `fail`; anything else it repeats. */
 parentPort?.on('message', (told: unknown) => {

@@ -1,11 +1,11 @@
-import type { ErrorCode } from '../../src/errors/codes.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { type Prepared, prepareNext } from '../../src/outbox/prepare.ts';
+import type { ErrorCode } from '../../src/model/errors/codes.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../src/store/entities.ts';
 import { configureLinks } from '../../src/store/link-reads.ts';
 import { addDifference, type OutboxRow } from '../../src/store/outbox-rows.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
+import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
 import { differs, waits } from './changes.ts';
 import { openTestStore } from './intake.ts';
 

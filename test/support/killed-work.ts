@@ -8,7 +8,7 @@
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import BetterSqlite from 'better-sqlite3';
-import type { Steps } from '../../src/lib/steps.ts';
+import type { Steps } from '../../src/platform/lib/steps.ts';
 import { numberedSteps } from './numbered-steps.ts';
 
 export interface WorkInputs {
@@ -42,7 +42,7 @@ const WORKS: Works = {
     await Promise.all([source.close(), target.close()]);
   },
   async 'back-up'({ data, destination }) {
-    const { backUp } = await import('../../src/operator/data.ts');
+    const { backUp } = await import('../../src/admin/data.ts');
     await backUp({ data }, destination);
   },
   async rotate({ url, token, keyId, path }, steps) {
@@ -50,10 +50,10 @@ const WORKS: Works = {
       await import('../../src/cli/key-rotation.ts'),
       await import('../../src/cli/api-key-file.ts'),
     ];
-    const { createHttpClient } = await import('../../src/http/http-client.ts');
-    const { silentMeter } = await import('../../src/lib/meter.ts');
-    const { createSend } = await import('../../src/workspace/transport.ts');
-    const { createWorkspaceClient } = await import('../../src/workspace/typed-client.ts');
+    const { createHttpClient } = await import('../../src/platform/http/http-client.ts');
+    const { silentMeter } = await import('../../src/platform/lib/meter.ts');
+    const { createSend } = await import('../../src/workspace-api/transport.ts');
+    const { createWorkspaceClient } = await import('../../src/workspace-api/typed-client.ts');
     const { fastClock } = await import('./crash-clock.ts');
     const http = createHttpClient({ steps, meter: silentMeter });
     await rotateKey({

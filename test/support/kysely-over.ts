@@ -1,7 +1,7 @@
 import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
-import { DirectExecutor, type Words } from '../../src/lib/database/direct-executor.ts';
-import { StoreAdapter, StoreCompiler } from '../../src/lib/database/postgres-compiler.ts';
-import { SQLITE_WORDS } from '../../src/lib/database/sqlite-words.ts';
+import { DirectExecutor, type Words } from '../../src/platform/database/direct-executor.ts';
+import { StoreAdapter, StoreCompiler } from '../../src/platform/database/postgres-compiler.ts';
+import { SQLITE_WORDS } from '../../src/platform/database/sqlite-words.ts';
 
 const POSTGRES_WORDS: Words = {
   createAdapter: () => new StoreAdapter(),

@@ -7,7 +7,7 @@ import { parseAnswer } from '../../src/connectors/kit/json.ts';
 import { trackerConnector } from '../../src/connectors/kit/tracker.ts';
 import type { Source } from '../../src/connectors/kit/tracker-vendor.ts';
 import type { Order, Wanted } from '../../src/connectors/kit/walk.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { type PullRequest, pullRequestKey, type WorkItem } from '../../src/model/item.ts';
 
 /** How far behind what happens a vendor's lists may be, milliseconds: less than walks overlap. */

@@ -1,5 +1,5 @@
-import { SyncError } from '../../src/errors/sync-error.ts';
-import type { Prepared } from '../../src/outbox/prepare.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { Prepared } from '../../src/sync/outbox/prepare.ts';
 
 interface ModelTask {
   readonly taskId: string;

@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import type { Connection, Connector, WebhookRequest } from '../../src/connectors/connector.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
-import { JsonError, parseJson } from '../../src/http/parse-json.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
+import { JsonError, parseJson } from '../../src/platform/http/parse-json.ts';
 
 export const SECRET = 'a secret of the tests';
 

@@ -1,8 +1,8 @@
-/** Stands in for `lib/clock.ts` in a test of patience: time passes so many times as fast. */
+/** Stands in for `platform/lib/clock.ts` in a test of patience: time passes so many times as fast. */
 
-import { type Clock, systemClock as realClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock as realClock } from '../../src/platform/lib/clock.ts';
 
-export * from '../../src/lib/clock.ts';
+export * from '../../src/platform/lib/clock.ts';
 
 export const PACE = 1_000;
 

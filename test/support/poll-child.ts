@@ -5,14 +5,15 @@
  *
  * Prints how many steps it took, and which pages it asked for, as one JSON line.
  */
-import { createPauses } from '../../src/intake/pauses.ts';
-import { createPolls } from '../../src/intake/polls.ts';
-import { systemClock } from '../../src/lib/clock.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { createWakeSignal } from '../../src/lib/wake-signal.ts';
+
+import { systemClock } from '../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { openInstallationFile } from '../../src/store/installation.ts';
+import { createPauses } from '../../src/sync/intake/pauses.ts';
+import { createPolls } from '../../src/sync/intake/polls.ts';
 import { connectionWith, notesConnector } from './notes.ts';
 import { numberedSteps } from './numbered-steps.ts';
 

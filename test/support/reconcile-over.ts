@@ -1,11 +1,11 @@
-import { silentLogger } from '../../src/lib/logger.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { createWakeSignal } from '../../src/lib/wake-signal.ts';
-import type { Source } from '../../src/reconcile/context.ts';
-import type { Rules } from '../../src/reconcile/item-rules.ts';
-import { createReconcile } from '../../src/reconcile/reconcile.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../src/store/database.ts';
+import type { Source } from '../../src/sync/reconcile/context.ts';
+import type { Rules } from '../../src/sync/reconcile/item-rules.ts';
+import { createReconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
 interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'aside'>> {

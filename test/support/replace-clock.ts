@@ -1,11 +1,11 @@
 import { registerHooks } from 'node:module';
 
 const url = (path: string) => new URL(path, import.meta.url).href;
-const CLOCK = url('../../src/lib/clock.ts');
+const CLOCK = url('../../src/platform/lib/clock.ts');
 /** They need the clock itself. */
 const MAKERS = ['crash-clock.ts', 'paced-clock.ts'].map(url);
 
-/** Whatever is loaded from now on has the module at `replacement` in place of `lib/clock.ts`. */
+/** Whatever is loaded from now on has the module at `replacement` in place of `platform/lib/clock.ts`. */
 export function replaceClock(replacement: string): void {
   registerHooks({
     resolve(specifier, context, next) {

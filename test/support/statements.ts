@@ -1,4 +1,4 @@
-import type { Database } from '../../src/lib/database/database-types.ts';
+import type { Database } from '../../src/platform/database/database-types.ts';
 
 /** Databases behind a socket: what is on the way to them, or back, no turn of the event loop waits for. */
 const open = new Set<() => number>();

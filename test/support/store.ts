@@ -1,5 +1,5 @@
-import type { OpenOptions } from '../../src/lib/database/database-types.ts';
-import { systemRandom } from '../../src/lib/random.ts';
+import type { OpenOptions } from '../../src/platform/database/database-types.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Store } from '../../src/store/database.ts';
 import { type Installation, openInstallationFile } from '../../src/store/installation.ts';
 import { watchStatements } from './statements.ts';

@@ -2,11 +2,11 @@ import { htmlOfText, textOfHtml } from '../../src/connectors/azure-boards/html.t
 import { adfOfText, textOfAdf } from '../../src/connectors/jira/adf.ts';
 import { textOfTextile } from '../../src/connectors/redmine/textile.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { parseJson } from '../../src/http/parse-json.ts';
-import { createGlob, createPattern, patternText } from '../../src/lib/pattern.ts';
-import { createScrubber } from '../../src/observe/scrubber.ts';
-import { normalUrl } from '../../src/reconcile/link-rules/item-names-of.ts';
-import { createLinkRules } from '../../src/reconcile/link-rules/link-rules.ts';
+import { parseJson } from '../../src/platform/http/parse-json.ts';
+import { createGlob, createPattern, patternText } from '../../src/platform/lib/pattern.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
+import { normalUrl } from '../../src/sync/reconcile/link-rules/item-names-of.ts';
+import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { pull } from './items.ts';
 
 /** What is fed with texts of strangers. */

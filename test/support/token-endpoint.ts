@@ -1,5 +1,5 @@
-import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/http/http-client.ts';
-import type { Clock } from '../../src/lib/clock.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
+import type { Clock } from '../../src/platform/lib/clock.ts';
 
 /**
  * The token endpoint of a vendor that rotates refresh tokens: each is taken once, and again within the leeway. One that comes

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Connection, Connector, LinkedStatus } from '../../src/connectors/connector.ts';
-import { SyncError } from '../../src/errors/sync-error.ts';
 import { plainComment, type StandingComment } from '../../src/model/comment.ts';
+import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { Grammar } from '../../src/model/grammar.ts';
 import {
   type Item,

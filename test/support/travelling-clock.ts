@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '../../src/lib/clock.ts';
+import type { Cancel, Clock } from '../../src/platform/lib/clock.ts';
 import { nextTurnOfLoop, statementsUnderWay } from './statements.ts';
 
 /**

@@ -4,7 +4,7 @@ import {
   type Status,
   verdictOf,
   type WorkspaceParts,
-} from '../../src/operator/status.ts';
+} from '../../src/admin/status.ts';
 import type { StoredStatus } from '../../src/store/stored-status.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 12, 0, 0);

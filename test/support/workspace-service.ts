@@ -1,22 +1,22 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createHttpClient } from '../../src/http/http-client.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { silentLogger } from '../../src/lib/logger.ts';
-import { silentMeter } from '../../src/lib/meter.ts';
-import { systemRandom } from '../../src/lib/random.ts';
-import { noSteps } from '../../src/lib/steps.ts';
-import { type Cancellable, createSend } from '../../src/workspace/transport.ts';
-import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace/typed-client.ts';
-import type { StartCredentials } from '../../src/workspace-service/access/administration.ts';
-import type { Faults } from '../../src/workspace-service/http/faults.ts';
-import type { Quota } from '../../src/workspace-service/http/quota-windows.ts';
+import { createHttpClient } from '../../src/platform/http/http-client.ts';
+import { type Clock, systemClock } from '../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
+import { noSteps } from '../../src/platform/lib/steps.ts';
+import type { StartCredentials } from '../../src/reference-service/access/administration.ts';
+import type { Faults } from '../../src/reference-service/http/faults.ts';
+import type { Quota } from '../../src/reference-service/http/quota-windows.ts';
 import {
   createWorkspaceService,
   type WorkspaceService,
   type WorkspaceServiceOptions,
-} from '../../src/workspace-service/service.ts';
+} from '../../src/reference-service/service.ts';
+import { type Cancellable, createSend } from '../../src/workspace-api/transport.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 
 export const SPECIFIED_QUOTA: Quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 export const NO_QUOTA: Quota = { ...SPECIFIED_QUOTA, requests: 0, burst: 0 };

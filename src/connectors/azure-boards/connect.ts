@@ -1,7 +1,7 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { plainComment, type StandingComment, type WantedComment } from '../../model/comment.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { segmentOf } from '../kit/addresses.ts';
 import { onOneLine } from '../kit/answers.ts';

@@ -1,5 +1,5 @@
-import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { segmentOf } from '../kit/addresses.ts';

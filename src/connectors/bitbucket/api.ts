@@ -1,4 +1,4 @@
-import type { HttpAnswer } from '../../http/http-client.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { createGitApi, type Api as GitApi, linkedUrl, type Speech } from '../kit/git-api.ts';
 import { readAnswer } from '../kit/json.ts';

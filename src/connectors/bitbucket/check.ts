@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { readFinding } from '../kit/finding.ts';
 import type { GitChecks } from '../kit/git-check.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Hooks } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';

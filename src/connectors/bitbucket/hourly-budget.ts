@@ -1,4 +1,4 @@
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import { providerTime } from '../kit/answers.ts';
 import { type Budget, createBudget } from '../kit/budget.ts';
 

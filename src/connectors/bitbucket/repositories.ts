@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import { createFollowed } from '../kit/followed.ts';
 import { type Candidate, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess, NewPullRequest, PullRequestEdit } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import {

@@ -1,5 +1,5 @@
 import { type ZodType, z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
 import { absent, present } from '../kit/fields.ts';

@@ -1,5 +1,5 @@
-import { MEBIBYTE } from '../../lib/quantities.ts';
 import type { WorkItem } from '../../model/item.ts';
+import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Connector } from '../connector.ts';
 import { namedIn } from '../kit/scope.ts';
 import { referenceOf } from '../kit/tracker-rows.ts';

@@ -1,4 +1,4 @@
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { EVENT, readName, requireSecrets, requireText } from '../kit/hmac.ts';
 import { checkStandardWebhook } from '../kit/standard-webhooks.ts';

@@ -1,6 +1,6 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { boundedWait, errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { boundedWait, errorOfStatus, retryAfter } from '../../platform/http/provider-errors.ts';
 import { providerTime, saidBy } from '../kit/answers.ts';
 
 const SECOND = 1_000;

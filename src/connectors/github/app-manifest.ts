@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { HttpClient } from '../../http/http-client.ts';
+import type { HttpClient } from '../../platform/http/http-client.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { refusal } from './answers.ts';
 import { HEADERS } from './auth.ts';

@@ -1,8 +1,8 @@
 import githubAppJwt from 'universal-github-app-jwt';
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { providerTime } from '../kit/answers.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';

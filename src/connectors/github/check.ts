@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { expiringSoon, failed, findingsOf, readFinding } from '../kit/finding.ts';
 import { type GitChecks, limitFinding } from '../kit/git-check.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Shape } from '../../lib/shape.ts';
 import { STATUS_NAME } from '../../model/commit-status.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitSource } from '../kit/git-vendor.ts';

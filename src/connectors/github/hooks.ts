@@ -1,7 +1,7 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { hooksOfPlaces } from '../kit/hooks.ts';

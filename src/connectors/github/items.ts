@@ -1,6 +1,6 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';

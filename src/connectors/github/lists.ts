@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Shape } from '../../lib/shape.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import type { Shape } from '../../platform/lib/shape.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { nextPageCursor, readPageCursor, timeOf } from '../kit/page-cursor.ts';

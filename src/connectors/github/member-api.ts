@@ -1,5 +1,5 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import type { Method } from '../kit/git-api.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Page } from '../kit/git-api.ts';
 import { type HookPlace, hookPlaces } from '../kit/hooks.ts';
 import { createMemory } from '../kit/listing.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { longNumbersAsTexts } from '../../http/parse-json.ts';
-import { isSuccess } from '../../http/semantics.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { longNumbersAsTexts } from '../../platform/http/parse-json.ts';
+import { isSuccess } from '../../platform/http/semantics.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { parseAnswer, readAnswer } from '../kit/json.ts';
 import { createMemory } from '../kit/listing.ts';

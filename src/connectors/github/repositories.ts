@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { createFollowed } from '../kit/followed.ts';

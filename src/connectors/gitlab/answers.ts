@@ -1,5 +1,5 @@
-import type { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { saidBy } from '../kit/answers.ts';
 import { refusalOf, untilReset } from '../kit/refusal.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Finding } from '../connector.ts';
 import { expiringSoon, failed, readFinding } from '../kit/finding.ts';
 import { type GitChecks, limitFinding } from '../kit/git-check.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
 import { STATUS_NAME } from '../../model/commit-status.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitSource, WantedOf } from '../kit/git-vendor.ts';

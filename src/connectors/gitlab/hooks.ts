@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { absent } from '../kit/fields.ts';
 import { parseAnswer, readAnswer, readable } from '../kit/json.ts';

@@ -1,4 +1,4 @@
-import { MEBIBYTE } from '../../lib/quantities.ts';
+import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Item, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { present, sorted } from '../kit/fields.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../lib/clock.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';

@@ -1,5 +1,5 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import { isSameSecret } from '../../lib/same-secret.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { isSameSecret } from '../../platform/lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 import { readName, requireSecrets, requireText, single } from '../kit/hmac.ts';
 import { checkStandardWebhook, SIGNING_KEY } from '../kit/standard-webhooks.ts';

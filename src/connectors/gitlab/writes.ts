@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { PullRequest } from '../../model/item.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, NewPullRequest, PullRequestEdit } from '../connector.ts';
 import {
   existsAlready,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
 import { plainComment, type StandingComment } from '../../model/comment.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { findingsOf, renamed, tenantFinding } from '../kit/finding.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Shape } from '../../lib/shape.ts';
+import type { Shape } from '../../platform/lib/shape.ts';
 import { absent, instant as inUtc } from '../kit/fields.ts';
 import { readable } from '../kit/json.ts';
 import { keptBy } from '../kit/shape-of.ts';

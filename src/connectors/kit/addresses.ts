@@ -1,4 +1,4 @@
-import { withoutEnd } from '../../lib/text.ts';
+import { withoutEnd } from '../../platform/lib/text.ts';
 
 /** A web address in plain text, without the punctuation behind it: `split` puts each at an odd place. */
 export const ADDRESS_IN_TEXT = /(https?:\/\/[^\s<>()[\]"'`]+[^\s<>()[\]"'`.,;:!?])/;

@@ -1,6 +1,6 @@
-import { withoutSecrets } from '../../errors/secrets.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { parseJson } from '../../http/parse-json.ts';
+import { withoutSecrets } from '../../model/errors/secrets.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { parseJson } from '../../platform/http/parse-json.ts';
 
 /** The provider's clock as the answer shows it, epoch milliseconds. */
 export function providerTime(answer: Pick<HttpAnswer, 'headers'>): number | undefined {

@@ -1,8 +1,8 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { boundedWait } from '../../http/provider-errors.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { purposeNow } from '../../lib/purpose.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { boundedWait } from '../../platform/http/provider-errors.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import { purposeNow } from '../../platform/lib/purpose.ts';
 import { providerTime } from './answers.ts';
 
 /** What a request is for. Others use the same limit, and what people wait for comes first. */

@@ -1,6 +1,6 @@
 import type { ZodType } from 'zod';
 import { z } from 'zod';
-import { asSyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
 import { absent } from './fields.ts';
 
 /** GitHub lists no more commits of a pull request. */
@@ -27,7 +27,7 @@ export const commitsOption = z
 /** A text that fits has no more bytes as JSON: each of its characters is six at most. */
 const MOST_JSON = 6 * MOST_TEXT + 2;
 
-/** The message of a commit, also where the parser set it apart (`lib/json-apart.ts`). One that can never fit is not read. */
+/** The message of a commit, also where the parser set it apart (`platform/lib/json-apart.ts`). One that can never fit is not read. */
 export const messageText = z.union([
   z.string(),
   z.instanceof(Uint8Array).transform((json) => {

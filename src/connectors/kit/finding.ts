@@ -1,4 +1,4 @@
-import { asSyncError } from '../../errors/sync-error.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Finding } from '../connector.ts';
 import { onOneLine } from './answers.ts';
 

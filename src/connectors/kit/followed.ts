@@ -1,6 +1,6 @@
-import type { ErrorCode } from '../../errors/codes.ts';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { ErrorCode } from '../../model/errors/codes.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection, Finding } from '../connector.ts';
 import { findingsOf } from './finding.ts';
 import { createListing } from './listing.ts';

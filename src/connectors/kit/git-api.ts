@@ -1,8 +1,8 @@
 import { type ZodType, z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { isSuccess } from '../../http/semantics.ts';
-import type { Shape } from '../../lib/shape.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { isSuccess } from '../../platform/http/semantics.ts';
+import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import type { Budget, Use } from './budget.ts';
 import { parseAnswer, readAnswer } from './json.ts';

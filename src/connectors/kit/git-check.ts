@@ -1,5 +1,5 @@
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
 import { failed, findingsOf } from './finding.ts';
 import type { Api } from './git-api.ts';

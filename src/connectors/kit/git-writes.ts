@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { PullRequest, PullRequestState } from '../../model/item.ts';
 import type {
   ConnectionDeps,

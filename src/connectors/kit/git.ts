@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Item } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Connector } from '../connector.ts';
 import { present } from './fields.ts';

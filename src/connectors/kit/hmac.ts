@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { createHmac } from 'node:crypto';
-import { SyncError } from '../../errors/sync-error.ts';
-import { hmacOf } from '../../lib/digest.ts';
-import { isSameSecret } from '../../lib/same-secret.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { hmacOf } from '../../platform/lib/digest.ts';
+import { isSameSecret } from '../../platform/lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
 
 /** Throws `signature_missing` where no signature could prove anything: no secret is configured, or an empty one. */

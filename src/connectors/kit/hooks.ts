@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../errors/codes.ts';
+import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { matches } from './patterns.ts';
 import { unless } from './refusal.ts';

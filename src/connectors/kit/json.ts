@@ -1,8 +1,8 @@
 import type { ZodType } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { JsonError, parseJson } from '../../http/parse-json.ts';
-import { joinApart } from '../../lib/json-apart.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
+import { joinApart } from '../../platform/lib/json-apart.ts';
 
 /** Reads the body of a delivery. Throws `delivery_malformed`. */
 export function readJson(body: Uint8Array): unknown {

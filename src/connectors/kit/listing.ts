@@ -1,6 +1,6 @@
-import { asSyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 
 /** How long something is cached, milliseconds: lists, names and processes change seldom. */
 const REFRESH_AFTER = 12 * 60_000;

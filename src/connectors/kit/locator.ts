@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemReference } from '../../model/item.ts';
 
 /** What a reference points at. Throws `internal`: the connector itself makes references, of nothing but ids and names. */

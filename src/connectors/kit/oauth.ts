@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { AccessTokens } from '../connector.ts';
 import { httpsAddress, oneWord } from './options.ts';
 

@@ -1,5 +1,5 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { PollPosition } from '../connector.ts';
 import { providerTime } from './answers.ts';
 import { invalidPage } from './pages.ts';

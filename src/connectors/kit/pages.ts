@@ -1,5 +1,5 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import { extendTrail, NO_PAGES } from '../../lib/page-trail.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
 import { malformed } from './refusal.ts';
 
 /** The stored page of a walk, where the vendor gives pages names of this form. Throws `internal` for anything else. */

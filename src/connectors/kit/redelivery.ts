@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection, Redelivery } from '../connector.ts';
 import { createListing } from './listing.ts';
 

@@ -1,7 +1,7 @@
-import type { ErrorCode } from '../../errors/codes.ts';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { boundedWait, errorOfStatus, retryAfter } from '../../http/provider-errors.ts';
+import type { ErrorCode } from '../../model/errors/codes.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { boundedWait, errorOfStatus, retryAfter } from '../../platform/http/provider-errors.ts';
 import { providerTime, saidBy } from './answers.ts';
 
 const SECOND = 1_000;

@@ -1,6 +1,6 @@
 import type { ZodType } from 'zod';
-import type { HttpAnswer, HttpRequest } from '../../http/http-client.ts';
-import type { Shape } from '../../lib/shape.ts';
+import type { HttpAnswer, HttpRequest } from '../../platform/http/http-client.ts';
+import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import type { Budget } from './budget.ts';
 import { parseAnswer, readAnswer } from './json.ts';

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
 import type { SampleEvent, SampleMoment, Samples } from '../connector.ts';
 import { UUID } from './fields.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { keep, type Shape } from '../../lib/shape.ts';
+import { keep, type Shape } from '../../platform/lib/shape.ts';
 
 /** The fields that a schema reads: worksync keeps exactly those of an answer. Of a union, the fields of all its objects. */
 export function shapeOf(expected: z.ZodObject): Shape {

@@ -1,5 +1,5 @@
-import { hmacOf } from '../../lib/digest.ts';
-import { isSameSecret } from '../../lib/same-secret.ts';
+import { hmacOf } from '../../platform/lib/digest.ts';
+import { isSameSecret } from '../../platform/lib/same-secret.ts';
 import type { WebhookRequest } from '../connector.ts';
 import { mismatch, single } from './hmac.ts';
 

@@ -1,4 +1,4 @@
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 
 /** The error for a list that the vendor has switched off. @param what `issues of acme/web` */
 export function switchedOff(what: string): SyncError {

@@ -1,4 +1,4 @@
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import { UUID } from './fields.ts';
 
 /** Stands for every tenant, where somebody inspects payloads without a configuration. */

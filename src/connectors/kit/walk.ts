@@ -1,4 +1,4 @@
-import type { HttpAnswer } from '../../http/http-client.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
 import { providerTime } from './answers.ts';
 import type { Use } from './budget.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ErrorCode } from '../../errors/codes.ts';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import { parseJson } from '../../http/parse-json.ts';
-import { errorOfStatus } from '../../http/provider-errors.ts';
+import type { ErrorCode } from '../../model/errors/codes.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { parseJson } from '../../platform/http/parse-json.ts';
+import { errorOfStatus } from '../../platform/http/provider-errors.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { type Rate, rateFrom } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';

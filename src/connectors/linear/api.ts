@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { createBudget, type Use } from '../kit/budget.ts';
 import { absent } from '../kit/fields.ts';

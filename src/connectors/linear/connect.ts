@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
 import { plainComment } from '../../model/comment.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed, UUID } from '../kit/fields.ts';

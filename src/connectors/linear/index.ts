@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MEBIBYTE } from '../../lib/quantities.ts';
+import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { parseAnswer } from '../kit/json.ts';
 import { timeOf } from '../kit/page-cursor.ts';
 import { readTenant } from '../kit/tenants.ts';

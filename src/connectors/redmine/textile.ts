@@ -1,5 +1,5 @@
-import { withoutEnd } from '../../lib/text.ts';
 import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
+import { withoutEnd } from '../../platform/lib/text.ts';
 
 /**
  * Textile, which Redmine writes texts in unless it is told otherwise, as Markdown-like plain text.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { asSyncError, SyncError } from '../../errors/sync-error.ts';
-import type { HttpAnswer } from '../../http/http-client.ts';
-import type { Shape } from '../../lib/shape.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { type Rate, rateFrom } from '../kit/budget.ts';

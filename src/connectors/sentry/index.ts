@@ -1,4 +1,4 @@
-import { MEBIBYTE } from '../../lib/quantities.ts';
+import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { timeOf } from '../kit/page-cursor.ts';
 import { trackerConnector } from '../kit/tracker.ts';
 import { connect } from './connect.ts';

@@ -1,4 +1,4 @@
-import { MEBIBYTE } from '../../lib/quantities.ts';
+import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import { EVENT } from '../kit/hmac.ts';
 import { readable } from '../kit/json.ts';
 import { trackerConnector } from '../kit/tracker.ts';

@@ -1,4 +1,4 @@
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Selection } from '../kit/walk.ts';
 
 const DAY = 24 * 60 * 60_000;

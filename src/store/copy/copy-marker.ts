@@ -1,5 +1,5 @@
 import type { Transaction } from 'kysely';
-import { SyncError } from '../../errors/sync-error.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
 import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation-facts.ts';
 import type { Schema } from '../tables.ts';
 import type { Sql } from '../workspace-scope.ts';

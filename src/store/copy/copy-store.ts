@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
-import { SyncError } from '../../errors/sync-error.ts';
-import type { Database } from '../../lib/database/database-types.ts';
-import { dialectOf } from '../../lib/database/dialect.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { Database } from '../../platform/database/database-types.ts';
+import { dialectOf } from '../../platform/database/dialect.ts';
 import type { Schema } from '../tables.ts';
 import type { Sql } from '../workspace-scope.ts';
 import { COPIED_TABLES, type CopiedName, type CopiedTable } from './copied-tables.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { dialectOf } from '../../lib/database/dialect.ts';
+import { dialectOf } from '../../platform/database/dialect.ts';
 import type { Sql } from '../workspace-scope.ts';
 import type { CopiedTable } from './copied-tables.ts';
 

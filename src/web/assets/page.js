@@ -9,7 +9,7 @@ const UNITS = [
   ['s', 1],
 ];
 
-/** As the server writes it: see `lib/quantities.ts`. */
+/** As the server writes it: see `platform/lib/quantities.ts`. */
 function duration(seconds) {
   for (const [unit, size] of UNITS) {
     const count = Math.floor(seconds / size);

@@ -1,7 +1,7 @@
-import type { Clock } from '../../lib/clock.ts';
-import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../operator/admin-operations.ts';
-import type { Actor } from '../../operator/audit.ts';
-import type { OpenWorkspace } from '../../operator/open-workspace.ts';
+import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../admin/admin-operations.ts';
+import type { Actor } from '../../admin/audit.ts';
+import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 
 interface Asker {
   readonly partition: OpenWorkspace;

@@ -1,5 +1,5 @@
-import { count } from '../../lib/quantities.ts';
-import type { AuditEntry } from '../../operator/audit.ts';
+import type { AuditEntry } from '../../admin/audit.ts';
+import { count } from '../../platform/lib/quantities.ts';
 import { html } from '../html.ts';
 import { when } from '../moment.ts';
 import { ask } from './ask.ts';

@@ -1,5 +1,5 @@
-import { count, counted } from '../../lib/quantities.ts';
-import { type BackfillProgress, type BackfillState, backfillProgress } from '../../operator/backfill.ts';
+import { type BackfillProgress, type BackfillState, backfillProgress } from '../../admin/backfill.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { actionForm } from './action-form.ts';

@@ -1,8 +1,8 @@
-import { count, counted } from '../../lib/quantities.ts';
+import { type EntityNames, entityNamesOf } from '../../admin/human-names.ts';
+import type { ListedChange } from '../../admin/waiting-changes.ts';
 import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
 import { LANES, type Lane } from '../../model/lane.ts';
-import { type EntityNames, entityNamesOf } from '../../operator/human-names.ts';
-import type { ListedChange } from '../../operator/waiting-changes.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { actionForm } from './action-form.ts';

@@ -1,5 +1,5 @@
-import type { EffectiveValue } from '../../operator/effective-config.ts';
-import { workspaceConfiguration } from '../../operator/workspace-configuration.ts';
+import type { EffectiveValue } from '../../admin/effective-config.ts';
+import { workspaceConfiguration } from '../../admin/workspace-configuration.ts';
 import { html, type Markup } from '../html.ts';
 import { dataTable } from './data-table.ts';
 import type { PageContent, WorkspaceVisit } from './page-content.ts';

@@ -1,5 +1,5 @@
-import { count, counted } from '../../lib/quantities.ts';
-import type { ConnectionStatus } from '../../operator/status.ts';
+import type { ConnectionStatus } from '../../admin/status.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { chip, copyable, type Tone } from './tones.ts';

@@ -1,5 +1,5 @@
-import { counted } from '../../lib/quantities.ts';
-import type { Timeline } from '../../operator/timelines.ts';
+import type { Timeline } from '../../admin/timelines.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { type Colour, legend, meter } from './drawings.ts';

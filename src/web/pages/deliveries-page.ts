@@ -1,6 +1,6 @@
-import { count } from '../../lib/quantities.ts';
+import type { DeliveryPage, WantedDeliveries } from '../../admin/deliveries.ts';
 import { DELIVERY_STATES } from '../../model/delivery.ts';
-import type { DeliveryPage, WantedDeliveries } from '../../operator/deliveries.ts';
+import { count } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { actionForm } from './action-form.ts';

@@ -1,5 +1,5 @@
+import type { WantedDeliveries } from '../../admin/deliveries.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../../model/delivery.ts';
-import type { WantedDeliveries } from '../../operator/deliveries.ts';
 
 /** What the address asks for; what it cannot mean is left out. */
 export function wantedOf(given: { get(name: string): string | null | undefined }): WantedDeliveries {

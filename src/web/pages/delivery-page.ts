@@ -1,5 +1,5 @@
-import { bytes, counted } from '../../lib/quantities.ts';
-import type { DecidedItem, DeliveryTimeline, Told } from '../../operator/delivery-timeline.ts';
+import type { DecidedItem, DeliveryTimeline, Told } from '../../admin/delivery-timeline.ts';
+import { bytes, counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';

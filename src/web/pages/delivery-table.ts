@@ -1,5 +1,5 @@
+import type { ShownDelivery } from '../../admin/deliveries.ts';
 import type { DeliverySource, DeliveryState } from '../../model/delivery.ts';
-import type { ShownDelivery } from '../../operator/deliveries.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { dataTable } from './data-table.ts';

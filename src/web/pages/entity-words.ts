@@ -1,4 +1,4 @@
-import type { NamedEntity, NamedItem } from '../../operator/human-names.ts';
+import type { NamedEntity, NamedItem } from '../../admin/human-names.ts';
 import { html, type Markup } from '../html.ts';
 import { pathOf } from './page-content.ts';
 import { copyable } from './tones.ts';

@@ -1,5 +1,5 @@
-import { counted } from '../../lib/quantities.ts';
-import type { ShownItem } from '../../operator/item-timeline.ts';
+import type { ShownItem } from '../../admin/item-timeline.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { ask } from './ask.ts';

@@ -1,6 +1,6 @@
-import { count, duration } from '../../lib/quantities.ts';
-import type { LagReport } from '../../operator/lag.ts';
-import type { WorkspaceStatus } from '../../operator/status.ts';
+import type { LagReport } from '../../admin/lag.ts';
+import type { WorkspaceStatus } from '../../admin/status.ts';
+import { count, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { ask } from './ask.ts';

@@ -1,8 +1,8 @@
-import { SyncError } from '../../errors/sync-error.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { counted } from '../../lib/quantities.ts';
-import type { Actor } from '../../operator/audit.ts';
-import type { OpenWorkspace } from '../../operator/open-workspace.ts';
+import type { Actor } from '../../admin/audit.ts';
+import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { HELD_CLASSES } from '../../store/held-changes.ts';
 import type { Markup } from '../html.ts';
 import { ask } from './ask.ts';

@@ -1,7 +1,7 @@
-import type { Clock } from '../../lib/clock.ts';
-import type { EffectiveValue } from '../../operator/effective-config.ts';
-import type { OpenWorkspace } from '../../operator/open-workspace.ts';
-import type { ProcessStatus, WorkspaceStatus } from '../../operator/status.ts';
+import type { EffectiveValue } from '../../admin/effective-config.ts';
+import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
 import type { Caller } from '../door-caller.ts';
 import type { Markup } from '../html.ts';
 

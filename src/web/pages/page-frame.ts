@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { bytes, duration } from '../../lib/quantities.ts';
+import { bytes, duration } from '../../platform/lib/quantities.ts';
 import type { Caller } from '../door-caller.ts';
 import { html, type Markup } from '../html.ts';
 import { documentOf } from '../html-document.ts';

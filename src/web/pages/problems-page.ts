@@ -1,7 +1,7 @@
-import { count, counted } from '../../lib/quantities.ts';
-import { type EntityNames, entityNamesOf } from '../../operator/human-names.ts';
-import type { PostponedAction } from '../../operator/postponed.ts';
-import type { Cause } from '../../operator/verdict.ts';
+import { type EntityNames, entityNamesOf } from '../../admin/human-names.ts';
+import type { PostponedAction } from '../../admin/postponed.ts';
+import type { Cause } from '../../admin/verdict.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import type { HeldChanges, HeldClass } from '../../store/held-changes.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';

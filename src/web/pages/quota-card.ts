@@ -1,5 +1,5 @@
-import { count, counted, duration } from '../../lib/quantities.ts';
-import type { WindowStatus, WorkspaceState, WorkspaceStatus } from '../../operator/status.ts';
+import type { WindowStatus, WorkspaceState, WorkspaceStatus } from '../../admin/status.ts';
+import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { legend, meter } from './drawings.ts';

@@ -1,5 +1,5 @@
-import { count, counted } from '../../lib/quantities.ts';
-import type { Refused } from '../../operator/refused.ts';
+import type { Refused } from '../../admin/refused.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { dataTable } from './data-table.ts';

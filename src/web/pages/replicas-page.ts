@@ -1,5 +1,5 @@
-import { counted } from '../../lib/quantities.ts';
-import { namesOfReplicas, type ReplicaStatus, type SharedStatus } from '../../operator/replica-status.ts';
+import { namesOfReplicas, type ReplicaStatus, type SharedStatus } from '../../admin/replica-status.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { numberOf } from './choices.ts';

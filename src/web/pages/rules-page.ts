@@ -1,7 +1,7 @@
-import { OWN_COMMAND } from '../../lib/own-command.ts';
-import { count, counted } from '../../lib/quantities.ts';
-import type { LabReport, LabSample } from '../../operator/lab.ts';
-import { describeLabEnd } from '../../operator/lab-words.ts';
+import type { LabReport, LabSample } from '../../admin/lab.ts';
+import { describeLabEnd } from '../../admin/lab-words.ts';
+import { OWN_COMMAND } from '../../platform/lib/own-command.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { ask } from './ask.ts';

@@ -1,5 +1,5 @@
-import { count } from '../../lib/quantities.ts';
-import type { CallerUse, QuotaByCaller } from '../../operator/quota-by-caller.ts';
+import type { CallerUse, QuotaByCaller } from '../../admin/quota-by-caller.ts';
+import { count } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { dataTable } from './data-table.ts';
 import { COLOURS, type Colour, legend, type Series, stackedChart } from './drawings.ts';

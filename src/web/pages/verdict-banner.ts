@@ -1,6 +1,6 @@
-import { counted } from '../../lib/quantities.ts';
-import type { ProcessStatus, WorkspaceStatus } from '../../operator/status.ts';
-import type { Cause } from '../../operator/verdict.ts';
+import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
+import type { Cause } from '../../admin/verdict.ts';
+import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';

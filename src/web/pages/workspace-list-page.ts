@@ -1,6 +1,6 @@
-import { count, counted } from '../../lib/quantities.ts';
+import { type ListedWorkspace, searchWorkspaces } from '../../admin/workspace-list.ts';
 import { reaches } from '../../model/access.ts';
-import { type ListedWorkspace, searchWorkspaces } from '../../operator/workspace-list.ts';
+import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { numberOf } from './choices.ts';
 import { dataTable, pager } from './data-table.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { LabReport } from '../../../src/operator/lab.ts';
+import type { LabReport } from '../../../src/admin/lab.ts';
 import type { Bench } from '../bench.ts';
 import { WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { createKnownItems, ITEMS } from '../known-items.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openInstallation, openSharedInstallation } from '../../../src/store/installation.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';

@@ -1,4 +1,4 @@
-import { systemRandom } from '../../../src/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openSharedInstallation } from '../../../src/store/installation.ts';
 import { readStatuses } from '../../../src/store/stored-status.ts';
 import { type Bench, RUNS } from '../bench.ts';
@@ -7,7 +7,7 @@ import { withPostgres } from './server.ts';
 
 const WORKSPACES = 2_000;
 const ROWS = 100_000;
-/** Workspaces in one statement, as in `operator/whole-status.ts`. */
+/** Workspaces in one statement, as in `admin/whole-status.ts`. */
 const AT_A_TIME = 250;
 const NOW = Date.UTC(2026, 10, 20, 12);
 const SCHEMA = 'status';

@@ -1,4 +1,4 @@
-import { sleep } from '../../../src/lib/clock.ts';
+import { sleep } from '../../../src/platform/lib/clock.ts';
 import type { TravellingClock } from '../../support/travelling-clock.ts';
 import type { Gate } from './references/windows.ts';
 

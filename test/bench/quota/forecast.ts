@@ -1,4 +1,4 @@
-import type { Throttle } from '../../../src/throttle/throttle.ts';
+import type { Throttle } from '../../../src/sync/quota/throttle.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import type { Bench } from '../bench.ts';

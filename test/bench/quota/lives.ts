@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/lib/clock.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
 import { openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { atOnce } from './at-once.ts';

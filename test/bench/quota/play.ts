@@ -1,4 +1,4 @@
-import type { QuotaOptions } from '../../../src/throttle/limits.ts';
+import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';

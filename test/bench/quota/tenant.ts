@@ -1,6 +1,6 @@
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { createThrottle, type Throttle } from '../../../src/throttle/throttle.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import type { Bench } from '../bench.ts';

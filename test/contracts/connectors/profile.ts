@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../../../src/errors/codes.ts';
 import type { DeliverySource } from '../../../src/model/delivery.ts';
+import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import type { Item } from '../../../src/model/item.ts';
 
 type Headers = Readonly<Record<string, string>>;

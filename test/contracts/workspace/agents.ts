@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Role } from '../../../src/workspace-service/storage/service-tables.ts';
+import type { Role } from '../../../src/reference-service/storage/service-tables.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/workspace-service.ts';
 import { failure } from './general.ts';

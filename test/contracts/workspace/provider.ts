@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { github as connector } from '../../../src/connectors/github/index.ts';
-import { createHttpClient } from '../../../src/http/http-client.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { noSteps } from '../../../src/lib/steps.ts';
+import { createHttpClient } from '../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { noSteps } from '../../../src/platform/lib/steps.ts';
 import { startGithub } from '../../support/github-stand-in.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService } from '../../support/workspace-service.ts';

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { verifyWorkspaceWebhook } from '../../../src/workspace/contract.ts';
-import { openServiceDatabase } from '../../../src/workspace-service/storage/open-database.ts';
+import { openServiceDatabase } from '../../../src/reference-service/storage/open-database.ts';
+import { verifyWorkspaceWebhook } from '../../../src/workspace-api/contract.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';

@@ -3,17 +3,17 @@ import { join } from 'node:path';
 
 export const TOP = join(import.meta.dirname, '../../..');
 
-const ROOMS = ['throttle', 'store', 'outbox', 'reconcile', 'intake', 'lease'];
+const ROOMS = ['sync/quota', 'store', 'sync/outbox', 'sync/reconcile', 'sync/intake', 'cluster'];
 
 /** What no run of the simulation comes to, by files, and why. */
 export const LEFT_OUT: readonly { readonly files: RegExp; readonly why: string }[] = [
   {
-    files: /(?:migrations?|tables)\.ts$|\/takeover\/|\/copy\/|copy-rows|trial\.ts$|daemon-file|data-folder|restore/,
+    files: /(?:migrations|tables|count-triggers)\.ts$|\/copy\/|copy-rows|trial\.ts$|daemon-file|data-folder|restore/,
     why: 'the code works on databases of older versions, on backups and on other databases, before a daemon works',
   },
   {
     files:
-      /stored-status|stored-standing|statistics|explain|find-|listed-|session-|gateway-|refused-|audit-|forget|planned-writes|quota-use|quota-snapshot|forecast/,
+      /stored-status|health-summary|statistics|explain|find-|listed-|session-|gateway-|refused-|audit-|forget|planned-writes|quota-use|quota-snapshot|forecast/,
     why: 'only commands, pages and the gateway ask',
   },
   { files: /-spans\.ts$/, why: 'traces are made' },
@@ -31,9 +31,9 @@ export function places(): string[] {
   return all.filter((name) => name.endsWith('.ts') && !LEFT_OUT.some(({ files }) => files.test(name))).sort();
 }
 
-/** Files about leases lie in two rooms. */
+/** The folder of a file. Files about leases lie in two of them. */
 export function roomOf(file: string): string {
   return /store\/leases|store\/clock-era|store\/workspace-numbers/.test(file)
-    ? 'lease'
-    : (file.split('/')[1] as string);
+    ? 'cluster'
+    : (ROOMS.find((room) => file.startsWith(`src/${room}/`)) as string);
 }

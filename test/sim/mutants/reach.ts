@@ -29,7 +29,7 @@ export function reachOf(folder: string, runs: number): (mutation: Mutation) => b
   rmSync(place, { recursive: true, force: true });
   return ({ file, start }) => {
     // Leases are taken by replicas alone, which take longer.
-    if (roomOf(file) === 'lease') return true;
+    if (roomOf(file) === 'cluster') return true;
     const scripts = covered.get(`file://${join(folder, file)}`);
     return scripts === undefined || scripts.some((script) => countAt(script, start) > 0);
   };

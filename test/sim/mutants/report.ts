@@ -58,8 +58,8 @@ export function page(results: readonly Result[], command: string, note: string):
   return [
     '# Mistakes that tests and simulation find',
     '',
-    `Written by \`${command}\`. A seed draws mistakes in the code of \`throttle store outbox reconcile intake lease\`, evenly from six kinds`,
-    'and from all rooms; each is made in a copy of the project. A mistake that one of simulation, unit tests of its room, and laws',
+    `Written by \`${command}\`. A seed draws mistakes in the code of \`sync store cluster\`, evenly from six kinds`,
+    'and from all folders; each is made in a copy of the project. A mistake that one of simulation, unit tests of its folder, and laws',
     'and scenarios about it has found may not have been tried in the others.',
     '',
     'Files are left out where',

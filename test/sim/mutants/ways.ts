@@ -7,10 +7,10 @@ export type Way = (typeof WAYS)[number];
 
 /** Tests of whole daemons and laws, by the room that they are about. */
 const WHOLE: Readonly<Record<string, readonly string[]>> = {
-  throttle: ['laws/quota', 'scenarios/quota', 'scenarios/trouble'],
+  'sync/quota': ['laws/quota', 'scenarios/quota', 'scenarios/trouble'],
   store: ['laws/convergence', 'laws/statements-by-batch', 'scenarios/trouble', 'scenarios/kill', 'scenarios/changes'],
-  outbox: ['scenarios/changes', 'scenarios/order', 'scenarios/trouble', 'scenarios/echo', 'scenarios/kill'],
-  reconcile: [
+  'sync/outbox': ['scenarios/changes', 'scenarios/order', 'scenarios/trouble', 'scenarios/echo', 'scenarios/kill'],
+  'sync/reconcile': [
     'laws/convergence',
     'laws/statements-by-batch',
     'laws/workspace-sweep',
@@ -18,8 +18,8 @@ const WHOLE: Readonly<Record<string, readonly string[]>> = {
     'scenarios/mirroring',
     'scenarios/by-hand',
   ],
-  intake: ['scenarios/intake', 'faults/intake', 'scenarios/sweep', 'scenarios/trouble', 'laws/scope-names'],
-  lease: ['laws/lease', 'scenarios/leases', 'scenarios/replicas'],
+  'sync/intake': ['scenarios/intake', 'faults/intake', 'scenarios/sweep', 'scenarios/trouble', 'laws/scope-names'],
+  cluster: ['laws/lease', 'scenarios/leases', 'scenarios/replicas'],
 };
 
 /** Seconds of CPU of one process: whoever takes them hangs. They are a multiple of what it takes without a mistake. */
@@ -58,7 +58,7 @@ export async function tryOut(way: Way, trial: Trial): Promise<string | undefined
 
 async function simulate({ file, folder }: Trial, which: readonly string[], runs: number): Promise<string | undefined> {
   // Replicas make a run four times as long: they are for leases, which nothing else takes.
-  const isOfReplicas = roomOf(file) === 'lease' || file.endsWith('store/installation.ts');
+  const isOfReplicas = roomOf(file) === 'cluster' || file.endsWith('store/installation.ts');
   const [replicas, count, most] = isOfReplicas
     ? [3, Math.ceil(runs / 2), MOST_OF_RUN.replicas]
     : [1, runs, MOST_OF_RUN.alone];

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { storable } from '../../../src/lib/text.ts';
 import { type Item, pullRequestKey } from '../../../src/model/item.ts';
-import { desiredLink, desiredRecord } from '../../../src/reconcile/desired.ts';
-import { clampTime } from '../../../src/reconcile/newest.ts';
-import { ROUTES } from '../../../src/workspace/contract.ts';
+import { storable } from '../../../src/platform/lib/text.ts';
+import { desiredLink, desiredRecord } from '../../../src/sync/reconcile/desired.ts';
+import { clampTime } from '../../../src/sync/reconcile/newest.ts';
+import { ROUTES } from '../../../src/workspace-api/contract.ts';
 import type { Victim } from './deliveries.ts';
 
 const STATES = {

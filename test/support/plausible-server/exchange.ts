@@ -1,5 +1,5 @@
-import type { Clock } from '../../../src/lib/clock.ts';
-import { ID_PATTERN, ROUTES, type Route, type RouteName } from '../../../src/workspace/contract.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
+import { ID_PATTERN, ROUTES, type Route, type RouteName } from '../../../src/workspace-api/contract.ts';
 import type { Seen } from './seen.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;

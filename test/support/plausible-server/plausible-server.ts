@@ -1,7 +1,7 @@
-import { SyncError } from '../../../src/errors/sync-error.ts';
-import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/http/http-client.ts';
-import type { Clock } from '../../../src/lib/clock.ts';
-import { BASE_PATH, HEADER_PREFIX, webhookHeadersOf } from '../../../src/workspace/contract.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { HttpAnswer, HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
+import { BASE_PATH, HEADER_PREFIX, webhookHeadersOf } from '../../../src/workspace-api/contract.ts';
 import { type Behaviours, DIMENSIONS, type Dimension, type Value } from './dimensions.ts';
 import type { Answering, Behaviour, Call, Delivering, Fields, Reply, Webhook } from './exchange.ts';
 import { routeOf } from './exchange.ts';

@@ -1,4 +1,4 @@
-import type { RouteName } from '../../../src/workspace/contract.ts';
+import type { RouteName } from '../../../src/workspace-api/contract.ts';
 import { type Behaviour, type Fields, type Reply, refusal, type Site } from './exchange.ts';
 
 const ROUTES: ReadonlySet<RouteName> = new Set([

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/lib/clock.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
 import { type Behaviour, type Call, type Fields, isCreation, isSuccess, type Reply, refusal } from './exchange.ts';
 
 const TIMES = ['reportedAt', 'createdAt', 'updatedAt', 'completedAt'];

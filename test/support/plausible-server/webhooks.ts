@@ -1,4 +1,4 @@
-import { sleep } from '../../../src/lib/clock.ts';
+import { sleep } from '../../../src/platform/lib/clock.ts';
 import { type Behaviour, type Fields, isWrite, type Site, type Webhook } from './exchange.ts';
 
 const ACCEPTED = 204;

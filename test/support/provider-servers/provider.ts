@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Clock } from '../../../src/lib/clock.ts';
 import type { ItemKey } from '../../../src/model/item.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
 import type { Fields, Line } from '../../bench/quota/references/trace.ts';
 
 /** A pull request as a provider holds it. Times are epoch milliseconds. */

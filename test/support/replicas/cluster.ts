@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { stringify } from 'yaml';
-import type { Quota } from '../../../src/workspace-service/http/quota-windows.ts';
+import type { Quota } from '../../../src/reference-service/http/quota-windows.ts';
 import { type PostgresOptions, type PostgresServer, startPostgres } from '../postgres-server.ts';
 import type { Running } from '../processes.ts';
 import { SPECIFIED_QUOTA } from '../workspace-service.ts';

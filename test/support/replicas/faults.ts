@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { TTL } from '../../../src/lease/term.ts';
+import { TTL } from '../../../src/cluster/term.ts';
 import type { Cluster } from './cluster.ts';
 import { allMove, isSending, isUsedUp, takenOver } from './figures.ts';
 import type { Load } from './load.ts';

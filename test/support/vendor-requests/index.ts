@@ -1,4 +1,4 @@
-import type { HttpClient, HttpRequest } from '../../../src/http/http-client.ts';
+import type { HttpClient, HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { azureBoards } from './azure-boards.ts';
 import { bitbucket } from './bitbucket.ts';
 import { github } from './github.ts';

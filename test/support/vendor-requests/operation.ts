@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { HttpRequest } from '../../../src/http/http-client.ts';
-import { escapePattern } from '../../../src/lib/text.ts';
+import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
+import { escapePattern } from '../../../src/platform/lib/text.ts';
 
 /** One request that a vendor documents: everything that may be sent with it, and nothing else. */
 export interface Operation {

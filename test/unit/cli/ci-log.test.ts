@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import type { PullRequestTasks } from '../../../src/admin/pull-request-tasks.ts';
 import { annotation, ciText, describeTasks, summaryOf } from '../../../src/cli/ci-log.ts';
-import type { PullRequestTasks } from '../../../src/operator/pull-request-tasks.ts';
 
 const HOSTILE =
   '::error::x ##vso[task.setvariable variable=y]z ##[group]a \u001b[0Ksection_start:1:b\n::stop-commands::c';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { scriptFor } from '../../../src/cli/completion-script.ts';
 import { programOf } from '../../../src/cli/program.ts';
-import { createScrubber } from '../../../src/observe/scrubber.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
 const program = await programOf(undefined, { version: 'test', scrubber: createScrubber() }, () => undefined);
 

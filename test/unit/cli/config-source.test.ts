@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { configSource } from '../../../src/cli/config-source.ts';
-import { LARGE_CONFIG, loadConfig } from '../../../src/config/load.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
-import { apiOverrides } from '../../../src/workspace/contract.ts';
+import { LARGE_CONFIG, loadConfig } from '../../../src/platform/config/load.ts';
+import { apiOverrides } from '../../../src/workspace-api/contract.ts';
 import { folderOfTest } from '../../support/folder.ts';
 
 const KIBIBYTE = 1_024;

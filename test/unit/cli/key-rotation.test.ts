@@ -5,7 +5,7 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type KeyFile, keyFile } from '../../../src/cli/api-key-file.ts';
 import { type Rotation, type RotationEvent, rotateKey } from '../../../src/cli/key-rotation.ts';
 import type { CommandClient } from '../../../src/cli/workspace-client.ts';
-import type { Clock } from '../../../src/lib/clock.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
 

@@ -5,9 +5,9 @@ import { type Ended, startNode } from '../../support/processes.ts';
 async function endOf(close: string, work = ''): Promise<Ended> {
   const program = `
     import { endOnSignals } from './src/cli/signals.ts';
-    import { systemClock } from './src/lib/clock.ts';
-    import { createLogger } from './src/observe/pino-logger.ts';
-    import { createScrubber } from './src/observe/scrubber.ts';
+    import { systemClock } from './src/platform/lib/clock.ts';
+    import { createLogger } from './src/platform/observe/pino-logger.ts';
+    import { createScrubber } from './src/platform/observe/scrubber.ts';
     const logger = createLogger({ level: 'info', scrubber: createScrubber() });
     endOnSignals({
       clock: systemClock(),

@@ -6,8 +6,8 @@ import { reportError } from '../../../src/cli/report-error.ts';
 import { print, say } from '../../../src/cli/setting.ts';
 import { safeOutput } from '../../../src/cli/words.ts';
 import { show } from '../../../src/cli/workspace-command.ts';
-import { SyncError } from '../../../src/errors/sync-error.ts';
-import { createScrubber } from '../../../src/observe/scrubber.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
 const HOSTILE = '\u001b[31m##vso[task.setvariable variable=a]b ##[group]c \u009b0K\u202e ::set-output name=d::e';
 

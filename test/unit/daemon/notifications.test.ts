@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createNotifications } from '../../../src/daemon/notifications.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';

@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { soleHolder } from '../../../src/cluster/holder.ts';
 import { openPartition } from '../../../src/daemon/partition.ts';
 import type { PartitionOptions } from '../../../src/daemon/partition-parts.ts';
 import type { Parts } from '../../../src/daemon/parts.ts';
-import { soleHolder } from '../../../src/lease/holder.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
-import { markRunning, wasUncleanShutdown } from '../../../src/throttle/shutdown-marker.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/shutdown-marker.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { LoadedConfig } from '../../../src/config/load.ts';
 import { createReload } from '../../../src/daemon/reload.ts';
 import type { Workspaces } from '../../../src/daemon/workspaces.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { createScrubber } from '../../../src/observe/scrubber.ts';
+import type { LoadedConfig } from '../../../src/platform/config/load.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 test('a configuration that could not be taken over is told, and the next one is taken', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { forwardRequest } from '../../../src/daemon/workspace-send.ts';
-import type { HttpRequest } from '../../../src/http/http-client.ts';
+import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { piecesOf } from '../../support/canaries.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 

@@ -1,12 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { WorkspaceConfig } from '../../../src/config/schema.ts';
+import { type Lease, type LeaseHolder, soleHolder } from '../../../src/cluster/holder.ts';
 import type { Partition } from '../../../src/daemon/partition.ts';
 import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
-import type { ErrorCode } from '../../../src/errors/codes.ts';
-import { SyncError } from '../../../src/errors/sync-error.ts';
-import { type Lease, type LeaseHolder, soleHolder } from '../../../src/lease/holder.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
+import type { ErrorCode } from '../../../src/model/errors/codes.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
 
 const MINUTE = 60_000;

@@ -3,13 +3,13 @@ import { type AddressInfo, createServer as createSocket, type Server as SocketSe
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { gatewayRoutes } from '../../../src/gateway/gateway.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
-import { createHttpClient } from '../../../src/http/http-client.ts';
-import { createServer, listen } from '../../../src/http/server.ts';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { silentMeter } from '../../../src/lib/meter.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
-import { noSteps } from '../../../src/lib/steps.ts';
+import { createHttpClient } from '../../../src/platform/http/http-client.ts';
+import { createServer, listen } from '../../../src/platform/http/server.ts';
+import { systemClock } from '../../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { noSteps } from '../../../src/platform/lib/steps.ts';
 
 const MEBIBYTE = 1_048_576;
 

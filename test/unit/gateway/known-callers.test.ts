@@ -4,7 +4,7 @@ import { destinationOf, pathOf } from '../../../src/gateway/destination.ts';
 import { createCallers } from '../../../src/gateway/known-callers.ts';
 import type { TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 interface Setting {

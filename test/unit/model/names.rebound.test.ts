@@ -6,9 +6,9 @@ import { github } from '../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
 import { jira } from '../../../src/connectors/jira/index.ts';
 import { linear } from '../../../src/connectors/linear/index.ts';
-import type { HttpRequest } from '../../../src/http/http-client.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
 import type { Names } from '../../../src/model/names.ts';
+import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const { signal } = new AbortController();

@@ -3,15 +3,15 @@ import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../src/lib/clock.ts';
-import { openDatabase } from '../../../src/lib/database/open.ts';
-import { complaintsOf, copyDatabase, markAsCopy } from '../../../src/lib/database/sqlite.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { openDatabase } from '../../../src/platform/database/open.ts';
+import { complaintsOf, copyDatabase, markAsCopy } from '../../../src/platform/database/sqlite.ts';
+import { systemClock } from '../../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createWorkspaceService } from '../../../src/reference-service/service.ts';
 import { acceptBackup } from '../../../src/store/accept-backup.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/installation-migrations.ts';
-import { createWorkspaceService } from '../../../src/workspace-service/service.ts';
 import { folderOfTest } from '../../support/folder.ts';
 
 async function backupIn(folder: string): Promise<string> {

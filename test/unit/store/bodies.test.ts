@@ -1,6 +1,6 @@
 import { compressSync } from 'lz4-napi';
 import { expect, test } from 'vitest';
-import { LARGE } from '../../../src/lib/large.ts';
+import { LARGE } from '../../../src/platform/lib/large.ts';
 import { packAside, packBody, unpackBody } from '../../../src/store/bodies.ts';
 
 test.each<[bytes: number, isPacked: boolean]>([

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { openDatabase } from '../../../src/lib/database/open.ts';
+import { openDatabase } from '../../../src/platform/database/open.ts';
 import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
 import { countsOf } from '../../../src/store/counts.ts';
 import { forgetWorkspace } from '../../../src/store/forget.ts';

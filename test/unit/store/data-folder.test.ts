@@ -2,9 +2,9 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { daemonOptions } from '../../../src/config/daemon-options.ts';
-import { memoryFolder } from '../../../src/lib/memory-folder.ts';
-import { restore } from '../../../src/operator/data.ts';
+import { restore } from '../../../src/admin/data.ts';
+import { daemonOptions } from '../../../src/platform/config/daemon-options.ts';
+import { memoryFolder } from '../../../src/platform/lib/memory-folder.ts';
 import { ownDataFolder } from '../../../src/store/data-folder.ts';
 import { refusal } from '../../support/config-files.ts';
 

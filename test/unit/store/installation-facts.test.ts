@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { readId, UNFINISHED_COPY } from '../../../src/store/installation-facts.ts';
 import { openTestInstallation } from '../../support/store.ts';
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { expect, inject, it, onTestFinished } from 'vitest';
-import type { Database } from '../../../src/lib/database/database-types.ts';
-import { openPostgres } from '../../../src/lib/database/postgres.ts';
+import type { Database } from '../../../src/platform/database/database-types.ts';
+import { openPostgres } from '../../../src/platform/database/postgres.ts';
 import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
 
 /** Milliseconds: more than any small statement takes, also on a busy machine. */

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { openDatabase } from '../../../src/lib/database/open.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { openDatabase } from '../../../src/platform/database/open.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import { folderOfTest } from '../../support/folder.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
-import { openPostgres } from '../../../src/lib/database/postgres.ts';
+import { openPostgres } from '../../../src/platform/database/postgres.ts';
 import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
 
 interface Tables {

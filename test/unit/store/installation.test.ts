@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { SyncError } from '../../../src/errors/sync-error.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { folderOfTest } from '../../support/folder.ts';
 import { openTestInstallation } from '../../support/store.ts';

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { readId } from '../../../src/store/installation-facts.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
 import { openTestStore } from '../../support/intake.ts';

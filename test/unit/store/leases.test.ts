@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { systemRandom } from '../../../src/lib/random.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import {
   fenceOf,

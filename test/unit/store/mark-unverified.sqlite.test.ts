@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { copyDatabase } from '../../../src/lib/database/sqlite.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
 import { entity } from '../../../src/model/change.ts';
+import { copyDatabase } from '../../../src/platform/database/sqlite.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { type Installation, openInstallationFile } from '../../../src/store/installation.ts';
 import { saveItem } from '../../../src/store/items.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { systemRandom } from '../../../src/lib/random.ts';
-import type { RunMemory } from '../../../src/lib/scheduler.ts';
 import { entity } from '../../../src/model/change.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import type { RunMemory } from '../../../src/platform/lib/scheduler.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { expectSources, forgetTasks, saveTask } from '../../../src/store/cached-tasks.ts';
 import { keepSweepsOf, recordSweep, recordSweepFailure } from '../../../src/store/connection-sweeps.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { readPlan } from '../../../src/outbox/planned-writes.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { itemsNamed, saveItemNames } from '../../../src/store/item-names.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
+import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
 

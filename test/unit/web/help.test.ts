@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CODES } from '../../../src/errors/codes.ts';
-import { createServer } from '../../../src/http/server.ts';
+import { CODES } from '../../../src/model/errors/codes.ts';
+import { createServer } from '../../../src/platform/http/server.ts';
 import { helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
 

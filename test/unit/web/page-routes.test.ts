@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { SyncError } from '../../../src/errors/sync-error.ts';
-import { createServer, type Server } from '../../../src/http/server.ts';
+import type { Status } from '../../../src/admin/status.ts';
 import type { Access } from '../../../src/model/access.ts';
-import { createHealth } from '../../../src/observe/health.ts';
-import { createMetrics } from '../../../src/observe/metrics.ts';
-import { createScrubber } from '../../../src/observe/scrubber.ts';
-import type { Status } from '../../../src/operator/status.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { createServer, type Server } from '../../../src/platform/http/server.ts';
+import { createHealth } from '../../../src/platform/observe/health.ts';
+import { createMetrics } from '../../../src/platform/observe/metrics.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Caller } from '../../../src/web/door-caller.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
 import { EMPTY, NOW, QUOTA, statusWith } from '../../support/web.ts';

@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createServer } from '../../../src/http/server.ts';
-import { silentLogger } from '../../../src/lib/logger.ts';
-import { systemRandom } from '../../../src/lib/random.ts';
-import { createScrubber } from '../../../src/observe/scrubber.ts';
-import { refusedRequests } from '../../../src/operator/refused.ts';
+import { refusedRequests } from '../../../src/admin/refused.ts';
+import { createServer } from '../../../src/platform/http/server.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/refusal-log.ts';

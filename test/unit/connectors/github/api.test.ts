@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
-import type { HttpRequest } from '../../../../src/http/http-client.ts';
+import type { HttpRequest } from '../../../../src/platform/http/http-client.ts';
 import { courseOf, failure, type Reply } from '../../../support/course.ts';
 
 const { signal } = new AbortController();

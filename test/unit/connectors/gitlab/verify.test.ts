@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
-import { SyncError } from '../../../../src/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 
 const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const OTHER_KEY = `whsec_${Buffer.alloc(32, 8).toString('base64')}`;

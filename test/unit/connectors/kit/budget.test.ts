@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/budget.ts';
-import { SyncError } from '../../../../src/errors/sync-error.ts';
-import { forPurpose } from '../../../../src/lib/purpose.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { forPurpose } from '../../../../src/platform/lib/purpose.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 const MINUTE = 60_000;

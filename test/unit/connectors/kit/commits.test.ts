@@ -5,8 +5,8 @@ import type { Connector } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
 import { fitting, messageText, readMessages } from '../../../../src/connectors/kit/commits.ts';
-import { keepApart } from '../../../../src/lib/json-apart.ts';
 import type { PullRequest } from '../../../../src/model/item.ts';
+import { keepApart } from '../../../../src/platform/lib/json-apart.ts';
 
 describe('messages that are kept', () => {
   it('are the newest that fit, each of them whole', () => {

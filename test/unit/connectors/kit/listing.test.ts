@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createListing, createMemory } from '../../../../src/connectors/kit/listing.ts';
-import { SyncError } from '../../../../src/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 const { signal } = new AbortController();

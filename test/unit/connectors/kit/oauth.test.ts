@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { AccessTokens, Connection, Connector } from '../../../../src/connectors/connector.ts';
 import { jira } from '../../../../src/connectors/jira/index.ts';
 import { linear } from '../../../../src/connectors/linear/index.ts';
-import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
-import { silentLogger } from '../../../../src/lib/logger.ts';
+import type { HttpAnswer, HttpRequest } from '../../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 import { documentedOnly } from '../../../support/vendor-requests/index.ts';
 

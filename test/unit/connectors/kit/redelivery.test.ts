@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { askForFailed, type DeliveryList, type FailedAttempt } from '../../../../src/connectors/kit/redelivery.ts';
-import { SyncError } from '../../../../src/errors/sync-error.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 
 const { signal } = new AbortController();
 const DAY = 86_400_000;

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Connection } from '../../../../src/connectors/connector.ts';
 import { linear } from '../../../../src/connectors/linear/index.ts';
 import * as queries from '../../../../src/connectors/linear/queries.ts';
-import type { HttpAnswer, HttpRequest } from '../../../../src/http/http-client.ts';
-import { silentLogger } from '../../../../src/lib/logger.ts';
+import type { HttpAnswer, HttpRequest } from '../../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { linearSchema } from '../../../support/linear-schema.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 

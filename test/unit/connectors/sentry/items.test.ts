@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { sentry } from '../../../../src/connectors/sentry/index.ts';
 import type { WorkItem } from '../../../../src/model/item.ts';
-import { judge } from '../../../../src/reconcile/newest.ts';
+import { judge } from '../../../../src/sync/reconcile/newest.ts';
 
 const fixture = (name: string) =>
   JSON.parse(

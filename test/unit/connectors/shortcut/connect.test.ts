@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { shortcut } from '../../../../src/connectors/shortcut/index.ts';
-import type { HttpClient } from '../../../../src/http/http-client.ts';
-import { silentLogger } from '../../../../src/lib/logger.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
+import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 import { documentedOnly } from '../../../support/vendor-requests/index.ts';
 

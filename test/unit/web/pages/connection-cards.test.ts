@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { ConnectionStatus } from '../../../../src/operator/status.ts';
-import { WARNINGS } from '../../../../src/operator/verdict.ts';
+import type { ConnectionStatus } from '../../../../src/admin/status.ts';
+import { WARNINGS } from '../../../../src/admin/verdict.ts';
 import { troubles } from '../../../../src/web/pages/connection-cards.ts';
 
 const CONNECTION: ConnectionStatus = {

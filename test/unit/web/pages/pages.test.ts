@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runAdminOperation } from '../../../../src/operator/admin-operations.ts';
+import { runAdminOperation } from '../../../../src/admin/admin-operations.ts';
 import { type BrowserSession, logIn } from '../../../support/browser-session.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../../../support/daemon.ts';
 import { type Dom, readDom } from '../../../support/dom.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ReplicaStatus, SharedStatus } from '../../../../src/operator/replica-status.ts';
+import type { ReplicaStatus, SharedStatus } from '../../../../src/admin/replica-status.ts';
 import type { Visit } from '../../../../src/web/pages/page-content.ts';
 import { replicasPage } from '../../../../src/web/pages/replicas-page.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ListedWorkspace } from '../../../../src/operator/workspace-list.ts';
+import type { ListedWorkspace } from '../../../../src/admin/workspace-list.ts';
 import type { Visit } from '../../../../src/web/pages/page-content.ts';
 import { createWorkspaceList } from '../../../../src/web/pages/workspace-list-page.ts';
 

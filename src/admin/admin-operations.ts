@@ -1,0 +1,235 @@
+import type { Clock } from '../platform/lib/clock.ts';
+import type { AuditWish } from '../store/audit-rows.ts';
+import { type HeldClass, heldChanges, releaseHeld } from '../store/held-changes.ts';
+import { quarantined, retryQuarantined } from '../store/inbox.ts';
+import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
+import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';
+import { listDeliveries, replay } from './deliveries.ts';
+import { showDelivery } from './delivery-timeline.ts';
+import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
+import { showItems } from './item-timeline.ts';
+import { LONGEST_LAB, tryRules } from './lab.ts';
+import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+import { applyPlan, showPlan } from './plan.ts';
+import { postpone, undo } from './postpone.ts';
+import type { PostponedAction, PostponeWish } from './postponed.ts';
+import { describeQuota } from './quota.ts';
+import { quotaByCaller } from './quota-by-caller.ts';
+import { rebindNames } from './rebind.ts';
+import { refusedOf } from './refused.ts';
+import { scopeNames } from './sample-delivery.ts';
+import { startSweep, sweepProgress } from './sweep.ts';
+import { dropChanges, listChanges, retryChanges, showChanges } from './waiting-changes.ts';
+
+/**
+ * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
+ * answers itself. Questions and answers are plain JSON.
+ */
+const QUESTIONS = {
+  held: ({ store }: OpenWorkspace, { samples }: { samples: number }) => heldChanges(store.query, samples),
+
+  async release(
+    { store, wakeOutbox }: OpenWorkspace,
+    wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
+  ) {
+    const released = await releaseHeld(store, wish);
+    wakeOutbox();
+    return { released };
+  },
+
+  changes: listChanges,
+
+  'changes-show': showChanges,
+
+  'changes-retry': retryChanges,
+
+  'changes-drop': dropChanges,
+
+  quarantine: ({ store }: OpenWorkspace, { limit }: { limit: number }) => quarantined(store.query, limit),
+
+  async retry({ store, wakeReconcile }: OpenWorkspace, { ids }: { readonly ids?: readonly number[] }) {
+    const retried = await retryQuarantined(store, ids ?? 'all');
+    wakeReconcile();
+    return { retried };
+  },
+
+  plan: showPlan,
+
+  lab: (workspace: OpenWorkspace, asked: Parameters<typeof tryRules>[1], clock: Clock) =>
+    tryRules(workspace, asked, clock),
+
+  apply: (partition: OpenWorkspace, { id }: { id: string }) => applyPlan(partition, id, false),
+
+  backfill: startBackfill,
+
+  'backfill-progress': (partition: OpenWorkspace, { connection }: { connection: string }, clock: Clock) =>
+    backfillProgress(partition, connection, clock).then((progress) => ({ progress })),
+
+  'backfill-pause': (partition: OpenWorkspace, { connection }: { connection: string }) =>
+    pauseBackfill(partition, connection).then((paused) => ({ paused })),
+
+  'backfill-resume': (partition: OpenWorkspace, { connection }: { connection: string }) =>
+    resumeBackfill(partition, connection).then((resumed) => ({ resumed })),
+
+  'backfill-stop': (partition: OpenWorkspace, { connection }: { connection: string }) =>
+    endBackfill(partition, connection).then((stopped) => ({ stopped })),
+
+  hooks: hookStates,
+
+  'hooks-install': installHooks,
+
+  rebind: rebindNames,
+
+  'scope-names': scopeNames,
+
+  deliveries: listDeliveries,
+
+  delivery: showDelivery,
+
+  replay,
+
+  items: showItems,
+
+  explain: explainLinks,
+
+  'link-target': linkTarget,
+
+  'link-added': linkAdded,
+
+  'link-to-remove': linkToRemove,
+
+  'link-removed': linkRemoved,
+
+  sweep: startSweep,
+
+  'sweep-progress': (partition: OpenWorkspace, _asked: object, clock: Clock) => sweepProgress(partition, clock),
+
+  quota: (partition: OpenWorkspace, _asked: object, clock: Clock) => describeQuota(partition, clock),
+
+  refused: refusedOf,
+
+  postpone: (partition: OpenWorkspace, wish: PostponeWish, clock: Clock, actor: Actor): Promise<PostponedAction> =>
+    postpone(partition, wish, { clock, actor }, () =>
+      runAdminOperation(wish.question, partition, wish.asked, clock, actor),
+    ),
+
+  postponed: async ({ postponed }: OpenWorkspace, _asked: object) => ({ actions: postponed.list() }),
+
+  undo: (partition: OpenWorkspace, wish: { readonly id: string }, clock: Clock, actor: Actor) =>
+    undo(partition, wish, { clock, actor }),
+
+  audit: ({ store, name }: OpenWorkspace, wish: Omit<AuditWish, 'workspaces'>) =>
+    auditLog(store.query.whole, { ...wish, workspaces: [name] }),
+
+  'quota-by-caller': (partition: OpenWorkspace, _asked: object, clock: Clock) => quotaByCaller(partition, clock),
+};
+
+type AdminOperations = typeof QUESTIONS;
+export type AdminOperation = keyof AdminOperations;
+export type Asked<Name extends AdminOperation> = Parameters<AdminOperations[Name]>[1];
+export type Answered<Name extends AdminOperation> = Awaited<ReturnType<AdminOperations[Name]>>;
+
+/** How a question that changes something is told in the audit. */
+interface Change<Name extends AdminOperation> {
+  /** Whether it only tells what it would change. */
+  isTrial?(asked: Asked<Name>): boolean;
+  /** What it changes; null: everything that it can. */
+  subject(asked: Asked<Name>): string | null;
+  /** How many things it changed; null where that is unknown. */
+  count(answered: Answered<Name>): number | null;
+}
+
+const connectionOf = ({ connection }: { readonly connection: string }) => connection;
+const taskOf = ({ taskId }: { readonly taskId: string }) => taskId;
+const targetsOf = ({ targets }: { readonly targets: readonly string[] }) => targets.join(', ');
+const unknown = () => null;
+const everything = () => null;
+
+/** Of each question whether it changes something: null where it does not. */
+const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
+  held: null,
+  release: {
+    subject: ({ classes = [], entities = [] }) => [...classes, ...entities].join(', ') || null,
+    count: ({ released }) => released,
+  },
+  changes: null,
+  'changes-show': null,
+  'changes-retry': { subject: targetsOf, count: ({ retried }) => retried.length },
+  'changes-drop': { subject: targetsOf, count: ({ dropped }) => dropped.length },
+  quarantine: null,
+  retry: { subject: ({ ids }) => ids?.join(', ') ?? null, count: ({ retried }) => retried },
+  plan: null,
+  lab: null,
+  apply: { subject: ({ id }) => id, count: unknown },
+  backfill: { subject: connectionOf, count: unknown },
+  'backfill-progress': null,
+  'backfill-pause': { subject: connectionOf, count: unknown },
+  'backfill-resume': { subject: connectionOf, count: unknown },
+  'backfill-stop': { subject: connectionOf, count: unknown },
+  hooks: null,
+  'hooks-install': { subject: connectionOf, count: unknown },
+  rebind: { subject: connectionOf, count: unknown },
+  'scope-names': null,
+  deliveries: null,
+  delivery: null,
+  replay: {
+    isTrial: ({ preview }) => preview,
+    subject: ({ ids = [], about, connection, state, source }) =>
+      [...ids, about, connection, state, source].filter(Boolean).join(', ') || null,
+    count: ({ replayed }) => replayed,
+  },
+  items: null,
+  explain: null,
+  'link-target': null,
+  'link-added': { subject: taskOf, count: () => 1 },
+  'link-to-remove': null,
+  'link-removed': { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
+  sweep: { subject: everything, count: unknown },
+  'sweep-progress': null,
+  quota: null,
+  refused: null,
+  // These write what they do themselves.
+  postpone: null,
+  postponed: null,
+  undo: null,
+  'quota-by-caller': null,
+  audit: null,
+};
+
+/** Answers from the database come soon; questions to vendors take as long as the vendors do. */
+const LONGEST_ANSWERS: { readonly [Name in AdminOperation]?: number } = {
+  hooks: LONGEST_LOOK,
+  'hooks-install': LONGEST_INSTALL,
+  lab: LONGEST_LAB,
+};
+
+/** How long the answer may take, milliseconds. */
+export function longestAnswer(question: AdminOperation): number {
+  return (LONGEST_ANSWERS[question] ?? 0) + 30_000;
+}
+
+export function isAdminOperation(name: string): name is AdminOperation {
+  return Object.hasOwn(QUESTIONS, name);
+}
+
+/** Answers, and writes down in the audit what changes something. */
+export async function runAdminOperation(
+  name: AdminOperation,
+  partition: OpenWorkspace,
+  asked: unknown,
+  clock: Clock,
+  actor: Actor = NOBODY,
+): Promise<unknown> {
+  const answer = QUESTIONS[name] as (...given: unknown[]) => Promise<unknown>;
+  const change = CHANGES[name];
+  if (change === null || change.isTrial?.(asked as never)) return answer(partition, asked, clock, actor);
+  const act = { actor, action: name, workspace: partition.name, subject: change.subject(asked as never) };
+  const books = { query: partition.store.query.whole, clock };
+  return audited(
+    books,
+    act,
+    () => answer(partition, asked, clock),
+    (answered) => ({ count: change.count(answered as never) }),
+  );
+}

@@ -1,0 +1,150 @@
+import type { Tokens } from '../gateway/token-book.ts';
+import { withoutSecrets } from '../model/errors/secrets.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import {
+  type AuditOutcome,
+  type AuditRow,
+  type AuditWish,
+  addAudit,
+  endAudit,
+  listAudit,
+} from '../store/audit-rows.ts';
+import type { Sql } from '../store/workspace-scope.ts';
+import type { ApiRequest, ApiResponse } from '../workspace-api/exchange.ts';
+import type { DirectContext, OpenWorkspace } from './open-workspace.ts';
+
+/**
+ * Who did something, as it is stored: `command <user of the system>`, which the command says of itself;
+ * `session <begin of its digest> (<role>)`; `token <begin of its digest> (<role>)`; `worksync` where nobody is named.
+ */
+export type Actor = string;
+
+export const NOBODY: Actor = 'worksync';
+
+/** What is told of something that changes something. */
+export interface Act {
+  readonly actor: Actor;
+  /** A question, or what else was done. */
+  readonly action: string;
+  /** Name of the workspace; null: concerns none, or all. */
+  readonly workspace: string | null;
+  /** What it was done to. */
+  readonly subject: string | null;
+}
+
+/** What came of it. */
+interface Came {
+  /** How many things changed, where that can be told. */
+  readonly count: number | null;
+  readonly outcome?: AuditOutcome;
+  readonly details?: string;
+}
+
+interface Books {
+  readonly query: Sql;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+const LONGEST = { actor: 100, action: 60, subject: 300, details: 300 };
+
+/**
+ * Does something, and writes down who did it, to what, and what came of it: before, since a process can end in between, and
+ * after. Throws what the work throws.
+ */
+export async function audited<Result>(
+  books: Books,
+  act: Act,
+  work: () => Promise<Result>,
+  came: (result: Result) => Came,
+): Promise<Result> {
+  const id = await noteAct(books, act, 'begun');
+  try {
+    const result = await work();
+    const { count, outcome = 'done', details } = came(result);
+    await endAudit(books.query, id, { outcome, count, details: textOf(details ?? null, LONGEST.details) });
+    return result;
+  } catch (thrown) {
+    const { code, message } = asSyncError(thrown);
+    const details = textOf(`${code}: ${message}`, LONGEST.details);
+    await endAudit(books.query, id, { outcome: 'failed', count: null, details });
+    throw thrown;
+  }
+}
+
+/** Writes down what has no end of its own. @returns the number of its row */
+export function noteAct({ query, clock }: Books, act: Act, outcome: AuditOutcome, count: number | null = null) {
+  return addAudit(query, {
+    at: clock.now(),
+    workspace: act.workspace,
+    actor: textOf(act.actor, LONGEST.actor) ?? NOBODY,
+    action: textOf(act.action, LONGEST.action) ?? '',
+    subject: textOf(act.subject, LONGEST.subject),
+    ...{ count, outcome, details: null },
+  });
+}
+
+/** Cleaned before it is cut: half a secret is not found. */
+function textOf(text: string | null, longest: number): string | null {
+  if (text === null) return null;
+  const clean = withoutSecrets(text);
+  return clean.length <= longest ? clean : `${clean.slice(0, longest)}…`;
+}
+
+/** Sends a request of a command to the workspace; one that may change something is written down. */
+export function sendAudited(
+  { send, store, name }: Pick<OpenWorkspace, 'send' | 'store' | 'name'>,
+  request: ApiRequest,
+  context: DirectContext,
+  { actor, clock }: { readonly actor: Actor; readonly clock: Pick<Clock, 'now'> },
+): Promise<ApiResponse> {
+  if (request.method === 'GET') return send(request, context);
+  const act = { actor, action: request.route, workspace: name, subject: `${request.method} ${request.path}` };
+  return audited({ query: store.query.whole, clock }, act, () => send(request, context), describeAnswer);
+}
+
+function describeAnswer({ status }: ApiResponse): Came {
+  return status < 400 ? { count: 1 } : { count: null, outcome: 'failed', details: `the workspace answered ${status}` };
+}
+
+export type AuditEntry = AuditRow;
+
+/** A page of the audit, the latest first. */
+export interface AuditPage {
+  readonly entries: readonly AuditEntry[];
+  /** `before` of the next page; null: this was the last. */
+  readonly next: number | null;
+}
+
+export async function auditLog(query: Sql, wish: AuditWish): Promise<AuditPage> {
+  if (wish.limit < 1) throw new SyncError('usage', 'limit: expected at least 1');
+  const rows = await listAudit(query, { ...wish, limit: wish.limit + 1 });
+  const entries = rows.slice(0, wish.limit);
+  return { entries, next: rows.length > entries.length ? (entries.at(-1)?.id ?? null) : null };
+}
+
+/** The gateway tokens of a workspace, for somebody who makes and revokes them. */
+export function auditedTokens(
+  { passage: { tokens }, store, name }: Pick<OpenWorkspace, 'passage' | 'store' | 'name'>,
+  { actor, clock }: { readonly actor: Actor; readonly clock: Pick<Clock, 'now'> },
+): Tokens {
+  const books = { query: store.query.whole, clock };
+  const act = { actor, workspace: name };
+  return {
+    create: (description) =>
+      audited(
+        books,
+        { ...act, action: 'gateway-token-create', subject: description },
+        () => tokens.create(description),
+        ({ id }) => ({ count: 1, details: id }),
+      ),
+    list: () => tokens.list(),
+    revoke: (id) =>
+      audited(
+        books,
+        { ...act, action: 'gateway-token-revoke', subject: id },
+        () => tokens.revoke(id),
+        (isRevoked) => ({ count: isRevoked ? 1 : 0 }),
+      ),
+  };
+}

@@ -1,0 +1,104 @@
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import {
+  askBackfill,
+  type BackfillStatus,
+  pauseBackfill as pause,
+  readBackfills,
+  resumeBackfill as resume,
+  stopBackfill,
+} from '../store/backfills.ts';
+import { countBackfilled } from '../store/outbox-rows.ts';
+import { connectionNamed } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+import { type Admission, admissionOf } from './quota.ts';
+
+/**
+ * reading  pages are read; nothing may have been sent yet
+ * paused   somebody paused it: no page is read until it is resumed
+ * sending  all pages are read; their items are being processed and sent
+ * done     nothing is left, except what needs approval
+ */
+export type BackfillState = 'reading' | 'paused' | 'sending' | 'done';
+
+export interface BackfillProgress extends BackfillStatus {
+  readonly state: BackfillState;
+  /** When this was put together. */
+  readonly at: number;
+  /** Pages that wait to be processed, and changes of all backfills of this workspace that wait to be sent. */
+  readonly pending: number;
+  readonly changes: number;
+  /**
+   * Requests that are still to come as far as can be said, when the last of them can go beside live work as it is at
+   * present, and why it will not go faster. Null while nobody knows how many items there are.
+   */
+  readonly forecast: Admission | null;
+}
+
+/** `running`: there was one already, which goes on as it was asked for. */
+export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
+
+/** Throws `usage` where there is no such connection, its vendor has no backfill, or `since` is no time. */
+export async function startBackfill(
+  partition: OpenWorkspace,
+  { connection, since }: { readonly connection: string; readonly since: string | null },
+  clock: Clock,
+): Promise<AskedBackfill> {
+  checkConnection(partition, connection);
+  if (since !== null && Number.isNaN(Date.parse(since))) throw new SyncError('usage', `"${since}" is no time`);
+  const now = clock.now();
+  const started = await partition.store.commit((transaction) => askBackfill(transaction, { connection, since, now }));
+  partition.wakeBackfills();
+  const progress = await backfillProgress(partition, connection, clock);
+  if (progress === null) throw new SyncError('internal', 'the backfill was not stored');
+  return { outcome: started ? 'started' : 'running', progress };
+}
+
+function checkConnection(partition: OpenWorkspace, name: string): void {
+  const { connection, connector } = connectionNamed(partition, name);
+  if (!connection.history) throw new SyncError('usage', `${connector.title} offers no backfill`);
+}
+
+/** The items that it read so far stay, and are sent. @returns whether one was running */
+export async function endBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
+  checkConnection(partition, connection);
+  return partition.store.commit((transaction) => stopBackfill(transaction, connection));
+}
+
+/** No page is read until it is resumed; what was read is sent. @returns whether one was running */
+export async function pauseBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
+  checkConnection(partition, connection);
+  return partition.store.commit((transaction) => pause(transaction, connection));
+}
+
+/** @returns whether there is one that is not finished */
+export async function resumeBackfill(partition: OpenWorkspace, connection: string): Promise<boolean> {
+  checkConnection(partition, connection);
+  const isResumed = await partition.store.commit((transaction) => resume(transaction, connection));
+  partition.wakeBackfills();
+  return isResumed;
+}
+
+/** The one that runs, else the last one; null where there never was one, or it was stopped. */
+export async function backfillProgress(
+  partition: OpenWorkspace,
+  connection: string,
+  clock: Clock,
+): Promise<BackfillProgress | null> {
+  const { store, throttle, config } = partition;
+  const [status] = await readBackfills(store.query, connection);
+  if (!status) return null;
+  const { pending, changes } = await countBackfilled(store.query);
+  const mirrors = config.connections.some(({ name, mirror }) => name === connection && mirror !== 'off');
+  // One request for each item that is mirrored; those that are known already cost none.
+  const toCome = status.total === null ? null : Math.max(0, status.total - status.items) * (mirrors ? 1 : 0);
+  const requests = toCome === null ? null : toCome + changes;
+  const forecast = requests === null ? null : admissionOf(throttle, clock, requests);
+  return { ...status, state: stateOf(status, pending + changes), at: clock.now(), pending, changes, forecast };
+}
+
+function stateOf({ finishedAt, isPaused }: BackfillStatus, left: number): BackfillState {
+  if (isPaused) return 'paused';
+  if (finishedAt === null) return 'reading';
+  return left > 0 ? 'sending' : 'done';
+}

@@ -1,0 +1,283 @@
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Finding } from '../connectors/connector.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { describeProxies, ownProxies } from '../platform/config/proxies.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
+import type { Skew } from '../platform/lib/skew.ts';
+import type { Installation } from '../store/installation.ts';
+import { refusalOfNotices } from '../store/notices.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import {
+  judgeArrivals,
+  judgeClock,
+  judgeDatabase,
+  judgeDisk,
+  judgeFileSystem,
+  judgeOthers,
+  judgeQuota,
+  judgeVersion,
+} from './check-facts.ts';
+import { judgeServer } from './check-server.ts';
+import { checkWorkspace } from './check-workspace.ts';
+import { checkHooks } from './hooks.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** Milliseconds that a provider may take. */
+const LONGEST_CHECK = 30_000;
+
+/** All workspaces and their providers, each with its remedy. Costs up to three requests of each workspace's quota. */
+export async function checkAll({ partitions, wrong, clock }: Checked): Promise<Finding[]> {
+  const lost = [...wrong].map(([name, error]) => failed(name, error));
+  const found = await Promise.all(partitions.map((each) => checkPartition(each, clock)));
+  return [...lost, ...found.flat(), ...shared(partitions)];
+}
+
+/** The same, and the process, its data folder, and its clock by what all answered. */
+export async function checkWhole(checked: Checked & Ground): Promise<Finding[]> {
+  const { clock, version, installation, serverClocks } = checked;
+  const since = clock.monotonic();
+  const folder = installation.asServer ? undefined : dirname(installation.file);
+  const size = installation.size();
+  const fault = installation.look() ?? installation.fault();
+  const database = judgeDatabase({ file: installation.file, size, fault, keptLog: installation.keptLog() });
+  const server = await checkServer(installation);
+  return [
+    ...(await checkAll(checked)),
+    ...judgeClock([...serverClocks.since(since), ...server.skews]),
+    database,
+    ...server.findings,
+    ...(await checkMachine({ version, folder, database: size })),
+  ];
+}
+
+/** What a process that did not answer works on is not checked. @param replica what people call it */
+export function unchecked(replica: string): Finding {
+  return {
+    level: 'error',
+    subject: 'replicas',
+    message: `${replica} did not answer: the workspaces that it works on were not checked`,
+    hint: 'See whether it runs, and whether the other replicas reach it at its address ("worksync status" lists them).',
+  };
+}
+
+/** The server of the database, and how far its clock is from ours. Nothing of either where the database is a file. */
+async function checkServer({ asServer, file }: Ground['installation']): Promise<{
+  readonly findings: readonly Finding[];
+  readonly skews: readonly Skew[];
+}> {
+  if (!asServer) return { findings: [], skews: [] };
+  try {
+    const facts = await asServer.facts();
+    return { findings: judgeServer(file, facts), skews: [{ server: file, ahead: facts.ahead }] };
+  } catch (error) {
+    return { findings: [failed('postgres', error)], skews: [] };
+  }
+}
+
+/** What needs no database that can be opened. */
+export async function checkMachine({ version, folder, database = 0 }: Machine): Promise<Finding[]> {
+  const disk = folder === undefined ? [] : await checkDisk(folder, database);
+  const shared = folder === undefined ? [] : judgeFileSystem(folder, sharedFileSystemOf(folder));
+  return [...disk, ...shared, ...judgeProxies(), judgeVersion(version, process.versions.node)];
+}
+
+/** As this process sends them. */
+function judgeProxies(): Finding[] {
+  const proxies = ownProxies(() => undefined);
+  return proxies ? [{ level: 'ok', subject: 'proxy', message: describeProxies(proxies) }] : [];
+}
+
+async function checkDisk(folder: string, database: number): Promise<Finding[]> {
+  const free = await freeSpace(folder);
+  return free === undefined ? [] : [judgeDisk({ folder, free, database })];
+}
+
+interface Machine {
+  readonly version: string;
+  /** The data folder, where the rows are there. */
+  readonly folder?: string | undefined;
+  /** Bytes of the database; absent where it is not open. */
+  readonly database?: number;
+}
+
+/** Undefined where there is no such folder. */
+async function freeSpace(folder: string): Promise<number | undefined> {
+  try {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  } catch {
+    return undefined;
+  }
+}
+
+interface Checked {
+  readonly partitions: readonly OpenWorkspace[];
+  /** Workspaces that are not open, or whose changed configuration is not taken, and why. */
+  readonly wrong: ReadonlyMap<string, SyncError>;
+  readonly clock: Clock;
+}
+
+interface Ground {
+  readonly version: string;
+  readonly installation: Pick<Installation, 'file' | 'size' | 'fault' | 'look' | 'keptLog' | 'asServer'>;
+  readonly serverClocks: { since(monotonic: number): readonly Skew[] };
+}
+
+/** Connections, of one workspace or of several, that have what only one should have. */
+function shared(partitions: readonly OpenWorkspace[]): Finding[] {
+  const seen = new Map<string, string>();
+  const findings: Finding[] = [];
+  for (const partition of partitions)
+    for (const { name, connector, options } of partition.connections) {
+      const exclusive = connector.exclusive?.(options);
+      if (exclusive === undefined) continue;
+      const subject = `${partition.name}: ${name}`;
+      const other = seen.get(exclusive);
+      if (other !== undefined) findings.push(sharing(subject, exclusive, other));
+      seen.set(exclusive, subject);
+    }
+  return findings;
+}
+
+function sharing(subject: string, what: string, other: string): Finding {
+  const message = `${what} also serves "${other}": both share one webhook and one limit`;
+  return {
+    level: 'warning',
+    subject,
+    message,
+    hint: 'Use one for each workspace, in one connection.',
+  };
+}
+
+async function checkPartition(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
+  return [
+    ...(await checkWorkspace(partition)),
+    ...checkQuota(partition, clock),
+    ...(await overlaps(partition)),
+    ...(await checkConnections(partition)),
+    ...(await checkArrivals(partition, clock)),
+  ];
+}
+
+/** As it is after the request of this check. */
+function checkQuota({ name, throttle }: OpenWorkspace, clock: Clock): Finding[] {
+  const subject = `${name}: workspace`;
+  const snapshot = throttle.snapshot();
+  const now = clock.now();
+  return [judgeQuota(subject, snapshot, now), ...judgeOthers(subject, snapshot.lastRefusal, now)];
+}
+
+async function checkArrivals(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
+  const { connections } = await partition.status();
+  return partition.connections.map(({ name, secrets, schedule }) => {
+    const { lastDeliveryAt = null, lastRefused = null } = connections.find((each) => each.name === name) ?? {};
+    const arrivals = { takesWebhooks: secrets.length > 0, polls: schedule !== 'off', lastDeliveryAt, lastRefused };
+    return { ...judgeArrivals(arrivals, clock.now()), subject: `${partition.name}: ${name}` };
+  });
+}
+
+/** A connection that only takes webhooks works without the provider's API, if less well: then nothing there is an error. */
+async function checkConnections({ name, connections, config, store }: OpenWorkspace): Promise<Finding[]> {
+  const found = await Promise.all(
+    connections.map(async (active) => {
+      const { name: connection, connection: provider, schedule } = active;
+      const subject = `${name}: ${connection}`;
+      const ask = provider.check(AbortSignal.timeout(LONGEST_CHECK));
+      const findings = await ask.catch((error: unknown) => [failed('', error)]);
+      const softened = findings.map((each) => ({
+        ...each,
+        level: schedule === 'off' && each.level === 'error' ? ('warning' as const) : each.level,
+      }));
+      const own = config.connections.find((each) => each.name === connection);
+      const names = await checkNames(active);
+      const written = [...checkWriteBack(active, own), ...(await checkStatus(store.query, active, own))];
+      return [...softened, ...names, ...(await checkHooks(active)), ...written].map((each) => ({
+        ...each,
+        subject: each.subject === '' ? subject : `${subject}: ${each.subject}`,
+      }));
+    }),
+  );
+  return found.flat();
+}
+
+/** Names that lead to something else than before. */
+async function checkNames({ name, names, connection }: OpenWorkspace['connections'][number]): Promise<Finding[]> {
+  if (!names) return [];
+  names.doubt();
+  // A limit is told by what the connection says of itself.
+  await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK)).catch(() => undefined);
+  const rebound = names.bindings().filter(({ elsewhere }) => elsewhere !== undefined);
+  return rebound.map(({ entry, id, elsewhere }) => ({
+    level: 'error',
+    subject: entry,
+    message: `scope_rebound: it leads to ${elsewhere} now, and led to ${id} before; worksync takes nothing from ${elsewhere}`,
+    hint: `If you mean the new one, run "worksync connections rebind ${name}"; else correct the name.`,
+  }));
+}
+
+/** Options that are switched on but cannot work. */
+function checkWriteBack(
+  { connection, connector }: OpenWorkspace['connections'][number],
+  config: OpenWorkspace['config']['connections'][number] | undefined,
+): Finding[] {
+  const idle: Finding[] = (['comment', 'close', 'status'] as const)
+    .filter((kind) => config?.writeBack[kind] && !connection[kind])
+    .map((kind) => ({
+      level: 'warning',
+      subject: '',
+      message: `writeBack.${kind} is on, but worksync cannot write that to ${connector.title}`,
+      hint: 'Switch it off: it has no effect.',
+    }));
+  const hasFields = typeof config?.writeBack.close === 'object' && connector.capabilities.closesWithFields !== true;
+  if (!hasFields || !connection.close) return idle;
+  const message = `writeBack.close.fields has no effect: ${connector.title} takes no fields with a closing`;
+  return [...idle, { level: 'warning', subject: '', message, hint: 'Write close: true.' }];
+}
+
+/** No vendor tells beforehand whether a token may write statuses, so what came of those that were written decides. */
+async function checkStatus(
+  query: Scope,
+  { name, connection }: OpenWorkspace['connections'][number],
+  config: OpenWorkspace['config']['connections'][number] | undefined,
+): Promise<Finding[]> {
+  if (!config?.writeBack.status || !connection.status) return [];
+  const { right } = connection.status;
+  const refusal = await refusalOfNotices(query, name, 'status');
+  if (refusal === undefined) return [{ level: 'ok', subject: '', message: `writeBack.status: needs ${right}` }];
+  const hint = `The credential needs ${right}. worksync tries again at its next start.`;
+  return [{ level: 'error', subject: '', message: `writeBack.status: ${refusal}`, hint }];
+}
+
+/** Two connections that follow the same unit do the same work twice. */
+async function overlaps({ name, connections }: OpenWorkspace): Promise<Finding[]> {
+  const seen = new Map<string, string>();
+  const findings: Finding[] = [];
+  for (const {
+    name: connection,
+    connector,
+    options,
+    connection: { units },
+  } of connections) {
+    // Where the units cannot be listed the connection's own check says why.
+    const listed = await units(AbortSignal.timeout(LONGEST_CHECK)).catch(() => []);
+    for (const unit of listed) {
+      const key = `${connector.id} ${connector.host(options)} ${unit}`;
+      const other = seen.get(key);
+      if (other !== undefined) findings.push(overlap(`${name}: ${connection}`, unit, other));
+      seen.set(key, connection);
+    }
+  }
+  return findings;
+}
+
+function overlap(subject: string, unit: string, other: string): Finding {
+  const message = `"${other}" follows ${unit} too`;
+  return { level: 'warning', subject, message, hint: 'Name it in only one of the two.' };
+}
+
+function failed(subject: string, error: unknown): Finding {
+  const { code, message, hint } = asSyncError(error);
+  return { level: 'error', subject, message: `${code}: ${message}`, hint };
+}

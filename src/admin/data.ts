@@ -1,0 +1,204 @@
+import { existsSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { DaemonOptions } from '../platform/config/daemon-options.ts';
+import { copyDatabase, syncNames } from '../platform/database/sqlite.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { checkInWorker } from '../platform/lib/integrity.ts';
+import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
+import { systemRandom } from '../platform/lib/random.ts';
+import type { AuditWish } from '../store/audit-rows.ts';
+import { ownDataFolder } from '../store/data-folder.ts';
+import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/forget.ts';
+import {
+  INSTALLATION_FILE,
+  type Installation,
+  openInstallation,
+  openSharedInstallation,
+} from '../store/installation.ts';
+import { ownerOf } from '../store/leases.ts';
+import { type Restore, restoreAll, restoreWorkspace } from '../store/restore.ts';
+import { planRestore, type RestorePlan } from '../store/restore-plan.ts';
+import { endAllSessions } from '../store/session-rows.ts';
+import { type Actor, type AuditPage, audited, auditLog } from './audit.ts';
+import { unknownName } from './named.ts';
+import { type Refused, refusedRequests } from './refused.ts';
+
+/**
+ * What a person does with the database as a whole. Nothing here asks the workspace or a vendor.
+ */
+
+/** Where the rows are: in a data folder, or at the address of a PostgreSQL. */
+export type StorePlace = Pick<DaemonOptions, 'data' | 'store'>;
+
+/** Throws `usage` where the rows are in no file. */
+function folderOnly({ data, store }: StorePlace): string {
+  if (store === undefined) return data;
+  throw new SyncError('usage', 'the rows are in PostgreSQL, and this command is for the file in the data folder', {
+    hint: 'Back PostgreSQL up and restore it by its own means, such as pg_dump --schema and pg_restore.',
+  });
+}
+
+/**
+ * An intact copy of the database, also while a daemon works on it. Throws `conflict` where the destination is there
+ * already, `not_found` where there is no database.
+ */
+export async function backUp(place: StorePlace, destination: string): Promise<void> {
+  const data = folderOnly(place);
+  const file = join(data, INSTALLATION_FILE);
+  if (!existsSync(file)) throw new SyncError('not_found', `there is no database at ${file}`);
+  if (existsSync(destination)) throw new SyncError('conflict', `${destination} is there already`);
+  // A copy that is cut off looks like an empty database: only one that is whole gets the name of a backup.
+  const unfinished = `${destination}${UNFINISHED}`;
+  for (const left of [unfinished, `${unfinished}-journal`]) rmSync(left, { force: true });
+  await copyDatabase(file, unfinished);
+  const [complaint] = await checkInWorker(unfinished);
+  if (complaint !== undefined) throw new SyncError('database_corrupt', `${unfinished}: ${complaint}`);
+  renameSync(unfinished, destination);
+  syncNames(dirname(destination));
+}
+
+/** What is added to the name of a backup that is not whole yet. */
+const UNFINISHED = '.unfinished';
+
+export interface Restored {
+  /** The new name of the previous database; null if only one workspace was restored. */
+  readonly kept: string | null;
+  /** Rows of the one workspace; null where all came back. */
+  readonly rows: number | null;
+}
+
+/**
+ * Restores everything, or one workspace. Throws `locked` while a daemon runs, `backup_refused`, `database_newer`,
+ * `database_corrupt` and `disk_full` where the backup cannot be used: nothing is changed then.
+ */
+export async function restore(place: StorePlace, backup: string, workspace?: string): Promise<Restored> {
+  return withBackup(place, backup, async (folder, given) => {
+    if (workspace === undefined) return { kept: await restoreAll(given), rows: null };
+    const { random } = given;
+    const open = () => openInstallation(folder, { random });
+    const rows = await within(open, (installation) => restoreWorkspace(installation, workspace, given));
+    return { kept: null, rows };
+  });
+}
+
+/** What `restore` would do. Changes nothing, and throws what it would throw. */
+export async function tryRestore(place: StorePlace, backup: string, workspace?: string): Promise<RestorePlan> {
+  return withBackup(place, backup, (_folder, given) => planRestore(given, workspace));
+}
+
+async function withBackup<Result>(
+  place: StorePlace,
+  backup: string,
+  work: (folder: string, given: Restore) => Promise<Result>,
+): Promise<Result> {
+  const data = folderOnly(place);
+  if (!existsSync(backup)) throw new SyncError('not_found', `there is no backup at ${backup}`);
+  if (isMemoryFolder(data))
+    throw new SyncError('usage', 'data in memory begin empty: restore into a folder, and start with that');
+  const folder = ownDataFolder(data);
+  try {
+    const file = join(folder.path, INSTALLATION_FILE);
+    return await work(folder.path, { backup, file, random: systemRandom(), checkFile: checkInWorker });
+  } finally {
+    folder.release();
+  }
+}
+
+/** Where no daemon runs. @returns how many rows there were */
+export async function forgetAlone(place: StorePlace, workspace: string, who: Who): Promise<number> {
+  return alone(place, (installation) => forget(installation, workspace, who));
+}
+
+/** Where no daemon runs: logs all browsers out. @returns how many there were */
+export async function endSessionsAlone(place: StorePlace, who: Who): Promise<number> {
+  return alone(place, (installation) =>
+    endSessions(installation, who, () => installation.commit((transaction) => endAllSessions(transaction))),
+  );
+}
+
+/**
+ * Deletes all rows of a workspace. Throws `usage` where there are none, `conflict` while another process serves it.
+ *
+ * @returns how many there were
+ */
+export async function forget(installation: Installation, workspace: string, { actor, clock }: Who): Promise<number> {
+  const { query } = installation;
+  const number = await findWorkspace(query, workspace);
+  if (number === undefined) throw unknownName('workspace with rows', workspace, await workspacesWithRows(query));
+  await refuseServed(installation, workspace);
+  const act = { actor, action: 'forget', workspace, subject: null };
+  return audited({ query, clock }, act, () => forgetWorkspace(installation, number), countOf);
+}
+
+/** Another process may have a configuration of it, and would miss the rows that it works on. */
+async function refuseServed(installation: Installation, workspace: string): Promise<void> {
+  const time = await installation.asServer?.time();
+  const owner = time && (await ownerOf(installation.query, workspace, Math.floor(time.now)));
+  if (owner === undefined) return;
+  throw new SyncError('conflict', `the worksync at ${owner.address} serves ${workspace}`, {
+    hint: 'Remove the workspace from the configuration of every process, and repeat the command.',
+  });
+}
+
+/** @param end logs all browsers out. @returns how many there were */
+export function endSessions({ query }: Installation, { actor, clock }: Who, end: () => Promise<number>) {
+  const act = { actor, action: 'sessions-end', workspace: null, subject: null };
+  return audited({ query, clock }, act, end, countOf);
+}
+
+/** A page of the audit of all workspaces, where no daemon runs. */
+export function auditAlone(place: StorePlace, wish: AuditWish): Promise<AuditPage> {
+  return alone(place, ({ query }) => auditLog(query, wish));
+}
+
+/** Requests that were refused, where no daemon runs. */
+export function refusedAlone(
+  place: StorePlace,
+  wish: Parameters<typeof refusedRequests>[1],
+): Promise<readonly Refused[]> {
+  return alone(place, ({ query }) => refusedRequests(query, wish));
+}
+
+/** Who does it, for the audit. */
+export interface Who {
+  readonly actor: Actor;
+  readonly clock: Clock;
+}
+
+function countOf(count: number) {
+  return { count };
+}
+
+/**
+ * Takes the data folder for as long as the work takes; over a server, others may work beside it. Throws `locked` while a daemon
+ * runs with this data folder.
+ */
+async function alone<Result>(
+  { data, store }: StorePlace,
+  work: (installation: Installation) => Promise<Result>,
+): Promise<Result> {
+  const folder = ownDataFolder(data);
+  const random = systemRandom();
+  try {
+    return await within(
+      () =>
+        store === undefined ? openInstallation(folder.path, { random }) : openSharedInstallation(store, { random }),
+      work,
+    );
+  } finally {
+    folder.release();
+  }
+}
+
+async function within<Result>(
+  open: () => Promise<Installation>,
+  work: (installation: Installation) => Promise<Result>,
+): Promise<Result> {
+  const installation = await open();
+  try {
+    return await work(installation);
+  } finally {
+    await installation.close();
+  }
+}

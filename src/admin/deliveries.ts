@@ -1,0 +1,301 @@
+import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { ItemKey } from '../model/item.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
+import {
+  type DeliveryFilter,
+  deliveriesByIds,
+  deliveriesByKey,
+  hasDeliveries,
+  isReplayable,
+  keysBeginning,
+  type ListedDelivery,
+  latestIds,
+  lookAtDeliveries,
+  type Place,
+  placeOf,
+  replayDeliveries,
+  storedBodies,
+  withBody,
+} from '../store/find-deliveries.ts';
+import { retryQuarantined } from '../store/inbox.ts';
+import { findItems as itemRows, readDeliveries } from '../store/items.ts';
+import { WORKSPACE } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import { findItems, findTask, itemsAbout, noSuchItem } from './find-named.ts';
+import { type NamedItem, nameOfItem } from './human-names.ts';
+import { unknownName } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+import { readDelivery } from './read-delivery.ts';
+
+/** Which deliveries a person wants. Absent: any. */
+export interface WantedDeliveries {
+  /** Our number or the vendor's id of one, or an item by any name: those that changed it. */
+  readonly about?: string | undefined;
+  readonly state?: DeliveryState | undefined;
+  readonly connection?: string | undefined;
+  readonly source?: DeliverySource | undefined;
+  /** Whether answers to worksync and webhooks of the workspace are shown too. */
+  readonly own?: boolean | undefined;
+}
+
+export interface ListReadRequest extends WantedDeliveries {
+  readonly limit: number;
+  /** `next` of the page before. */
+  readonly before?: number | undefined;
+}
+
+/** A delivery in a list. */
+export interface ShownDelivery extends ListedDelivery {
+  /** The first items that it tells of; null where its body is purged, or too large to look into for a list. */
+  readonly items: readonly NamedItem[] | null;
+}
+
+export interface DeliveryPage {
+  /** The newest first. */
+  readonly deliveries: readonly ShownDelivery[];
+  /** The number that the next page begins before; null where there is nothing older. */
+  readonly next: number | null;
+  /** The receipt of the oldest delivery that was looked at: with a rare state a page may end before it is full. */
+  readonly lookedBackTo: number | null;
+}
+
+/** Deliveries of one statement, and of one page: a few milliseconds each, and together less than anybody notices. */
+const LOOKED_AT = 1_000;
+const MOST_LOOKS = 20;
+
+/** The latest deliveries that are wanted, page by page. Throws `not_found`, and `usage` for an unknown connection. */
+export async function listDeliveries(partition: OpenWorkspace, wish: ListReadRequest): Promise<DeliveryPage> {
+  const { query } = partition.store;
+  const named = await namedBy(partition, wish);
+  if (named !== undefined) {
+    const all = named.filter(({ id }) => wish.before === undefined || id < wish.before);
+    const page = all.slice(0, wish.limit);
+    const next = all.length > page.length ? (page.at(-1)?.id ?? null) : null;
+    return { deliveries: await show(partition, page), next, lookedBackTo: page.at(-1)?.receivedAt ?? null };
+  }
+  const before = wish.before === undefined ? undefined : await placeOf(query, wish.before);
+  if (wish.before !== undefined && before === undefined) return { deliveries: [], next: null, lookedBackTo: null };
+  const { found, next } = await look(query, filterOf(partition, wish), { before, wanted: wish.limit });
+  const lookedBackTo = next?.at ?? found.at(-1)?.receivedAt ?? null;
+  return { deliveries: await show(partition, found), next: next?.id ?? null, lookedBackTo };
+}
+
+/** Looks back until so many are found, or it has taken long enough: then the next page goes on from there. */
+async function look(
+  query: Scope,
+  filter: DeliveryFilter,
+  {
+    before,
+    wanted,
+    most = LOOKED_AT,
+  }: { readonly before: Place | undefined; readonly wanted: number; readonly most?: number },
+): Promise<{ readonly found: readonly ListedDelivery[]; readonly next: Place | undefined }> {
+  const found: ListedDelivery[] = [];
+  let next = before;
+  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+    const looked = await lookAtDeliveries(query, filter, {
+      before: next,
+      most,
+      wanted: wanted - found.length,
+    });
+    found.push(...looked.found);
+    next = looked.next;
+    if (found.length >= wanted || next === undefined) break;
+    await yieldForRequests();
+  }
+  return { found, next };
+}
+
+const OF_OTHERS = ['webhook', 'poll', 'backfill', 'fetch'] as const;
+
+/** Throws `usage`. */
+function filterOf(
+  { connections }: OpenWorkspace,
+  { state, connection, source, own }: WantedDeliveries,
+): DeliveryFilter {
+  const names = [...connections.map(({ name }) => name), WORKSPACE];
+  if (connection !== undefined && !names.includes(connection)) throw unknownName('connection', connection, names);
+  const isOwn = own === true || connection === WORKSPACE;
+  const sources = source ? [source] : isOwn ? undefined : OF_OTHERS;
+  return { ...(state && { states: [state] }), ...(connection && { connection }), ...(sources && { sources }) };
+}
+
+/** Those that `about` names, the newest first, as far as they are wanted; undefined where it is absent. */
+async function namedBy(partition: OpenWorkspace, wish: WantedDeliveries): Promise<ListedDelivery[] | undefined> {
+  if (wish.about === undefined) return undefined;
+  const { states, connection, sources } = filterOf(partition, { ...wish, own: true });
+  const found = (await deliveriesCalled(partition, wish.about)) ?? (await deliveriesOfItem(partition, wish.about));
+  const isWanted = (each: ListedDelivery) =>
+    (states?.includes(each.state) ?? true) &&
+    (sources?.includes(each.source) ?? true) &&
+    (connection === undefined || each.connection === connection);
+  return found.filter(isWanted);
+}
+
+const NUMBER = /^[1-9]\d{0,14}$/;
+
+/** A delivery by our number, or those with this id of their vendor; undefined where there is none. */
+export async function deliveriesCalled(
+  { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
+  name: string,
+): Promise<ListedDelivery[] | undefined> {
+  const byNumber = NUMBER.test(name) ? await deliveriesByIds(query, [Number(name)]) : [];
+  const names = [...connections.map((connection) => connection.name), WORKSPACE];
+  const byKey = byNumber.length > 0 ? [] : await deliveriesByKey(query, names, name);
+  const found = [...byNumber, ...byKey];
+  return found.length > 0 ? found : undefined;
+}
+
+/** Throws `not_found`. */
+async function deliveriesOfItem({ store: { query } }: OpenWorkspace, name: string): Promise<ListedDelivery[]> {
+  const task = await findTask(query, name);
+  const keys = task ? await itemsAbout(query, task) : await findItems(query, name);
+  if (keys.length === 0 && !task) throw await noSuchItem(query, name);
+  return deliveriesThatChanged(query, keys);
+}
+
+/** The last deliveries that changed these items, the newest first. */
+export async function deliveriesThatChanged(query: Scope, keys: readonly ItemKey[]): Promise<ListedDelivery[]> {
+  const rows = await itemRows(query, keys);
+  return deliveriesByIds(query, [...new Set(rows.flatMap(readDeliveries))]);
+}
+
+/** Ids that a person may have meant. */
+const MOST_NEAR = 5;
+const SHORTEST_START = 4;
+
+/** The error for a delivery that nobody knows, with ids that are near. */
+export async function noSuchDelivery(
+  { store: { query }, connections }: Pick<OpenWorkspace, 'store' | 'connections'>,
+  name: string,
+): Promise<SyncError> {
+  const near: string[] = [];
+  for (const connection of connections)
+    if (name.length >= SHORTEST_START && near.length < MOST_NEAR)
+      near.push(...(await keysBeginning(query, connection.name, name, MOST_NEAR)));
+  if (near.length === 0) near.push(...(await latestIds(query, MOST_NEAR)).map(String));
+  const hint =
+    near.length === 0
+      ? 'Nothing has come in yet, or everything was purged.'
+      : `There are: ${near.slice(0, MOST_NEAR).join(', ')}. "worksync deliveries list" finds others.`;
+  return new SyncError('not_found', `there is no delivery ${name}, or it was purged`, { hint });
+}
+
+/** Bodies that a list looks into, bytes: a webhook of one item, and not a page of a hundred. */
+const LOOKED_INTO = 64 * 1024;
+const AT_ONCE = 5;
+const NAMED = 3;
+
+async function show(partition: OpenWorkspace, page: readonly ListedDelivery[]): Promise<ShownDelivery[]> {
+  const { query } = partition.store;
+  const shown: ShownDelivery[] = [];
+  for (let at = 0; at < page.length; at += AT_ONCE) {
+    const some = page.slice(at, at + AT_ONCE);
+    const readable = some.filter(({ attempts, state }) => attempts === 0 && state !== 'quarantined');
+    const bodies = await storedBodies(
+      query,
+      readable.map(({ id }) => id),
+      LOOKED_INTO,
+    );
+    for (const delivery of some) {
+      const stored = bodies.find(({ id }) => id === delivery.id);
+      const body = stored?.body;
+      const read =
+        body && (await readDelivery(partition.sources, delivery, { body, unpacked_length: stored.unpacked_length }));
+      shown.push({
+        ...delivery,
+        items: read?.outcome === 'items' ? read.items.slice(0, NAMED).map(nameOfItem) : read ? [] : null,
+      });
+    }
+    await yieldForRequests();
+  }
+  return shown;
+}
+
+export interface ReplayWish extends WantedDeliveries {
+  /** By our numbers; absent: those that the filter finds. */
+  readonly ids?: readonly number[] | undefined;
+  /** Tells what would be replayed, and changes nothing. */
+  readonly preview: boolean;
+}
+
+export interface Replay {
+  /** Put back to pending; of a preview: that would be. */
+  readonly replayed: number;
+  /** Of these, those that were in quarantine. */
+  readonly quarantined: number;
+  /** Pending already: they are judged soon. */
+  readonly pending: number;
+  /** Their bodies were purged. */
+  readonly purged: number;
+  /** What the workspace said some time ago is no news: worksync reads the workspace again instead. */
+  readonly own: number;
+  /** The filter finds more than are replayed at once: ask again. */
+  readonly more: boolean;
+}
+
+/** Deliveries of one replay. */
+const MOST_REPLAYED = 10_000;
+/** Of one statement where all may have to be looked at: some milliseconds, few of which are for the statement itself. */
+const LOOKED_AT_OF_ALL = 10_000;
+
+/**
+ * Puts deliveries back to pending, so that reconcile judges them again by the rules and the connectors of now; the newest wins
+ * as ever, so an old one takes nothing back. Twice is once. Throws `not_found`, `usage`.
+ */
+export async function replay(partition: OpenWorkspace, wish: ReplayWish): Promise<Replay> {
+  const { store, wakeReconcile } = partition;
+  const { found, more } = await wantedForReplay(partition, wish);
+  const replayable = found.filter(isReplayable).map(({ id }) => id);
+  const quarantined = found.filter(({ state }) => state === 'quarantined').map(({ id }) => id);
+  const kept = await withBodies(store.query, replayable);
+  const result = {
+    replayed: kept.length + quarantined.length,
+    quarantined: quarantined.length,
+    pending: found.filter(({ state }) => state === 'pending').length,
+    purged: replayable.length - kept.length,
+    own: found.filter((each) => each.state !== 'pending' && each.state !== 'quarantined' && !isReplayable(each)).length,
+    more,
+  };
+  if (wish.preview) return result;
+  const retried = quarantined.length > 0 ? await retryQuarantined(store, quarantined) : 0;
+  const replayed = await replayDeliveries(store, kept);
+  wakeReconcile();
+  return { ...result, replayed: replayed + retried, quarantined: retried };
+}
+
+async function wantedForReplay(
+  partition: OpenWorkspace,
+  { ids, ...wish }: ReplayWish,
+): Promise<{ readonly found: readonly ListedDelivery[]; readonly more: boolean }> {
+  const { query } = partition.store;
+  if (ids) {
+    const found = await deliveriesByIds(query, ids);
+    const unknown = ids.find((id) => !found.some((each) => each.id === id));
+    if (unknown !== undefined) throw await noSuchDelivery(partition, String(unknown));
+    return { found, more: false };
+  }
+  const named = await namedBy(partition, wish);
+  if (named) return { found: named, more: false };
+  const filter = filterOf(partition, wish);
+  if (filter.connection !== undefined && !(await hasDeliveries(query, filter.connection)))
+    return { found: [], more: false };
+  const found: ListedDelivery[] = [];
+  let before: Place | undefined;
+  do {
+    const looked = await look(query, filter, { before, wanted: MOST_REPLAYED - found.length, most: LOOKED_AT_OF_ALL });
+    found.push(...looked.found);
+    before = looked.next;
+  } while (before !== undefined && found.length < MOST_REPLAYED);
+  return { found, more: before !== undefined };
+}
+
+async function withBodies(query: Scope, ids: readonly number[]): Promise<number[]> {
+  const kept: number[] = [];
+  for (let at = 0; at < ids.length; at += LOOKED_AT) {
+    kept.push(...(await withBody(query, ids.slice(at, at + LOOKED_AT))));
+    await yieldForRequests();
+  }
+  return kept;
+}

@@ -1,0 +1,140 @@
+import { CODES } from '../model/errors/codes.ts';
+import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import type { Binding } from '../model/names.ts';
+import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
+import type { DatabaseFault } from '../platform/database/database-fault.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Store } from '../store/database.ts';
+import type { HealthSummary } from '../store/health-summary.ts';
+import type { StoredStatus } from '../store/stored-status.ts';
+import type { HookWatch } from '../sync/intake/hook-watch.ts';
+import type { NameBook } from '../sync/intake/name-book.ts';
+import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
+import type { KeyRefusal } from '../sync/quota/slot.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
+import type { CauseTimes } from './cause-times.ts';
+import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';
+import { type Backlog, judge } from './verdict.ts';
+import type { ListedWorkspace } from './workspace-list.ts';
+
+export interface DescribedWorkspace {
+  readonly config: WorkspaceConfig;
+  /** Where its API is. */
+  readonly address: string;
+  readonly store: Store;
+  readonly throttle: Throttle;
+  readonly clock: Clock;
+  readonly hooks: Pick<HookWatch, 'report'>;
+  /** What the names in each connection's configuration lead to, by the name of the connection. */
+  readonly books: ReadonlyMap<string, NameBook>;
+  readonly times: CauseTimes;
+  /** Why the workspace cannot be written to at present. */
+  readonly trouble: () => SyncError | undefined;
+}
+
+/** The status of a workspace from what was read of its rows, and what only this process knows. */
+export function describeOpenWorkspace(
+  { config, address, store, throttle, clock, hooks, books, times, trouble }: DescribedWorkspace,
+  stored: StoredStatus,
+  rejected: SyncError | undefined,
+): WorkspaceStatus {
+  const quota = throttle.snapshot();
+  return describeWorkspace({
+    name: config.name,
+    address,
+    connections: config.connections.map((connection) => ({
+      ...describeConnection(config.name, connection),
+      ...knownHere(connection, hooks, books),
+    })),
+    stored,
+    quota,
+    backlog: backlogOf(throttle, stored),
+    times,
+    rejected: rejected?.message ?? null,
+    keptLog: store.keptLog(),
+    halt: haltOf(store.fault(), trouble(), quota.halt),
+    now: clock.now(),
+  });
+}
+
+/** The same verdict for a list of many, without what only a page of its own shows. */
+export function listOpenWorkspace(
+  { config, store, throttle, clock, hooks, books, trouble }: DescribedWorkspace,
+  stored: HealthSummary,
+  rejected: SyncError | undefined,
+): ListedWorkspace {
+  const { byState } = stored.changes;
+  const wrong = new Map(stored.connections.map((each) => [each.connection, each]));
+  const facts = {
+    ...{ backlog: backlogOf(throttle, stored), backfills: stored.backfills, rejected: rejected?.message ?? null },
+    ...{ pullRequests: stored.pullRequests, links: stored.links, server: stored.server },
+    keptLog: store.keptLog() ?? null,
+    changes: { byState, heldSeen: null },
+    deliveries: { ...stored.deliveries, quarantinedSeen: null },
+    connections: config.connections.map((connection) => ({
+      ...{
+        name: connection.name,
+        mirror: connection.mirror,
+        failure: null,
+        missingUnits: [],
+        refusedFetches: 0,
+        ...wrong.get(connection.name),
+      },
+      ...knownHere(connection, hooks, books),
+    })),
+    halt: haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null,
+  };
+  const { verdict, summary } = judge(facts, clock.now());
+  const counts = { waiting: byState.pending + byState.sending, held: byState.held };
+  return { name: config.name, verdict, summary, ...counts, quota: throttle.used() };
+}
+
+/** What only this process knows of a connection. */
+function knownHere(
+  { name }: ConnectionConfig,
+  hooks: DescribedWorkspace['hooks'],
+  books: DescribedWorkspace['books'],
+): Pick<ConfiguredConnection, 'hooks' | 'names'> {
+  return { hooks: hooks.report(name) ?? null, names: describeNames(books.get(name)?.bindings() ?? []) };
+}
+
+function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>): Backlog {
+  const { byState, waitingBackfills: backfill } = changes;
+  const requests = byState.pending + byState.sending;
+  const doneAt = requests === 0 ? null : throttle.drainedAt(requests, Math.min(backfill, requests));
+  return { requests, backfill, doneAt, held: byState.held };
+}
+
+/** Names that lead elsewhere than they are written, or than before. */
+function describeNames(bindings: readonly Binding[]): ConfiguredConnection['names'] {
+  const isRenamed = ({ entry, id, called }: Binding) => called.toLowerCase() !== entry && id.toLowerCase() !== entry;
+  return bindings
+    .filter((each) => each.elsewhere !== undefined || isRenamed(each))
+    .map(({ entry, id, called, elsewhere }) => ({ name: entry, id, called, elsewhere: elsewhere ?? null }));
+}
+
+/** Why nothing is stored or sent: what this process found, else what an earlier one stored. */
+function haltOf(
+  fault: DatabaseFault | undefined,
+  trouble: SyncError | undefined,
+  kept: KeyRefusal | null,
+): WorkspaceParts['halt'] {
+  if (fault) return asSyncError(fault);
+  if (trouble) return trouble;
+  return kept ? { ...kept, message: 'the workspace refused the key', hint: CODES[kept.code].hint } : undefined;
+}
+
+function describeConnection(
+  workspace: string,
+  config: ConnectionConfig,
+): Omit<ConfiguredConnection, 'hooks' | 'names'> {
+  const { name, connector, mirror, webhookSecrets, poll } = config;
+  const webhookPath = webhookSecrets.length > 0 ? webhookPathOf(workspace, name) : null;
+  return { name, connector, mirror, webhookPath, schedule: describeSchedule(poll) };
+}
+
+function describeSchedule(poll: ConnectionConfig['poll']): string | null {
+  if (poll === 'off') return null;
+  if ('cron' in poll) return `cron ${poll.cron}`;
+  return poll.everyMs % 60_000 === 0 ? `every ${poll.everyMs / 60_000} min` : `every ${poll.everyMs / 1_000} s`;
+}

@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../platform/config/daemon-options.ts';
+import { createVariables, type Environment, type Variables } from '../platform/config/interpolate.ts';
+import { configSourceOf } from '../platform/config/load.ts';
+import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
+import { type ConfigDocument, readDocuments } from '../platform/config/yaml-document.ts';
+
+/** One value that is in use. */
+export interface EffectiveValue {
+  /** `daemon`, or the workspace. */
+  readonly of: string;
+  /** `connections.github.poll` */
+  readonly key: string;
+  /** A secret is masked: its length, and the first characters of its SHA-256, which tell two of them apart. */
+  readonly value: unknown;
+  /** `flag --data`, `env WORKSYNC_DATA`, `team.yaml:7`, `team.yaml:7, env GITHUB_TOKEN`, or `default`; of a text in a variable `WORKSYNC_CONFIG_YAML:7`. */
+  readonly origin: string;
+}
+
+export interface ConfigInUse {
+  readonly workspaces: readonly WorkspaceConfig[];
+  readonly flags: Flags;
+  readonly env: Environment;
+  /** Knows every secret, in each form that it may take. */
+  readonly scrub: (text: string) => string;
+}
+
+/** The configuration as it is in use, each value with where it comes from. */
+export function effectiveConfig(inUse: ConfigInUse): readonly EffectiveValue[] {
+  const { workspaces, flags, env, scrub } = inUse;
+  const values = [...daemonValues(flags, env), ...workspaces.flatMap((workspace) => workspaceValues(workspace, env))];
+  return values.map((each) => ({ ...each, value: masked(each.value, scrub) }));
+}
+
+/** The daemon's options alone. */
+export function daemonConfiguration({ flags, env, scrub }: Omit<ConfigInUse, 'workspaces'>): readonly EffectiveValue[] {
+  return daemonValues(flags, env).map((each) => ({ ...each, value: masked(each.value, scrub) }));
+}
+
+function daemonValues(flags: Flags, env: Environment): EffectiveValue[] {
+  return DAEMON_OPTIONS.map(({ key, flag, env: variable, default: standard }) => {
+    const given = flags[key];
+    const named = { of: 'daemon', key };
+    if (key === 'config' && configText(flags, env)) return { ...named, value: null, origin: `env ${CONFIG_TEXT}` };
+    if (given !== undefined) return { ...named, value: given, origin: `flag ${flag.split(' ')[0]}` };
+    if (env[variable]) return { ...named, value: env[variable], origin: `env ${variable}` };
+    return { ...named, value: standard ?? null, origin: 'default' };
+  });
+}
+
+interface Leaf {
+  readonly path: readonly string[];
+  readonly value: unknown;
+}
+
+function workspaceValues(workspace: WorkspaceConfig, env: Environment): EffectiveValue[] {
+  const { name, file } = workspace;
+  const source = configSourceOf(workspace, env);
+  const documents = readDocuments(file, source, createVariables(env));
+  // A file may leave out its name: then it holds nothing else.
+  const index = Math.max(
+    0,
+    documents.findIndex(({ data }) => (data as { name?: unknown }).name === name),
+  );
+  const written = documents[index] as ConfigDocument;
+  const variablesAt = variablesIn(readDocuments(file, source, NAMED)[index] as ConfigDocument);
+  const own = leavesOf(written.data);
+  const inFile = own.map(({ path, value }) => {
+    const variables = variablesAt.get(path.join('.')) ?? [];
+    const origin = [`${file}:${written.place(path).line}`, ...variables.map((each) => `env ${each}`)].join(', ');
+    return { of: name, key: path.join('.'), value, origin };
+  });
+  const defaults = leavesOf(asWritten(workspace)).filter(({ path }) => !own.some((each) => isWithin(each.path, path)));
+  return [
+    ...inFile,
+    ...defaults.map(({ path, value }) => ({ of: name, key: path.join('.'), value, origin: 'default' })),
+  ];
+}
+
+/** Every variable stands for its own name. */
+const NAMED: Variables = {
+  get: (name) => ({ value: `\${${name}}` }),
+  ...{ secrets: new Set(), files: new Set(), warnings: new Set() },
+};
+
+/** The names of the variables that each value of the document holds, by its path. */
+function variablesIn({ data }: ConfigDocument): ReadonlyMap<string, readonly string[]> {
+  return new Map(
+    leavesOf(data).map(({ path, value }) => {
+      const names = [...JSON.stringify(value).matchAll(/\$\{(\w+)\}/g)].map((match) => match[1] as string);
+      return [path.join('.'), [...new Set(names)]];
+    }),
+  );
+}
+
+/** In the shape of a workspace file, so that paths mean the same. */
+function asWritten({ name: _name, file: _file, connections, ...config }: WorkspaceConfig): object {
+  const written = ({ name, options, ...connection }: ConnectionConfig) => [
+    name,
+    { ...connection, ...(options as object) },
+  ];
+  return { ...config, connections: Object.fromEntries(connections.map(written)) };
+}
+
+/** Scalars, and lists of scalars. What is neither (a compiled pattern) comes from a value of the file, which is listed. */
+function leavesOf(data: unknown, path: readonly string[] = []): Leaf[] {
+  if (isScalar(data) || (Array.isArray(data) && data.every(isScalar)))
+    return path.length === 0 ? [] : [{ path, value: data }];
+  if (typeof data !== 'object' || data === null) return [];
+  const isPlain = Array.isArray(data) || Object.getPrototypeOf(data) === Object.prototype;
+  return isPlain ? Object.entries(data).flatMap(([key, value]) => leavesOf(value, [...path, key])) : [];
+}
+
+function isScalar(value: unknown): boolean {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
+}
+
+/** Whether one path is the other's beginning: a value written as `5m` is kept as several. */
+function isWithin(a: readonly string[], b: readonly string[]): boolean {
+  const shared = Math.min(a.length, b.length);
+  return a.slice(0, shared).join('.') === b.slice(0, shared).join('.');
+}
+
+/** A secret as it is shown: its length and the begin of its hash. */
+export function maskOf(secret: string): string {
+  return `****(${secret.length}, ${createHash('sha256').update(secret).digest('hex').slice(0, 8)})`;
+}
+
+function masked(value: unknown, scrub: (text: string) => string): unknown {
+  if (Array.isArray(value)) return value.map((each) => masked(each, scrub));
+  if (typeof value !== 'string' || scrub(value) === value) return value;
+  return maskOf(value);
+}

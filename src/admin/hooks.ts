@@ -1,0 +1,113 @@
+import type { Finding, HookState } from '../connectors/connector.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import { isSilent } from '../sync/intake/hook-watch.ts';
+import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
+import { connectionNamed } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** Milliseconds that a vendor may take over all hooks of a connection. */
+export const LONGEST_LOOK = 120_000;
+export const LONGEST_INSTALL = 600_000;
+
+interface Wish {
+  /** Absent: all that take webhooks. */
+  readonly connection?: string;
+  /** Replaces the public address that the daemon knows. */
+  readonly publicUrl?: string;
+}
+
+export interface ConnectionHooks {
+  readonly connection: string;
+  /** Where its webhooks should go; null where that is not known. */
+  readonly url: string | null;
+  readonly hooks: readonly (HookState & { readonly outcome?: string })[];
+  /** Why nothing is known about them. */
+  readonly failure: { readonly code: string; readonly message: string; readonly hint: string } | null;
+}
+
+/** The webhooks at the vendors. A failure of one connection does not affect the others. */
+export async function hookStates(partition: OpenWorkspace, wish: Wish): Promise<readonly ConnectionHooks[]> {
+  const chosen = wish.connection === undefined ? partition.connections : [connectionNamed(partition, wish.connection)];
+  const taking = chosen.filter(({ secrets }) => wish.connection !== undefined || secrets.length > 0);
+  return Promise.all(taking.map((active) => statesOf(partition, active, wish.publicUrl)));
+}
+
+async function statesOf(
+  partition: OpenWorkspace,
+  active: ActiveConnection,
+  publicUrl: string | undefined,
+): Promise<ConnectionHooks> {
+  const connection = active.name;
+  let url: string | null = null;
+  try {
+    url = urlOf(partition, active, publicUrl);
+    const hooks = await hooksOf(active).states(url, AbortSignal.timeout(LONGEST_LOOK));
+    return { connection, url, hooks, failure: null };
+  } catch (error) {
+    const { code, message, hint } = asSyncError(error);
+    return { connection, url, hooks: [], failure: { code, message, hint } };
+  }
+}
+
+/** Registers the connection's webhooks at its vendor, or repairs them. Idempotent. */
+export async function installHooks(
+  partition: OpenWorkspace,
+  { connection: name, publicUrl }: Wish & { readonly connection: string },
+): Promise<ConnectionHooks> {
+  const active = connectionNamed(partition, name);
+  const { install } = hooksOf(active);
+  const url = urlOf(partition, active, publicUrl);
+  const [secret] = active.secrets;
+  if (secret === undefined) throw noSecret(name);
+  const hooks = await install(url, secret, AbortSignal.timeout(LONGEST_INSTALL));
+  await partition.hooks.look(name, AbortSignal.timeout(LONGEST_LOOK));
+  return { connection: name, url, hooks, failure: null };
+}
+
+function hooksOf({ connection, connector }: ActiveConnection) {
+  if (connection.hooks) return connection.hooks;
+  const hint = "Register the webhook by hand: the connector's README says how.";
+  throw new SyncError('refused', `worksync cannot check or register webhooks of ${connector.title}`, { hint });
+}
+
+function urlOf(partition: OpenWorkspace, { name, secrets }: ActiveConnection, given: string | undefined): string {
+  if (secrets.length === 0) throw noSecret(name);
+  const publicUrl = given ?? partition.publicUrl;
+  if (publicUrl === undefined) throw new SyncError('public_url_missing', 'the public address of the daemon is not set');
+  return webhookUrlOf(publicUrl, partition.name, name);
+}
+
+function noSecret(connection: string): SyncError {
+  const hint =
+    'Set webhookSecrets of this connection to a value that nobody can guess. The daemon reloads its configuration by itself; it reads environment variables only when it starts.';
+  return new SyncError('secret_missing', `${connection} has no webhook secret, so it accepts no webhooks`, { hint });
+}
+
+/** Sends nothing, or is on and has a flaw that a hint explains: an event that is missing, no secret. */
+function isWrong(hook: HookState): boolean {
+  return isSilent(hook) || (hook.state === 'active' && hook.hint !== undefined);
+}
+
+/** What `check` says of a connection's webhooks: nothing if they cannot be checked. */
+export async function checkHooks(active: ActiveConnection): Promise<Finding[]> {
+  const { webhookUrl, connection, schedule, name } = active;
+  if (webhookUrl === undefined || !connection.hooks) return [];
+  try {
+    const states = await connection.hooks.states(webhookUrl, AbortSignal.timeout(LONGEST_LOOK));
+    // Where polls bring the same later, a hook that is off is no error.
+    const level = schedule === 'off' ? 'error' : 'warning';
+    const wrong = states.filter(isWrong).map(
+      ({ subject, state, message, hint = `Run "worksync hooks install ${name}".` }): Finding => ({
+        ...{ level, subject, hint },
+        message: `webhook ${state}: ${message}`,
+      }),
+    );
+    const on = states.filter(({ state }) => state === 'active').length;
+    const ok: Finding = { level: 'ok', subject: '', message: `webhooks on: ${on}` };
+    return on > 0 ? [ok, ...wrong] : wrong;
+  } catch (error) {
+    const { code, message, hint } = asSyncError(error);
+    return [{ level: 'warning', subject: '', message: `webhooks could not be checked: ${code}: ${message}`, hint }];
+  }
+}

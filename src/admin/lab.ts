@@ -1,0 +1,297 @@
+import { taskOfLinkRead } from '../model/change.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Item, ItemKey } from '../model/item.ts';
+import type { LinkReason } from '../model/link.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { createAdaptiveBatchSize } from '../platform/lib/adaptive-batch-size.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
+import { taskIdPrefixes, taskNameOf } from '../store/cached-tasks.ts';
+import { readCounts } from '../store/counts.ts';
+import { type EntityRow, json, linksOfItem } from '../store/entities.ts';
+import { findItem, findItems, itemsAfter, readFields } from '../store/items.ts';
+import { itemsMentioningOther } from '../store/mentions.ts';
+import { countWaiting, type OutboxRow } from '../store/outbox-rows.ts';
+import { type Trial, tryOut } from '../store/trial.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import type { Work } from '../sync/reconcile/changes.ts';
+import type { EvaluationContext } from '../sync/reconcile/context.ts';
+import { EvaluationQueue } from '../sync/reconcile/evaluation-queue.ts';
+import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluation.ts';
+import { lookUp, mentionsIn, wantedLinks } from '../sync/reconcile/resolve.ts';
+import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
+
+/** A kind of write. */
+export const EFFECTS_OF_RULES = ['add-link', 'remove-link', 'record', 'create-task', 'attach-document'] as const;
+export type EffectOfRules = (typeof EFFECTS_OF_RULES)[number];
+
+/** What a configuration would change if it were in use. Nothing is written, and no request is sent. */
+export interface LabReport {
+  /** Every open item was evaluated by the same rules, and nothing else differs that decides on writes. */
+  readonly inUse: boolean;
+  /** Items that were tried. */
+  readonly items: { readonly open: number; readonly finished: number };
+  /** What ended it before all items were tried, and how many worksync holds, with those that are gone; null: all were. */
+  readonly ended: { readonly by: LabEnd; readonly held: number } | null;
+  /** Items of connections that the configuration does not have: their records and links stay as they are. */
+  readonly without: readonly { readonly connection: string; readonly items: number }[];
+  /** Those of which there is any. */
+  readonly effects: readonly {
+    readonly effect: EffectOfRules;
+    /** New ones for open items: they would be written soon. */
+    readonly added: number;
+    /** Changes that wait now and would no longer be needed. */
+    readonly dropped: number;
+    /** New ones for finished items: each would be written when its item changes. */
+    readonly later: number;
+  }[];
+  /** Requests that the open items would bring about, and when the last of them could be sent behind those that wait, epoch milliseconds. */
+  readonly requests: number;
+  readonly drainedAt: number;
+  readonly samples: readonly LabSample[];
+}
+
+/** One write that the configuration would bring about, or would make needless. */
+export interface LabSample {
+  readonly effect: EffectOfRules;
+  readonly change: 'added' | 'dropped' | 'later';
+  readonly item: ItemKey | null;
+  readonly title: string | null;
+  readonly url: string | null;
+  /** Name of the task, see `taskName`; null where there is none. */
+  readonly task: string | null;
+  /** Why the link would be there. */
+  readonly reason: LinkReason | null;
+}
+
+/** What ends it: so many items, or the time. */
+export type LabEnd = 'items' | 'time';
+
+/** How far it looks, so that a daemon with millions of items goes on with its work. */
+export interface LabBounds {
+  readonly items: number;
+  /** Milliseconds of the wall clock; one piece is always tried. */
+  readonly time: number;
+}
+
+/** Some 100 microseconds of work for each item; the time is for busy machines. */
+const BOUNDS: LabBounds = { items: 250_000, time: 120_000 };
+
+/** Until the last piece has its answer, milliseconds. */
+export const LONGEST_LAB = 2 * BOUNDS.time;
+
+/** So many items are evaluated in one go: as many as others can wait for. */
+const ITEMS = { least: 20, most: 2_000 };
+
+/**
+ * Evaluates the items by another configuration, in memory and in pieces, and tells what would be written. It uses what is known
+ * now: what another scope would bring from the provider is unknown.
+ *
+ * @param config the text of a workspace file
+ * @param limit how many samples of each effect. Throws `config_invalid`.
+ */
+export async function tryRules(
+  workspace: OpenWorkspace,
+  { config: text, limit }: { readonly config: string; readonly limit: number },
+  clock: Clock,
+  bounds = BOUNDS,
+): Promise<LabReport> {
+  const { query } = workspace.store;
+  const tried = await workspace.compile(text);
+  const { config, rules } = tried;
+  if (config.name !== workspace.name)
+    throw new SyncError('usage', `the configuration is of workspace ${config.name}, not of ${workspace.name}`);
+  const lookedBy = await rulesEvaluatedBy(query);
+  const idPrefixes = await taskIdPrefixes(query);
+  const isOther = partsThatDiffer(workspace.config, config);
+  const inUse = lookedBy === digestOf(rules, idPrefixes) && Object.values(isOther).every((differs) => !differs);
+  const tally = new Tally(query, limit);
+  const by = await tryAll(query, { ...tried, isOther, moment: { now: clock.now(), usedShare: 0, idPrefixes } }, tally, {
+    clock,
+    ...bounds,
+  });
+  const ended = by === undefined ? null : { by, held: (await readCounts(query)).items };
+  return { inUse, ended, ...(await tally.report(workspace)) };
+}
+
+/** The open items first: what they bring about would be written soon. @returns what ended it before all were tried */
+async function tryAll(
+  query: Scope,
+  tried: Tried,
+  tally: Tally,
+  { clock, items, time }: LabBounds & { readonly clock: Clock },
+): Promise<LabEnd | undefined> {
+  const portion = createAdaptiveBatchSize(clock, ITEMS);
+  const end = clock.monotonic() + time;
+  let left = items;
+  for (const finished of [false, true]) {
+    for (let after: ItemKey | undefined = ''; after !== undefined; ) {
+      const most = Math.min(portion.size(), left);
+      // One more shows whether there are others.
+      const keys = await itemsAfter(query, after, { finished, most: most + 1 });
+      if (keys.length === 0) break;
+      if (left === 0) return 'items';
+      const some = keys.slice(0, most);
+      await portion.work(some.length, () => tryItems(query, some, tried, finished, tally));
+      left -= some.length;
+      after = keys.length > most ? some.at(-1) : undefined;
+      await yieldForRequests();
+      if (after !== undefined && clock.monotonic() >= end) return 'time';
+    }
+  }
+  return undefined;
+}
+
+interface Tried extends TriedConfig {
+  /** Whether more than the rules for links differs for items of this kind. */
+  readonly isOther: Readonly<Record<Item['kind'], boolean>>;
+  readonly moment: EvaluationContext;
+}
+
+/** What an item brings about follows from its mentions, and from these parts of the configuration. */
+function partsThatDiffer(one: WorkspaceConfig, other: WorkspaceConfig): Tried['isOther'] {
+  const parts = ({ users, rules, connections }: WorkspaceConfig) =>
+    JSON.stringify([users, rules.documents, connections.map(({ name, mirror }) => [name, mirror])]);
+  const differs = parts(one) !== parts(other);
+  const triage = JSON.stringify(one.rules.triage) !== JSON.stringify(other.rules.triage);
+  return { pull_request: differs, work_item: differs || triage };
+}
+
+async function tryItems(
+  query: Scope,
+  keys: readonly ItemKey[],
+  tried: Tried,
+  finished: boolean,
+  tally: Tally,
+): Promise<void> {
+  const trial = tryOut(query);
+  const looks = new EvaluationQueue(trial.scope, tried);
+  const works: Work[] = [];
+  for (const row of await findItems(trial.scope, keys)) {
+    const source = tried.sources.get(row.connection);
+    tally.count(row.connection, finished, source !== undefined);
+    if (!source) continue;
+    if (tried.isOther[row.kind]) looks.lookAt(row.key);
+    else works.push({ query: trial.scope, item: readFields(row).item, source, cause: NOTHING, ...tried });
+  }
+  for (const { item } of await withOtherLinks(trial.scope, works)) looks.lookAt(item.key);
+  await looks.evaluate(new Map());
+  await tally.take(trial, finished);
+}
+
+const NOTHING = { since: 0, waiting: [] };
+
+/** Most items name by new rules what they named before, or what does not exist: to see that costs a fraction of evaluating them. */
+async function withOtherLinks(query: Scope, works: readonly Work[]): Promise<Work[]> {
+  const mentions = works.map((work) => {
+    const named = mentionsIn(work).map(({ name, ...reason }) => ({ name, reason }));
+    return [work.item.key, named] as const;
+  });
+  const others = new Set(await itemsMentioningOther(query, new Map(mentions)));
+  const looked = works.filter(({ item }) => others.has(item.key));
+  const isOther = await Promise.all(looked.map(wantsOtherLinks));
+  return looked.filter((_, index) => isOther[index]);
+}
+
+async function wantsOtherLinks(work: Work): Promise<boolean> {
+  const resolved = await lookUp(work);
+  if (work.item.kind === 'work_item' || resolved.some(({ outcome }) => outcome === 'document')) return true;
+  const links = (await linksOfItem(work.query, work.item.key)).filter(({ desired }) => desired !== null);
+  const wanted = wantedLinks(resolved);
+  return wanted.size !== links.length || links.some(({ task_id }) => !wanted.has(task_id as string));
+}
+
+type Counts = Record<LabSample['change'], number>;
+
+class Tally {
+  readonly items = { open: 0, finished: 0 };
+  readonly #query: OpenWorkspace['store']['query'];
+  readonly #limit: number;
+  readonly #counts = new Map<EffectOfRules, Counts>();
+  readonly #missed = new Map<string, number>();
+  readonly #samples: LabSample[] = [];
+  /** An item may be looked at again because of another one: each change counts once. */
+  readonly #seen = new Set<string>();
+  #requests = 0;
+
+  constructor(query: OpenWorkspace['store']['query'], limit: number) {
+    this.#query = query;
+    this.#limit = limit;
+  }
+
+  /** @param isTried whether the configuration has the connection of the item */
+  count(connection: string, finished: boolean, isTried: boolean): void {
+    this.items[finished ? 'finished' : 'open']++;
+    if (!isTried) this.#missed.set(connection, (this.#missed.get(connection) ?? 0) + 1);
+  }
+
+  async take(trial: Trial, finished: boolean): Promise<void> {
+    const entities = new Map(
+      trial.changed('entities').map(({ before, after }) => [(after ?? before)?.entity, after ?? before]),
+    );
+    for (const { before, after } of trial.changed('outbox')) {
+      const row = (after ?? before) as OutboxRow;
+      const effect = effectOf(row);
+      if (effect === undefined || !isNews(before, after) || this.#seen.has(row.entity)) continue;
+      this.#seen.add(row.entity);
+      const change = after === null ? 'dropped' : finished ? 'later' : 'added';
+      if (change === 'added') this.#requests++;
+      const counts = this.#countsOf(effect);
+      if (counts[change]++ < this.#limit)
+        this.#samples.push(await this.#sample({ effect, change }, row, entities.get(row.entity)));
+    }
+  }
+
+  #countsOf(effect: EffectOfRules): Counts {
+    const counts = this.#counts.get(effect) ?? { added: 0, dropped: 0, later: 0 };
+    this.#counts.set(effect, counts);
+    return counts;
+  }
+
+  async #sample(
+    what: Pick<LabSample, 'effect' | 'change'>,
+    row: OutboxRow,
+    entity: EntityRow | undefined,
+  ): Promise<LabSample> {
+    const item = entity?.item_key ? await this.#item(entity.item_key) : undefined;
+    const taskId = entity?.task_id ?? taskOfLinkRead(row.entity) ?? null;
+    const task = taskId === null ? null : await taskNameOf(this.#query, taskId);
+    const reason = json<{ readonly reason?: LinkReason }>(entity?.desired ?? null)?.reason ?? null;
+    return { ...what, item: item?.key ?? null, title: item?.title ?? null, url: item?.url ?? null, task, reason };
+  }
+
+  async #item(key: ItemKey): Promise<Item | undefined> {
+    const row = await findItem(this.#query, key);
+    return row && readFields(row).item;
+  }
+
+  async report({ throttle, store }: OpenWorkspace): Promise<Omit<LabReport, 'inUse' | 'ended'>> {
+    const { reads, writes } = await countWaiting(store.query);
+    const dropped = [...this.#counts.values()].reduce((sum, counts) => sum + counts.dropped, 0);
+    return {
+      items: this.items,
+      without: [...this.#missed].map(([connection, items]) => ({ connection, items })),
+      effects: EFFECTS_OF_RULES.flatMap((effect) => {
+        const counts = this.#counts.get(effect);
+        return counts ? [{ effect, ...counts }] : [];
+      }),
+      requests: this.#requests,
+      drainedAt: throttle.drainedAt(Math.max(0, reads + writes + this.#requests - dropped)),
+      samples: this.#samples,
+    };
+  }
+}
+
+/** Undefined: a read that no rule asks for. */
+function effectOf({ kind, effect, entity }: OutboxRow): EffectOfRules | undefined {
+  if (kind === 'link') return effect === 'removal' ? 'remove-link' : 'add-link';
+  if (kind === 'pull_request') return 'record';
+  if (kind === 'task') return 'create-task';
+  if (kind === 'document') return 'attach-document';
+  return taskOfLinkRead(entity) !== undefined ? 'remove-link' : undefined;
+}
+
+/** One that waits already, and would bring about the same, is no news. */
+function isNews(before: OutboxRow | undefined, after: OutboxRow | null): boolean {
+  return before === undefined || after === null || before.effect !== after.effect;
+}

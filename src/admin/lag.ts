@@ -1,0 +1,39 @@
+import type { Clock } from '../platform/lib/clock.ts';
+
+/** From the acknowledgement of a delivery to the answer of the write that it led to, over the last 24 hours. */
+export interface LagReport {
+  readonly count: number;
+  /** Milliseconds: half of the deliveries took no longer, and 95 of 100. */
+  readonly p50: number;
+  readonly p95: number;
+}
+
+export interface LagWatch {
+  note(milliseconds: number): void;
+  /** Null where no delivery led to a write since the start of the process, or within the time. */
+  report(): LagReport | null;
+}
+
+const SPAN = 86_400_000;
+/** Of a busy day the last ones are told. */
+const MOST = 2_000;
+
+/** Remembers the latest; a restart forgets them. */
+export function createLagWatch({ monotonic }: Pick<Clock, 'monotonic'>): LagWatch {
+  const latest: { readonly at: number; readonly lag: number }[] = [];
+  let next = 0;
+  return {
+    note(lag) {
+      latest[next] = { at: monotonic(), lag };
+      next = (next + 1) % MOST;
+    },
+    report() {
+      const since = monotonic() - SPAN;
+      const lags = latest.filter(({ at }) => at >= since).map(({ lag }) => lag);
+      if (lags.length === 0) return null;
+      const sorted = lags.toSorted((a, b) => a - b);
+      const quantile = (part: number) => sorted[Math.ceil(part * sorted.length) - 1] as number;
+      return { count: sorted.length, p50: quantile(0.5), p95: quantile(0.95) };
+    },
+  };
+}

@@ -1,0 +1,166 @@
+import { entity } from '../model/change.ts';
+import type { ItemKey } from '../model/item.ts';
+import { isAutomatic } from '../model/link.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
+import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
+import { findItem, readFields } from '../store/items.ts';
+import { dropDifference, findChange } from '../store/outbox-rows.ts';
+import { currentRevision } from '../store/revision.ts';
+import { appendAnswer } from '../store/workspace-answers.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
+import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
+import { type FoundTask, findItems, findTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** A thing that people name by its address, its key, or what they call it. */
+interface Named {
+  readonly target: string;
+}
+
+/** The items of that name, or the task. */
+export interface LinkTarget {
+  readonly task: FoundTask | null;
+  readonly items: readonly {
+    readonly key: ItemKey;
+    readonly url: string | null;
+    readonly title: string | null;
+    readonly connector: string;
+  }[];
+}
+
+export async function linkTarget({ store: { query } }: OpenWorkspace, { target }: Named): Promise<LinkTarget> {
+  const task = await findTask(query, target);
+  const items: LinkTarget['items'][number][] = [];
+  for (const key of task ? [] : await findItems(query, target)) {
+    const row = await findItem(query, key);
+    if (!row) continue;
+    const { item } = readFields(row);
+    items.push({ key, url: item.url ?? null, title: item.title ?? null, connector: item.connector });
+  }
+  return { task: task ?? null, items };
+}
+
+/** Why links of an item, or of a task, exist or do not. */
+export async function explainLinks(
+  { store: { query }, sources, rules }: OpenWorkspace,
+  { target }: Named,
+  clock: Clock,
+): Promise<{
+  readonly task: LinkTarget['task'];
+  readonly items: readonly ExplainedItem[];
+  /** There may be more items of the task than these. */
+  readonly isCut: boolean;
+}> {
+  const task = (await findTask(query, target)) ?? null;
+  const keys = task ? await itemsAbout(query, task) : await findItems(query, target);
+  const items: ExplainedItem[] = [];
+  for (const key of keys) {
+    const explained = await explainItem(query, key, { sources, rules, now: clock.now() });
+    if (explained) items.push(task ? onlyOf(explained, task.taskId) : explained);
+    await yieldForRequests();
+  }
+  return { task, items, isCut: task !== null && keys.length === MOST_ABOUT };
+}
+
+function onlyOf(explained: ExplainedItem, taskId: string): ExplainedItem {
+  return {
+    ...explained,
+    links: explained.links.filter((link) => link.taskId === taskId),
+    others: [],
+    triage: null,
+    writeBack: [],
+  };
+}
+
+interface AddedLink {
+  readonly taskId: string;
+  /** The workspace's answer. */
+  readonly workItem: Readonly<Record<string, unknown>> & { readonly workItemId: string; readonly url: string };
+  readonly item: ItemKey | null;
+}
+
+/**
+ * A person added a link: it is theirs, also if one of ours, or a removed one, was in its place. The
+ * workspace's answer goes through the inbox like any other; only for which item it was, it does not say.
+ */
+export async function linkAdded({ store, wakeReconcile, random }: OpenWorkspace, added: AddedLink, clock: Clock) {
+  const { item } = added;
+  if (item === null) return { done: true };
+  const now = clock.now();
+  await store.commit(async (query) => {
+    await keepManual(query, { ...added, item }, now);
+    const look = { action: 'look-again', entity: item, sentAt: now, body: null } as const;
+    await appendAnswer(query, look, random.uuid(), now);
+  });
+  wakeReconcile();
+  return { done: true };
+}
+
+async function keepManual(query: Scope, { taskId, workItem, item }: AddedLink & { item: ItemKey }, now: number) {
+  const name = entity.link(item, taskId);
+  const externalId = typeof workItem['externalId'] === 'string' ? workItem['externalId'] : null;
+  const row = await findEntity(query, name);
+  if (isAutomatic(externalId) || (row && row.hand !== 'gone')) return;
+  const known = JSON.stringify({ url: workItem.url, externalId } satisfies KnownLink);
+  const revision = await currentRevision(query);
+  const ids = { item_key: item, task_id: taskId, known, known_at: now, remote_id: workItem.workItemId, revision };
+  await saveEntity(query, { ...blankEntity(name, 'link', ids), hand: 'manual' });
+}
+
+interface Removal {
+  readonly taskId: string;
+  /** The link's id, or what it leads to. */
+  readonly link: string;
+}
+
+/** What is known of a link that a person wants to remove: its id and address, where it stands. */
+export async function linkToRemove({ store: { query } }: OpenWorkspace, { taskId, link }: Removal) {
+  const row = await findLink(query, taskId, link);
+  const known = json<KnownLink>(row?.known ?? null);
+  const wanted = json<KnownLink>(row?.desired ?? null);
+  return {
+    workItemId: row?.remote_id ?? null,
+    url: known?.url ?? wanted?.url ?? null,
+    /** It is to be added, and does not stand there yet. */
+    isOnlyWanted: row !== undefined && row.known === null,
+  };
+}
+
+async function findLink(query: Scope, taskId: string, link: string): Promise<EntityRow | undefined> {
+  const rows = await linksOfTask(query, taskId);
+  const byId = rows.find((row) => row.remote_id === link);
+  if (byId) return byId;
+  const items = new Set(await findItems(query, link));
+  return rows.find((row) => items.has(row.item_key ?? '') || urlOf(row) === link);
+}
+
+function urlOf(row: EntityRow): string | undefined {
+  return json<KnownLink>(row.known ?? row.desired)?.url;
+}
+
+/** A person removed a link, or wants it not to be added: it is not added again while the text goes on naming the task. */
+export async function linkRemoved(
+  { store, wakeReconcile, random }: OpenWorkspace,
+  { taskId, link }: Removal,
+  clock: Clock,
+) {
+  const now = clock.now();
+  const marked = await store.commit(async (query) => {
+    const row = await findLink(query, taskId, link);
+    if (!row) return false;
+    const change = await findChange(query, row.entity);
+    if (change?.state === 'sending') return false;
+    const hand = row.desired === null ? 'gone' : 'removed';
+    await saveEntity(query, { ...row, known: null, known_at: now, hand, revision: await currentRevision(query) });
+    await dropDifference(query, row.entity);
+    if (row.item_key) {
+      const look = { action: 'look-again', entity: row.item_key, sentAt: now, body: null } as const;
+      await appendAnswer(query, look, random.uuid(), now);
+    }
+    return row.desired !== null;
+  });
+  wakeReconcile();
+  return { marked };
+}

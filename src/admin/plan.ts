@@ -1,0 +1,114 @@
+import type { Action } from '../model/change.ts';
+import { type Clock, sleep } from '../platform/lib/clock.ts';
+import { tasksWereRead } from '../store/list-reads.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
+import { countWaiting, hurry, waitingByLane } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import {
+  differenceOf,
+  digestOf,
+  firstDue,
+  type PlanDifference,
+  type PlanDigest,
+  readPlan,
+} from '../sync/outbox/planned-writes.ts';
+import { isStuck } from './drain.ts';
+import type { MirrorStatus } from './mirror.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** What would be written, and how long that takes. */
+export interface ShownPlan {
+  /** Names exactly these writes with exactly these bodies. */
+  readonly id: string;
+  readonly writes: readonly { readonly action: Action; readonly count: number; readonly held: number }[];
+  /** Writes, and the reads that wait. A list of several pages counts once. */
+  readonly requests: number;
+  /** When the last of them can be sent at the present share; epoch milliseconds. */
+  readonly drainedAt: number;
+  readonly entities: readonly { readonly entity: string; readonly action: Action; readonly held: boolean }[];
+  readonly mirror: MirrorStatus;
+}
+
+/** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
+const SHOWN = 'plan.shown';
+
+/** What waits, by the configuration in use. */
+export async function showPlan(
+  { store, throttle, status }: OpenWorkspace,
+  { limit }: { readonly limit: number },
+): Promise<ShownPlan> {
+  const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
+    const present = await readPresent(transaction);
+    await writeMeta(transaction, SHOWN, JSON.stringify(present.digest));
+    const backfilled = (await waitingByLane(transaction)).find(({ lane }) => lane === 'backfill');
+    return { ...present, reads: (await countWaiting(transaction)).reads, backfills: backfilled?.count ?? 0 };
+  });
+  const counts = Map.groupBy(plan, ({ action }) => action);
+  const requests = plan.length + reads;
+  return {
+    id: digest.id,
+    writes: [...counts].map(([action, writes]) => ({
+      action,
+      count: writes.length,
+      held: writes.filter(({ held }) => held).length,
+    })),
+    requests,
+    drainedAt: throttle.drainedAt(requests, Math.min(backfills, requests)),
+    mirror: (await status()).mirror,
+    entities: firstDue(plan, limit).map(({ entity, action, held }) => ({ entity, action, held })),
+  };
+}
+
+async function readPresent(query: Scope) {
+  const plan = await readPlan(query);
+  return { plan, digest: await digestOf(plan) };
+}
+
+/**
+ * applied  the changes of the plan go out, ahead of their due time, held or not.
+ * changed  nothing was done: what would be sent is no longer what was shown.
+ * unknown  nothing was done: another plan was shown since, or none was.
+ * unread   nothing was done: the workspace was never read, so what would be sent is a guess.
+ */
+export type AppliedPlan =
+  | { readonly outcome: 'applied'; readonly changes: number; readonly left: number }
+  | ({ readonly outcome: 'changed' } & PlanDifference)
+  | { readonly outcome: 'unknown' | 'unread' };
+
+/**
+ * Releases the changes of the shown plan. In a running daemon the outbox goes on meanwhile: what it has sent itself, and
+ * what came after the plan was shown, is no difference, and gets no part in this.
+ */
+export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: boolean): Promise<AppliedPlan> {
+  const applied = await partition.store.commit(async (transaction): Promise<AppliedPlan> => {
+    const shown = JSON.parse((await readMeta(transaction, SHOWN)) ?? '{}') as Partial<PlanDigest>;
+    if (shown.id !== id || shown.writes === undefined) return { outcome: 'unknown' };
+    if (!(await tasksWereRead(transaction))) return { outcome: 'unread' };
+    const { digest } = await readPresent(transaction);
+    const difference = differenceOf({ id, writes: shown.writes }, digest);
+    const { added, changed, gone } = difference;
+    const count = changed.length + (isAlone ? added.length + gone.length : 0);
+    if (count > 0) return { outcome: 'changed', ...difference };
+    const without = new Set([...added, ...gone]);
+    const entities = Object.keys(shown.writes).filter((entity) => !without.has(entity));
+    await hurry(transaction, entities);
+    return { outcome: 'applied', changes: entities.length, left: entities.length };
+  });
+  if (applied.outcome === 'applied') partition.wakeOutbox();
+  return applied;
+}
+
+/** How often the state is looked at while waiting, milliseconds. */
+const LOOK_EVERY = 50;
+
+/** Where no daemon runs: sends the plan and nothing else, as far as the quota allows. No reads, no polls, no reconcile. */
+export async function sendPlan(partition: OpenWorkspace, id: string, clock: Clock): Promise<AppliedPlan> {
+  const applied = await applyPlan(partition, id, true);
+  if (applied.outcome !== 'applied') return applied;
+  partition.startWrites();
+  for (;;) {
+    const { writes } = await countWaiting(partition.store.query);
+    if (writes === 0 || isStuck(await partition.status(), clock.now())) return { ...applied, left: writes };
+    await sleep(clock, LOOK_EVERY);
+  }
+}

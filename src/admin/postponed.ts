@@ -1,0 +1,105 @@
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { HeldClass } from '../store/held-changes.ts';
+
+/** How long a person can undo what was asked for, milliseconds. */
+export const DELAY = 10_000;
+/** Actions that wait at a time. */
+const MOST = 100;
+
+/** What can be postponed, as `admin/admin-operations.ts` takes it. */
+export type PostponeWish =
+  | {
+      readonly question: 'release';
+      readonly asked: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] };
+    }
+  | { readonly question: 'retry'; readonly asked: { readonly ids?: readonly number[] } }
+  | { readonly question: 'changes-retry'; readonly asked: { readonly targets: readonly string[] } }
+  | { readonly question: 'changes-drop'; readonly asked: { readonly targets: readonly string[] } };
+
+/** An action that waits. Times are epoch milliseconds. */
+export interface PostponedAction {
+  /** For `undo`. */
+  readonly id: string;
+  readonly question: PostponeWish['question'];
+  readonly asked: PostponeWish['asked'];
+  /** How many things it concerned when it was asked for; what is there in the end counts. */
+  readonly count: number;
+  /** As the audit names who asked. */
+  readonly actor: string;
+  readonly askedAt: number;
+  /** When it is done, and milliseconds until then. */
+  readonly at: number;
+  readonly remaining: number;
+}
+
+/**
+ * Actions of one workspace that are done ten seconds after they were asked for, unless somebody undoes them. They are in
+ * memory only: a daemon that ends before leaves everything as it was.
+ */
+export interface Postponed {
+  /** From now on actions are taken. */
+  start(): void;
+  /** Throws `not_running` where no daemon would carry it out, `conflict` where too many wait. */
+  add(
+    action: Pick<PostponedAction, 'question' | 'asked' | 'count' | 'actor'>,
+    run: () => Promise<unknown>,
+  ): PostponedAction;
+  /** What is done next first. */
+  list(): readonly PostponedAction[];
+  /** Takes one away; undefined where it was done, or undone, already. */
+  take(id: string): PostponedAction | undefined;
+  /** Nothing that waits is done any more; resolves when what began has ended. */
+  stop(): Promise<void>;
+}
+
+type Waiting = Omit<PostponedAction, 'remaining'> & { readonly due: number; readonly cancel: Cancel };
+
+export function createPostponed(clock: Clock): Postponed {
+  const waiting = new Map<string, Waiting>();
+  const running = new Set<Promise<unknown>>();
+  let isOpen = false;
+  let lastId = 0;
+
+  const shown = ({ cancel: _cancel, due, ...action }: Waiting): PostponedAction => ({
+    ...action,
+    remaining: Math.max(0, Math.round(due - clock.monotonic())),
+  });
+
+  return {
+    start() {
+      isOpen = true;
+    },
+    add(action, run) {
+      if (!isOpen) throw new SyncError('not_running', 'nothing can be postponed: no daemon runs that would do it');
+      if (waiting.size >= MOST) throw new SyncError('conflict', `${MOST} actions wait already`);
+      lastId++;
+      const id = String(lastId);
+      const cancel = clock.after(DELAY, () => {
+        waiting.delete(id);
+        // What became of it stands in the audit.
+        const done = run().catch(() => undefined);
+        running.add(done);
+        void done.finally(() => running.delete(done));
+      });
+      const times = { askedAt: clock.now(), at: clock.now() + DELAY, due: clock.monotonic() + DELAY };
+      const next = { id, ...action, ...times, cancel };
+      waiting.set(id, next);
+      return shown(next);
+    },
+    list: () => [...waiting.values()].map(shown),
+    take(id) {
+      const found = waiting.get(id);
+      if (!found) return undefined;
+      found.cancel();
+      waiting.delete(id);
+      return shown(found);
+    },
+    async stop() {
+      isOpen = false;
+      for (const { cancel } of waiting.values()) cancel();
+      waiting.clear();
+      await Promise.all(running);
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { ItemKey, PullRequest } from '../model/item.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { highestTaskKeys, someTaskId, tasksByIds } from '../store/cached-tasks.ts';
+import { itemsAtUrl, itemsCalled } from '../store/find-items.ts';
+import { existingItems, findItem, readFields } from '../store/items.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import { explainLinks } from './links.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** A pull request as a job of a CI service knows it. */
+export interface AskedPullRequest {
+  /** Ways to name it, the surest first: its key, its address, or `owner/repo#12`. */
+  readonly targets: readonly string[];
+  /** Id of its connector; absent: any. */
+  readonly provider?: string;
+}
+
+/** A task that it is linked to. */
+export interface LinkedTask {
+  /** The id where it has no key. */
+  readonly key: string;
+  /** Null where the workspace has not told it yet. */
+  readonly title: string | null;
+  readonly status: string | null;
+  /** `waiting`: the link is decided, and waits for its turn to be sent. */
+  readonly state: 'linked' | 'waiting';
+}
+
+/** A name in its texts that made no link. */
+export interface UnlinkedName {
+  readonly text: string;
+  readonly place: string | null;
+  readonly why: string;
+}
+
+export interface PullRequestTasks {
+  /** Null where worksync does not know it. */
+  readonly pullRequest: {
+    readonly name: string;
+    readonly url: string | null;
+    readonly title: string | null;
+    readonly connection: string;
+  } | null;
+  readonly tasks: readonly LinkedTask[];
+  readonly notLinked: readonly UnlinkedName[];
+  /** Where it is unknown: connections that it may come from yet. */
+  readonly expectedFrom: readonly string[];
+  /** Key of one task of the workspace, or its id where tasks have no keys. */
+  readonly example: string | null;
+}
+
+/** More of them is no list that people read. */
+const MOST_SHOWN = 50;
+
+/**
+ * The tasks of a pull request, from the database alone. Throws `usage` where several pull requests have the name.
+ */
+export async function pullRequestTasks(
+  partition: OpenWorkspace,
+  asked: AskedPullRequest,
+  clock: Clock,
+): Promise<PullRequestTasks> {
+  const { query } = partition.store;
+  const [example = (await someTaskId(query)) ?? null] = await highestTaskKeys(query);
+  const found = await findPullRequest(query, asked);
+  if (!found) return { ...NOTHING, example, expectedFrom: expectedFrom(partition.connections, asked) };
+  const { items } = await explainLinks(partition, { target: found.key }, clock);
+  const links = items.flatMap((item) => item.links).slice(0, MOST_SHOWN);
+  const others = items.flatMap((item) => item.others).slice(0, MOST_SHOWN);
+  const tasks = new Map(
+    (
+      await tasksByIds(
+        query,
+        links.map(({ taskId }) => taskId),
+      )
+    ).map((task) => [task.taskId, task]),
+  );
+  const linked = links.flatMap((link): LinkedTask[] => {
+    const state = stateOf(link);
+    const { title = null, status = null } = tasks.get(link.taskId) ?? {};
+    return state === undefined ? [] : [{ key: link.task, title, status, state }];
+  });
+  const unlinked = links.flatMap((link): UnlinkedName[] => {
+    const why = WHY_NOT[link.state];
+    const { text = link.task, place = null } = link.reason ?? {};
+    return stateOf(link) !== undefined || why === undefined ? [] : [{ text, place, why }];
+  });
+  const unknown = others.map(({ text, place, why }) => ({ text, place, why }));
+  return { pullRequest: found.shown, tasks: linked, notLinked: [...unlinked, ...unknown], expectedFrom: [], example };
+}
+
+const NOTHING = { pullRequest: null, tasks: [], notLinked: [] } as const;
+
+type Link = Awaited<ReturnType<typeof explainLinks>>['items'][number]['links'][number];
+
+/** A change without a reason takes a link away. */
+function stateOf({ state, reason }: Link): LinkedTask['state'] | undefined {
+  if (state === 'linked' || state === 'manual') return 'linked';
+  const isUnderWay = state === 'waiting' || state === 'sending' || state === 'unknown';
+  return isUnderWay && reason !== null ? 'waiting' : undefined;
+}
+
+const WHY_NOT: Readonly<Partial<Record<Link['state'], string>>> = {
+  removed: 'a person removed the link, so worksync does not add it again; "worksync links add" does',
+  held: 'the link needs approval: see "worksync held"',
+};
+
+interface Found {
+  readonly key: ItemKey;
+  readonly shown: NonNullable<PullRequestTasks['pullRequest']>;
+}
+
+async function findPullRequest(query: Scope, { targets, provider }: AskedPullRequest): Promise<Found | undefined> {
+  for (const target of targets) {
+    const found: Found[] = [];
+    for (const key of await keysOf(query, target)) {
+      const row = await findItem(query, key);
+      const { item } = row ? readFields(row) : {};
+      if (!row || item?.kind !== 'pull_request' || (provider !== undefined && item.connector !== provider)) continue;
+      found.push({ key, shown: { ...shownOf(item), connection: row.connection } });
+    }
+    const [first, another] = found;
+    if (another)
+      throw new SyncError('usage', `several pull requests are called ${target}`, {
+        hint: `Name the one by its address: ${found.map(({ shown }) => shown.url).join(' or ')}`,
+      });
+    if (first) return first;
+  }
+  return undefined;
+}
+
+async function keysOf(query: Scope, target: string): Promise<readonly ItemKey[]> {
+  const exact = await existingItems(query, [target]);
+  if (exact.length > 0) return exact;
+  return /^https?:\/\//i.test(target) ? itemsAtUrl(query, target) : itemsCalled(query, target);
+}
+
+function shownOf({ repoName, identifier, url, title, key }: PullRequest) {
+  return { name: repoName ? `${repoName}#${identifier}` : key, url: url ?? null, title: title ?? null };
+}
+
+/** Connections to the host and provider of the pull request. Whether they follow its repository, only the provider can tell. */
+function expectedFrom(connections: readonly ActiveConnection[], { targets, provider }: AskedPullRequest): string[] {
+  const hosts = targets.flatMap((target) => URL.parse(target)?.host || []);
+  return connections
+    .filter(({ connector }) => connector.capabilities.pullRequests === true)
+    .filter(({ connector }) => provider === undefined || connector.id === provider)
+    .filter(({ connector, options }) => hosts.length === 0 || hosts.includes(connector.host(options)))
+    .map(({ name }) => name);
+}

@@ -1,0 +1,159 @@
+import { CALLERS, type CallerKind, readCaller } from '../model/caller.ts';
+import type { Lane } from '../model/lane.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { type GatewayToken, listGatewayTokens } from '../store/gateway-tokens.ts';
+import { readLedger } from '../store/ledger.ts';
+import { type QuotaUse, quotaUseByCaller, quotaUseSince } from '../store/quota-use.ts';
+import type { QuotaSnapshot } from '../sync/quota/quota-snapshot.ts';
+import { leastOfOthers, QUARTER, quarterOf } from '../sync/quota/use-count.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** Requests that a caller sent, and how many of them the workspace answered 429. */
+export interface Used {
+  readonly requests: number;
+  readonly refused: number;
+}
+
+export interface CallerUse {
+  /** As in `model/caller.ts`. */
+  readonly caller: string;
+  readonly kind: CallerKind;
+  /** For people: a gateway token's description, a key's hash. */
+  readonly name: string;
+  /** Within the long window: what counts there now. */
+  readonly window: Used;
+  readonly day: Used;
+  readonly week: Used;
+  /** Others are seen only when the workspace refuses one of our requests: they used at least so much. */
+  readonly isEstimate: boolean;
+}
+
+/** Who used the quota of one workspace. Times are epoch milliseconds. */
+export interface QuotaByCaller {
+  readonly at: number;
+  /** Length of the long window, milliseconds, and the requests that it allows. */
+  readonly window: number;
+  readonly cap: number | null;
+  /** Whoever used most in seven days first, others last. */
+  readonly callers: readonly CallerUse[];
+  /** Of the last refusal, which tells of others; null where there was none. */
+  readonly lastRefusal: QuotaSnapshot['lastRefusal'];
+  /**
+   * The last 24 hours by quarters of an hour, oldest first, for a stacked drawing: quarters without requests are absent. The
+   * callers that used most are apart, at most twelve; what the rest used is under `rest`.
+   */
+  readonly series: readonly QuotaUse[];
+}
+
+const QUARTERS_OF_DAY = 96;
+const DAYS = 7;
+/** Callers that the series tells apart. */
+const MOST_DRAWN = 12;
+/** The caller of the series that stands for all others. */
+export const REST = 'rest';
+
+export async function quotaByCaller({ store, throttle }: OpenWorkspace, clock: Clock): Promise<QuotaByCaller> {
+  const { query } = store;
+  const { long, lastRefusal } = throttle.snapshot();
+  const at = clock.now();
+  const firstOf = (days: number) => quarterOf(at) - (QUARTERS_OF_DAY * days - 1) * QUARTER;
+  const window = await usedInWindow(query, clock.monotonic() - long.window);
+  if (lastRefusal && at - lastRefusal.at < long.window) {
+    const before = window.get(CALLERS.others)?.requests ?? 0;
+    window.set(CALLERS.others, { requests: Math.max(before, leastOfOthers(lastRefusal)), refused: 0 });
+  }
+  const day = await quotaUseByCaller(query, firstOf(1));
+  const times = { window, day: mapOf(day), week: mapOf(await quotaUseByCaller(query, firstOf(DAYS))) };
+  const series = folded(await quotaUseSince(query, firstOf(1)), day);
+  const tokens = new Map((await listGatewayTokens(query)).map((token) => [token.id, token]));
+  const names = new Set(Object.values(times).flatMap((uses) => [...uses.keys()]));
+  const callers = [...names].map((caller) => useOf(caller, times, tokens)).toSorted(byUse);
+  return { at, window: long.window, cap: long.cap, callers, lastRefusal, series };
+}
+
+type Uses = ReadonlyMap<string, Used>;
+
+const NONE: Used = { requests: 0, refused: 0 };
+
+function useOf(
+  caller: string,
+  times: { readonly [Time in 'window' | 'day' | 'week']: Uses },
+  tokens: ReadonlyMap<string, GatewayToken>,
+): CallerUse {
+  const { kind, id } = readCaller(caller);
+  const {
+    window = NONE,
+    day = NONE,
+    week = NONE,
+  } = {
+    window: times.window.get(caller),
+    day: times.day.get(caller),
+    week: times.week.get(caller),
+  };
+  return { caller, kind, name: nameOf(kind, id, tokens), window, day, week, isEstimate: kind === 'others' };
+}
+
+const LANE_NAMES: { readonly [Each in Lane]: string } = {
+  interactive: 'daemon: asked for by people',
+  triage: 'daemon: triage',
+  link: 'daemon: links',
+  mirror: 'daemon: pull requests',
+  read: 'daemon: reads',
+  backfill: 'daemon: backfills',
+};
+
+function nameOf(kind: CallerKind, id: string, tokens: ReadonlyMap<string, GatewayToken>): string {
+  switch (kind) {
+    case 'daemon':
+      return (LANE_NAMES as Readonly<Record<string, string>>)[id] ?? `daemon: ${id}`;
+    case 'command':
+      return 'commands';
+    case 'token':
+      return `gateway token "${tokens.get(id)?.description ?? 'deleted'}" (${id})`;
+    case 'key':
+      return `key with SHA-256 ${id}…`;
+    case 'other keys':
+      return id === CALLERS.wrongKeys ? 'keys that the workspace does not know' : 'other tokens and keys';
+    case 'others':
+      return 'others, not through worksync (estimate)';
+  }
+}
+
+/** Others last, since their figure is of another kind. */
+function byUse(one: CallerUse, other: CallerUse): number {
+  return (
+    Number(one.isEstimate) - Number(other.isEstimate) ||
+    other.week.requests - one.week.requests ||
+    other.window.requests - one.window.requests ||
+    (one.caller < other.caller ? -1 : 1)
+  );
+}
+
+function mapOf(uses: readonly Omit<QuotaUse, 'since'>[]): Uses {
+  return new Map(uses.map(({ caller, requests, refused }) => [caller, { requests, refused }]));
+}
+
+/** The ledger has all requests that still count, with monotonic times. */
+async function usedInWindow(query: Parameters<typeof readLedger>[0], from: number): Promise<Map<string, Used>> {
+  const uses = new Map<string, Used>();
+  for (const { caller, lane, completed, status } of await readLedger(query)) {
+    if (completed !== null && completed < from) continue;
+    const { requests, refused } = uses.get(caller ?? lane) ?? NONE;
+    uses.set(caller ?? lane, { requests: requests + 1, refused: refused + (status === 429 ? 1 : 0) });
+  }
+  return uses;
+}
+
+function folded(rows: readonly QuotaUse[], day: readonly Omit<QuotaUse, 'since'>[]): readonly QuotaUse[] {
+  if (day.length <= MOST_DRAWN) return rows;
+  const most = day.toSorted((one, other) => other.requests - one.requests).slice(0, MOST_DRAWN);
+  const drawn = new Set(most.map(({ caller }) => caller));
+  const sums = new Map<string, QuotaUse>();
+  for (const { since, caller, requests, refused } of rows) {
+    const shown = drawn.has(caller) ? caller : REST;
+    const key = `${since} ${shown}`;
+    const sum = sums.get(key) ?? { since, caller: shown, ...NONE };
+    sums.set(key, { ...sum, requests: sum.requests + requests, refused: sum.refused + refused });
+  }
+  return [...sums.values()];
+}

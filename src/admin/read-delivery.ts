@@ -1,0 +1,66 @@
+import type { Translation } from '../connectors/connector.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
+import type { Item } from '../model/item.ts';
+import { LARGE } from '../platform/lib/large.ts';
+import { type StoredBody, unpackBody } from '../store/bodies.ts';
+import type { ListedDelivery } from '../store/find-deliveries.ts';
+import { type Answer, readAnswer } from '../store/workspace-answers.ts';
+import type { Source, Sources } from '../sync/reconcile/context.ts';
+import { translateEvent } from '../sync/reconcile/workspace-events.ts';
+
+/** What a stored delivery says, worked out again from its body by the connectors and options of now. */
+export type ReadDelivery =
+  | { readonly outcome: 'items'; readonly items: readonly Item[]; readonly references: readonly string[] }
+  | { readonly outcome: 'answer'; readonly answer: Answer }
+  | { readonly outcome: 'ignored'; readonly reason: string }
+  | { readonly outcome: 'failed'; readonly code: string; readonly message: string };
+
+type Stored = Pick<ListedDelivery, 'id' | 'connection' | 'source' | 'event' | 'receivedAt' | 'state' | 'attempts'>;
+
+/** Changes nothing, and tells nobody. Never rejects. */
+export async function readDelivery(sources: Sources, delivery: Stored, stored: StoredBody): Promise<ReadDelivery> {
+  try {
+    if (delivery.source === 'answer') return { outcome: 'answer', answer: readAnswer(unpackBody(stored)) };
+    if (delivery.source === 'workspace') return readEvent(delivery, stored);
+    const source = sources.get(delivery.connection);
+    if (source) return told(await translate(source.quiet ?? source, delivery, stored));
+    return failed('connection_unknown', `no connection "${delivery.connection}" is configured any more`);
+  } catch (error) {
+    const { code, message } = asSyncError(error);
+    return failed(code, message);
+  }
+}
+
+function failed(code: string, message: string): ReadDelivery {
+  return { outcome: 'failed', code, message };
+}
+
+function readEvent(delivery: Stored, stored: StoredBody): ReadDelivery {
+  const event = translateEvent({ ...delivery, body: unpackBody(stored) });
+  return event.outcome === 'answer' ? event : told(event);
+}
+
+/** What is large, or failed before, is read by another thread within a budget. */
+async function translate(
+  { translate: atOnce, aside }: Pick<Source, 'translate' | 'aside'>,
+  delivery: Stored,
+  stored: StoredBody,
+): Promise<Translation> {
+  const bytes = stored.unpacked_length ?? stored.body.length;
+  const isSuspect = delivery.attempts > 0 || delivery.state === 'quarantined';
+  if (aside && (bytes > LARGE || isSuspect)) return aside.translate({ ...delivery, stored });
+  return atOnce({ ...delivery, body: unpackBody(stored) });
+}
+
+function told(translation: Translation): ReadDelivery {
+  if (translation.outcome === 'ignored') return translation;
+  const references = (translation.references ?? []).map(({ key }) => key);
+  const items = translation.outcome === 'items' ? translation.items : (translation.told ?? []);
+  return { outcome: 'items', items, references };
+}
+
+/** The items that it tells of or refers to, each once. */
+export function keysIn(read: ReadDelivery): readonly string[] {
+  if (read.outcome !== 'items') return [];
+  return [...new Set([...read.items.map(({ key }) => key), ...read.references])];
+}

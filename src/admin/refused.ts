@@ -1,0 +1,60 @@
+import { hintOf } from '../model/errors/codes.ts';
+import { listRefused, type RefusedRequest } from '../store/refused-requests.ts';
+import type { Sql } from '../store/workspace-scope.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** A request that was refused, or several alike, with the reason for people. */
+export interface Refused extends Omit<RefusedRequest, 'key'> {
+  readonly reason: string;
+}
+
+/** Of one workspace: the latest first. At most some seconds old. */
+export function refusedOf({ store, name }: OpenWorkspace, { limit }: { readonly limit: number }) {
+  return refusedRequests(store.query.whole, { workspaces: [name], limit });
+}
+
+/**
+ * Of these workspaces, by name; null: of all, and what leads to none, which only administrators of all may see. Two that are
+ * alike in method, path, status, code and address are one, with a count.
+ */
+export async function refusedRequests(
+  query: Sql,
+  asked: { readonly workspaces: readonly string[] | null; readonly limit: number },
+): Promise<readonly Refused[]> {
+  const rows = await listRefused(query, asked);
+  return rows.map(({ key: _key, ...row }) => ({ ...row, reason: reasonOf(row) }));
+}
+
+/** What is not an error of the registry. */
+const REASONS: Readonly<Record<string, string>> = {
+  not_found: 'No workspace or connection has this address: compare it with the address that "worksync status" prints.',
+  workspace_unavailable: 'The workspace is configured and did not open; the sender was asked to repeat the request.',
+  payload_too_large: 'The body is larger than this address accepts.',
+  unauthorized: 'The credential is missing, wrong or revoked.',
+  workspace_forbidden: 'The credential does not belong to the workspace that the path names.',
+  rate_limit_exceeded: 'No slot of the quota was free in time, or the address sent too many wrong credentials.',
+  bad_request: 'The request is malformed, or does not say which workspace it is for.',
+  internal: 'worksync itself failed; its log says why.',
+};
+
+/** The address of the workspace's own webhooks. */
+const WORKSPACE_WEBHOOK = /^\/webhooks\/[^/]+\/workspace$/;
+
+const REASONS_BY_STATUS: Readonly<Record<number, string>> = {
+  405: 'The address takes POST only.',
+  408: 'The request did not arrive in time.',
+  413: 'The body is larger than this address accepts.',
+  415: 'The body is compressed, or has a type that is not accepted.',
+  429: 'Too many requests of this address had to be refused.',
+  503: 'worksync could not take the request at that moment; the sender was asked to repeat it.',
+};
+
+/** The webhooks of the workspace itself: their keys are on no provider's page. */
+const REASON_OF_WORKSPACE =
+  'The key or the signature in the headers is missing or wrong: compare workspace.webhook (key, secret, headers) with the subscription at the workspace.';
+
+/** Pure. Why a request was refused, for people. */
+export function reasonOf({ code, status, path }: Pick<RefusedRequest, 'code' | 'status' | 'path'>): string {
+  if (status === 401 && WORKSPACE_WEBHOOK.test(path)) return REASON_OF_WORKSPACE;
+  return REASONS[code] ?? hintOf(code) ?? REASONS_BY_STATUS[status] ?? `The answer was ${status}.`;
+}

@@ -1,0 +1,175 @@
+import type { Kept, LeaseHolder } from '../cluster/holder.ts';
+import type { SeenReplica } from '../cluster/replica-facts.ts';
+import type { Answered, Replicas } from '../cluster/replicas.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import { counted } from '../platform/lib/quantities.ts';
+import type { Cause } from './verdict.ts';
+
+/** How this process shares its workspaces with others. */
+export interface Sharing {
+  readonly holder: LeaseHolder;
+  readonly replicas: Replicas;
+}
+
+/** The processes that share the workspaces, and what is wrong among them. */
+export interface SharedStatus {
+  readonly replicas: readonly ReplicaStatus[];
+  readonly causes: readonly Cause[];
+}
+
+export interface ReplicaStatus
+  extends Pick<SeenReplica, 'id' | 'address' | 'host' | 'version' | 'startedAt' | 'isOwn'> {
+  /** Whether its workspaces are configured as they are for the process that tells this. */
+  readonly sameConfig: boolean;
+  /** What it works on, and for how long, milliseconds; null where it was not asked, or did not answer. */
+  readonly holds: readonly Kept[] | null;
+}
+
+/** What people call each of them, by its id: its host, and its address too where others have the same host. */
+export function namesOfReplicas(
+  all: readonly Pick<SeenReplica, 'id' | 'host' | 'address'>[],
+): ReadonlyMap<string, string> {
+  const byHost = Map.groupBy(all, ({ host }) => host);
+  return new Map(
+    all.map(({ id, host, address }) => [id, byHost.get(host)?.length === 1 ? host : `${host}, ${address}`]),
+  );
+}
+
+/** What this process knows by itself. */
+export function ownShared({ holder }: Sharing, now: number): SharedStatus {
+  const seen = holder.replicas();
+  const own = seen.find(({ isOwn }) => isOwn);
+  const replicas = seen.map(({ id, address, host, version, startedAt, isOwn, config }) => ({
+    ...{ id, address, host, version, startedAt, isOwn },
+    sameConfig: config === own?.config,
+    holds: isOwn ? holder.held() : null,
+  }));
+  return { replicas, causes: [...unheld(holder.unheld(), now), ...differing(replicas)] };
+}
+
+/** The part of another replica's answer that concerns the replica itself. */
+interface ReplicaAnswer {
+  readonly shared?: SharedStatus;
+  readonly ready?: boolean;
+  readonly components?: Readonly<Record<string, string>>;
+  readonly configFault?: Pick<Cause, 'code' | 'message' | 'hint'> | null;
+}
+
+/** The same, with what the others said of themselves when they were asked. */
+export function withAnswers(
+  { replicas, causes }: SharedStatus,
+  answers: readonly Answered<ReplicaAnswer>[],
+): SharedStatus {
+  const told = new Map(
+    answers.map(({ replica, answer }) => [
+      replica.id,
+      answer?.shared?.replicas.find(({ isOwn }) => isOwn)?.holds ?? null,
+    ]),
+  );
+  const names = namesOfReplicas(replicas);
+  const troubles = answers.flatMap(({ replica, answer }) =>
+    answer === undefined ? [] : troubleAt(names.get(replica.id) ?? replica.host, answer),
+  );
+  const silent = answers
+    .filter(({ answer }) => answer === undefined)
+    .map(({ replica, failure }) => {
+      const name = names.get(replica.id) ?? replica.host;
+      return failure === undefined ? name : `${name}: ${failure}`;
+    });
+  return {
+    replicas: replicas.map((each) => (each.isOwn ? each : { ...each, holds: told.get(each.id) ?? null })),
+    causes: [...causes, ...troubles, ...silence(silent)],
+  };
+}
+
+/** Where the processes of an installation ask each other what they hold. */
+export const OWN_LEASES = '/replica/leases';
+
+/** Who works on what, as all that live say now. */
+export async function readShared(sharing: Sharing, clock: Pick<Clock, 'now'>): Promise<SharedStatus> {
+  const answers = await sharing.replicas.askAll<{ shared: SharedStatus }>(OWN_LEASES);
+  return withAnswers(ownShared(sharing, clock.now()), answers);
+}
+
+/** Nobody reads more names than these in one sentence. */
+const NAMED = 3;
+
+function namesOf(names: readonly string[]): string {
+  return [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
+}
+
+const ABOUT = { command: 'worksync status', seenAt: null, since: null } as const;
+
+function unheld(all: readonly Kept[], now: number): Cause[] {
+  if (all.length === 0) return [];
+  const names = namesOf(all.map(({ workspace }) => workspace));
+  return [
+    {
+      ...ABOUT,
+      ...{ code: 'lease_unheld', verdict: 'blocked', count: all.length, seenAt: now },
+      since: now - Math.max(...all.map(({ since }) => since)),
+      message: `no replica works on ${counted(all.length, 'workspace')} (${names})`,
+      stops: 'Webhooks for them are stored. Nothing else happens to them.',
+      hint: 'See in the logs of the replicas why none takes them. Each replica must have the same configuration.',
+    },
+  ];
+}
+
+function differing(replicas: readonly ReplicaStatus[]): Cause[] {
+  const names = namesOfReplicas(replicas);
+  const others = replicas.filter(({ sameConfig }) => !sameConfig).map(({ id, host }) => names.get(id) ?? host);
+  const versions = new Set(replicas.map(({ version }) => version));
+  const causes: Cause[] = [];
+  if (others.length > 0)
+    causes.push({
+      ...ABOUT,
+      ...{ code: 'replica_configs_differ', verdict: 'degraded', count: others.length },
+      message: `${counted(others.length, 'replica')} with another configuration than this one (${namesOf(others)})`,
+      stops: 'Which configuration counts for a workspace depends on the replica that works on it.',
+      hint: 'Give all replicas the same configuration files and the same values of variables.',
+    });
+  if (versions.size > 1)
+    causes.push({
+      ...ABOUT,
+      ...{ code: 'replica_versions_differ', verdict: 'degraded', count: versions.size },
+      message: `the replicas run ${counted(versions.size, 'version')} (${namesOf([...versions].sort())})`,
+      stops: 'Nothing stops. What only the newer version does happens for some workspaces only.',
+      hint: 'Finish the upgrade: one version at a time beside another one is meant for that only.',
+    });
+  return causes;
+}
+
+/** What is wrong with another replica as a whole. */
+function troubleAt(name: string, { ready = true, components = {}, configFault = null }: ReplicaAnswer): Cause[] {
+  const causes: Cause[] = [];
+  const failing = Object.entries(components).filter(([, reason]) => reason !== 'ok');
+  if (!ready)
+    causes.push({
+      ...ABOUT,
+      ...{ code: 'replica_not_ready', verdict: 'degraded', count: 1 },
+      message: `replica ${name} is not ready (${failing.map((each) => each.join(': ')).join(', ') || 'starting'})`,
+      stops: 'It refuses webhooks, which their senders repeat. The other replicas accept them.',
+      hint: 'Read the log of that replica.',
+    });
+  if (configFault)
+    causes.push({
+      ...ABOUT,
+      ...{ code: configFault.code, verdict: 'degraded', count: 1, hint: configFault.hint },
+      message: `replica ${name} could not reload its configuration: ${configFault.message}`,
+      stops: 'Nothing stops. That replica goes on with its last valid configuration.',
+    });
+  return causes;
+}
+
+function silence(silent: readonly string[]): Cause[] {
+  if (silent.length === 0) return [];
+  return [
+    {
+      ...ABOUT,
+      ...{ code: 'replica_silent', verdict: 'degraded', count: silent.length },
+      message: `${counted(silent.length, 'replica')} did not answer (${silent.slice(0, NAMED).join('; ')}${silent.length > NAMED ? '; …' : ''})`,
+      stops: 'Nobody knows here how its workspaces are. Commands and pages for them wait until it answers.',
+      hint: 'Replicas ask each other at the address that --replica-address gives, at the port of the pages too: open it between them.',
+    },
+  ];
+}

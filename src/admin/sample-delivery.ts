@@ -1,0 +1,83 @@
+import type { Connector, SampleEvent, Samples, Translation } from '../connectors/connector.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { type Binding, boundNames } from '../model/names.ts';
+import { sha256Of } from '../platform/lib/digest.ts';
+import { connectionNamed, unknownName } from './named.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** What the names in a connection's configuration lead to. */
+export async function scopeNames(
+  partition: OpenWorkspace,
+  { connection }: { readonly connection: string },
+): Promise<readonly Binding[]> {
+  return connectionNamed(partition, connection).names?.bindings() ?? [];
+}
+
+/** A connection as it is configured. */
+export interface Tried {
+  readonly name: string;
+  readonly connector: Connector<unknown>;
+  readonly options: unknown;
+  readonly secrets: readonly string[];
+}
+
+/** A signed sample event, as the vendor would post it. */
+export interface SampleDelivery {
+  readonly event: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** By which the delivery is found again. */
+  readonly key: string;
+  /** What it becomes. */
+  readonly translation: Translation;
+}
+
+/** Throws `usage` where the vendor has none. */
+export async function samplesOf({ connector }: Pick<Tried, 'connector'>): Promise<Samples<unknown>> {
+  if (connector.samples) return connector.samples();
+  throw new SyncError('usage', `there is no sample event of ${connector.title}`);
+}
+
+/**
+ * Makes a sample event and signs it with the connection's first secret. Throws `usage` where there is no such event,
+ * `secret_missing`, and `refused` where no id of the scope is known.
+ */
+export async function makeSample(
+  tried: Tried,
+  name: string,
+  { at, id, bindings }: { readonly at: number; readonly id: string; readonly bindings: readonly Binding[] },
+): Promise<SampleDelivery> {
+  const { connector, options, secrets } = tried;
+  const samples = await samplesOf(tried);
+  const sample = eventNamed(samples, name);
+  const [secret] = secrets;
+  if (secret === undefined)
+    throw new SyncError('secret_missing', `${tried.name} has no webhook secret, so it accepts no webhooks`);
+  const body = Buffer.from(JSON.stringify(sample.payload(options, { at, id, bindings })));
+  const signature = samples.sign(body, secret, { at, id });
+  const headers = { 'content-type': 'application/json', ...sample.headers, ...signature };
+  const { event, deliveryId } = await connector.verify({ headers, body }, secrets, at);
+  const known = { ...(options as object), names: boundNames(bindings) };
+  const translation = connector.translate({ source: 'webhook', event, body }, known);
+  return { event, headers, body, key: deliveryId ?? (await sha256Of(body)), translation };
+}
+
+function eventNamed({ events }: Samples<unknown>, name: string): SampleEvent<unknown> {
+  const found = Object.hasOwn(events, name) ? events[name] : undefined;
+  if (found) return found;
+  throw unknownName('sample event', name, Object.keys(events));
+}
+
+/** With the id that a person says the first name has that worksync knows no id of. Throws `usage` where there is none. */
+export function withGivenId(
+  { connector, options }: Tried,
+  bindings: readonly Binding[],
+  id: string | undefined,
+): readonly Binding[] {
+  if (id === undefined) return bindings;
+  const names = connector.namesIn?.(options) ?? [];
+  const unbound = names.find((name) => !bindings.some(({ entry }) => entry === name.toLowerCase()));
+  if (unbound === undefined)
+    throw new SyncError('usage', '--id: worksync knows the ids of all names of this connection');
+  return [...bindings, { entry: unbound.toLowerCase(), id, called: unbound }];
+}

@@ -1,0 +1,36 @@
+import type { Clock } from '../platform/lib/clock.ts';
+import { countListed, openSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
+import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+export interface SweepProgress {
+  /** The round that runs, else the last one; null where there never was one. */
+  readonly report: SweepReport | null;
+  /** Records that the list of the running round has named so far. */
+  readonly listed: number;
+  /** Why nothing gets through to the workspace, or not before long; null if nothing prevents it. */
+  readonly state: string | null;
+  /** When this was put together. */
+  readonly at: number;
+}
+
+/** Begins a round, or joins the running one; requests what that one lacks and nobody requests any more. */
+export async function startSweep(
+  { store, timetable }: OpenWorkspace,
+  _asked: object,
+): Promise<{ readonly isNew: boolean }> {
+  const running = await openSweep(store.query);
+  await timetable.runNow(SWEEP);
+  return { isNew: running === undefined };
+}
+
+export async function sweepProgress(partition: OpenWorkspace, clock: Clock): Promise<SweepProgress> {
+  const { running, last } = await readSweeps(partition.store.query);
+  const { state } = await partition.status();
+  return {
+    report: running ?? last,
+    listed: await countListed(partition.store.query),
+    state: state.kind === 'halted' ? `nothing can be sent: ${state.code}: ${state.message}. ${state.hint}` : null,
+    at: clock.now(),
+  };
+}

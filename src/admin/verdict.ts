@@ -1,0 +1,315 @@
+import { CODES } from '../model/errors/codes.ts';
+import { bytes, counted } from '../platform/lib/quantities.ts';
+import type { ServerStatus } from '../store/server-status.ts';
+
+/**
+ * ok        everything goes on by itself.
+ * degraded  work goes on, and something needs a person, or does not arrive.
+ * blocked   nothing goes on until the cause is gone.
+ */
+export type Verdict = 'ok' | 'degraded' | 'blocked';
+
+/** One reason for a verdict. */
+export interface Cause {
+  /** Stable: one of `WARNINGS`, or an error code of the registry. */
+  readonly code: string;
+  readonly verdict: Exclude<Verdict, 'ok'>;
+  /** How many things it concerns. */
+  readonly count: number;
+  /** When it began, and when it was last seen, epoch milliseconds; null where nobody knows. */
+  readonly since: number | null;
+  readonly seenAt: number | null;
+  /** For people: `94 changes need approval`. */
+  readonly message: string;
+  /** What does not happen because of it, and what goes on. */
+  readonly stops: string;
+  /** What to do. */
+  readonly hint: string;
+  /** The command that shows or solves it; null where only people elsewhere can. */
+  readonly command: string | null;
+}
+
+/** When something began, and when it was last seen, epoch milliseconds. */
+export interface Seen {
+  readonly since: number;
+  readonly seenAt: number;
+}
+
+export interface Judgement {
+  readonly verdict: Verdict;
+  /** In one sentence: what is synced of what should be, and what is wrong. */
+  readonly summary: string;
+  /** What blocks comes first. */
+  readonly causes: readonly Cause[];
+}
+
+/** The parts of a workspace's status that the verdict depends on. */
+export interface Facts {
+  /** Requests that wait, without those that need approval, and how long they take as things are, milliseconds. */
+  readonly backlog: Backlog;
+  readonly pullRequests: Tally;
+  readonly links: Tally;
+  /** What the server of the workspace is known not to do. */
+  readonly server: ServerStatus;
+  readonly changes: { readonly byState: { readonly held: number }; readonly heldSeen: Seen | null };
+  readonly deliveries: { readonly quarantined: number; readonly quarantinedSeen: Seen | null };
+  readonly connections: readonly ConnectionFacts[];
+  readonly backfills: readonly { readonly connection: string; readonly failures: readonly unknown[] }[];
+  /** Why nothing is sent or stored until someone acts. */
+  readonly halt: Failure | null;
+  /** What is wrong with the present configuration, where an earlier one stays in use. */
+  readonly rejected: string | null;
+  /** Bytes of the database's log that another program keeps from being emptied; null: none does. */
+  readonly keptLog: number | null;
+}
+
+/** What waits for the quota. */
+export interface Backlog {
+  readonly requests: number;
+  /** Of these, requests of backfills. */
+  readonly backfill: number;
+  /** When the last of them can be sent, epoch milliseconds, if nothing more comes; null where none waits. */
+  readonly doneAt: number | null;
+  /** Changes that need approval, which are not among the requests. */
+  readonly held: number;
+}
+
+interface Tally {
+  readonly total: number;
+  readonly waiting: number;
+}
+
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+}
+
+interface ConnectionFacts {
+  readonly name: string;
+  readonly mirror: 'auto' | 'record' | 'off';
+  readonly failure: { readonly code: string; readonly at: number } | null;
+  readonly missingUnits: readonly string[];
+  readonly refusedFetches: number;
+  readonly hooks: {
+    readonly silent: readonly unknown[];
+    readonly failure: string | null;
+    readonly redeliveryFailure: string | null;
+  } | null;
+  readonly names: readonly { readonly elsewhere: string | null }[];
+}
+
+/** The one place that judges the state of a workspace: pages, commands, metrics and the log show its result. */
+export function judge(facts: Facts, now: number): Judgement {
+  const causes = [...blocking(facts), ...WARNINGS.flatMap((warning) => warn(warning, facts))];
+  const verdict = worst(causes.map((cause) => cause.verdict));
+  const messages = causes.map(({ code, message, verdict: weight }) =>
+    weight === 'blocked' ? `${code}: ${message}` : message,
+  );
+  return { verdict, summary: [synced(facts), ...messages, ...done(facts, now)].join('; '), causes };
+}
+
+/** Of no verdicts at all: ok. */
+export function worst(verdicts: readonly Verdict[]): Verdict {
+  if (verdicts.includes('blocked')) return 'blocked';
+  return verdicts.includes('degraded') ? 'degraded' : 'ok';
+}
+
+function synced({ pullRequests, links }: Facts): string {
+  return `${partOf(pullRequests, 'pull request')} synced, ${partOf(links, 'link')}`;
+}
+
+/** Sooner than this nobody asks, milliseconds. */
+const WORTH_SAYING = 60_000;
+
+/** When what waits is done; nothing is promised while everything stands still. */
+function done({ backlog, halt }: Facts, now: number): string[] {
+  const { doneAt, held } = backlog;
+  if (doneAt === null || halt || doneAt - now < WORTH_SAYING) return [];
+  const minutes = Math.round((doneAt - now) / 60_000);
+  const time = minutes < 120 ? counted(minutes, 'minute') : counted(Math.round(minutes / 60), 'hour');
+  return [`the rest done in about ${time}${held > 0 ? ', without what needs approval' : ''}`];
+}
+
+/** `24 of 260 pull requests`, or `260 pull requests` where none waits. */
+export function partOf({ total, waiting }: Tally, noun: string): string {
+  const done = Math.max(0, total - waiting);
+  return done === total ? counted(total, noun) : `${done} of ${counted(total, noun)}`;
+}
+
+function blocking({ halt }: Facts): Cause[] {
+  if (!halt) return [];
+  const { code, message, hint } = halt;
+  const stops = 'Nothing is sent to the workspace until this is solved. worksync goes on storing what it can.';
+  return [
+    { code, message, hint, stops, verdict: 'blocked', count: 1, since: null, seenAt: null, command: 'worksync check' },
+  ];
+}
+
+interface Warning {
+  readonly code: string;
+  /** What does not happen, and what goes on. */
+  readonly stops: string;
+  readonly hint: string;
+  readonly command: string | null;
+  /** When it began and was last seen, where the facts tell. */
+  readonly seen?: (facts: Facts) => Partial<Seen> | null;
+  /** Names of what it concerns, or how many there are. */
+  find(facts: Facts): readonly string[] | number;
+  describe(count: number): string;
+}
+
+/** Everything short of a standstill, most urgent first. */
+export const WARNINGS: readonly Warning[] = [
+  {
+    code: 'config_rejected',
+    stops: 'The changes in the file have no effect. The last good configuration goes on.',
+    command: 'worksync check --offline',
+    hint: 'Correct the file: the daemon reloads it by itself. Until then the last good configuration stays in use.',
+    find: ({ rejected }) => (rejected === null ? [] : [rejected]),
+    describe: () => 'the changed configuration was rejected',
+  },
+  {
+    code: 'database_log_kept',
+    stops:
+      'Nothing for now. The log grows with each change until that program ends; when it has filled the disk, webhooks are refused.',
+    command: 'worksync check',
+    hint: 'End the program that reads the database: "fuser worksync.db" in the data folder names it. For a copy use "worksync backup".',
+    find: ({ keptLog }) => (keptLog === null ? [] : [bytes(keptLog)]),
+    describe: () => 'another program reads the database on and on, and its log cannot be emptied',
+  },
+  {
+    code: 'connections_failing',
+    stops:
+      'Polls and fetches do not work for these connections, or for the repositories and projects that "worksync status" names. Webhooks are stored, and everything else goes on.',
+    command: 'worksync check',
+    seen: ({ connections }) => ({ seenAt: Math.max(...connections.flatMap(({ failure }) => failure?.at ?? [])) }),
+    hint: 'Run "worksync check": it asks each provider and names the remedy.',
+    find: ({ connections }) =>
+      connections.flatMap(({ name, failure }) => (failure ? [`${name}: ${failure.code}`] : [])),
+    describe: (count) => `${counted(count, 'connection')} failing`,
+  },
+  {
+    code: 'changes_held',
+    stops: 'These changes are not written to the workspace. All other changes go on.',
+    command: 'worksync held',
+    seen: ({ changes }) => changes.heldSeen,
+    hint: 'List them with "worksync held"; release them with "worksync held release".',
+    find: ({ changes }) => changes.byState.held,
+    describe: (count) => (count === 1 ? '1 change needs approval' : `${count} changes need approval`),
+  },
+  {
+    code: 'record_not_supported',
+    stops:
+      'Pull requests are not recorded in the workspace. They are linked to their tasks, and everything else goes on.',
+    command: 'worksync check',
+    hint: 'Set mirror to auto or off. If the server records pull requests at another address, name it as workspace.api.routes.listPullRequestRecords and recordPullRequest.',
+    find: ({ connections, server }) =>
+      server.records.state === 'closed'
+        ? connections.filter(({ mirror }) => mirror === 'record').map(({ name }) => name)
+        : [],
+    describe: (count) =>
+      `${counted(count, 'connection')} should record pull requests, and the workspace has no route for that`,
+  },
+  {
+    code: 'workspace_routes_off',
+    stops: 'What depends on these reads waits, or goes on without them. worksync asks again within a day.',
+    command: 'worksync check',
+    hint: 'Ask the operator of the workspace, or give the key the right to read them. If only the path differs, set it in workspace.api.routes. Links need workspace.api.links: idempotent if they cannot be read.',
+    find: ({ server }) => server.routesOff.map(({ route, status }) => `${route}: ${status}`),
+    describe: (count) => `the workspace refuses ${counted(count, 'kind')} of reads`,
+  },
+  {
+    code: 'task_fields_refused',
+    stops: 'New tasks are created without these fields. worksync tries them again once a day.',
+    command: 'worksync check',
+    hint: 'Name the fields that the workspace accepts in triage.send.',
+    find: ({ server }) => server.fieldsOff,
+    describe: (count) => `the workspace refuses ${counted(count, 'field')} of new tasks`,
+  },
+  {
+    code: 'deliveries_quarantined',
+    stops: 'What these deliveries say is not applied. All other deliveries go on.',
+    command: 'worksync quarantine list',
+    seen: ({ deliveries }) => deliveries.quarantinedSeen,
+    hint: 'List the reasons with "worksync quarantine list". When the sender repeats a delivery, worksync tries it again.',
+    find: ({ deliveries }) => deliveries.quarantined,
+    describe: (count) => (count === 1 ? '1 delivery quarantined' : `${count} deliveries quarantined`),
+  },
+  {
+    code: 'names_rebound',
+    stops: 'worksync takes nothing from the new target. What it knows of the earlier one stays.',
+    command: 'worksync connections rebind',
+    hint: CODES.scope_rebound.hint,
+    find: ({ connections }) =>
+      connections.filter(({ names }) => names.some(({ elsewhere }) => elsewhere !== null)).map(({ name }) => name),
+    describe: (count) => `names of ${counted(count, 'connection')} lead to another target than before`,
+  },
+  {
+    code: 'webhooks_silent',
+    stops: 'Changes there arrive with the next poll or sweep, and not at once.',
+    command: 'worksync hooks status',
+    hint: 'Run "worksync hooks status" to see which, and "worksync hooks install" to repair them.',
+    find: ({ connections }) => connections.filter(({ hooks }) => hooks?.silent.length).map(({ name }) => name),
+    describe: (count) => `webhooks of ${counted(count, 'connection')} send nothing`,
+  },
+  {
+    code: 'webhooks_unknown',
+    stops: 'Nobody knows whether these webhooks work. Polls go on.',
+    command: 'worksync hooks status',
+    hint: 'Run "worksync hooks status" to see why the vendor does not show them.',
+    find: ({ connections }) => connections.filter(({ hooks }) => hooks?.failure).map(({ name }) => name),
+    describe: (count) => `webhooks of ${counted(count, 'connection')} could not be checked`,
+  },
+  {
+    code: 'redeliveries_failing',
+    stops: 'Deliveries that failed are not sent again. Polls bring what they said, later.',
+    command: 'worksync hooks status',
+    hint: 'Polls bring what the vendor could not deliver. "worksync status" shows the error.',
+    find: ({ connections }) => connections.filter(({ hooks }) => hooks?.redeliveryFailure).map(({ name }) => name),
+    describe: (count) => `redelivery could not be requested for ${counted(count, 'connection')}`,
+  },
+  {
+    code: 'units_missing',
+    stops: 'Nothing new arrives from them. Their records and links stay.',
+    command: 'worksync check',
+    hint: 'They are gone, renamed, or not visible to the credential: correct the scope, or the rights. Their records and links stay.',
+    find: ({ connections }) => connections.flatMap(({ missingUnits }) => missingUnits),
+    describe: (count) =>
+      count === 1 ? '1 repository or project not found' : `${count} repositories or projects not found`,
+  },
+  {
+    code: 'fetches_refused',
+    stops: 'What changed in these objects is not recorded. All others go on.',
+    command: 'worksync check',
+    hint: 'The credential cannot see them, or there is none: set one with the rights that "worksync check" names. worksync asks again after a restart, and when the provider reports them anew.',
+    find: ({ connections }) =>
+      connections
+        .filter(({ refusedFetches }) => refusedFetches > 0)
+        .map(({ name, refusedFetches }) => `${name}: ${counted(refusedFetches, 'object')}`),
+    describe: (count) => `objects of ${counted(count, 'connection')} cannot be fetched`,
+  },
+  {
+    code: 'backfill_failing',
+    stops: 'Some older items are not read. Live changes go on.',
+    command: 'worksync backfill',
+    hint: 'A backfill retries by itself what it has not given up. "worksync status" shows the errors.',
+    find: ({ backfills }) =>
+      backfills.filter(({ failures }) => failures.length > 0).map(({ connection }) => connection),
+    describe: (count) => `${counted(count, 'backfill')} failing`,
+  },
+];
+
+/** Nobody reads more names than these in one sentence. */
+const NAMED = 3;
+
+function warn({ code, stops, hint, command, find, seen, describe }: Warning, facts: Facts): Cause[] {
+  const found = find(facts);
+  const names = typeof found === 'number' ? [] : found;
+  const count = typeof found === 'number' ? found : found.length;
+  if (count === 0) return [];
+  const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
+  const message = shown === '' ? describe(count) : `${describe(count)} (${shown})`;
+  const { since = null, seenAt = null } = seen?.(facts) ?? {};
+  return [{ code, verdict: 'degraded', count, since, seenAt, message, stops, hint, command }];
+}

@@ -1,0 +1,169 @@
+import { CHANGE_STATES, type ChangeState, settlement } from '../model/change.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { didYouMean } from '../platform/lib/nearest.ts';
+import { type EntityRow, findEntities } from '../store/entities.ts';
+import { changesIn, changesOfItems, retryChange } from '../store/listed-changes.ts';
+import { findChange, type OutboxRow, removeChange } from '../store/outbox-rows.ts';
+import type { Scope } from '../store/workspace-scope.ts';
+import { findItems } from './find-named.ts';
+import { nameEntities } from './human-names.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/** A change as people see it. */
+export interface ListedChange {
+  /** Names it in commands; the item's name does too. */
+  readonly entity: string;
+  /** `owner/repo#12 Pay by card`; null for a read of the workspace. */
+  readonly name: string | null;
+  readonly kind: OutboxRow['kind'];
+  readonly effect: OutboxRow['effect'];
+  readonly lane: OutboxRow['lane'];
+  readonly state: ChangeState;
+  /** Epoch milliseconds: when the difference appeared, when it is due, and before when it is not tried. */
+  readonly since: number;
+  readonly due: number;
+  readonly notBefore: number;
+  readonly attempts: number;
+  readonly error: string | null;
+}
+
+export interface ShownChange extends ListedChange {
+  /** What is to stand in the workspace, and what is known to stand there; null: nothing. */
+  readonly desired: unknown;
+  readonly known: unknown;
+}
+
+/** What waits to be written, due first, by state. */
+export async function listChanges(
+  { store: { query } }: OpenWorkspace,
+  { states = CHANGE_STATES, limit }: { readonly states?: readonly ChangeState[]; readonly limit: number },
+): Promise<readonly ListedChange[]> {
+  const rows: OutboxRow[] = [];
+  for (const state of states) rows.push(...(await changesIn(query, state, limit - rows.length)));
+  const { describe } = await namesOf(query, rows);
+  return rows.map(describe);
+}
+
+interface Named {
+  /** Changes, or items by their addresses or usual names. */
+  readonly targets: readonly string[];
+}
+
+export async function showChanges(
+  { store: { query } }: OpenWorkspace,
+  { targets }: Named,
+): Promise<readonly ShownChange[]> {
+  const rows = await rowsNamed(query, targets);
+  const { describe, entities } = await namesOf(query, rows);
+  const read = (text: string | null | undefined) => (text == null ? null : (JSON.parse(text) as unknown));
+  return rows.map((row) => {
+    const stored = entities.get(row.entity);
+    return { ...describe(row), desired: read(stored?.desired), known: read(stored?.known) };
+  });
+}
+
+/**
+ * Tries changes again at once: failed ones without their pause, held ones whatever the limits say. One with unknown
+ * outcome that must not be repeated blindly (a task to be created) waits for the read that settles it.
+ *
+ * Throws `not_found`, or `conflict` where one cannot be tried again; then nothing was done.
+ */
+export async function retryChanges({ store, wakeOutbox }: OpenWorkspace, { targets }: Named) {
+  const done = await store.commit(async (query) => {
+    const rows = await toRetry(query, { targets });
+    for (const row of rows) await retryChange(query, row);
+    return rows.map(({ entity }) => entity);
+  });
+  wakeOutbox();
+  return { retried: done };
+}
+
+/** Throws where one of them cannot be tried again. */
+export async function toRetry(query: Scope, { targets }: Named): Promise<readonly OutboxRow[]> {
+  const rows = await rowsNamed(query, targets);
+  for (const row of rows) refuse(row, whyNoRetry(row));
+  return rows;
+}
+
+function whyNoRetry({ state, kind }: OutboxRow): string | undefined {
+  if (state === 'sending') return 'its request is under way';
+  if (state === 'unknown' && settlement(kind) === 'list')
+    return 'nobody knows whether it was created: worksync looks for it in a list first, so that nothing is created twice';
+  return undefined;
+}
+
+/**
+ * Forgets changes that were not sent. What the workspace should hold stays known, so a later change of the item, or of the
+ * rules, brings the change back.
+ *
+ * Throws `not_found`, or `conflict` where one cannot be dropped; then nothing was done.
+ */
+export async function dropChanges({ store }: OpenWorkspace, { targets }: Named) {
+  const dropped = await store.commit(async (query) => {
+    const rows = await toDrop(query, { targets });
+    for (const row of rows) await removeChange(query, row.entity);
+    return rows.map(({ entity }) => entity);
+  });
+  return { dropped };
+}
+
+/** Throws where one of them cannot be dropped. */
+export async function toDrop(query: Scope, { targets }: Named): Promise<readonly OutboxRow[]> {
+  const rows = await rowsNamed(query, targets);
+  for (const row of rows) refuse(row, whyNoDrop(row));
+  return rows;
+}
+
+function whyNoDrop({ state, kind, sent }: OutboxRow): string | undefined {
+  if (kind === 'read') return 'worksync needs what it reads there';
+  if (sent !== null || state === 'sending' || state === 'unknown')
+    return 'its request was sent, and its outcome is not known yet';
+  return undefined;
+}
+
+function refuse({ entity }: OutboxRow, reason: string | undefined): void {
+  if (reason !== undefined) throw new SyncError('conflict', `${entity}: ${reason}. Nothing was done.`);
+}
+
+/** Changes that are suggested from: nobody needs one of more. */
+const LOOKED_THROUGH = 500;
+
+/** Throws `not_found` where one of them names no change. */
+async function rowsNamed(query: Scope, targets: readonly string[]): Promise<readonly OutboxRow[]> {
+  const found = new Map<string, OutboxRow>();
+  for (const target of targets) {
+    const exact = await findChange(query, target);
+    const rows = exact ? [exact] : await changesOfItems(query, await findItems(query, target));
+    if (rows.length === 0) throw await unknownChange(query, target);
+    for (const row of rows) found.set(row.entity, row);
+  }
+  return [...found.values()];
+}
+
+async function unknownChange(query: Scope, target: string): Promise<SyncError> {
+  const known: string[] = [];
+  for (const state of CHANGE_STATES)
+    known.push(...(await changesIn(query, state, LOOKED_THROUGH)).map(({ entity }) => entity));
+  const hint = 'Copy the names that "worksync changes" shows. Nothing was done.';
+  return new SyncError('not_found', `no change waits for ${target}${didYouMean(target, known)}`, { hint });
+}
+
+async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
+  const stored = await findEntities(
+    query,
+    rows.map(({ entity }) => entity),
+  );
+  const entities = new Map(stored.map((row) => [row.entity, row]));
+  const names = await nameEntities(query, stored);
+  const nameOf = ({ entity, item_key }: EntityRow): string => {
+    const { item = null, task = null } = names.get(entity) ?? {};
+    return [item?.label ?? item_key, task?.name ?? null].filter((part) => part !== null).join(' → ');
+  };
+  const describe = (row: OutboxRow): ListedChange => {
+    const { entity, kind, effect, lane, state, since, due, attempts, error } = row;
+    const about = entities.get(entity);
+    const name = about ? nameOf(about) : null;
+    return { ...{ entity, name, kind, effect, lane, state, since, due }, notBefore: row.not_before, attempts, error };
+  };
+  return { entities, describe };
+}

@@ -1,0 +1,27 @@
+import { environment } from '../platform/config/daemon-options.ts';
+import { type EffectiveValue, effectiveConfig, maskOf } from './effective-config.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
+
+/**
+ * The values of one workspace, each with where it comes from; secrets are masked. Throws where its file cannot be read now.
+ *
+ * The file may have a secret since a moment ago that nothing in the process has read yet. So what is called like one is
+ * masked too, whatever it is.
+ */
+export function workspaceConfiguration(
+  { config, name }: OpenWorkspace,
+  scrub: (text: string) => string,
+): readonly EffectiveValue[] {
+  const values = effectiveConfig({ workspaces: [config], flags: {}, env: environment(), scrub });
+  return values
+    .filter(({ of }) => of === name)
+    .map((each) => (SECRET.test(each.key) ? { ...each, value: hidden(each.value) } : each));
+}
+
+const SECRET = /(?:secret|token|key|password|credential)s?(?:\.\d+)?$/i;
+const MASKED = /^\*{4}\(/;
+
+function hidden(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(hidden);
+  return typeof value === 'string' && !MASKED.test(value) ? maskOf(value) : value;
+}

@@ -1,0 +1,310 @@
+import { isIP } from 'node:net';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { isPostgres, readAddress } from '../database/postgres-address.ts';
+import { memoryFolder } from '../lib/memory-folder.ts';
+import { withoutEnd } from '../lib/text.ts';
+import { createVariables, type Environment } from './interpolate.ts';
+
+/** A frozen copy of the process's environment: the only one that the program reads. */
+export function environment(): Environment {
+  return Object.freeze({ ...process.env });
+}
+
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+
+export interface DaemonOptions {
+  /** A workspace file or a folder of them; absent: the project's own. */
+  readonly config?: string;
+  /** Folder of the databases. */
+  readonly data: string;
+  /** Address of the PostgreSQL that keeps all rows in place of the data folder. */
+  readonly store?: string;
+  /** Where other replicas reach this one; absent: its host name and port. */
+  readonly replicaAddress?: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly host: string;
+  /** Absent: pages and admin actions are served on `port`. */
+  readonly adminPort?: number;
+  /** Hosts, beside those of loopback, under which people open the pages: `name`, for any port, or `name:port`. */
+  readonly allowedHosts?: readonly string[];
+  /** Metrics answer without a credential. */
+  readonly openMetrics?: boolean;
+  /** Browsers may log in over plain HTTP from other machines. */
+  readonly insecurePages?: boolean;
+  /** Addresses and CIDR ranges of the reverse proxies whose forwarding headers are believed; absent: none. */
+  readonly trustedProxies?: readonly string[];
+  /** Where vendors reach this daemon from outside, without a slash at the end. */
+  readonly publicUrl?: string;
+  readonly logLevel: (typeof LOG_LEVELS)[number];
+  /** The collector of OpenTelemetry that gets the traces; absent, as the next one: none are made. */
+  readonly otlpEndpoint?: string;
+  /** The same with the path for traces, which is taken as it is. */
+  readonly otlpTracesEndpoint?: string;
+  /** Requests to the workspace name their trace. */
+  readonly otlpTraceparent?: boolean;
+}
+
+/** One option of the whole daemon. Flags, help, environment, checks and the reference page are made from these. */
+export interface DaemonOption {
+  readonly key: keyof DaemonOptions;
+  /** As commander takes it. */
+  readonly flag: string;
+  readonly env: string;
+  readonly type:
+    | 'path'
+    | 'data folder'
+    | 'store'
+    | 'host'
+    | 'hosts'
+    | 'ranges'
+    | 'switch'
+    | 'address'
+    | 'port'
+    | 'log level';
+  /** As it would be typed; absent: not set. */
+  readonly default?: string;
+  readonly description: string;
+}
+
+export const DAEMON_OPTIONS: readonly DaemonOption[] = [
+  {
+    key: 'config',
+    flag: '--config <path>',
+    env: 'WORKSYNC_CONFIG',
+    type: 'path',
+    description: 'Workspace file, or a folder of them (config/workspaces, else config/default.yaml)',
+  },
+  {
+    key: 'data',
+    flag: '--data <folder>',
+    env: 'WORKSYNC_DATA',
+    type: 'data folder',
+    default: 'data',
+    description: 'Folder of the databases; :memory: keeps them in memory until the daemon ends',
+  },
+  {
+    key: 'store',
+    flag: '--store <address>',
+    env: 'WORKSYNC_STORE',
+    type: 'store',
+    description:
+      'PostgreSQL in place of the databases in the data folder, for one or several replicas: postgres://user@host/database. Give an address with a password by WORKSYNC_STORE or WORKSYNC_STORE_FILE only: others on the machine can read flags',
+  },
+  {
+    key: 'replicaAddress',
+    flag: '--replica-address <address>',
+    env: 'WORKSYNC_REPLICA_ADDRESS',
+    type: 'address',
+    description:
+      'Address under which the other replicas over one PostgreSQL reach this one (http://<host name>:<port>)',
+  },
+  {
+    key: 'port',
+    flag: '--port <number>',
+    env: 'WORKSYNC_PORT',
+    type: 'port',
+    default: '8080',
+    description: 'Port for webhooks and pages; 0 takes any free one',
+  },
+  {
+    key: 'host',
+    flag: '--host <address>',
+    env: 'WORKSYNC_HOST',
+    type: 'host',
+    default: '127.0.0.1',
+    description: 'Address to listen on; 0.0.0.0 inside a container',
+  },
+  {
+    key: 'adminPort',
+    flag: '--admin-port <number>',
+    env: 'WORKSYNC_ADMIN_PORT',
+    type: 'port',
+    description: 'Separate port for pages, metrics and admin actions',
+  },
+  {
+    key: 'allowedHosts',
+    flag: '--allowed-hosts <names>',
+    env: 'WORKSYNC_ALLOWED_HOSTS',
+    type: 'hosts',
+    description:
+      'Host names, besides localhost, under which people open the pages, separated by commas; a name with a port allows that port only',
+  },
+  {
+    key: 'openMetrics',
+    flag: '--open-metrics',
+    env: 'WORKSYNC_OPEN_METRICS',
+    type: 'switch',
+    description: 'Let everybody read /metrics without a credential',
+  },
+  {
+    key: 'insecurePages',
+    flag: '--insecure-pages',
+    env: 'WORKSYNC_INSECURE_PAGES',
+    type: 'switch',
+    description: 'Let browsers log in over plain HTTP from other machines; only for networks that nobody else can read',
+  },
+  {
+    key: 'trustedProxies',
+    flag: '--trusted-proxies <ranges>',
+    env: 'WORKSYNC_TRUSTED_PROXIES',
+    type: 'ranges',
+    description:
+      'Addresses of your reverse proxies, such as 127.0.0.1 or 10.0.0.0/8, separated by commas; worksync trusts X-Forwarded-For and X-Forwarded-Proto from these only',
+  },
+  {
+    key: 'publicUrl',
+    flag: '--public-url <address>',
+    env: 'WORKSYNC_PUBLIC_URL',
+    type: 'address',
+    description:
+      'Public address under which vendors reach the daemon, used to register webhooks and to find those that are switched off',
+  },
+  {
+    key: 'logLevel',
+    flag: '--log-level <level>',
+    env: 'WORKSYNC_LOG_LEVEL',
+    type: 'log level',
+    default: 'info',
+    description: `Lowest level that is logged: ${LOG_LEVELS.join(', ')}`,
+  },
+  {
+    key: 'otlpEndpoint',
+    flag: '--otlp-endpoint <address>',
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    type: 'address',
+    description: 'Export traces to this OpenTelemetry collector, as OTLP over HTTP with JSON; /v1/traces is added',
+  },
+  {
+    key: 'otlpTracesEndpoint',
+    flag: '--otlp-traces-endpoint <address>',
+    env: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    type: 'address',
+    description: 'The same with the whole path; it comes before --otlp-endpoint',
+  },
+  {
+    key: 'otlpTraceparent',
+    flag: '--otlp-traceparent',
+    env: 'WORKSYNC_OTLP_TRACEPARENT',
+    type: 'switch',
+    description: 'While traces are exported, send a traceparent header with each request to the workspace',
+  },
+];
+
+/** Flags as commander gives them: text by option key, `true` for a switch; absent where the flag was not given. */
+export type Flags = Readonly<Partial<Record<keyof DaemonOptions, string | true>>>;
+
+/** The variable that holds the configuration itself in place of files. */
+export const CONFIG_TEXT = 'WORKSYNC_CONFIG_YAML';
+
+/** The text of the configuration. The flag `--config` comes before it; it comes before the variable of a path, which an image sets. */
+export function configText(flags: Pick<Flags, 'config'>, env: Environment): string | undefined {
+  return flags.config === undefined ? env[CONFIG_TEXT] || undefined : undefined;
+}
+
+type Read = { readonly key: string; readonly value: unknown } | { readonly problem: string; readonly isFlag: boolean };
+
+/**
+ * The daemon's options: a flag comes before the environment, the environment before the default.
+ * Throws with one line per problem, each naming its flag (`usage`) or variable (`config_invalid`).
+ */
+export function daemonOptions(flags: Flags, env: Environment): DaemonOptions {
+  const read = DAEMON_OPTIONS.map((option) => readOption(option, flags, env));
+  const problems = read.filter((result) => 'problem' in result);
+  if (problems.length > 0) {
+    const code = problems.some(({ isFlag }) => isFlag) ? 'usage' : 'config_invalid';
+    throw new SyncError(code, problems.map(({ problem }) => problem).join('\n'));
+  }
+  return Object.fromEntries(
+    read.flatMap((result) => ('key' in result ? [[result.key, result.value]] : [])),
+  ) as unknown as DaemonOptions;
+}
+
+function readOption(option: DaemonOption, flags: Flags, env: Environment): Read {
+  const flag = flags[option.key];
+  const variable = option.type === 'store' ? secretIn(option.env, env) : { value: env[option.env] || undefined };
+  if ('problem' in variable) return { problem: variable.problem, isFlag: false };
+  const text = flag?.toString() ?? variable.value ?? option.default;
+  const value = text === undefined ? undefined : PARSERS[option.type](text);
+  if (text === undefined || value !== undefined) return { key: option.key, value };
+  const origin = flag === undefined ? option.env : option.flag.split(' ')[0];
+  // An address may hold a password.
+  const got = option.type === 'store' ? '' : `, got "${text}"`;
+  return { problem: `${origin}: expected ${EXPECTED[option.type]}${got}`, isFlag: flag !== undefined };
+}
+
+/** Of a variable, or of the file that the variable with `_FILE` names. */
+function secretIn(name: string, env: Environment): { readonly value?: string } | { readonly problem: string } {
+  return createVariables(env).get(name) ?? {};
+}
+
+/** The password in the address of a store, which nothing may show. */
+export function secretsOfStore({ store }: Pick<DaemonOptions, 'store'>): readonly string[] {
+  const url = store === undefined ? null : URL.parse(store);
+  const given = [url?.password ?? '', url?.searchParams.get('password') ?? ''].filter((text) => text !== '');
+  return given.flatMap((text) => [text, decodeURIComponent(text)]);
+}
+
+/** What a text means as the value of an option, for commands that are told the same in another place. */
+export function optionValue<Key extends keyof DaemonOptions>(
+  key: Key,
+  text: string,
+): { readonly value: NonNullable<DaemonOptions[Key]> } | { readonly expected: string } {
+  const { type } = DAEMON_OPTIONS.find((option) => option.key === key) as DaemonOption;
+  const value = PARSERS[type](text) as NonNullable<DaemonOptions[Key]> | undefined;
+  return value === undefined ? { expected: `expected ${EXPECTED[type]}` } : { value };
+}
+
+const EXPECTED = {
+  path: 'a path',
+  'data folder': 'a path or :memory:, with or without a name of a-z, 0-9 and -',
+  store: 'postgres://user:password@host:port/database?schema=name, where schema and connections may be left out',
+  host: 'an address without a port',
+  hosts: 'host names, each with or without a port, separated by commas',
+  ranges: 'IP addresses or CIDR ranges separated by commas',
+  switch: 'true or false',
+  address: 'an address that begins with https:// or http://, without query or credentials',
+  port: 'a port from 0 to 65535',
+  'log level': `one of ${LOG_LEVELS.join(', ')}`,
+};
+
+/** Undefined where the text is not of the type. */
+const PARSERS: Readonly<Record<DaemonOption['type'], (text: string) => unknown>> = {
+  path: (text) => text || undefined,
+  'data folder': (text) => memoryFolder(text) ?? (text.startsWith(':memory:') ? undefined : text || undefined),
+  store: storeAddress,
+  host: (text) => (/^[\w.:%-]+$/.test(text) && !/^[^:]+:\d+$/.test(text) ? text : undefined),
+  hosts: (text) => (text.split(',').every((host) => HOST.test(host)) ? text.split(',') : undefined),
+  ranges: (text) => (text.split(',').every(isRange) ? text.split(',') : undefined),
+  switch: (text) => ({ true: true, false: false })[text],
+  address: publicAddress,
+  port: (text) => (/^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+  'log level': (text) => LOG_LEVELS.find((level) => level === text),
+};
+
+const HOST = /^(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?$/;
+
+/** `10.0.0.0/8`, or one address. */
+function isRange(text: string): boolean {
+  const [address = '', bits, ...rest] = text.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
+function storeAddress(text: string): string | undefined {
+  if (!isPostgres(text)) return undefined;
+  try {
+    readAddress(text);
+    return text;
+  } catch {
+    return undefined;
+  }
+}
+
+function publicAddress(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  if (url.search + url.hash + url.username + url.password !== '') return undefined;
+  return withoutEnd(url.href, '/');
+}

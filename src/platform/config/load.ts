@@ -1,0 +1,375 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, extname, isAbsolute, join, relative, resolve } from 'node:path';
+import type { ZodType } from 'zod';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { nearest } from '../lib/nearest.ts';
+import { createGlob } from '../lib/pattern.ts';
+import { PROGRAM } from '../lib/program-folder.ts';
+import { connectionConfig } from './connection.ts';
+import { CONFIG_TEXT } from './daemon-options.ts';
+import { createVariables, type Environment, noVariables, type Variables } from './interpolate.ts';
+import { literalSecrets } from './literal-secrets.ts';
+import { firstProblems, MOST_PROBLEMS, type Problem, problemLines } from './problems.ts';
+import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
+import { validate } from './validate.ts';
+import { name as workspaceName } from './values.ts';
+import { type ConfigDocument, readDocument, readDocuments } from './yaml-document.ts';
+
+export interface LoadInput {
+  /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */
+  readonly path?: string;
+  /** One workspace or several, as YAML documents: comes before `path`. */
+  readonly text?: string;
+  readonly env: Environment;
+  readonly connectors: readonly ConnectorOptions[];
+  /** Schema of `workspace.api`. */
+  readonly apiOverrides: ZodType;
+  /** Absent: `config/` of the working folder, then that of the installation. */
+  readonly configFolder?: string;
+}
+
+export interface LoadedConfig {
+  readonly workspaces: readonly WorkspaceConfig[];
+  /** Those whose file cannot be read or is wrong. They keep nobody else from starting. */
+  readonly broken: readonly BrokenConfig[];
+  /** Values that must never be shown: what variables brought in, and literal keys and tokens. */
+  readonly secrets: readonly string[];
+  /** Files that secrets were read from. */
+  readonly secretSources: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export interface BrokenConfig {
+  /** As far as it is known: what the file calls it, else the file's own name. */
+  readonly name: string;
+  readonly file: string;
+  /** `config_invalid` with one line per problem, or `config_unreadable`. */
+  readonly error: SyncError;
+}
+
+/** The project's `config/`. */
+export const CONFIG_FOLDER = join(PROGRAM, 'config');
+const LARGEST_FILE = 1_048_576;
+
+/**
+ * A running daemon reads configurations that are larger in another thread, bytes of all files together: the parser needs up to
+ * 50 ms for so much, whatever it says.
+ */
+export const LARGE_CONFIG = 8_192;
+
+/** Bytes of all files, or of the text; 0 where they cannot be read. */
+export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolder'>): number {
+  if (input.text !== undefined) return Buffer.byteLength(input.text);
+  try {
+    return configFiles(input).reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * Reads and checks every workspace, from files or from the text of the variable: each line of a problem is `file:line:column: message (did you mean "x"?)`.
+ * Throws `config_invalid` where none is right, with the problems of all; `config_unreadable` where the path cannot be
+ * read or holds no file.
+ */
+export function loadConfig(input: LoadInput): LoadedConfig {
+  const variables = createVariables(input.env);
+  const schema = workspaceFile(input.apiOverrides);
+  const given = { variables, connectors: input.connectors, schema };
+  const read =
+    input.text === undefined
+      ? configFiles(input).map((file) => readFile(file, given))
+      : readVariable(input.text, given);
+  const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
+  // Of a text with several workspaces one fault breaks all: nobody can correct it while the daemon runs.
+  const ofFile = Map.groupBy(problems, ({ file }) => file);
+  const broken = [...Map.groupBy(read, ({ file }) => file)].flatMap(([file, own]) =>
+    brokenBy(own, ofFile.get(file) ?? [], variables),
+  );
+  const isBroken = new Set(broken.map(({ file }) => file));
+  const workspaces = read.flatMap(({ file, config }) => (isBroken.has(file) ? [] : (config ?? [])));
+  if (workspaces.length === 0) throw together(broken);
+  return {
+    workspaces,
+    broken,
+    secrets: [...new Set([...variables.secrets, ...read.flatMap(({ document }) => literalSecrets(document?.data))])],
+    secretSources: [...variables.files],
+    warnings: [...variables.warnings, ...workspaces.flatMap(clearTextWarning)],
+  };
+}
+
+/** One workspace from the text of a file that is only tried: no variable is read. Throws `config_invalid`. */
+export function readConfigText(
+  text: string,
+  { connectors, apiOverrides }: Pick<LoadInput, 'connectors' | 'apiOverrides'>,
+  file: string,
+): WorkspaceConfig {
+  if (text.length > LARGEST_FILE) throw new SyncError('config_invalid', `${file}: larger than 1 MiB`);
+  const given = { variables: noVariables(), connectors, schema: workspaceFile(apiOverrides) };
+  const { config, problems } = readWorkspace(readDocument(file, text, given.variables), given);
+  if (config === undefined) throw new SyncError('config_invalid', problemLines(problems).join('\n'));
+  return config;
+}
+
+/** The text that a workspace was read from, as it is now. */
+export function configSourceOf({ file }: Pick<WorkspaceConfig, 'file'>, env: Environment): string {
+  return file === CONFIG_TEXT ? (env[CONFIG_TEXT] ?? '') : readFileSync(file, 'utf8');
+}
+
+/** All that is wrong with several files, as one error. */
+function together(broken: readonly BrokenConfig[]): SyncError {
+  const errors = broken.map(({ error }) => error);
+  const code = errors.every((error) => error.code === 'config_unreadable') ? 'config_unreadable' : 'config_invalid';
+  return new SyncError(code, errors.map(({ message }) => message).join('\n'));
+}
+
+/** @param own problems of that file */
+function brokenBy([first]: readonly ReadWorkspace[], own: readonly Problem[], variables: Variables): BrokenConfig[] {
+  if (first === undefined) return [];
+  const { file, name, error } = first;
+  const found =
+    error ??
+    (own.length > 0
+      ? new SyncError('config_invalid', problemLines(own).map(without(variables)).join('\n'))
+      : undefined);
+  return found ? [{ name: name ?? basename(file, extname(file)), file, error: found }] : [];
+}
+
+/** Messages show names that are written wrongly. One that a variable brought in may be a secret in the wrong place. */
+function without({ secrets }: Variables): (line: string) => string {
+  const longestFirst = [...secrets].toSorted((a, b) => b.length - a.length);
+  return (line) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), line);
+}
+
+export function configFiles(input: Pick<LoadInput, 'path' | 'configFolder'>): readonly string[] {
+  if (input.path !== undefined) return filesAt(input.path);
+  const folder = input.configFolder ?? CONFIG_FOLDER;
+  // Of a package, nobody edits the folder it is installed in: files of one's own are where one works.
+  const own = (input.configFolder ? [folder] : [resolve('config'), folder]).map(workspacesOf);
+  return own.find((files) => files.length > 0) ?? [join(folder, 'default.yaml')];
+}
+
+function workspacesOf(folder: string): readonly string[] {
+  const workspaces = join(folder, 'workspaces');
+  return existsSync(workspaces) ? yamlFiles(workspaces) : [];
+}
+
+function filesAt(path: string): readonly string[] {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (!stat) throw new SyncError('config_unreadable', `${path}: there is no such file or folder`);
+  if (!stat.isDirectory()) return [path];
+  const files = yamlFiles(path);
+  if (files.length === 0) {
+    const hint = `Put a workspace file there, or mount it, or set ${CONFIG_TEXT}: config/examples/ has some to start from.`;
+    throw new SyncError('config_unreadable', `${path}: the folder contains no *.yaml file`, { hint });
+  }
+  return files;
+}
+
+function yamlFiles(folder: string): readonly string[] {
+  return readdirSync(folder)
+    .filter((file) => /^[^.].*\.ya?ml$/.test(file))
+    .sort()
+    .map((file) => join(folder, file));
+}
+
+function readSource(file: string): string | SyncError {
+  try {
+    if (statSync(file).size > LARGEST_FILE) throw new Error('larger than 1 MiB');
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    return new SyncError('config_unreadable', `${file}: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** As people would type it: from the working folder where it lies below. */
+function displayName(file: string): string {
+  const short = relative('.', file);
+  return short.startsWith('..') || isAbsolute(short) ? file : short;
+}
+
+interface ReadWorkspace {
+  /** As people would type it. */
+  readonly file: string;
+  readonly name?: string;
+  readonly document?: ConfigDocument;
+  /** Why the file could not be read at all. */
+  readonly error?: SyncError;
+  readonly config?: WorkspaceConfig;
+  readonly problems: readonly Problem[];
+}
+
+/** What all files are read with. */
+interface Given {
+  readonly variables: Variables;
+  readonly connectors: LoadInput['connectors'];
+  /** Made once for all files. */
+  readonly schema: ReturnType<typeof workspaceFile>;
+}
+
+function readFile(path: string, given: Given): ReadWorkspace {
+  const file = displayName(path);
+  const source = readSource(path);
+  if (source instanceof SyncError) return { file, problems: [], error: source };
+  return { file, ...readWorkspace(readDocument(file, source, given.variables), given) };
+}
+
+/** Lines of problems count from the first of the text. */
+function readVariable(text: string, given: Given): readonly ReadWorkspace[] {
+  if (text.length > LARGEST_FILE) throw new SyncError('config_unreadable', `${CONFIG_TEXT}: larger than 1 MiB`);
+  return readDocuments(CONFIG_TEXT, text, given.variables).map((document) => ({
+    file: CONFIG_TEXT,
+    ...readWorkspace(document, given),
+  }));
+}
+
+function readWorkspace(document: ConfigDocument, { connectors, schema }: Given): Omit<ReadWorkspace, 'file'> {
+  if (document.data === undefined) return { document, problems: document.problems };
+  if (document.data === null)
+    return {
+      document,
+      problems: [...document.problems, { ...document.place([]), message: 'the configuration is empty' }],
+    };
+  const whole = validate(schema, { document, path: [], value: document.data });
+  const own = nameOf(document);
+  const mirror = whole.data?.mirror ?? 'auto';
+  const connections: ReturnType<typeof connectionConfig>[] = [];
+  const problems = [...document.problems, ...whole.problems, ...own.problems, ...unknownUsers(document, connectors)];
+  problems.push(...unknownConnections(document, whole.data?.rules));
+  for (const connection of connectionsIn(document.data)) {
+    if (problems.length >= MOST_PROBLEMS) break;
+    const checked = connectionConfig({ document, connectors, mirror, ...connection });
+    connections.push(checked);
+    problems.push(...checked.problems);
+  }
+  if (problems.length > 0 || !whole.data || !own.name) {
+    const meant = problems.values().filter((problem) => isMeant(problem, document));
+    return { document, name: own.name, problems: firstProblems(meant) };
+  }
+  const { workspace, quota, retention, guard, gateway, rules, triage, users } = whole.data;
+  const config: WorkspaceConfig = {
+    name: own.name,
+    file: document.file,
+    workspace: { ...workspace, api: workspace.api ?? {} },
+    quota,
+    mirror,
+    retention,
+    guard,
+    gateway,
+    rules,
+    triage,
+    users,
+    connections: connections.flatMap(({ config: connection }) => connection ?? []),
+  };
+  return { document, name: own.name, config, problems };
+}
+
+/** Beside a line that is no sound YAML only what is there for certain can be judged. */
+function isMeant({ isAbsence, line, ...problem }: Problem, { unsound, problems }: ConfigDocument): boolean {
+  if (unsound.size === 0) return true;
+  const isOfYaml = problems.some((own) => own.line === line && own.message === problem.message);
+  return isOfYaml || (!isAbsence && !unsound.has(line));
+}
+
+/** The connections as they stand, valid or not, so that each can be checked whatever else is wrong. */
+function connectionsIn(data: unknown): readonly { readonly name: string; readonly value: unknown }[] {
+  const connections = (data as { connections?: unknown }).connections;
+  if (typeof connections !== 'object' || connections === null || Array.isArray(connections)) return [];
+  return Object.entries(connections).map(([name, value]) => ({ name, value }));
+}
+
+/** `users` is by connection, by connector, or by `email`. */
+function unknownUsers(document: ConfigDocument, connectors: readonly ConnectorOptions[]): readonly Problem[] {
+  const { users } = document.data as { users?: unknown };
+  if (typeof users !== 'object' || users === null) return [];
+  const known = [
+    'email',
+    ...connectors.map(({ id }) => id),
+    ...connectionsIn(document.data).map((connection) => connection.name),
+  ];
+  const isKnown = new Set(known);
+  const unknown = Object.keys(users)
+    .values()
+    .filter((key) => !isKnown.has(key));
+  const problems = unknown.map((key) => {
+    const suggestion = nearest(key, known);
+    const message = `users: "${key}" is no connection, no connector, and not email`;
+    return { ...document.keyPlace(['users', key]), message, ...(suggestion && { suggestion }) };
+  });
+  return firstProblems(problems);
+}
+
+/** A rule for connections that do not exist would never do anything, and nobody would know. */
+function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['rules'] | undefined): readonly Problem[] {
+  const known = connectionsIn(document.data).map((connection) => connection.name);
+  const named = [
+    ...(rules?.links ?? []).map(({ connection }, index) => ({ path: ['links', index, 'connection'], connection })),
+    ...(rules?.triage ?? []).map(({ when }, index) => ({
+      path: ['triage', index, 'when', 'connection'],
+      connection: when.connection,
+    })),
+  ];
+  const problems = named.values().flatMap(({ path, connection = [] }) =>
+    connection
+      .values()
+      .filter((glob) => !known.some((name) => createGlob(glob).test(name)))
+      .map((glob) => {
+        const suggestion = nearest(glob, known);
+        const place = document.place(['rules', ...path]);
+        const message = `rules.${path.join('.')}: no connection is called "${glob}"; there are: ${known.join(', ')}`;
+        return { ...place, message, ...(suggestion && { suggestion }) };
+      }),
+  );
+  return firstProblems(problems);
+}
+
+/** The key `name`, else the name of the file, which must be fit for it. A variable has no name of its own. */
+function nameOf(document: ConfigDocument): { readonly name?: string; readonly problems: readonly Problem[] } {
+  const named = (document.data as { name?: unknown }).name;
+  if (named !== undefined) return typeof named === 'string' ? { name: named, problems: [] } : { problems: [] };
+  if (document.file === CONFIG_TEXT)
+    return {
+      problems: [
+        {
+          ...document.place([]),
+          message: 'the key name is missing: a variable has no file name that could stand for it',
+        },
+      ],
+    };
+  const name = basename(document.file, extname(document.file));
+  const reason = workspaceName.safeParse(name).error?.issues[0]?.message;
+  if (reason === undefined) return { name, problems: [] };
+  const message = `the file name is not a valid workspace name: ${reason}; rename the file, or set the key name`;
+  return { problems: [{ ...document.place([]), message }] };
+}
+
+/** `worksync.db` in the data folder belongs to no workspace. */
+export const RESERVED_NAME = 'worksync';
+
+function reservedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
+  const message =
+    `a workspace cannot be called "${RESERVED_NAME}", because the data folder has a database of that name: ` +
+    `choose another name, and if there is a ${RESERVED_NAME}.db of this workspace, rename that file too`;
+  return read.flatMap(({ name, document }) =>
+    name === RESERVED_NAME && document ? [{ ...document.place(['name']), message }] : [],
+  );
+}
+
+function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
+  const taken = new Map<string, ReadWorkspace>();
+  return read.flatMap((each) => {
+    const { name, document } = each;
+    if (name === undefined) return [];
+    const first = taken.get(name);
+    if (!first) taken.set(name, each);
+    if (!first || !document) return [];
+    const message = `the workspace name "${name}" is already used by ${first.file}`;
+    return [{ ...document.place(['name']), message }];
+  });
+}
+
+function clearTextWarning({ file, workspace }: WorkspaceConfig): readonly string[] {
+  const url = workspace.url === undefined ? undefined : new URL(workspace.url);
+  if (url?.protocol !== 'http:' || /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname)) return [];
+  return [`${file}: workspace.url is plain http, so the API key crosses the network unencrypted`];
+}

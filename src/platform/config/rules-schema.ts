@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import { OPTIONAL_TASK_FIELDS } from '../../model/task.ts';
+import { parseTemplate, TEMPLATE_VARIABLES } from '../../model/template.ts';
+import { PatternError, type PatternText, patternText } from '../lib/pattern.ts';
+
+/** The keys of `rules` and `users`. */
+
+const PLACES = ['branch', 'title', 'description', 'commit'] as const;
+const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
+const MOST_PATTERNS = 64;
+const LONGEST_GLOB = 256;
+
+/** A regular expression in RE2's syntax, which takes linear time on any text. */
+function pattern(description: string) {
+  return z
+    .string()
+    .transform((text, context): PatternText => {
+      try {
+        return patternText(text);
+      } catch (error) {
+        if (!(error instanceof PatternError)) throw error;
+        context.addIssue({ code: 'custom', message: error.message });
+        return z.NEVER;
+      }
+    })
+    .meta({ title: 'regular expression (RE2)', description });
+}
+
+/** One value or a list of them; yields a list. */
+function oneOrMore<Each extends z.ZodType>(each: Each, title: string, description: string) {
+  return z
+    .union([each, z.array(each).min(1)])
+    .transform((value) => [value].flat() as z.output<Each>[])
+    .optional()
+    .meta({ title, description });
+}
+
+const glob = z.string().min(1).max(LONGEST_GLOB);
+const globs = (description: string) =>
+  oneOrMore(glob, 'text or list of texts', `${description} Any of them; \`*\` and \`?\` are wildcards.`);
+
+const userLink = z.strictObject({
+  pattern: pattern('Expression that names a task. A group `( )` is `$1` in `task`.'),
+  place: oneOrMore(z.enum(PLACES), 'place or list of places', 'Where worksync looks for it. Absent: everywhere.'),
+  task: z
+    .string()
+    .min(1)
+    .max(LONGEST_GLOB)
+    .default('$0')
+    .describe('Key or id of the task; `$1` is the first group, `$0` the whole match.'),
+  connection: globs('Only items of these connections.'),
+});
+
+const template = z
+  .string()
+  .min(1)
+  .max(LONGEST_GLOB)
+  .refine(
+    (text) => parseTemplate(text) !== undefined,
+    `expected a text with no other variables than ${TEMPLATE_VARIABLES.map((name) => `{${name}}`).join(', ')}`,
+  );
+
+const since = z
+  .union([
+    z.literal('always').transform(() => 0),
+    z
+      .string()
+      .refine((text) => !Number.isNaN(Date.parse(text)) && /^\d{4}-\d\d-\d\d/.test(text), 'not a date')
+      .transform((text) => Date.parse(text)),
+  ])
+  .optional()
+  .meta({
+    title: 'date, time or `always`',
+    description:
+      'Triage skips items that were created and last changed before this time. Absent: the time when triage was first switched on for the connection.',
+  });
+
+const triageRule = z.strictObject({
+  when: z
+    .strictObject({
+      connection: globs('Name of the connection.'),
+      project: globs('Name or id of the project, repository or team.'),
+      labels: globs('One of its labels.'),
+      type: globs('Type of the item, as the tracker calls it.'),
+      priority: globs('Priority, as the tracker calls it.'),
+      status: globs(
+        '`open`, `in_progress`, `done`, or the status as the tracker calls it. Absent: open and in_progress.',
+      ),
+      author: globs('Who reported it.'),
+      text: pattern('Title or description match it.').optional(),
+    })
+    .prefault({})
+    .describe('Conditions of the rule; all must be true. Absent: every work item.'),
+  create: z
+    .enum(['bug', 'idea', 'nothing'])
+    .describe('What the item becomes. `nothing`: it becomes no task, and no later rule applies.'),
+  title: template
+    .default('{title}')
+    .describe(`Title of the task. Variables: ${TEMPLATE_VARIABLES.map((name) => `\`{${name}}\``).join(', ')}.`),
+  priority: z
+    .union([z.enum(PRIORITIES).transform((priority) => ({ '*': priority })), z.record(z.string(), z.enum(PRIORITIES))])
+    .optional()
+    .meta({
+      title: 'priority, or mapping of names to priorities',
+      description: "The tracker's priorities by name, `*` for all others; or one for all. Absent: the usual names.",
+    }),
+  labels: z.array(z.string().min(1).max(255)).max(50).default([]).describe('Labels beside those of the item.'),
+  reporter: z.string().min(1).optional().describe('User id of the reporter where the author has none in `users`.'),
+  since,
+});
+
+export const rules = z
+  .strictObject({
+    trailers: z
+      .array(z.string().regex(/^[A-Za-z][A-Za-z0-9-]{0,39}$/, 'expected letters, digits and hyphens'))
+      .max(20)
+      .default(['Task'])
+      .describe('Names of the lines in the last paragraph that name tasks: `Task: BUG-12`. Any case.'),
+    links: z.array(userLink).max(MOST_PATTERNS).default([]).describe('Patterns of your own that name tasks.'),
+    triage: z
+      .array(triageRule)
+      .max(MOST_PATTERNS)
+      .default([])
+      .describe('Which work items become tasks. The first rule that matches decides.'),
+    documents: z
+      .enum(['attach', 'off'])
+      .default('off')
+      .describe(
+        '`attach`: if an item names the address of a workspace document, worksync attaches the document to the task of the item.',
+      ),
+  })
+  .prefault({})
+  .describe('What worksync links, and what becomes a task.');
+
+export const triage = z
+  .strictObject({
+    send: z
+      .array(z.enum(OPTIONAL_TASK_FIELDS))
+      .default([...OPTIONAL_TASK_FIELDS])
+      .describe(
+        'Optional fields that worksync sends when it creates a task. It always sends title, description and the time of the report. Without `source`, worksync recognises the task by the last line of its description.',
+      ),
+  })
+  .prefault({})
+  .describe('How tasks are created, for a workspace that refuses some fields or gives them another meaning.');
+
+export const users = z
+  .record(
+    z.string().min(1),
+    z.record(z.string().min(1), z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected the id of a workspace user')),
+  )
+  .default({})
+  .describe(
+    'Maps people to workspace users. For a connection, a connector, or `email`: each name used there, and its user id.',
+  );
+
+const closing = z.strictObject({
+  fields: z
+    .record(z.string().regex(/^[A-Za-z][\w.-]{0,63}$/, 'expected the id of a field'), z.unknown())
+    .describe('Values by the ids of the fields.'),
+});
+
+export const writeBack = z
+  .strictObject({
+    comment: z
+      .boolean()
+      .default(false)
+      .describe('Write one comment on the item that names its tasks, and keep it up to date.'),
+    close: z
+      .union([z.boolean(), closing], { error: 'expected true, false, or a mapping with `fields`' })
+      .default(false)
+      .meta({
+        title: '`true`, `false` or a mapping',
+        description:
+          'Close a work item when all its tasks are finished. `fields` gives values that the vendor asks for then, by their ids: `{ fields: { resolution: { name: Done } } }`. Only Jira takes them.',
+      }),
+    status: z
+      .union([z.boolean(), z.literal('require')], { error: 'expected true, false or require' })
+      .default(false)
+      .meta({
+        title: '`true`, `false` or `require`',
+        description:
+          'Keep the commit status `worksync/tasks` on the head of each open pull request: it names its tasks. With `require` it fails where there is none.',
+      }),
+  })
+  .prefault({})
+  .describe('What worksync writes to the vendor, with the credentials of the connection.');
+
+export type RulesConfig = z.output<typeof rules>;
+export type TriageConfig = z.output<typeof triage>;
+export type UsersConfig = z.output<typeof users>;
+export type WriteBack = z.output<typeof writeBack>;

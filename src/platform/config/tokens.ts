@@ -1,0 +1,67 @@
+import type { Access, Role } from '../../model/access.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { createVariables, type Environment } from './interpolate.ts';
+
+/** A token that the environment gives, for pages, metrics and admin actions. */
+export interface ConfiguredToken extends Access {
+  readonly secret: string;
+}
+
+/** What RFC 6750 allows a bearer token to hold. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+const SHORTEST = 16;
+
+const ROLE = /^(read|admin)(?::([a-z0-9-]+(?:,[a-z0-9-]+)*))?$/;
+
+/**
+ * The tokens of `WORKSYNC_ADMIN_TOKEN`, `WORKSYNC_READ_TOKEN` and `WORKSYNC_TOKENS`, each also with `_FILE`. The last is
+ * a list: an entry on each line, or with `;` between them, as `read:acme,beta <token>`: what the token may do, the
+ * workspaces it is limited to (left out: all), the token. Lines that begin with `#` are passed over.
+ * Throws `config_invalid`, never with a value.
+ */
+export function configuredTokens(env: Environment): readonly ConfiguredToken[] {
+  const variables = createVariables(env);
+  const tokens: ConfiguredToken[] = [];
+  const problems: string[] = [];
+  const take = (place: string, secret: string, access: Access) => {
+    const problem = problemOf(secret) ?? (tokens.some((other) => other.secret === secret) ? REPEATED : undefined);
+    if (problem === undefined) tokens.push({ secret, ...access });
+    else problems.push(`${place}: ${problem}`);
+  };
+  const read = (name: string, use: (text: string) => void) => {
+    const found = variables.get(name);
+    if (found === undefined) return;
+    if ('problem' in found) problems.push(found.problem);
+    else use(found.value);
+  };
+  const single = (name: string, role: Role) =>
+    read(name, (text) => take(name, text.trim(), { role, workspaces: null }));
+  single('WORKSYNC_ADMIN_TOKEN', 'admin');
+  single('WORKSYNC_READ_TOKEN', 'read');
+  read('WORKSYNC_TOKENS', (text) => {
+    for (const [index, entry] of text.split(/[;\n]/).entries()) {
+      const place = `WORKSYNC_TOKENS: entry ${index + 1}`;
+      const [rights = '', secret = '', ...rest] = entry.trim().split(/\s+/);
+      if (rights === '' || rights.startsWith('#')) continue;
+      const access = accessOf(rights);
+      if (access === undefined || rest.length > 0) problems.push(`${place}: expected ${ENTRY}`);
+      else take(place, secret, access);
+    }
+  });
+  if (problems.length > 0) throw new SyncError('config_invalid', problems.join('\n'), { hint: HINT });
+  return tokens;
+}
+
+const REPEATED = 'the same token is set twice';
+const ENTRY = '"read <token>", "admin <token>", or for some workspaces "read:acme,beta <token>"';
+const HINT = 'Make a token with: openssl rand -hex 32';
+
+function problemOf(secret: string): string | undefined {
+  if (secret.length < SHORTEST) return `a token has at least ${SHORTEST} characters`;
+  return TOKEN.test(secret) ? undefined : 'a token consists of letters, digits and - . _ ~ + / only';
+}
+
+function accessOf(text: string): Access | undefined {
+  const match = ROLE.exec(text);
+  return match === null ? undefined : { role: match[1] as Role, workspaces: match[2]?.split(',') ?? null };
+}

@@ -1,0 +1,280 @@
+import type { CompiledQuery, DatabaseConnection, Driver, QueryResult, SelectQueryNode } from 'kysely';
+import type { QueryResult as PgResult, Pool, PoolClient } from 'pg';
+import { createQueue } from '../lib/queue.ts';
+import type { Steps } from '../lib/steps.ts';
+import { storable } from '../lib/text.ts';
+import type { FaultWatch } from './database-fault.ts';
+import { asSlowRead, isStalePlan } from './postgres-fault.ts';
+
+/**
+ * How a process uses its connections: all that it writes goes through one of them, one transaction or statement after
+ * another, as with a file of SQLite, so that no two of its transactions ever see half of each other. Single statements that
+ * only read have connections of their own.
+ */
+export interface PostgresDriverOptions {
+  readonly writer: Pool;
+  readonly readers: Pool;
+  readonly watch: FaultWatch;
+  readonly steps: Steps;
+  readonly onStatement: (sql: string) => void;
+  /** So many rows were inserted. */
+  readonly onInserted?: (rows: number) => void;
+  /** Milliseconds of a clock that nobody sets. */
+  readonly passed: () => number;
+}
+
+/** What the drivers of one database share. */
+export interface Connections {
+  /** @param begin the statement that begins a transaction */
+  driver(begin: string): Driver;
+  /** Statements that have not been answered. */
+  pending(): number;
+  close(): Promise<void>;
+}
+
+/** A server that does not answer is asked no more often, milliseconds: else everybody who waits would wait for a timeout of its own. */
+const ASKED_AGAIN_AFTER = 500;
+
+/** Statements that a connection keeps prepared: the hot ones of all stages fit well. */
+const MOST_PREPARED = 512;
+
+export function createConnections(options: PostgresDriverOptions): Connections {
+  const { writer, readers, watch } = options;
+  const turn = createQueue();
+  const names = createNames();
+  let failedAt = Number.NEGATIVE_INFINITY;
+  let pending = 0;
+  let closing: Promise<unknown> | undefined;
+
+  async function connect(pool: Pool): Promise<PoolClient> {
+    const fault = watch.present();
+    if (fault?.kind === 'away' && options.passed() - failedAt < ASKED_AGAIN_AFTER) throw fault;
+    return guarded(() => pool.connect());
+  }
+
+  function guarded<Result>(work: () => Promise<Result>): Promise<Result> {
+    pending += 1;
+    return watch
+      .meanwhile(work)
+      .catch((error: unknown) => {
+        failedAt = options.passed();
+        throw error;
+      })
+      .finally(() => {
+        pending -= 1;
+      });
+  }
+
+  async function run(client: PoolClient, statement: CompiledQuery, isAlone = false): Promise<QueryResult<never>> {
+    options.onStatement(statement.sql);
+    const { command, rowCount, rows } = await guarded(() => query(client, statement, isAlone));
+    if (command === 'INSERT') options.onInserted?.(rowCount ?? 0);
+    const wrote = command === 'INSERT' || command === 'UPDATE' || command === 'DELETE';
+    return { rows: (rows ?? []) as never[], ...(wrote && { numAffectedRows: BigInt(rowCount ?? 0) }) };
+  }
+
+  /** @param isAlone whether it is in no transaction, which its failure would have ended */
+  async function query(client: PoolClient, statement: CompiledQuery, isAlone: boolean): Promise<PgResult> {
+    const { sql, parameters } = statement;
+    const name = names.of(sql);
+    try {
+      return await client.query({ ...(name && { name }), text: sql, values: parameters.map(asKept) });
+    } catch (error) {
+      if (!isStalePlan(error)) throw reads(statement) ? asSlowRead(error) : error;
+      // Several may fail at once: those that were asked later have new names.
+      if (names.of(sql) === name) names.renew();
+      if (isAlone) return query(client, statement, false);
+      throw error;
+    }
+  }
+
+  return {
+    pending: () => pending,
+    driver: (begin) => driverOver({ ...options, begin, turn, connect, run, guarded }),
+    async close() {
+      closing ??= Promise.all([writer.end(), readers.end()]);
+      await closing;
+    },
+  };
+}
+
+interface Over extends PostgresDriverOptions {
+  readonly begin: string;
+  readonly turn: ReturnType<typeof createQueue>;
+  connect(pool: Pool): Promise<PoolClient>;
+  run(client: PoolClient, statement: CompiledQuery, isAlone?: boolean): Promise<QueryResult<never>>;
+  guarded<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+function driverOver(over: Over): Driver {
+  return {
+    init: async () => undefined,
+    acquireConnection: async () => new Connection(over),
+    beginTransaction: (connection) => (connection as Connection).begin(),
+    commitTransaction: (connection) => (connection as Connection).commit(),
+    rollbackTransaction: (connection) => (connection as Connection).rollBack(),
+    async releaseConnection() {
+      // Each statement outside of a transaction gives its connection back, and each transaction with its end.
+    },
+    destroy: async () => undefined,
+  };
+}
+
+/** What Kysely takes for a connection: which one it is shows with the first statement. */
+class Connection implements DatabaseConnection {
+  readonly #over: Over;
+  /** Of the transaction that runs. */
+  #client: PoolClient | undefined;
+  /** The beginning of it, while that is not answered. */
+  #begun: Promise<unknown> | undefined;
+
+  constructor(over: Over) {
+    this.#over = over;
+  }
+
+  async begin(): Promise<void> {
+    const { turn, connect, guarded, writer, watch, begin, onStatement } = this.#over;
+    await turn.enter();
+    try {
+      watch.refuse();
+      this.#client = await connect(writer);
+      onStatement('begin');
+      this.#begun = guarded(() => (this.#client as PoolClient).query(begin));
+      // Whoever goes on in the transaction is told.
+      this.#begun.catch(() => undefined);
+    } catch (error) {
+      this.#end(true);
+      throw error;
+    }
+  }
+
+  async commit(): Promise<void> {
+    const { steps, watch, guarded, onStatement } = this.#over;
+    await this.#begun;
+    steps.reached('commit', 'before');
+    onStatement('commit');
+    // A transaction that failed is rolled back by it, and the answer says so.
+    const { command } = await guarded(() => this.#open().query('commit'));
+    if (command === 'ROLLBACK') throw new Error('the transaction was rolled back by the server');
+    this.#end(false);
+    watch.wrote();
+    steps.reached('commit', 'after');
+  }
+
+  /** A connection that cannot even do that is given up; the server rolls back then. */
+  async rollBack(): Promise<void> {
+    const client = this.#client;
+    if (!client) return;
+    this.#over.onStatement('rollback');
+    const begun = this.#begun;
+    const isBroken = await this.#over
+      .guarded(() => client.query('rollback'))
+      .then(() => begun)
+      .then(
+        () => false,
+        () => true,
+      );
+    this.#end(isBroken);
+  }
+
+  async executeQuery<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
+    if (this.#client) return this.#within(this.#client, statement);
+    return reads(statement) ? this.#once(this.#over.readers, statement) : this.#write(statement);
+  }
+
+  /**
+   * What only reads goes on its way with the `begin`, which saves a journey: had that one failed, a write would count on its
+   * own.
+   */
+  async #within<Row>(client: PoolClient, statement: CompiledQuery): Promise<QueryResult<Row>> {
+    const begun = this.#begun;
+    if (!begun) return this.#over.run(client, statement);
+    if (!reads(statement)) await begun;
+    const [result] = await Promise.all([this.#over.run(client, statement), begun]);
+    this.#begun = undefined;
+    return result;
+  }
+
+  streamQuery(): never {
+    throw new Error('nothing is streamed');
+  }
+
+  async #write<Row>(statement: CompiledQuery): Promise<QueryResult<Row>> {
+    const { turn, steps, watch, writer } = this.#over;
+    await turn.enter();
+    try {
+      watch.refuse();
+      steps.reached('commit', 'before');
+      const result = await this.#once<Row>(writer, statement);
+      watch.wrote();
+      steps.reached('commit', 'after');
+      return result;
+    } finally {
+      turn.leave();
+    }
+  }
+
+  async #once<Row>(pool: Pool, statement: CompiledQuery): Promise<QueryResult<Row>> {
+    const client = await this.#over.connect(pool);
+    let failed = true;
+    try {
+      const result = await this.#over.run(client, statement, true);
+      failed = false;
+      return result;
+    } catch (error) {
+      failed = !isOfStatement(error);
+      throw error;
+    } finally {
+      client.release(failed);
+    }
+  }
+
+  #open(): PoolClient {
+    if (!this.#client) throw new Error('there is no transaction');
+    return this.#client;
+  }
+
+  #end(isBroken: boolean): void {
+    this.#client?.release(isBroken);
+    this.#client = undefined;
+    this.#begun = undefined;
+    this.#over.turn.leave();
+  }
+}
+
+function reads({ query, sql }: CompiledQuery): boolean {
+  if (query.kind !== 'SelectQueryNode') return /^\s*(select|with recursive)\b/.test(sql);
+  const parts = (query as SelectQueryNode).with?.expressions ?? [];
+  return parts.every(({ expression }) => expression.kind === 'SelectQueryNode');
+}
+
+/** Texts of others, as in messages, may hold a sign that no text of PostgreSQL does. */
+function asKept(value: unknown): unknown {
+  return typeof value === 'string' && value.includes('\0') ? storable(value) : value;
+}
+
+/** The server answered what is wrong with a statement: its connection is sound. */
+function isOfStatement(error: unknown): boolean {
+  const { code = '' } = error as { code?: string };
+  return /^(22|23|42)/.test(code);
+}
+
+/** Names of prepared statements, the same on every connection. */
+function createNames() {
+  const names = new Map<string, string>();
+  let era = 0;
+  return {
+    of(sql: string): string | undefined {
+      const known = names.get(sql);
+      if (known || names.size >= MOST_PREPARED || !/^(select|insert|update|delete|with)\b/.test(sql)) return known;
+      const name = `worksync_${era}_${names.size}`;
+      names.set(sql, name);
+      return name;
+    },
+    /** What was prepared under the old ones is prepared anew, on every connection: it would fail there each time. */
+    renew(): void {
+      era += 1;
+      names.clear();
+    },
+  };
+}

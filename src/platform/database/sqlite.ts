@@ -1,0 +1,478 @@
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import BetterSqlite, { type Statement } from 'better-sqlite3';
+import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
+import { noSteps, type Steps } from '../lib/steps.ts';
+import { syncFolder } from '../lib/sync-folder.ts';
+import { DatabaseFault, type FaultWatch, faultOf, isLocked, placeOf, watchFaults } from './database-fault.ts';
+import { type Database, MissingDatabaseError, type OpenOptions } from './database-types.ts';
+import { createFileLog, LOG, LOG_LIMIT } from './file-log.ts';
+import { APPLIED, migrate } from './migrate.ts';
+import { BEGIN, COMMIT, type Locks, overOneConnection, ROLLBACK, type Statements } from './one-connection.ts';
+import { SQLITE_WORDS } from './sqlite-words.ts';
+
+/**
+ * The only opener of files.
+ *
+ * Every file is opened with WAL and `synchronous=FULL`: a commit survives a power failure, except those of `commitRelaxed`.
+ * (better-sqlite3 would default to NORMAL in WAL mode.) Transactions begin IMMEDIATE. There is one connection per file, and
+ * its use is serialised, so a transaction must await nothing but queries.
+ *
+ * Every statement passes through here, and with it every failure of the file: see `database-fault.ts`.
+ *
+ * Brings an older database up to date. Throws `DatabaseFault` for a file that cannot be used, `NewerDatabaseError` for
+ * one that is newer than this program.
+ */
+export async function openSqlite<Tables>(options: OpenOptions): Promise<Database<Tables>> {
+  const { file, onFault = () => undefined } = options;
+  const watch = watchFaults((error) => faultOf(error, file), onFault);
+  const raw = openFile(options);
+  const statements = withSteps(raw, options.steps ?? noSteps, watch);
+  const query = overOneConnection<Tables>(SQLITE_WORDS, statements, locksOf(file, watch));
+  try {
+    await migrate(query as Kysely<unknown>, {
+      migrations: options.migrations,
+      readableSince: options.readableSince,
+      missing: options.existing ? new MissingDatabaseError(file) : undefined,
+      hasTable: async (name) =>
+        watch.during(() => raw.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(name)) !== undefined,
+      before: () => checkWhole(options),
+    });
+    // Of each statement that writes in several places SQLite keeps the pages as they were: in a file each page would cost a
+    // call of the system. Only migrations sort more than memory should hold.
+    raw.pragma('temp_store = MEMORY');
+    // From now on `patient` waits for others, and not the thread within SQLite.
+    raw.pragma('busy_timeout = 10');
+  } catch (error) {
+    await query.destroy();
+    throw error;
+  }
+  const pragma = (source: string) => Number(watch.during(() => raw.pragma(source, { simple: true })));
+  const log = createFileLog(raw, file);
+  return {
+    file,
+    query,
+    commit: (work) => query.transaction().execute(work),
+    commitRelaxed: (work) =>
+      query.connection().execute(async (own) => {
+        // Nobody else has the connection meanwhile.
+        pragma('synchronous = NORMAL');
+        try {
+          return await own.transaction().execute(work);
+        } finally {
+          pragma('synchronous = FULL');
+        }
+      }),
+    size: () => pragma('page_count') * pragma('page_size'),
+    fault: watch.present,
+    look: createLook(file, watch),
+    probe() {
+      if (!watch.present()?.mayPass || raw.inTransaction) return;
+      try {
+        // Writes the same number over itself: the smallest commit there is.
+        watch.during(() => raw.pragma(`user_version = ${pragma('user_version')}`));
+        watch.wrote();
+      } catch {
+        // The fault is known, and was reported before.
+      }
+    },
+    condemn: (complaint) => watch.note(new DatabaseFault('corrupt', file, complaint)),
+    keptLog: log.kept,
+    asFile: {
+      backup: (destination) => backUp(raw, destination, watch),
+      emptyLog: () => watch.during(log.empty),
+      isCopy: () => pragma('user_version') === COPY,
+    },
+    close: () => query.destroy(),
+  };
+}
+
+/** Throws what is wrong with the file. */
+async function checkWhole({ file, checkFile }: OpenOptions): Promise<void> {
+  const [complaint] = checkFile ? await checkFile(file) : [];
+  if (complaint !== undefined) throw new DatabaseFault('corrupt', file, complaint);
+}
+
+/** Detects that the file, or its log, is no longer the opened one: then commits go into a file that nobody will read. */
+function createLook(file: string, watch: FaultWatch): () => DatabaseFault | undefined {
+  if (file === ':memory:') return watch.present;
+  const places = [file, file + LOG].map((path) => ({ path, place: placeOf(path) }));
+  return () => {
+    try {
+      const lost = places.find(({ path, place }) => place !== undefined && placeOf(path) !== place);
+      if (lost) watch.note(new DatabaseFault('gone', file, `${lost.path} was deleted or replaced while it was open`));
+    } catch (error) {
+      const fault = faultOf(error, file);
+      if (fault === undefined) throw error;
+      watch.note(fault);
+    }
+    return watch.present();
+  };
+}
+
+/** Pages of one step: a millisecond or less. */
+const PAGES_OF_STEP = 64;
+
+async function backUp(raw: BetterSqlite.Database, destination: string, watch: FaultWatch): Promise<void> {
+  try {
+    await raw.backup(destination, { progress: () => PAGES_OF_STEP });
+  } catch (error) {
+    throw backupError(error, destination, watch);
+  }
+}
+
+/** Where the file itself is damaged that is known from now on; what is wrong with the copy is the copy's affair. */
+function backupError(error: unknown, destination: string, watch: FaultWatch): unknown {
+  const fault = faultOf(error, destination);
+  if (fault?.kind === 'corrupt') watch.note(fault);
+  return fault ?? error;
+}
+
+function openFile(options: OpenOptions): BetterSqlite.Database {
+  try {
+    return openSound(options);
+  } catch (error) {
+    throw faultOf(error, options.file) ?? error;
+  }
+}
+
+function openSound(options: OpenOptions): BetterSqlite.Database {
+  const existed = existsSync(options.file);
+  // Readable by this user only, from its first byte; SQLite gives its side files the same mode.
+  if (!existed && options.file !== ':memory:') closeSync(openSync(options.file, 'a', 0o600));
+  const raw = new BetterSqlite(
+    options.file,
+    options.onStatement ? { verbose: (sql) => options.onStatement?.(String(sql)) } : {},
+  );
+  try {
+    raw.pragma('journal_mode = WAL');
+    raw.pragma('synchronous = FULL');
+    raw.pragma('foreign_keys = ON');
+    raw.pragma('busy_timeout = 10');
+    raw.pragma(`journal_size_limit = ${LOG_LIMIT}`);
+    if (raw.pragma('synchronous', { simple: true }) !== 2) throw new Error('synchronous=FULL was not accepted');
+    if (existed) checkIntegrity(raw);
+  } catch (error) {
+    raw.close();
+    throw error;
+  }
+  return raw;
+}
+
+/** The `user_version` of a file that is a copy: of what happened since it was made it knows nothing. */
+const COPY = 1;
+
+/** Marks a database that nobody has open as a copy. */
+export function markAsCopy(file: string): void {
+  const raw = new BetterSqlite(file);
+  try {
+    raw.pragma(`user_version = ${COPY}`);
+  } finally {
+    raw.close();
+  }
+}
+
+/**
+ * A consistent copy of a database that this process, or another, may be writing to. It is marked as a copy. Throws
+ * `DatabaseFault`.
+ */
+export async function copyDatabase(file: string, destination: string): Promise<void> {
+  closeSync(openSync(destination, 'ax', 0o600));
+  const raw = openFile({ file, migrations: {} });
+  try {
+    // The state of this moment: with each commit of another process the copy would begin anew, and so never end.
+    raw.exec('begin');
+    raw.pragma('schema_version');
+    await backUp(
+      raw,
+      destination,
+      watchFaults(
+        (error) => faultOf(error, file),
+        () => undefined,
+      ),
+    );
+  } finally {
+    raw.close();
+  }
+  markAsCopy(destination);
+}
+
+/** The first bytes of each database, and the places of numbers in its header: https://sqlite.org/fileformat.html */
+const MAGIC = 'SQLite format 3\0';
+const HEADER_BYTES = 100;
+const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
+
+/** What the header of a database file says. */
+export interface FileHeader {
+  /** Bytes of the file, and those that the header tells of. */
+  readonly bytes: number;
+  readonly told: number;
+  /** Whether the file is marked as a copy. */
+  readonly isCopy: boolean;
+}
+
+/** Reads the first bytes of a file, and nothing else. Returns undefined where it is no database in a regular file. */
+export function readHeader(file: string): FileHeader | undefined {
+  // A pipe that nobody writes to would block.
+  const handle = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = fstatSync(handle);
+    const header = Buffer.alloc(HEADER_BYTES);
+    if (!found.isFile() || readSync(handle, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return undefined;
+    if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined;
+    const pageSize = header.readUInt16BE(AT.pageSize);
+    return {
+      bytes: found.size,
+      told: (pageSize === 1 ? 65_536 : pageSize) * header.readUInt32BE(AT.pages),
+      isCopy: header.readUInt32BE(AT.userVersion) === COPY,
+    };
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** A table, index, trigger or view. */
+export interface SchemaObject {
+  readonly type: string;
+  readonly name: string;
+  readonly tbl_name: string;
+  readonly sql: string | null;
+  /** Names of the columns, separated by commas; null where it has none. */
+  readonly columns: string | null;
+}
+
+/** The objects of a database file that may come from anybody. */
+export function readObjects(file: string): readonly SchemaObject[] {
+  const raw = new BetterSqlite(file, { fileMustExist: true });
+  try {
+    raw.pragma('trusted_schema = OFF');
+    const objects = `select type, name, tbl_name, sql,
+      (select group_concat(name) from pragma_table_xinfo(sqlite_schema.name)) as columns from sqlite_schema`;
+    return raw.prepare<unknown[], SchemaObject>(objects).all();
+  } finally {
+    raw.close();
+  }
+}
+
+/** Names of the migrations that were applied to a database file. */
+export function readMigrations(file: string): readonly string[] {
+  const raw = new BetterSqlite(file, { fileMustExist: true });
+  try {
+    raw.pragma('trusted_schema = OFF');
+    return raw.prepare<unknown[], string>(`select name from ${APPLIED} order by name`).pluck().all();
+  } finally {
+    raw.close();
+  }
+}
+
+/** Puts what is in the log into the file itself, as far as the file can be read. Nobody else has it open. */
+export function foldLog(file: string): void {
+  let raw: BetterSqlite.Database | undefined;
+  try {
+    raw = new BetterSqlite(file, { fileMustExist: true });
+    raw.pragma('wal_checkpoint(truncate)');
+  } catch {
+    // A damaged file stays as it is.
+  } finally {
+    raw?.close();
+  }
+}
+
+/** Looks at the first pages only: a full check of a large file would hold up the start for seconds. */
+function checkIntegrity(raw: BetterSqlite.Database): void {
+  raw.pragma('schema_version');
+  raw.prepare('SELECT count(*) FROM sqlite_schema').get();
+}
+
+/** Another program that keeps the file locked is a fault of its own: nothing can be stored meanwhile. */
+function locksOf(file: string, watch: FaultWatch): Locks {
+  return {
+    isLocked,
+    isKnown: () => watch.present()?.kind === 'locked',
+    giveUp(error) {
+      const fault = new DatabaseFault('locked', file, 'another program keeps it locked', error);
+      watch.note(fault);
+      return fault;
+    },
+  };
+}
+
+/** Statements kept prepared: the hot ones of all stages fit well. */
+const STATEMENTS_KEPT = 256;
+
+/**
+ * Statements stay prepared, and every durable commit (a `commit`, or a single write outside a transaction) is reported as a step.
+ *
+ * SQLite ends a transaction by itself where the disk fails in the middle of it. Then the failure that ended it is what
+ * every further statement of that transaction answers, or they would be commits of their own; and rolling it back, which
+ * Kysely does, finds nothing left to do.
+ */
+function withSteps(raw: BetterSqlite.Database, steps: Steps, watch: FaultWatch): Statements {
+  const kept = new Map<string, Statement<unknown[]>>();
+  const prepare = (sql: string): Statement<unknown[]> => {
+    const found = kept.get(sql);
+    if (found) return found;
+    const statement = watch.during(() => raw.prepare<unknown[]>(sql));
+    if (kept.size >= STATEMENTS_KEPT) kept.delete(kept.keys().next().value as string);
+    kept.set(sql, statement);
+    return statement;
+  };
+  /** Whether Kysely is within a transaction, whether that has written, and what ended it before Kysely did. */
+  let within = false;
+  let hasWritten = false;
+  let ended: unknown;
+
+  const inTurn = <Result>(sql: string, run: () => Result): Result => {
+    if (ended !== undefined && sql !== BEGIN) throw ended;
+    try {
+      const result = watch.during(run);
+      if (sql === BEGIN || sql === COMMIT) within = raw.inTransaction;
+      return result;
+    } catch (error) {
+      if (within && !raw.inTransaction) ended = error;
+      throw error;
+    }
+  };
+  const durably = <Result>(sql: string, writes: boolean, run: () => Result): Result => {
+    steps.reached('commit', 'before');
+    const result = inTurn(sql, run);
+    // Only then: a transaction that only read proves nothing of the disk.
+    if (writes || hasWritten) watch.wrote();
+    hasWritten = false;
+    steps.reached('commit', 'after');
+    return result;
+  };
+  const rollBack = <Row>(statement: Statement<unknown[]>): QueryResult<Row> => {
+    ended = undefined;
+    within = false;
+    hasWritten = false;
+    return raw.inTransaction ? watch.during(() => resultOf<Row>(statement, [])) : { rows: [] };
+  };
+  return {
+    close: () => raw.close(),
+    run<Row>({ sql, parameters }: CompiledQuery) {
+      const statement = prepare(sql);
+      if (sql === ROLLBACK) return rollBack<Row>(statement);
+      const run = () => resultOf<Row>(statement, parameters);
+      const writes = !statement.readonly && sql !== BEGIN;
+      const isLone = writes && !within && !raw.inTransaction;
+      if (sql === BEGIN || isLone) watch.refuse();
+      if (sql === COMMIT || isLone) return durably(sql, writes, run);
+      const result = inTurn(sql, run);
+      hasWritten ||= writes;
+      return result;
+    },
+  };
+}
+
+function resultOf<Row>(statement: Statement<unknown[]>, parameters: readonly unknown[]): QueryResult<Row> {
+  if (statement.reader) return { rows: statement.all(...parameters) as Row[] };
+  const { changes, lastInsertRowid } = statement.run(...parameters);
+  return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };
+}
+
+/** Enough to tell what is wrong; a damaged file may have thousands. */
+const MOST_COMPLAINTS = 10;
+
+/**
+ * Reads a whole file, which takes seconds of CPU where it is large, and answers what is wrong with it; nothing where it is
+ * sound. Throws `DatabaseFault` where it cannot be read at all.
+ */
+export function complaintsOf(file: string): readonly string[] {
+  try {
+    const raw = new BetterSqlite(file, { fileMustExist: true });
+    try {
+      const rows = raw.pragma(`integrity_check(${MOST_COMPLAINTS})`) as { readonly integrity_check: string }[];
+      return rows.map((row) => row.integrity_check).filter((text) => text !== 'ok');
+    } finally {
+      raw.close();
+    }
+  } catch (error) {
+    const fault = faultOf(error, file);
+    if (fault?.kind !== 'corrupt') throw fault ?? error;
+    return [fault.message];
+  }
+}
+
+/**
+ * Makes the names in a folder durable. Node's permission model, under which the container runs, forbids the call for that, and
+ * so does a folder that may be written and not read: there SQLite makes it where it can, as for each journal that it begins.
+ */
+export function syncNames(folder: string): void {
+  try {
+    syncFolder(folder);
+  } catch (error) {
+    if (!['ERR_ACCESS_DENIED', 'EACCES'].includes(String((error as NodeJS.ErrnoException).code))) throw error;
+    beginJournal(join(folder, '.worksync-sync'));
+  }
+}
+
+function beginJournal(file: string): void {
+  const raw = new BetterSqlite(file);
+  try {
+    raw.pragma('synchronous = FULL');
+    raw.pragma('user_version = 1');
+  } finally {
+    raw.close();
+    rmSync(file, { force: true });
+  }
+}
+
+/** Held until released; kept here because a handle that is collected as garbage would drop its lock silently. */
+const heldLocks = new Set<BetterSqlite.Database>();
+
+export interface Lock {
+  release(): void;
+}
+
+/**
+ * Whoever may read the file may lock it too, and so keep its owner out. Older versions let everybody read it. A file that
+ * is there is not opened: to close it again would drop the locks that this process holds on it.
+ */
+function keepPrivate(file: string): void {
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode;
+  if (mode === undefined) closeSync(openSync(file, 'a', 0o600));
+  try {
+    if (mode !== undefined && (mode & 0o077) !== 0) chmodSync(file, 0o600);
+  } catch {
+    // A file system without modes.
+  }
+}
+
+/**
+ * Takes the lock that makes this process the only owner, or returns undefined when another process has it. Throws
+ * `DatabaseFault` where the file cannot be made or written. The kernel releases it when the process ends, however it ends: no
+ * stale lock can remain.
+ */
+export function takeLock(file: string): Lock | undefined {
+  let raw: BetterSqlite.Database | undefined;
+  try {
+    keepPrivate(file);
+    // On a file that it may only read SQLite would answer that it has the lock, and have none.
+    accessSync(file, constants.W_OK);
+    raw = new BetterSqlite(file, { timeout: 0 });
+    raw.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    raw?.close();
+    if ((error as { code?: string }).code?.startsWith('SQLITE_BUSY')) return undefined;
+    throw faultOf(error, file) ?? error;
+  }
+  heldLocks.add(raw);
+  return {
+    release() {
+      if (!heldLocks.delete(raw)) return;
+      raw.close();
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { type IncomingMessage, request as openPlain } from 'node:http';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { connectionFault } from './connection-fault.ts';
+
+/** A question to a daemon: on this machine, or behind the proxy that ends its TLS. */
+export interface DaemonRequest {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  /** Of the file that the daemon left for commands, or a gateway token. */
+  readonly token: string;
+  /** Who asks, for the audit. */
+  readonly user?: string;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Milliseconds, for everything together. */
+  readonly patience: number;
+}
+
+export interface DaemonAnswer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** By which a command says which user runs it, as `encodeURIComponent` writes it. */
+export const USER_HEADER = 'x-worksync-user';
+
+const LARGEST_ANSWER = 16 * 1024 * 1024;
+
+/**
+ * Asks a daemon, over one connection. The client for all other servers
+ * (`http-client.ts`) takes several times what a short command may take.
+ *
+ * Throws `unreachable` where no daemon listens, `answer_too_large`, `outcome_unknown` where the answer did not come
+ * whole, and `not_answering` where it did not come within the patience.
+ */
+export async function askDaemon({ method, url, token, user, body, patience }: DaemonRequest): Promise<DaemonAnswer> {
+  const payload = method === 'GET' ? undefined : JSON.stringify(body ?? {});
+  const headers = {
+    authorization: `Bearer ${token}`,
+    ...(user !== undefined && { [USER_HEADER]: encodeURIComponent(user) }),
+    ...(payload !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+  };
+  const named = `${method} ${url}`;
+  const open = /^https:/i.test(url) ? (await import('node:https')).request : openPlain;
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(patience);
+    const fail = (error: unknown) => reject(connectionFault(named, error, signal));
+    const sent = open(url, { method, headers, agent: false, signal }, (answer) => {
+      readWhole(answer, named).then((whole) => resolve({ status: answer.statusCode ?? 0, body: whole }), fail);
+    });
+    sent.on('error', fail);
+    sent.end(payload);
+  });
+}
+
+async function readWhole(answer: IncomingMessage, named: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > LARGEST_ANSWER) throw new SyncError('answer_too_large', `the answer to ${named} exceeds the size limit`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

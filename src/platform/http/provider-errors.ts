@@ -1,0 +1,64 @@
+import type { ErrorCode } from '../../model/errors/codes.ts';
+import { type ErrorDetails, SyncError } from '../../model/errors/sync-error.ts';
+import type { HttpAnswer } from './http-client.ts';
+
+const BY_STATUS: Readonly<Record<number, ErrorCode>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'server_failed',
+  409: 'conflict',
+  410: 'not_found',
+  425: 'server_failed',
+  429: 'rate_limited',
+};
+
+/**
+ * What an answer outside 2xx means, by its status alone. Where a vendor means something else by a status (GitHub
+ * answers 403 to an exhausted limit), its connector looks first.
+ *
+ * @param what what was asked, for people: `list pull requests of acme/api`
+ * @param now wall clock, epoch milliseconds: a `Retry-After` may be a date
+ */
+export function errorOfStatus(answer: Pick<HttpAnswer, 'status' | 'headers'>, what: string, now: number): SyncError {
+  const { status } = answer;
+  const wait = retryAfter(answer.headers, now);
+  const details: ErrorDetails = {
+    status,
+    ...(wait === undefined ? {} : { retryAfter: wait }),
+    ...redirectHint(status),
+  };
+  return new SyncError(codeOf(status), `${what}: status ${status}`, details);
+}
+
+function codeOf(status: number): ErrorCode {
+  const code = BY_STATUS[status];
+  if (code) return code;
+  if (status >= 500) return 'server_failed';
+  return status >= 300 ? 'refused' : 'answer_malformed';
+}
+
+function redirectHint(status: number): ErrorDetails {
+  if (status < 300 || status > 399) return {};
+  return { hint: 'The server redirects to another address, which worksync does not follow: configure the new one.' };
+}
+
+/** The longest wait that a vendor can dictate, milliseconds. Vendors count limits by the hour at most. */
+export const LONGEST_DICTATED_WAIT = 3_600_000;
+
+/** A wait as a vendor asks for it, milliseconds, within the bound. */
+export function boundedWait(ms: number): number {
+  return Math.min(ms, LONGEST_DICTATED_WAIT);
+}
+
+/**
+ * RFC 9110, section 10.2.3: seconds, or an HTTP date. Milliseconds from now, within the bound; undefined where the header is
+ * absent or cannot be read.
+ */
+export function retryAfter(headers: HttpAnswer['headers'], now: number): number | undefined {
+  const value = headers['retry-after']?.trim();
+  if (!value) return undefined;
+  if (/^\d+$/.test(value)) return boundedWait(Number(value) * 1_000);
+  const date = /[a-z]/i.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(date) ? undefined : boundedWait(Math.max(0, date - now));
+}

@@ -1,0 +1,252 @@
+import { SealError } from '../../platform/lib/secret-box.ts';
+import { ApiError } from '../http/api-error.ts';
+import type { Service } from '../http/call.ts';
+import {
+  insertKey,
+  insertToken,
+  type Mint,
+  type NewKey,
+  type NewToken,
+  revokeKey,
+  revokeToken,
+} from '../keys/credentials.ts';
+import { type NewProviderToken, storeProviderToken } from '../keys/provider-tokens.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
+import type { Role } from '../storage/service-tables.ts';
+import type { Write } from '../storage/transactions.ts';
+
+interface NewUser {
+  readonly workspaceId: string;
+  /** Made up where absent. */
+  readonly userId?: string;
+  readonly name: string;
+  readonly role: Role;
+}
+
+export interface StartCredentials {
+  readonly workspaceId: string;
+  /** The owner that the first start made. */
+  readonly userId: string;
+  readonly apiKeyId: string;
+  readonly apiKey: string;
+  /** Whether it was made just now: the only time when anybody should be shown it. */
+  readonly isKeyNew: boolean;
+  readonly tokenId: string;
+  /** An owner's. */
+  readonly oauthToken: string;
+  readonly isTokenNew: boolean;
+}
+
+/**
+ * Administration on the machine that runs the service, not over HTTP: the API does not say how workspaces, users, teams and
+ * OAuth tokens are created (W18). Adding what is there already changes nothing but names and roles.
+ */
+export interface Administration {
+  addWorkspace(workspaceId?: string): Promise<string>;
+  addUser(user: NewUser): Promise<string>;
+  addTeam(team: { workspaceId: string; teamId?: string; name: string }): Promise<string>;
+  mintKey(key: NewKey): Promise<{ apiKeyId: string; secret: string }>;
+  mintToken(token: NewToken): Promise<{ tokenId: string; secret: string }>;
+  /** Stores a member's token at a git provider, encrypted. */
+  connectProvider(token: NewProviderToken): Promise<void>;
+  /**
+   * A key and an owner's token, made at the first start with the workspace and its owner, and the same at every later one:
+   * who uses them goes on after a restart. One that was revoked stays revoked, and another one takes its place.
+   */
+  startCredentials(): Promise<StartCredentials>;
+}
+
+export function createAdministration(service: Service): Administration {
+  const { commits } = service;
+  return {
+    addWorkspace: (workspaceId = newId(service.random, 'ws')) =>
+      commits.run((write) => insertWorkspace(service, write, workspaceId)),
+    addUser: (user) => commits.run((write) => insertUser(service, write, user)),
+    addTeam: (team) => commits.run((write) => insertTeam(service, write, team)),
+    async mintKey(key) {
+      const { row, secret } = await commits.run((write) => insertKey(write, service, key));
+      return { apiKeyId: row.api_key_id, secret };
+    },
+    mintToken: (token) => commits.run((write) => insertToken(write, service, token)),
+    connectProvider: (token) => commits.run((write) => storeProviderToken(write, service, token)),
+    startCredentials: () => startCredentials(service),
+  };
+}
+
+async function insertWorkspace(service: Service, write: Write, workspaceId: string): Promise<string> {
+  await write
+    .insertInto('workspaces')
+    .values({ workspace_id: workspaceId, created_at: timeNow(service.clock) })
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  return workspaceId;
+}
+
+export async function insertUser(service: Mint, write: Write, user: NewUser): Promise<string> {
+  const userId = user.userId ?? newId(service.random, 'usr');
+  await write
+    .insertInto('users')
+    .values({ user_id: userId, name: user.name, created_at: timeNow(service.clock) })
+    .onConflict((conflict) => conflict.column('user_id').doUpdateSet({ name: user.name }))
+    .execute();
+  await write
+    .insertInto('members')
+    .values({ workspace_id: user.workspaceId, user_id: userId, role: user.role })
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'user_id']).doUpdateSet({ role: user.role }))
+    .execute();
+  return userId;
+}
+
+async function insertTeam(
+  service: Service,
+  write: Write,
+  team: { workspaceId: string; teamId?: string; name: string },
+): Promise<string> {
+  const teamId = team.teamId ?? newId(service.random, 'team');
+  await write
+    .insertInto('teams')
+    .values({ workspace_id: team.workspaceId, team_id: teamId, name: team.name })
+    .onConflict((conflict) => conflict.columns(['workspace_id', 'team_id']).doUpdateSet({ name: team.name }))
+    .execute();
+  return teamId;
+}
+
+const START_FACT = 'start_credentials';
+
+/** What is remembered of a start. The secrets are sealed; before they were kept nobody could read them again. */
+interface StartFact {
+  readonly workspaceId: string;
+  readonly userId: string;
+  readonly apiKeyId: string;
+  readonly tokenId: string;
+  readonly sealedKey?: string;
+  readonly sealedToken?: string;
+}
+
+type Owner = Pick<StartFact, 'workspaceId' | 'userId'>;
+
+/** One of the two credentials, with its secret. */
+interface Held {
+  readonly id: string;
+  readonly secret: string;
+  readonly isNew: boolean;
+}
+
+async function startCredentials(service: Service): Promise<StartCredentials> {
+  const { owner, key, token, replaced } = await service.commits.run((write) => takeUp(service, write));
+  for (const id of replaced) service.access.forget(id);
+  return {
+    workspaceId: owner.workspaceId,
+    userId: owner.userId,
+    apiKeyId: key.id,
+    apiKey: key.secret,
+    isKeyNew: key.isNew,
+    tokenId: token.id,
+    oauthToken: token.secret,
+    isTokenNew: token.isNew,
+  };
+}
+
+/** What stands is taken up again; what was revoked, or cannot be read any more, is made anew, and nothing else. */
+async function takeUp(service: Service, write: Write) {
+  const last = await readFact(write);
+  const owner = last ?? (await firstStart(service, write));
+  const keptKey = last && (await isKeyActive(write, last)) ? opened(service, last.apiKeyId, last.sealedKey) : undefined;
+  const keptToken =
+    last && (await isTokenActive(write, last)) ? opened(service, last.tokenId, last.sealedToken) : undefined;
+  const replaced: string[] = [];
+  if (last?.sealedKey !== undefined && !keptKey) {
+    await revokeKey(write, service, last.workspaceId, last.apiKeyId);
+    replaced.push(last.apiKeyId);
+  }
+  if (last?.sealedToken !== undefined && !keptToken) {
+    await revokeToken(write, service, last.tokenId);
+    replaced.push(last.tokenId);
+  }
+  const key = keptKey ?? (await startKey(service, write, owner, last));
+  const token = keptToken ?? (await mintStartToken(service, write, owner));
+  if (key.isNew || token.isNew) await keepFact(service, write, owner, key, token);
+  return { owner, key, token, replaced };
+}
+
+/** Undefined where it was never kept, or sealed with a key that is lost. */
+function opened({ secrets }: Service, id: string, sealed: string | undefined): Held | undefined {
+  if (sealed === undefined) return undefined;
+  try {
+    return { id, secret: secrets.open(sealed, placeOf(id)), isNew: false };
+  } catch (error) {
+    if (error instanceof SealError) return undefined;
+    throw error;
+  }
+}
+
+async function isKeyActive(write: Write, { apiKeyId }: StartFact): Promise<boolean> {
+  const row = await write
+    .selectFrom('api_keys')
+    .select('revoked_at')
+    .where('api_key_id', '=', apiKeyId)
+    .executeTakeFirst();
+  return row?.revoked_at === null;
+}
+
+async function isTokenActive(write: Write, { tokenId }: StartFact): Promise<boolean> {
+  const row = await write
+    .selectFrom('oauth_tokens')
+    .select('revoked_at')
+    .where('token_id', '=', tokenId)
+    .executeTakeFirst();
+  return row?.revoked_at === null;
+}
+
+function placeOf(id: string): string {
+  return `${START_FACT} ${id}`;
+}
+
+async function readFact(write: Write): Promise<StartFact | undefined> {
+  const row = await write.selectFrom('facts').select('value').where('name', '=', START_FACT).executeTakeFirst();
+  return row && (JSON.parse(row.value) as StartFact);
+}
+
+async function firstStart(service: Service, write: Write): Promise<Owner> {
+  const workspaceId = await insertWorkspace(service, write, newId(service.random, 'ws'));
+  const userId = await insertUser(service, write, { workspaceId, name: 'Owner', role: 'owner' });
+  return { workspaceId, userId };
+}
+
+/** A new one. Where the workspace has as many as it may, the revoked one stays in its place: nobody is kept from starting. */
+async function startKey(service: Service, write: Write, owner: Owner, last: StartFact | undefined): Promise<Held> {
+  const revoked = last && opened(service, last.apiKeyId, last.sealedKey);
+  try {
+    const { row, secret } = await insertKey(write, service, {
+      workspaceId: owner.workspaceId,
+      userId: owner.userId,
+      description: 'minted at start',
+    });
+    return { id: row.api_key_id, secret, isNew: true };
+  } catch (error) {
+    if (revoked && error instanceof ApiError && error.errorCode === 'api_key_limit_reached') return revoked;
+    throw error;
+  }
+}
+
+async function mintStartToken(service: Service, write: Write, { workspaceId, userId }: Owner): Promise<Held> {
+  const { tokenId, secret } = await insertToken(write, service, { workspaceId, userId, role: 'owner', ttl: null });
+  return { id: tokenId, secret, isNew: true };
+}
+
+async function keepFact(service: Service, write: Write, owner: Owner, key: Held, token: Held): Promise<void> {
+  const fact: StartFact = {
+    workspaceId: owner.workspaceId,
+    userId: owner.userId,
+    apiKeyId: key.id,
+    tokenId: token.id,
+    sealedKey: service.secrets.seal(key.secret, placeOf(key.id)),
+    sealedToken: service.secrets.seal(token.secret, placeOf(token.id)),
+  };
+  const value = JSON.stringify(fact);
+  await write
+    .insertInto('facts')
+    .values({ name: START_FACT, value })
+    .onConflict((conflict) => conflict.column('name').doUpdateSet({ value }))
+    .execute();
+}

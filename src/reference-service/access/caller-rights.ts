@@ -1,0 +1,186 @@
+import { hash } from 'node:crypto';
+import type { Database } from '../../platform/database/database-types.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
+import { ApiError } from '../http/api-error.ts';
+import type { Role, ServiceTables } from '../storage/service-tables.ts';
+import type { Commits } from '../storage/transactions.ts';
+
+/** Who makes a request. */
+export interface Caller {
+  readonly kind: 'key' | 'token';
+  readonly credentialId: string;
+  /** The user bound to the credential: for a key its creator (W35). */
+  readonly userId: string;
+  /** Null: a token that is bound to no workspace. */
+  readonly workspaceId: string | null;
+  /** Null for a key: it is nobody's. */
+  readonly role: Role | null;
+  /** Epoch milliseconds; null: until revoked. */
+  readonly expiresAt: number | null;
+}
+
+/**
+ * Checks credentials (W13, W14). A credential that was seen is kept in memory by the hash of its secret, so that a
+ * request costs no query; a revocation forgets it in the same step.
+ */
+export interface Access {
+  /** The caller of a known credential at once, of another one after a look at the rows. Throws 401. */
+  authenticate(authorization: string | undefined): Caller | Promise<Caller>;
+  /** To be called after the commit that revokes it. */
+  forget(credentialId: string): void;
+}
+
+export interface AccessDeps {
+  readonly database: Database<ServiceTables>;
+  readonly commits: Commits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const MINUTE = 60_000;
+
+/** What is stored of a secret, and looked up by. */
+export function secretHash(secret: string): string {
+  return hash('sha256', secret, 'hex');
+}
+
+export function createAccess(deps: AccessDeps): Access {
+  const known = new Map<string, Caller>();
+  const lastUse = new Map<string, number>();
+  let revocations = 0;
+
+  const admit = (caller: Caller): Caller => {
+    if (caller.expiresAt !== null && caller.expiresAt <= deps.clock.now()) throw unauthorized();
+    if (caller.kind === 'key') noteUse(deps, lastUse, caller.credentialId);
+    return caller;
+  };
+
+  const look = async (digest: string): Promise<Caller> => {
+    const before = revocations;
+    const caller = (await findKey(deps.database, digest)) ?? (await findToken(deps.database, digest));
+    if (caller === undefined) throw unauthorized();
+    // What was read before a revocation must not be kept after it.
+    if (before === revocations) known.set(digest, caller);
+    return admit(caller);
+  };
+
+  return {
+    authenticate(authorization) {
+      const digest = secretHash(bearerOf(authorization));
+      const caller = known.get(digest);
+      return caller === undefined ? look(digest) : admit(caller);
+    },
+    forget(credentialId) {
+      revocations += 1;
+      for (const [digest, caller] of known) if (caller.credentialId === credentialId) known.delete(digest);
+    },
+  };
+}
+
+function bearerOf(authorization: string | undefined): string {
+  const secret = authorization?.match(/^Bearer ([\x21-\x7e]{1,512})$/i)?.[1];
+  if (secret === undefined) throw unauthorized();
+  return secret;
+}
+
+/** One body for missing, wrong, revoked and expired credentials (W26). */
+function unauthorized(): ApiError {
+  return new ApiError('unauthorized', 'missing or invalid credentials', { 'www-authenticate': 'Bearer' });
+}
+
+async function findKey(database: Database<ServiceTables>, digest: string): Promise<Caller | undefined> {
+  const row = await database.query
+    .selectFrom('api_keys')
+    .select(['api_key_id', 'workspace_id', 'created_by_user_id'])
+    .where('secret_hash', '=', digest)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return (
+    row && {
+      kind: 'key',
+      credentialId: row.api_key_id,
+      userId: row.created_by_user_id,
+      workspaceId: row.workspace_id,
+      role: null,
+      expiresAt: null,
+    }
+  );
+}
+
+async function findToken(database: Database<ServiceTables>, digest: string): Promise<Caller | undefined> {
+  const row = await database.query
+    .selectFrom('oauth_tokens')
+    .select(['token_id', 'workspace_id', 'user_id', 'role', 'expires_at'])
+    .where('secret_hash', '=', digest)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst();
+  return (
+    row && {
+      kind: 'token',
+      credentialId: row.token_id,
+      userId: row.user_id,
+      workspaceId: row.workspace_id,
+      role: row.role,
+      expiresAt: row.expires_at,
+    }
+  );
+}
+
+/** `lastUsedAt` tells which key is still in use; a minute is exact enough, and costs no write per request. */
+function noteUse(deps: AccessDeps, lastUse: Map<string, number>, apiKeyId: string): void {
+  const now = deps.clock.now();
+  if (Math.abs(now - (lastUse.get(apiKeyId) ?? Number.NEGATIVE_INFINITY)) < MINUTE) return;
+  lastUse.set(apiKeyId, now);
+  deps.commits
+    .run((write) =>
+      write
+        .updateTable('api_keys')
+        .set({ last_used_at: new Date(now).toISOString() })
+        .where('api_key_id', '=', apiKeyId)
+        .execute(),
+    )
+    .catch((error: unknown) => deps.logger.warn({ err: error, apiKeyId }, 'the last use of a key could not be stored'));
+}
+
+/** The workspace that a path names (W1, W2, W3, W26). Throws 403. */
+export async function resolveWorkspace(
+  database: Database<ServiceTables>,
+  caller: Caller,
+  named: string | undefined,
+): Promise<string> {
+  const wanted = named === undefined || named === 'current' ? caller.workspaceId : named;
+  if (wanted === null) throw forbiddenWorkspace();
+  if (wanted === caller.workspaceId) return wanted;
+  if (caller.workspaceId !== null) throw forbiddenWorkspace();
+  const member = await database.query
+    .selectFrom('members')
+    .select('role')
+    .where('workspace_id', '=', wanted)
+    .where('user_id', '=', caller.userId)
+    .executeTakeFirst();
+  if (member === undefined) throw forbiddenWorkspace();
+  return wanted;
+}
+
+function forbiddenWorkspace(): ApiError {
+  return new ApiError('workspace_forbidden', 'the credential gives no access to this workspace');
+}
+
+/** Key management is for owners and admins in person (W21, W26). */
+export function requireAdmin(caller: Caller): void {
+  if (caller.kind === 'key')
+    throw new ApiError('oauth_token_required', 'an OAuth token of an owner or admin is required');
+  if (caller.role === 'member') throw new ApiError('forbidden', 'only owners and admins may do this');
+}
+
+/** Agents act for people: they come with a person's token (W62, W63). */
+export function requireUser(caller: Caller): void {
+  if (caller.kind === 'key') throw new ApiError('api_key_not_allowed', 'an OAuth token of a member is required');
+}
+
+/** What is a member's own may be changed by them, and by owners and admins. */
+export function requireOwn(caller: Caller, userId: string): void {
+  if (caller.role === 'member' && caller.userId !== userId)
+    throw new ApiError('forbidden', 'only its member, owners and admins may do this');
+}

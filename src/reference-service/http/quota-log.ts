@@ -1,0 +1,140 @@
+import type { Database } from '../../platform/database/database-types.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { ServiceTables } from '../storage/service-tables.ts';
+import type { Commits, Write } from '../storage/transactions.ts';
+import { ApiError } from './api-error.ts';
+import { createWindows, isLimited, type Quota, slotsPerRow, type Windows } from './quota-windows.ts';
+
+/**
+ * Counts requests against both windows, in memory for speed and in `quota_log` for restarts.
+ *
+ * Slots are taken in rows of `slotsPerRow`: a row is committed before the first request that uses it is answered, and
+ * the following ones use it without any disk access. With the caps of the specification a row is one request, so the
+ * counts after a kill are exact; with caps of thousands a row is a block, and what a kill leaves unused of the last
+ * block counts as used. The counts can so be too high by a fortieth of a cap, and never too low. A write's row joins
+ * the same group commit as the write itself.
+ *
+ * Time is monotonic: a jump of the wall clock frees nothing. Rows of another boot count as if they had just come.
+ */
+export interface QuotaLog {
+  /**
+   * Takes a slot, or throws 429. Resolves when the slot is durable; the answer must wait for it.
+   * Undefined where nothing is limited.
+   */
+  take(workspaceId: string): Promise<void> | undefined;
+}
+
+export interface QuotaLogDeps {
+  readonly database: Database<ServiceTables>;
+  readonly commits: Commits;
+  readonly clock: Clock;
+  readonly quota: Quota;
+}
+
+interface Counted {
+  readonly windows: Windows;
+  /** Slots of the present row that no request has used yet. */
+  left: number;
+  durable: Promise<void>;
+}
+
+export async function openQuotaLog(deps: QuotaLogDeps): Promise<QuotaLog> {
+  if (!isLimited(deps.quota)) return { take: () => undefined };
+  await redateOtherBoots(deps);
+  const workspaces = await readCounts(deps);
+  return {
+    take(workspaceId) {
+      const counted = workspaces.get(workspaceId) ?? freshCount(deps.quota);
+      workspaces.set(workspaceId, counted);
+      return takeSlot(deps, workspaceId, counted);
+    },
+  };
+}
+
+function freshCount(quota: Quota): Counted {
+  return { windows: createWindows(quota), left: 0, durable: Promise.resolve() };
+}
+
+function takeSlot(deps: QuotaLogDeps, workspaceId: string, counted: Counted): Promise<void> {
+  const now = deps.clock.monotonic();
+  const wait = counted.windows.wait(now);
+  if (wait > 0) throw rateLimited(wait);
+  counted.windows.add(now);
+  if (counted.left === 0) reserveRow(deps, workspaceId, counted, now);
+  counted.left -= 1;
+  return counted.durable;
+}
+
+function reserveRow(deps: QuotaLogDeps, workspaceId: string, counted: Counted, at: number): void {
+  const slots = slotsPerRow(deps.quota);
+  counted.left = slots;
+  counted.durable = deps.commits.run((write) => insertRow(deps, write, { workspaceId, at, slots }));
+  // Every request that waits for the row sees the failure itself; the next one reserves anew.
+  counted.durable.catch(() => {
+    counted.left = 0;
+  });
+}
+
+async function insertRow(
+  { clock, quota }: QuotaLogDeps,
+  write: Write,
+  row: { workspaceId: string; at: number; slots: number },
+): Promise<void> {
+  const inserted = await write
+    .insertInto('quota_log')
+    .values({ workspace_id: row.workspaceId, boot: clock.bootId, at: row.at, slots: row.slots })
+    .executeTakeFirst();
+  if (Number(inserted.insertId) % PURGE_EVERY === 0) await purge(write, row.workspaceId, row.at - longest(quota));
+}
+
+/** Rows between two purges: keeps the table within a small multiple of a window's rows. */
+const PURGE_EVERY = 100;
+
+/** The newest of the old rows stays: its slots may have been used until the row after it began. */
+async function purge(write: Write, workspaceId: string, before: number): Promise<void> {
+  const newestOld = await write
+    .selectFrom('quota_log')
+    .select((expression) => expression.fn.max('id').as('id'))
+    .where('workspace_id', '=', workspaceId)
+    .where('at', '<', before)
+    .executeTakeFirst();
+  if (newestOld?.id == null) return;
+  await write.deleteFrom('quota_log').where('workspace_id', '=', workspaceId).where('id', '<', newestOld.id).execute();
+}
+
+function longest(quota: Quota): number {
+  return Math.max(quota.window, quota.burstWindow);
+}
+
+/** `n` is whole seconds, rounded up, at least 1 (W68, W72). */
+function rateLimited(wait: number): ApiError {
+  const seconds = Math.max(1, Math.ceil(wait / 1_000));
+  return new ApiError('rate_limit_exceeded', `standard rate limit exceeded, retry in ${seconds} seconds`, {
+    'retry-after': String(seconds),
+  });
+}
+
+/** Monotonic times of different boots cannot be compared: what another boot counted is taken as counted just now. */
+async function redateOtherBoots({ database, clock }: QuotaLogDeps): Promise<void> {
+  await database.query
+    .updateTable('quota_log')
+    .set({ boot: clock.bootId, at: clock.monotonic() })
+    .where('boot', '!=', clock.bootId)
+    .execute();
+}
+
+async function readCounts({ database, clock, quota }: QuotaLogDeps): Promise<Map<string, Counted>> {
+  const rows = await database.query.selectFrom('quota_log').selectAll().orderBy('id').execute();
+  const now = clock.monotonic();
+  const workspaces = new Map<string, Counted>();
+  for (const [workspaceId, own] of Map.groupBy(rows, (row) => row.workspace_id)) {
+    const counted = freshCount(quota);
+    for (const [at, row] of own.entries()) {
+      // A single slot was used when its row was written; those of a block at the latest when the next row began.
+      const used = row.slots === 1 ? row.at : (own[at + 1]?.at ?? now);
+      for (let slot = 0; slot < row.slots; slot++) counted.windows.add(Math.min(used, now));
+    }
+    workspaces.set(workspaceId, counted);
+  }
+  return workspaces;
+}

@@ -1,0 +1,312 @@
+import { type Selectable, sql } from 'kysely';
+import type { WrittenPullRequest } from '../../connectors/connector.ts';
+import type { CheckedBody, CheckedQuery, Routes } from '../../workspace-api/contract.ts';
+import type { Caller } from '../access/caller-rights.ts';
+import { ApiError, invalid, notFound } from '../http/api-error.ts';
+import type { Call, Handlers, Query, Service } from '../http/call.ts';
+import { readPage } from '../http/paging.ts';
+import { timeNow } from '../storage/new-row.ts';
+import type { ServiceTables } from '../storage/service-tables.ts';
+import { readStrings, writeStrings } from '../storage/string-lists.ts';
+import type { Write } from '../storage/transactions.ts';
+import { editAtProvider, memberAt, openAtProvider, tellRefused } from './provider-writes.ts';
+import { checkProviderFields, refuseDeclined, stateAt } from './pull-request-rules.ts';
+
+type Row = Omit<Selectable<ServiceTables['pull_requests']>, 'seq'>;
+type Given = CheckedBody<Routes['createPullRequest']>;
+type NaturalKey = Pick<Row, 'workspace_id' | 'provider' | 'repo_id' | 'identifier'>;
+
+export function pullRequestHandlers(
+  service: Service,
+): Handlers<
+  'listPullRequests' | 'createPullRequest' | 'updatePullRequest' | 'listPullRequestRecords' | 'recordPullRequest'
+> {
+  const list = async ({ workspaceId, query }: Pick<Call<'listPullRequests'>, 'workspaceId' | 'query'>) => ({
+    status: 200,
+    body: await listPullRequests(service, workspaceId, query),
+  });
+  return {
+    listPullRequests: list,
+    createPullRequest: (call) => createPullRequest(service, call),
+    updatePullRequest: async (call) => ({ status: 200, body: await updatePullRequest(service, call) }),
+    listPullRequestRecords: list,
+    recordPullRequest: (call) => recordExisting(service, call),
+  };
+}
+
+function pullRequestOf(row: Row & { task_ids: string }) {
+  return {
+    provider: row.provider,
+    repoId: row.repo_id,
+    identifier: row.identifier,
+    title: row.title,
+    description: row.description,
+    headBranch: row.head_branch,
+    baseBranch: row.base_branch,
+    state: row.state,
+    draft: row.draft === 1,
+    url: row.url,
+    author: row.author,
+    reviewers: readStrings(row.reviewers),
+    labels: readStrings(row.labels),
+    assignees: readStrings(row.assignees),
+    taskIds: readStrings(row.task_ids),
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    mergedAt: row.merged_at,
+  };
+}
+
+/** With the tasks that link to the address, found by index in the same statement. */
+function selectPullRequests(query: Query, workspaceId: string) {
+  return query
+    .selectFrom('pull_requests')
+    .selectAll()
+    .select(
+      sql<string>`(select json_group_array(w.task_id order by w.seq) from work_items w
+        where w.workspace_id = pull_requests.workspace_id and w.url = pull_requests.url)`.as('task_ids'),
+    )
+    .where('workspace_id', '=', workspaceId);
+}
+
+async function listPullRequests(
+  service: Service,
+  workspaceId: string,
+  query: CheckedQuery<Routes['listPullRequests']>,
+) {
+  let rows = selectPullRequests(service.database.query, workspaceId);
+  if (query.provider) rows = rows.where('provider', '=', query.provider);
+  if (query.repoId) rows = rows.where('repo_id', '=', query.repoId);
+  if (query.state) rows = rows.where('state', 'in', query.state);
+  if (query.headBranch) rows = rows.where('head_branch', '=', query.headBranch);
+  const { given, nextCursor } = await readPage(rows, query);
+  return { pullRequests: given.map(pullRequestOf), nextCursor };
+}
+
+/** Opens a pull request at the provider; by our extension, records it if the body has an `identifier` (W59). */
+async function createPullRequest(service: Service, call: Call<'createPullRequest'>) {
+  const { identifier } = call.body;
+  if (identifier !== undefined && !service.variant.isLiteral)
+    return recordExisting(service, { ...call, body: { ...call.body, identifier } });
+  checkProviderFields(call.body);
+  return openPullRequest(service, call);
+}
+
+/** Upserts the record of a pull request that exists at the provider (W74). */
+async function recordExisting(
+  service: Service,
+  { body, workspaceId, caller }: Pick<Call<'recordPullRequest'>, 'body' | 'workspaceId' | 'caller'>,
+) {
+  checkProviderFields(body);
+  return recordPullRequest(service, caller, naturalKey(workspaceId, body), body);
+}
+
+/** Opened by the member in person, then recorded as the provider holds it. */
+async function openPullRequest(service: Service, call: Call<'createPullRequest'>) {
+  const { body } = call;
+  // A record may have equal names: its head may lie in a fork.
+  if (body.headBranch === body.baseBranch) throw invalid('headBranch: must differ from baseBranch');
+  const member = await memberAt(service, call, body.provider);
+  if (member === undefined)
+    throw new ApiError('provider_not_connected', `no ${body.provider} token is stored for this member`);
+  const asked = { fields: body, at: timeNow(service.clock) };
+  const written = await openAtProvider(service, member, body);
+  const record = await recordWritten(service, call, { written, asked, otherwise: body });
+  tellRefused(written, body.provider);
+  return { status: 201, body: record };
+}
+
+/** A person's edit: on the provider first, where the member has a token there; otherwise of the record only (W59). */
+async function updatePullRequest(service: Service, call: Call<'updatePullRequest'>) {
+  const { body, workspaceId } = call;
+  checkProviderFields(body);
+  const present = await findRecord(service.database.query, naturalKey(workspaceId, body));
+  if (present === undefined) throw notFound('pull request');
+  refuseDeclined(present);
+  const member = await memberAt(service, call, body.provider);
+  if (member === undefined) return editRecord(service, call);
+  const asked = { fields: body, at: timeNow(service.clock) };
+  const written = await editAtProvider(service, member, body);
+  const { title, head_branch: headBranch, base_branch: baseBranch } = present;
+  const record = await recordWritten(service, call, { written, asked, otherwise: { title, headBranch, baseBranch } });
+  tellRefused(written, body.provider);
+  return record;
+}
+
+/** What a person asked a provider for, and when. */
+interface Asked {
+  readonly fields: Fields;
+  readonly at: string;
+}
+
+interface Outcome {
+  readonly written: WrittenPullRequest;
+  readonly asked: Asked;
+  /** Stands in for what the provider left out. */
+  readonly otherwise: Pick<Given, 'title' | 'headBranch' | 'baseBranch'>;
+}
+
+/** What the provider answered is what the record says. */
+async function recordWritten(
+  service: Service,
+  { workspaceId, caller }: Pick<Call<'createPullRequest'>, 'workspaceId' | 'caller'>,
+  { written: { repoId, pullRequest }, asked, otherwise }: Outcome,
+) {
+  const { provider } = asked.fields;
+  const { repoId: _unprefixed, identifier, reviewers, labels, assignees, ...fields } = pullRequest;
+  const given: Given = {
+    ...fields,
+    provider,
+    repoId,
+    identifier,
+    title: fields.title ?? otherwise.title,
+    headBranch: fields.headBranch ?? otherwise.headBranch,
+    baseBranch: fields.baseBranch ?? otherwise.baseBranch,
+    ...(reviewers && { reviewers: [...reviewers] }),
+    ...(labels && { labels: [...labels] }),
+    ...(assignees && { assignees: [...assignees] }),
+  };
+  const key = naturalKey(workspaceId, { provider, repoId, identifier });
+  return (await recordPullRequest(service, caller, key, given, asked)).body;
+}
+
+function naturalKey(workspaceId: string, given: { provider: string; repoId: string; identifier: string }): NaturalKey {
+  return {
+    workspace_id: workspaceId,
+    provider: given.provider,
+    repo_id: given.repoId,
+    identifier: given.identifier,
+  };
+}
+
+/** Idempotent: a record that says nothing new is answered without a write. */
+async function recordPullRequest(service: Service, caller: Caller, key: NaturalKey, given: Given, asked?: Asked) {
+  const now = timeNow(service.clock);
+  return service.commits.run(async (write) => {
+    const present = await findRecord(write, key);
+    if (present === undefined) {
+      await write
+        .insertInto('pull_requests')
+        .values(newRow(key, given, now))
+        .execute();
+      return { status: 201, body: await tell(service, write, caller, 'pull_request.created', key) };
+    }
+    const changes = changesTo(present, asked ? newsFor(present, given, asked) : columnsOf(given));
+    const isFinal = asked !== undefined && present.state === 'declined';
+    if (changes === undefined || isFinal) return { status: 200, body: pullRequestOf(present) };
+    refuseDeclined(present);
+    await updateRecord(write, present.seq, { ...changes, updated_at: now });
+    return { status: 200, body: await tell(service, write, caller, 'pull_request.updated', key) };
+  });
+}
+
+/** The record as it is after a change, read again since the address may have changed, and with it the tasks. */
+async function tell(
+  service: Service,
+  write: Write,
+  caller: Caller,
+  type: 'pull_request.created' | 'pull_request.updated',
+  key: NaturalKey,
+) {
+  const { workspace_id: workspaceId, provider, repo_id: repoId, identifier } = key;
+  const body = pullRequestOf((await findRecord(write, key))!);
+  const resource = { id: `${provider}/${repoId}/${identifier}`, provider, repoId, identifier };
+  await service.events.record(write, { type, workspaceId, caller, resource, body });
+  return body;
+}
+
+function findRecord(query: Query, key: NaturalKey) {
+  return selectPullRequests(query, key.workspace_id)
+    .where('provider', '=', key.provider)
+    .where('repo_id', '=', key.repo_id)
+    .where('identifier', '=', key.identifier)
+    .executeTakeFirst();
+}
+
+function newRow(key: NaturalKey, given: Given, now: string): Row {
+  return {
+    description: null,
+    state: 'open',
+    draft: 0,
+    url: null,
+    author: null,
+    reviewers: '[]',
+    labels: '[]',
+    assignees: '[]',
+    created_at: now,
+    merged_at: null,
+    ...columnsOf(given),
+    title: given.title,
+    head_branch: given.headBranch,
+    base_branch: given.baseBranch,
+    updated_at: now,
+    ...key,
+  };
+}
+
+type Fields = Partial<Omit<Given, 'repoId' | 'identifier'>> & { provider: string };
+
+/** The columns that a body speaks of; what it leaves out is absent here too, and so is kept. */
+function columnsOf(given: Fields): Partial<Row> {
+  const columns: Partial<Row> = {
+    title: given.title,
+    description: given.description,
+    head_branch: given.headBranch,
+    base_branch: given.baseBranch,
+    state: stateAt(given.provider, given.state),
+    draft: given.draft === undefined ? undefined : given.draft ? 1 : 0,
+    url: given.url,
+    author: given.author,
+    reviewers: given.reviewers && writeStrings(given.reviewers),
+    labels: given.labels && writeStrings(given.labels),
+    assignees: given.assignees && writeStrings(given.assignees),
+    created_at: given.createdAt,
+    merged_at: given.mergedAt,
+  };
+  return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
+}
+
+/**
+ * Of an answer that was on its way while somebody recorded what they saw at the provider, which may be newer: only what was
+ * asked for, and what the record does not know yet.
+ */
+function newsFor(present: Row, given: Given, { fields, at }: Asked): Partial<Row> {
+  const columns = columnsOf(given);
+  if (present.updated_at < at) return columns;
+  const wanted = columnsOf(fields);
+  return Object.fromEntries(
+    Object.entries(columns).filter(([name]) => name in wanted || present[name as keyof Row] === null),
+  );
+}
+
+/** The columns whose value differs; undefined when none does. */
+function changesTo(present: Row, columns: Partial<Row>): Partial<Row> | undefined {
+  const changed = Object.entries(columns).filter(([name, value]) => present[name as keyof Row] !== value);
+  return changed.length === 0 ? undefined : Object.fromEntries(changed);
+}
+
+async function updateRecord(write: Write, seq: number, columns: Partial<Row>): Promise<void> {
+  await write.updateTable('pull_requests').set(columns).where('seq', '=', seq).execute();
+}
+
+/** A person's edit of what is recorded. Any edit of a declined request is refused, also one that changes nothing. */
+async function editRecord(service: Service, { workspaceId, body, caller }: Call<'updatePullRequest'>) {
+  const key = naturalKey(workspaceId, body);
+  const now = timeNow(service.clock);
+  return service.commits.run(async (write) => {
+    const present = await findRecord(write, key);
+    if (present === undefined) throw notFound('pull request');
+    refuseDeclined(present);
+    const changes = changesTo(present, columnsOf(body));
+    if (changes === undefined) return pullRequestOf(present);
+    const updated = { ...changes, ...mergeTime(present, changes, now), updated_at: now };
+    await updateRecord(write, present.seq, updated);
+    return tell(service, write, caller, 'pull_request.updated', key);
+  });
+}
+
+/** A request that an edit merges is merged now; one that is no longer merged has no such time. */
+function mergeTime(present: Row, changes: Partial<Row>, now: string): Partial<Row> {
+  if (changes.state === undefined) return {};
+  return { merged_at: changes.state === 'merged' ? (present.merged_at ?? now) : null };
+}

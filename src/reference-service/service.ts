@@ -1,0 +1,212 @@
+import type { AddressInfo } from 'node:net';
+import { SyncError } from '../model/errors/sync-error.ts';
+import type { Database } from '../platform/database/database-types.ts';
+import { takeLock } from '../platform/database/sqlite.ts';
+import { createHttpClient, type HttpClient } from '../platform/http/http-client.ts';
+import { createOrigins } from '../platform/http/origin.ts';
+import type { OutboundProxies } from '../platform/http/outbound-proxy.ts';
+import { PRIVATE_RANGES } from '../platform/http/private-ranges.ts';
+import { type Listen, listen, type ServerRequest, usable } from '../platform/http/server.ts';
+import type { Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import { type Meter, silentMeter } from '../platform/lib/meter.ts';
+import type { Random } from '../platform/lib/random.ts';
+import { noSteps, type Steps } from '../platform/lib/steps.ts';
+import { createWakeSignal } from '../platform/lib/wake-signal.ts';
+import { BASE_PATH } from '../workspace-api/contract.ts';
+import { type Administration, createAdministration } from './access/administration.ts';
+import { createAccess } from './access/caller-rights.ts';
+import { openFileStore } from './files/file-store.ts';
+import { namedDigests } from './files/files.ts';
+import type { Service } from './http/call.ts';
+import type { Faults } from './http/faults.ts';
+import { createHandlers } from './http/handlers.ts';
+import { createStatistics, type KeyStatistics } from './http/key-statistics.ts';
+import { createPipeline } from './http/pipeline.ts';
+import { openQuotaLog } from './http/quota-log.ts';
+import type { Quota } from './http/quota-windows.ts';
+import { OWN_VARIANT, type Variant } from './http/variant.ts';
+import { openSecretBox } from './keys/open-secret-box.ts';
+import { openServiceDatabase } from './storage/open-database.ts';
+import type { ServiceTables } from './storage/service-tables.ts';
+import { createCommits } from './storage/transactions.ts';
+import { createEvents } from './webhooks/events.ts';
+import { createWebhookDelivery } from './webhooks/webhook-delivery.ts';
+
+export interface WorkspaceServiceOptions {
+  /** The service's own SQLite file; its folder must exist. Uploaded files lie beside it in `<file>.files/`. */
+  readonly file: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly quota: Quota;
+  /** Key of what is stored encrypted; absent: one of its own in `<file>.key`, made at the first start. */
+  readonly secretKey?: Buffer;
+  /** Members' writes at git providers, by the provider's name; absent ones cannot be written to. */
+  readonly providers?: Service['providers'];
+  /** Whether webhooks may go to this machine and to private networks. */
+  readonly allowPrivateWebhooks?: boolean;
+  /** Absent: our own. */
+  readonly variant?: Variant;
+  /** How clients reach it, where they do not under the address it listens on. */
+  readonly reached?: Reached;
+  readonly meter?: Meter;
+  /** Absent: on a socket. */
+  readonly listen?: Listen;
+  /** Tests only: the network between client and service. */
+  readonly faults?: Faults;
+  /** Through which webhooks leave; absent: directly. */
+  readonly proxies?: OutboundProxies | undefined;
+  /** Sends webhooks; absent: a client of its own. */
+  readonly http?: HttpClient;
+  readonly steps?: Steps;
+}
+
+/** Addresses of uploads and files are answers, so they begin with a name of ours and never with what a client makes up. */
+export interface Reached {
+  /** All of them begin with it. */
+  readonly publicUrl?: string;
+  /** Otherwise with the name that the client used, where it is one of these, or of loopback. */
+  readonly allowedHosts?: readonly string[];
+  /** Proxies that may say that a request came over TLS. */
+  readonly trustedProxies?: readonly string[];
+}
+
+/** What the service has stored and received, counted from its rows and its requests. */
+interface ServiceStatistics {
+  readonly tasks: number;
+  readonly workItems: number;
+  readonly pullRequests: number;
+  /** By id of the API key, since the service was opened. */
+  readonly requests: ReadonlyMap<string, KeyStatistics>;
+}
+
+export interface WorkspaceService extends Administration {
+  /** Port 0 takes a free one. Resolves with the base address, which ends in `/api/v1`. */
+  listen(address: { host: string; port: number }): Promise<string>;
+  statistics(): Promise<ServiceStatistics>;
+  /** Answers what is in hand, commits what waits, closes the file. Idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the reference workspace service on its file. One process may hold the file: the second gets `locked`.
+ * Throws `locked`, `database_newer`, `database_corrupt`, `secret_key_missing`, `secret_key_wrong`.
+ */
+export async function createWorkspaceService(options: WorkspaceServiceOptions): Promise<WorkspaceService> {
+  const lock = takeLock(`${options.file}.lock`);
+  if (lock === undefined) throw new SyncError('locked', `${options.file} is served by another process`);
+  try {
+    const database = await openServiceDatabase(options);
+    const release = async () => {
+      await database.close();
+      lock.release();
+    };
+    return await assemble(options, database, release).catch(async (error: unknown) => {
+      await release();
+      throw error;
+    });
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function assemble(
+  options: WorkspaceServiceOptions,
+  database: Database<ServiceTables>,
+  release: () => Promise<void>,
+): Promise<WorkspaceService> {
+  const { clock, random, logger, quota, faults } = options;
+  const commits = createCommits(database);
+  const access = createAccess({ database, commits, clock, logger });
+  const files = await openFileStore(`${options.file}.files`, random, await namedDigests(database));
+  const wakeSignal = createWakeSignal();
+  const { variant = OWN_VARIANT } = options;
+  const events = createEvents({ clock, random, wakeSignal, variant });
+  const { file, secretKey: given, providers = {}, allowPrivateWebhooks = false } = options;
+  const secrets = await openSecretBox({ file, given, database, random, owner: true });
+  const ending = new AbortController();
+  const service: Service = {
+    database,
+    commits,
+    access,
+    files,
+    events,
+    secrets,
+    providers,
+    allowPrivateWebhooks,
+    variant,
+    clock,
+    random,
+    logger,
+    ending: ending.signal,
+  };
+  const http = options.http ?? webhookClient(options);
+  const delivery = createWebhookDelivery({ database, commits, secrets, variant, clock, logger, http, wakeSignal });
+  const quotaLog = await openQuotaLog({ database, commits, clock, quota });
+  const statistics = createStatistics();
+  const { publicUrl, allowedHosts, trustedProxies } = options.reached ?? {};
+  const addressed = createOrigins({ allowedHosts });
+  const originFor = (request: ServerRequest) =>
+    publicUrl ?? addressed(request).origin ?? originOf(server.server.address() as AddressInfo);
+  const deps = { service, handlers: createHandlers(service), quotaLog, statistics, faults, originFor, trustedProxies };
+  const server = createPipeline(deps);
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    const cancel = clock.after(GRACE, () => ending.abort());
+    await server.close();
+    cancel();
+    await delivery.stop();
+    await http.close();
+    await commits.idle();
+    await release();
+  };
+  delivery.start();
+  return {
+    ...createAdministration(service),
+    async listen({ host, port }) {
+      if (options.listen) return (await options.listen(server, { host, port })) + BASE_PATH;
+      await listen(server, { host, port });
+      return originOf(server.server.address() as AddressInfo) + BASE_PATH;
+    },
+    statistics: async () => ({ ...(await countRows(database)), requests: statistics.byKey() }),
+    close: () => (closing ??= close()),
+  };
+}
+
+/** How long providers are waited for at the end, milliseconds: less than what an orchestrator grants. */
+const GRACE = 5_000;
+
+/** What a receiver has to answer, milliseconds (W65). */
+const PATIENCE = 3_000;
+
+function webhookClient({
+  steps = noSteps,
+  meter = silentMeter,
+  allowPrivateWebhooks,
+  proxies,
+}: WorkspaceServiceOptions) {
+  const timeouts = { connect: PATIENCE, headers: PATIENCE, body: PATIENCE, total: PATIENCE };
+  const blockedRanges = allowPrivateWebhooks ? [] : PRIVATE_RANGES;
+  return createHttpClient({ steps, meter, timeouts, blockedRanges, proxies });
+}
+
+function originOf({ address, family, port }: AddressInfo): string {
+  return usable(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`);
+}
+
+async function countRows({ query }: Database<ServiceTables>) {
+  const count = async (table: 'tasks' | 'work_items' | 'pull_requests') => {
+    const row = await query
+      .selectFrom(table)
+      .select((expression) => expression.fn.countAll<number>().as('rows'))
+      .executeTakeFirstOrThrow();
+    return row.rows;
+  };
+  return {
+    tasks: await count('tasks'),
+    workItems: await count('work_items'),
+    pullRequests: await count('pull_requests'),
+  };
+}

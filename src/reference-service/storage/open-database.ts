@@ -1,0 +1,21 @@
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { Database } from '../../platform/database/database-types.ts';
+import { openDatabase } from '../../platform/database/open.ts';
+import type { Steps } from '../../platform/lib/steps.ts';
+import { MIGRATIONS } from './migrations.ts';
+import type { ServiceTables } from './service-tables.ts';
+
+/** Opens a service's database. Throws `database_newer`, and what a `DatabaseFault` says. */
+export async function openServiceDatabase({
+  file,
+  steps,
+}: {
+  readonly file: string;
+  readonly steps?: Steps;
+}): Promise<Database<ServiceTables>> {
+  try {
+    return await openDatabase<ServiceTables>({ file, steps, migrations: MIGRATIONS });
+  } catch (error) {
+    throw asSyncError(error);
+  }
+}

@@ -1,0 +1,161 @@
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Random } from '../../platform/lib/random.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
+import type { WebhookEventType } from '../../workspace-api/contract.ts';
+import type { Caller } from '../access/caller-rights.ts';
+import type { Variant } from '../http/variant.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
+import { readStrings } from '../storage/string-lists.ts';
+import type { Write } from '../storage/transactions.ts';
+
+/** One change, to be told to whoever subscribed (W64, W65). */
+interface ServiceEvent {
+  readonly type: WebhookEventType;
+  readonly workspaceId: string;
+  /** Who made the change. */
+  readonly caller: Pick<Caller, 'kind' | 'credentialId' | 'userId'>;
+  /** Id of the resource, and of what it belongs to. */
+  readonly resource: { readonly id: string } & Readonly<Record<string, string | null>>;
+  /** The resource as the API shows it, after the change; a deleted one as it was. */
+  readonly body: object;
+}
+
+/**
+ * The outbox of webhooks. An event is written in the transaction of the change that it tells of: both are there, or
+ * neither. Where nobody subscribed, nothing is written.
+ */
+export interface Events {
+  record(write: Write, event: ServiceEvent): Promise<void>;
+}
+
+export interface EventsDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  /**
+   * Wakes the delivery. It is notified inside the transaction: the one connection of the database lets the delivery read
+   * only after the commit.
+   */
+  readonly wakeSignal: WakeSignal;
+  readonly variant: Variant;
+}
+
+export function createEvents({ clock, random, wakeSignal, variant }: EventsDeps): Events {
+  const subscriptionsOf = subscriptionReader();
+  const describe = variant.isLiteral ? publicCloudEvent : cloudEvent;
+  return {
+    async record(write, event) {
+      if (variant.isLiteral && isNeverPublic(event.type)) return;
+      const subscriptions = await subscriptionsOf(write, event.workspaceId);
+      const subscribers = subscriptions
+        .filter(({ events }) => wants(readStrings(events), event.type))
+        .map((row) => row.webhook_id);
+      if (subscribers.length === 0) return;
+      const eventId = newId(random, 'evt');
+      const body = JSON.stringify(describe(eventId, event, timeNow(clock)));
+      await write.insertInto('webhook_events').values({ event_id: eventId, type: event.type, body }).execute();
+      await queue(write, eventId, subscribers, clock.now());
+      wakeSignal.notify();
+    },
+  };
+}
+
+/** A subscription that ended in this very transaction gets nothing any more. */
+async function queue(write: Write, eventId: string, subscribers: readonly string[], due: number): Promise<void> {
+  await write
+    .insertInto('webhook_deliveries')
+    .columns(['webhook_id', 'event_id', 'attempts', 'due_at'])
+    .expression((row) =>
+      row
+        .selectFrom('webhooks')
+        .select(['webhook_id', row.val(eventId).as('event_id'), row.val(0).as('attempts'), row.val(due).as('due_at')])
+        .where('webhook_id', 'in', subscribers)
+        .where('active', '=', 1)
+        .orderBy('seq'),
+    )
+    .execute();
+}
+
+type Subscription = { readonly webhook_id: string; readonly events: string };
+
+/**
+ * Reads a workspace's subscriptions once in a transaction, however many writes share it: whoever was told of a
+ * subscription before writing is in a later one.
+ */
+function subscriptionReader() {
+  const read = new WeakMap<Write, Map<string, Promise<Subscription[]>>>();
+  return (write: Write, workspaceId: string): Promise<Subscription[]> => {
+    const known = read.get(write) ?? new Map<string, Promise<Subscription[]>>();
+    read.set(write, known);
+    const found = known.get(workspaceId) ?? readSubscriptions(write, workspaceId);
+    known.set(workspaceId, found);
+    return found;
+  };
+}
+
+function readSubscriptions(write: Write, workspaceId: string): Promise<Subscription[]> {
+  return write
+    .selectFrom('webhooks')
+    .select(['webhook_id', 'events'])
+    .where('workspace_id', '=', workspaceId)
+    .where('active', '=', 1)
+    .orderBy('seq')
+    .execute();
+}
+
+function wants(events: readonly string[], type: string): boolean {
+  return events.length === 0 || events.includes(type);
+}
+
+/** CloudEvents 1.0, structured JSON. `data` holds the resource under the name that is its `type`. */
+function cloudEvent(id: string, event: ServiceEvent, time: string) {
+  const kind = kindOf(event);
+  const { resource, body } = event;
+  return {
+    ...envelope(id, event, time),
+    source: `/workspaces/${event.workspaceId}`,
+    data: { resource: { type: kind, ...resource }, actor: actorOf(event.caller), [kind]: body },
+  };
+}
+
+/**
+ * The public form (W75): the resource stands under a name in camelCase, and `data.resource` names the resource, its
+ * workspace and its task.
+ */
+function publicCloudEvent(id: string, event: ServiceEvent, time: string) {
+  const name = kindOf(event).replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const { workspaceId, resource, body } = event;
+  return {
+    ...envelope(id, event, time),
+    source: `workspaces/${workspaceId}`,
+    data: {
+      resource: { type: name, workspaceId, ...resource, [`${name}Id`]: resource.id },
+      actor: actorOf(event.caller),
+      [name]: body,
+    },
+  };
+}
+
+function envelope(id: string, event: ServiceEvent, time: string) {
+  return {
+    specversion: '1.0',
+    id,
+    type: event.type,
+    subject: `${kindOf(event)}/${event.resource.id}`,
+    time,
+    datacontenttype: 'application/json',
+    workspaceid: event.workspaceId,
+  };
+}
+
+function kindOf({ type }: ServiceEvent): string {
+  return type.split('.', 1)[0]!;
+}
+
+/** No public payload has a pull request. */
+function isNeverPublic(type: WebhookEventType): boolean {
+  return type.startsWith('pull_request.');
+}
+
+function actorOf({ kind, credentialId, userId }: ServiceEvent['caller']) {
+  return kind === 'key' ? { type: 'api_key', id: credentialId } : { type: 'user', id: userId };
+}

@@ -1,0 +1,216 @@
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { Database } from '../../platform/database/database-types.ts';
+import type { HttpClient } from '../../platform/http/http-client.ts';
+import { isSuccess } from '../../platform/http/semantics.ts';
+import type { Cancel, Clock } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
+import type { SecretBox } from '../../platform/lib/secret-box.ts';
+import type { Stage } from '../../platform/lib/stage.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { signWebhook, webhookHeadersOf } from '../../workspace-api/contract.ts';
+import type { Variant } from '../http/variant.ts';
+import type { ServiceTables } from '../storage/service-tables.ts';
+import type { Commits, Write } from '../storage/transactions.ts';
+import { dropDeliveries, type LastDelivery, webhookPlace } from './webhooks.ts';
+
+export interface DeliveryDeps {
+  readonly database: Database<ServiceTables>;
+  readonly commits: Commits;
+  readonly secrets: SecretBox;
+  readonly variant: Variant;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Gives up after 3 s; refuses private addresses unless they are allowed. */
+  readonly http: HttpClient;
+  /** Rung by whoever writes an event. */
+  readonly wakeSignal: WakeSignal;
+}
+
+/** Pause before each further attempt, milliseconds (W65): at once, after 1 and after 5 minutes; then it is given up. */
+const PAUSES = [0, 60_000, 300_000] as const;
+/** Subscriptions that are served at the same time. */
+const MOST_AT_ONCE = 16;
+/** After a failure of our own, such as of the disk: counts nothing, and tries again after this pause, milliseconds. */
+const AFTER_FAULT = 5_000;
+const LARGEST_ANSWER = 65_536;
+
+/**
+ * Delivers the events of the outbox. One request per subscription at a time, the oldest event that is due first: the
+ * order is kept as long as the receiver takes what it gets. A row ends with the commit after the answer, so a kill
+ * before it sends the same event once more, under the same id: at least once.
+ */
+export function createWebhookDelivery(deps: DeliveryDeps): Stage {
+  const busy = new Map<string, Promise<void>>();
+  let cancel: Cancel = () => undefined;
+  let stopping = false;
+  let running: Promise<void> | undefined;
+
+  const look = async () => {
+    cancel();
+    const now = deps.clock.now();
+    const waiting = (await dueTimes(deps)).filter(({ webhook_id }) => !busy.has(webhook_id));
+    for (const { webhook_id } of waiting.filter(({ due_at }) => due_at <= now)) {
+      if (stopping || busy.size >= MOST_AT_ONCE) return;
+      busy.set(webhook_id, serve(webhook_id));
+    }
+    const next = waiting.find(({ due_at }) => due_at > now);
+    if (next) wakeAfter(next.due_at - now);
+  };
+
+  const wakeAfter = (pause: number) => {
+    cancel = deps.clock.after(pause, () => deps.wakeSignal.notify());
+  };
+
+  /** Delivers what is due for one subscription. */
+  const serve = async (webhookId: string) => {
+    try {
+      for (;;) {
+        const due = stopping ? undefined : await nextDue(deps, webhookId);
+        if (due === undefined) break;
+        await settle(deps, due, await attempt(deps, due));
+      }
+      busy.delete(webhookId);
+      deps.wakeSignal.notify();
+    } catch (error) {
+      deps.logger.error({ err: error, webhookId }, 'an error of this service stopped the delivery of a webhook');
+      deps.clock.after(AFTER_FAULT, () => {
+        busy.delete(webhookId);
+        deps.wakeSignal.notify();
+      });
+    }
+  };
+
+  const run = async () => {
+    while (!stopping) {
+      try {
+        await look();
+      } catch (error) {
+        deps.logger.error({ err: error }, 'the outbox of webhooks could not be read');
+        wakeAfter(AFTER_FAULT);
+      }
+      await deps.wakeSignal.wait();
+    }
+    cancel();
+    await Promise.all(busy.values());
+  };
+
+  return {
+    start() {
+      running ??= run();
+    },
+    async stop() {
+      stopping = true;
+      deps.wakeSignal.notify();
+      await running;
+    },
+  };
+}
+
+/** For each subscription that something waits for, when the first of it is due; the earliest first. */
+function dueTimes({ database }: DeliveryDeps) {
+  return database.query
+    .selectFrom('webhook_deliveries')
+    .select(['webhook_id', (row) => row.fn.min<number>('due_at').as('due_at')])
+    .groupBy('webhook_id')
+    .orderBy('due_at')
+    .execute();
+}
+
+type Due = NonNullable<Awaited<ReturnType<typeof nextDue>>>;
+
+function nextDue({ database, clock }: DeliveryDeps, webhookId: string) {
+  return database.query
+    .selectFrom('webhook_deliveries as delivery')
+    .innerJoin('webhook_events as event', 'event.event_id', 'delivery.event_id')
+    .innerJoin('webhooks as webhook', 'webhook.webhook_id', 'delivery.webhook_id')
+    .select(['delivery.seq', 'delivery.webhook_id', 'delivery.event_id', 'delivery.attempts', 'event.type'])
+    .select(['event.body', 'webhook.url', 'webhook.sealed_key', 'webhook.sealed_secret'])
+    .where('delivery.webhook_id', '=', webhookId)
+    .where('delivery.due_at', '<=', clock.now())
+    .orderBy('delivery.seq')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+type Outcome = Pick<LastDelivery, 'status' | 'error'>;
+
+async function attempt({ http, secrets, variant }: DeliveryDeps, due: Due): Promise<Outcome> {
+  const secret = secrets.open(due.sealed_secret, webhookPlace(due.webhook_id, 'secret'));
+  const names = webhookHeadersOf(variant.headerPrefix);
+  const headers = {
+    'content-type': `application/cloudevents+json${variant.isLiteral ? '; charset=utf-8' : ''}`,
+    'user-agent': 'worksync-workspace-service',
+    [names.eventId]: due.event_id,
+    [names.eventType]: due.type,
+    [names.retry]: String(due.attempts),
+    [names.key]: secrets.open(due.sealed_key, webhookPlace(due.webhook_id, 'key')),
+    ...(!variant.isLiteral && { [names.signature]: signWebhook(due.body, secret) }),
+  };
+  const request = { method: 'POST', url: due.url, headers, body: due.body, target: 'webhook' } as const;
+  try {
+    const { status } = await http.request({ ...request, largestAnswer: LARGEST_ANSWER });
+    const taken = isSuccess(status);
+    return { status, error: taken ? null : 'refused' };
+  } catch (error) {
+    return { status: null, error: asSyncError(error).code };
+  }
+}
+
+const GONE = 410;
+
+async function settle({ commits, clock }: DeliveryDeps, due: Due, outcome: Outcome): Promise<void> {
+  const now = clock.now();
+  const pause = PAUSES[due.attempts];
+  const last: LastDelivery = {
+    eventId: due.event_id,
+    type: due.type,
+    at: new Date(now).toISOString(),
+    retryNum: due.attempts,
+    ...outcome,
+  };
+  await commits.run(async (write) => {
+    await noteAttempt(write, due.webhook_id, last);
+    if (outcome.status === GONE) return endSubscription(write, due.webhook_id);
+    if (outcome.error === null) return endDelivery(write, due);
+    if (pause === undefined) return giveUp(write, due);
+    await write
+      .updateTable('webhook_deliveries')
+      .set({ attempts: due.attempts + 1, due_at: now + pause })
+      .where('seq', '=', due.seq)
+      .execute();
+  });
+}
+
+async function noteAttempt(write: Write, webhookId: string, last: LastDelivery): Promise<void> {
+  await write
+    .updateTable('webhooks')
+    .set({ last_delivery: JSON.stringify(last) })
+    .where('webhook_id', '=', webhookId)
+    .execute();
+}
+
+async function endDelivery(write: Write, due: Due): Promise<void> {
+  await write.deleteFrom('webhook_deliveries').where('seq', '=', due.seq).execute();
+  const elsewhere = await write
+    .selectFrom('webhook_deliveries')
+    .select('seq')
+    .where('event_id', '=', due.event_id)
+    .limit(1)
+    .executeTakeFirst();
+  if (elsewhere === undefined) await write.deleteFrom('webhook_events').where('event_id', '=', due.event_id).execute();
+}
+
+async function giveUp(write: Write, due: Due): Promise<void> {
+  await endDelivery(write, due);
+  await write
+    .updateTable('webhooks')
+    .set((row) => ({ failures: row('failures', '+', 1) }))
+    .where('webhook_id', '=', due.webhook_id)
+    .execute();
+}
+
+/** The receiver says that it is gone for good (RFC 9110, 410): nothing more is sent there. */
+async function endSubscription(write: Write, webhookId: string): Promise<void> {
+  await write.updateTable('webhooks').set({ active: 0 }).where('webhook_id', '=', webhookId).execute();
+  await dropDeliveries(write, webhookId);
+}

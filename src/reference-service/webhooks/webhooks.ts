@@ -1,0 +1,130 @@
+import type { Selectable } from 'kysely';
+import { LIMITS } from '../../workspace-api/contract.ts';
+import { ApiError, notFound } from '../http/api-error.ts';
+import type { Call, Handlers, Service } from '../http/call.ts';
+import { newId, timeNow } from '../storage/new-row.ts';
+import type { ServiceTables } from '../storage/service-tables.ts';
+import { readStrings, writeStrings } from '../storage/string-lists.ts';
+import type { Write } from '../storage/transactions.ts';
+import { checkWebhookTarget } from './webhook-target.ts';
+
+type Row = Omit<Selectable<ServiceTables['webhooks']>, 'seq'>;
+
+/** The last attempt for a subscription, as its row keeps it. */
+export type LastDelivery = {
+  readonly eventId: string;
+  readonly type: string;
+  readonly at: string;
+  readonly retryNum: number;
+  /** Null where no answer came. */
+  readonly status: number | null;
+  /** Why it failed; null for a success. */
+  readonly error: string | null;
+};
+
+export function webhookHandlers(service: Service): Handlers<'listWebhooks' | 'createWebhook' | 'deleteWebhook'> {
+  return {
+    listWebhooks: (call) => listWebhooks(service, call),
+    createWebhook: (call) => createWebhook(service, call),
+    deleteWebhook: (call) => deleteWebhook(service, call),
+  };
+}
+
+/** What a sealed text of a subscription is bound to. */
+export function webhookPlace(webhookId: string, column: 'key' | 'secret'): string {
+  return `webhook:${webhookId}:${column}`;
+}
+
+/** Without key and secret, which are shown once and kept encrypted. */
+function webhookOf(row: Row) {
+  return {
+    webhookId: row.webhook_id,
+    workspaceId: row.workspace_id,
+    url: row.url,
+    events: readStrings(row.events),
+    active: row.active === 1,
+    createdAt: row.created_at,
+    failures: row.failures,
+    lastDelivery: row.last_delivery === null ? null : (JSON.parse(row.last_delivery) as LastDelivery),
+  };
+}
+
+async function listWebhooks(service: Service, { workspaceId }: Call<'listWebhooks'>) {
+  const rows = await service.database.query
+    .selectFrom('webhooks')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('seq', 'desc')
+    .execute();
+  return { status: 200, body: { webhooks: rows.map(webhookOf) } };
+}
+
+const SECRET_BYTES = 32;
+
+async function createWebhook(service: Service, { workspaceId, caller, body }: Call<'createWebhook'>) {
+  checkWebhookTarget(body.url, service.allowPrivateWebhooks);
+  const webhookId = newId(service.random, 'whk');
+  const key = `whk_${service.random.bytes(SECRET_BYTES).toString('base64url')}`;
+  const secret = `whs_${service.random.bytes(SECRET_BYTES).toString('base64url')}`;
+  const row: Row = {
+    webhook_id: webhookId,
+    workspace_id: workspaceId,
+    url: body.url,
+    events: writeStrings([...new Set(body.events)]),
+    sealed_key: service.secrets.seal(key, webhookPlace(webhookId, 'key')),
+    sealed_secret: service.secrets.seal(secret, webhookPlace(webhookId, 'secret')),
+    created_by_user_id: caller.userId,
+    created_at: timeNow(service.clock),
+    active: 1,
+    failures: 0,
+    last_delivery: null,
+  };
+  await service.commits.run(async (write) => {
+    await refuseTooMany(write, workspaceId);
+    await write.insertInto('webhooks').values(row).execute();
+  });
+  // The literal service does not sign, so a secret would mislead.
+  return { status: 201, body: { ...webhookOf(row), key, ...(!service.variant.isLiteral && { secret }) } };
+}
+
+/** Each change is sent to every subscription, so their number is bounded. */
+async function refuseTooMany(write: Write, workspaceId: string): Promise<void> {
+  const { present } = await write
+    .selectFrom('webhooks')
+    .select((expression) => expression.fn.countAll<number>().as('present'))
+    .where('workspace_id', '=', workspaceId)
+    .executeTakeFirstOrThrow();
+  if (present < LIMITS.webhooks) return;
+  throw new ApiError('conflict', `a workspace has at most ${LIMITS.webhooks} webhook subscriptions`);
+}
+
+/** What waits for it is dropped with it. */
+async function deleteWebhook(service: Service, { workspaceId, ids }: Call<'deleteWebhook'>) {
+  await service.commits.run(async (write) => {
+    const deleted = await write
+      .deleteFrom('webhooks')
+      .where('workspace_id', '=', workspaceId)
+      .where('webhook_id', '=', ids.webhookId)
+      .executeTakeFirst();
+    if (deleted.numDeletedRows === 0n) throw notFound('webhook');
+    await dropDeliveries(write, ids.webhookId);
+  });
+  return { status: 204, body: undefined };
+}
+
+/** Forgets what waits for a subscription, and the events that wait for no other. */
+export async function dropDeliveries(write: Write, webhookId: string): Promise<void> {
+  await write.deleteFrom('webhook_deliveries').where('webhook_id', '=', webhookId).execute();
+  await write
+    .deleteFrom('webhook_events')
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('webhook_deliveries')
+            .select('seq')
+            .whereRef('webhook_deliveries.event_id', '=', 'webhook_events.event_id'),
+        ),
+      ),
+    )
+    .execute();
+}

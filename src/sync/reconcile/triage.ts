@@ -1,0 +1,208 @@
+import type { WorkItem } from '../../model/item.ts';
+import { itemLine, withItemLine } from '../../model/item-line.ts';
+import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../../model/task.ts';
+import { fillTemplate } from '../../model/template.ts';
+import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../../model/text-limits.ts';
+import { createGlob, createPattern, type Pattern, type PatternText } from '../../platform/lib/pattern.ts';
+import { type Users, userFinder } from './users.ts';
+
+type Names = readonly string[];
+
+/** One rule of the configuration. What is absent in `when` holds for every item. */
+export interface TriageRule {
+  readonly when: {
+    readonly [Field in 'connection' | 'project' | 'labels' | 'type' | 'priority' | 'status' | 'author']?:
+      | Names
+      | undefined;
+  } & { readonly text?: PatternText | undefined };
+  readonly create: 'bug' | 'idea' | 'nothing';
+  readonly title: string;
+  readonly priority?: Readonly<Record<string, string>> | undefined;
+  readonly labels: Names;
+  readonly reporter?: string | undefined;
+  /** Items that were last changed before it stay as they are, epoch milliseconds. */
+  readonly since?: number | undefined;
+}
+
+export interface TriageInput {
+  readonly triage: readonly TriageRule[];
+  /** The optional fields of a new task that are sent. Absent: all of them. */
+  readonly send?: readonly OptionalTaskField[];
+  readonly users: Users;
+}
+
+/** The body of the request that makes the task, with its kind. */
+export interface NewTask {
+  readonly kind: 'bug' | 'idea';
+  readonly title: string;
+  readonly source?: string;
+  readonly description?: string;
+  readonly priority?: string;
+  readonly labels?: Names;
+  readonly reporterUserId?: string;
+  readonly assigneeIds?: Names;
+  readonly reportedAt?: string;
+}
+
+export type TriageDecision =
+  /** `rule` counts from 1, as people do. */
+  | { readonly outcome: 'create'; readonly rule: number; readonly task: NewTask }
+  | { readonly outcome: 'nothing'; readonly rule: number; readonly why: string }
+  /** Why each rule does not fit, in their order. */
+  | { readonly outcome: 'no rule'; readonly why: Names };
+
+export interface Triage {
+  /** Whether there are rules at all. */
+  readonly isOn: boolean;
+  /**
+   * Pure. What the first rule that fits says.
+   *
+   * @param since when triage was switched on for the connection, epoch milliseconds: the default of rules without one
+   */
+  decide(item: WorkItem, connection: string, since: number): TriageDecision;
+}
+
+export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput): Triage {
+  const rules = triage.map((rule) => ({ rule, conditions: conditionsOf(rule) }));
+  return {
+    isOn: rules.length > 0,
+    decide(item, connection, since) {
+      const why: string[] = [];
+      for (const [index, { rule, conditions }] of rules.entries()) {
+        const failed = conditions.find((condition) => !condition.holds(item, connection));
+        if (failed) why.push(`rule ${index + 1}: ${failed.name} does not fit`);
+        else if (rule.create === 'nothing')
+          return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that no task is created` };
+        else if ((item.toldAt ?? item.updatedAt) < (rule.since ?? since))
+          return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1}: last changed before its \`since\`` };
+        else return { outcome: 'create', rule: index + 1, task: taskOf(item, connection, rule, { users, send }) };
+      }
+      return { outcome: 'no rule', why };
+    },
+  };
+}
+
+interface Condition {
+  readonly name: string;
+  holds(item: WorkItem, connection: string): boolean;
+}
+
+const VALUES: Readonly<
+  Record<
+    Exclude<keyof TriageRule['when'], 'text' | 'status'>,
+    (item: WorkItem, connection: string) => readonly (string | null | undefined)[]
+  >
+> = {
+  connection: (_item, connection) => [connection],
+  project: ({ containerId, containerName }) => [containerId, containerName],
+  labels: ({ labels }) => labels ?? [],
+  type: ({ type }) => [type],
+  priority: ({ priority }) => [priority],
+  author: ({ author }) => [author],
+};
+
+/** Characters of an item that `text` is matched against. */
+const LONGEST_SEARCHED = 10_000;
+
+function conditionsOf({ when }: TriageRule): Condition[] {
+  const fields = Object.entries(VALUES).flatMap(([name, values]): Condition[] => {
+    const globs = when[name as keyof typeof VALUES]?.map(createGlob);
+    if (!globs) return [];
+    return [{ name, holds: (item, connection) => isAny(globs, values(item, connection)) }];
+  });
+  const { status, text } = when;
+  const states = status?.map(createGlob);
+  // Finished items match only if a rule names their state.
+  const isWanted = states
+    ? ({ state, rawState }: WorkItem) => isAny(states, [state, rawState])
+    : ({ state }: WorkItem) => state !== 'done';
+  const pattern = text === undefined ? undefined : createPattern(text);
+  const ofText = pattern && {
+    name: 'text',
+    holds: ({ title, description }: WorkItem) =>
+      [title, description].some((each) => each && pattern.test(each.slice(0, LONGEST_SEARCHED))),
+  };
+  return [...fields, { name: 'status', holds: isWanted }, ...(ofText ? [ofText] : [])];
+}
+
+function isAny(globs: readonly Pattern[], values: readonly (string | null | undefined)[]): boolean {
+  return values.some((value) => typeof value === 'string' && globs.some((glob) => glob.test(value)));
+}
+
+const LONGEST_LABEL = 255;
+const MOST_LABELS = 100;
+
+function taskOf(
+  item: WorkItem,
+  connection: string,
+  rule: TriageRule,
+  { users, send }: Required<Pick<TriageInput, 'users' | 'send'>>,
+): NewTask {
+  const userOf = userFinder(users, { connection, connector: item.connector, emails: item.emails ?? {} });
+  const labels = [...new Set([...(item.labels ?? []), ...rule.labels])]
+    .map((label) => label.trim().slice(0, LONGEST_LABEL))
+    .filter((label) => label !== '')
+    .slice(0, MOST_LABELS);
+  const assigneeIds = [...new Set((item.assignees ?? []).flatMap((name) => userOf(name) ?? []))];
+  const reportedAt = timeOf(item.createdAt);
+  const optional: Readonly<Record<OptionalTaskField, string | Names | undefined>> = {
+    source: item.key,
+    priority: priorityOf(item.priority, rule.priority),
+    labels: labels.length === 0 ? undefined : labels,
+    reporterUserId: userOf(item.author) ?? rule.reporter,
+    assigneeIds: assigneeIds.length === 0 ? undefined : assigneeIds,
+  };
+  const sent = OPTIONAL_TASK_FIELDS.filter((field) => send.includes(field) && optional[field] !== undefined);
+  return {
+    kind: rule.create === 'idea' ? 'idea' : 'bug',
+    title: titleOf(item, rule.title),
+    description: withItemLine(item.description, itemLine(item), LONGEST_TEXT),
+    ...Object.fromEntries(sent.map((field) => [field, optional[field]])),
+    ...(reportedAt === undefined ? {} : { reportedAt }),
+  };
+}
+
+function titleOf(item: WorkItem, template: string): string {
+  const filled = fillTemplate(template, {
+    title: item.title ?? '',
+    identifier: item.identifier,
+    project: item.containerName ?? item.containerId,
+    type: item.type ?? '',
+    priority: item.priority ?? '',
+    status: item.rawState ?? item.state ?? '',
+    author: item.author ?? '',
+    connector: item.connector,
+  });
+  const title = filled.replace(/\s+/g, ' ').trim();
+  return cut(title === '' ? item.identifier : title, LONGEST_TITLE);
+}
+
+function timeOf(text: string | undefined): string | undefined {
+  const time = Date.parse(text ?? '');
+  return Number.isNaN(time) ? undefined : new Date(time).toISOString();
+}
+
+/** The names that trackers commonly give to their priorities. */
+const USUAL: Readonly<Record<string, string>> = {
+  ...{
+    urgent: 'urgent',
+    highest: 'urgent',
+    critical: 'urgent',
+    blocker: 'urgent',
+    immediate: 'urgent',
+    fatal: 'urgent',
+  },
+  ...{ high: 'high', major: 'high', error: 'high' },
+  ...{ medium: 'medium', normal: 'medium', moderate: 'medium', warning: 'medium' },
+  ...{ low: 'low', minor: 'low', lowest: 'low', trivial: 'low', info: 'low', debug: 'low' },
+  none: 'none',
+};
+
+function priorityOf(priority: string | null | undefined, map: TriageRule['priority']): string | undefined {
+  const name = priority?.trim().toLowerCase() ?? '';
+  const entries = Object.entries(map ?? {});
+  const own = entries.find(([key]) => key.toLowerCase() === name && name !== '')?.[1];
+  const usual = Object.hasOwn(USUAL, name) ? USUAL[name] : undefined;
+  // A map with an entry for all others replaces the usual names.
+  return own ?? map?.['*'] ?? usual;
+}

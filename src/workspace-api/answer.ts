@@ -1,0 +1,115 @@
+import type { ErrorCode } from '../model/errors/codes.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { parseJson } from '../platform/http/parse-json.ts';
+import { type ApiErrorCode, ERROR_CODES, type Route } from './contract.ts';
+import { unwrap } from './envelope.ts';
+import type { ApiRequest, ApiResponse } from './exchange.ts';
+
+const SECOND = 1_000;
+/** A hint outside these bounds is taken as the nearer one: a server cannot stop us for longer than its long window. */
+const SHORTEST_WAIT = SECOND;
+const LONGEST_WAIT = 900 * SECOND;
+
+/** Pure: the body of a success as the contract has it, without what it came wrapped in. Throws `answer_malformed`. */
+export function readBody(route: Route, body: Uint8Array): unknown {
+  if (route.response === undefined) return undefined;
+  const parsed = route.response.safeParse(unwrap(route, parseBody(body)));
+  if (parsed.success) return parsed.data;
+  const places = parsed.error.issues.map((issue) => issue.path.join('.')).join(', ');
+  throw new SyncError('answer_malformed', `fields of the answer are missing or invalid: ${places}`);
+}
+
+function parseBody(body: Uint8Array): unknown {
+  try {
+    return parseJson(body);
+  } catch (error) {
+    throw new SyncError('answer_malformed', 'the answer is not JSON', { cause: error });
+  }
+}
+
+/** A success whose body cannot be read. */
+export function unreadable(response: ApiResponse, request: ApiRequest, thrown: unknown): SyncError {
+  const { code, message, cause } = asSyncError(thrown);
+  return new SyncError(code, `${nameOf(request)}: ${message}`, { status: response.status, cause });
+}
+
+const CODE_OF: Readonly<Record<number, ErrorCode>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  409: 'conflict',
+  429: 'rate_limited',
+  507: 'workspace_full',
+};
+
+/**
+ * The failure that an answer outside 2xx stands for. A known `errorCode` decides, else the status does; the message is for
+ * people only.
+ */
+export function failureOf(response: ApiResponse, request: ApiRequest): SyncError {
+  const body = readErrorObject(response);
+  const status = meantStatus(response.status, body?.errorCode);
+  const message = `${nameOf(request)}: ${response.status} ${body?.message ?? 'without an error object'}`;
+  return new SyncError(codeOf(status), message, {
+    status,
+    own: body?.own,
+    errorCode: body?.errorCode,
+    hint: REMEDY_OF[body?.errorCode ?? ''],
+    retryAfter: status === 429 ? retryAfter(response, body?.message) : undefined,
+  });
+}
+
+/** Remedies for codes of the workspace that say more than the status. */
+const REMEDY_OF: Readonly<Record<string, string>> = {
+  provider_not_connected:
+    'The member behind this credential has no token at the provider that works: store one with "worksync workspace connect-provider".',
+};
+
+/** Statuses that mean the same with every `errorCode`. */
+const PLAIN: ReadonlySet<number> = new Set([401, 429]);
+
+function meantStatus(status: number, errorCode: string | undefined): number {
+  if (status < 400 || PLAIN.has(status) || errorCode === undefined) return status;
+  return Object.hasOwn(ERROR_CODES, errorCode) ? ERROR_CODES[errorCode as ApiErrorCode] : status;
+}
+
+function codeOf(status: number): ErrorCode {
+  const named = CODE_OF[status];
+  if (named !== undefined) return named;
+  if (status >= 500) return 'server_failed';
+  return status >= 400 ? 'refused' : 'answer_malformed';
+}
+
+interface ErrorBody {
+  readonly message?: string;
+  readonly errorCode?: string;
+  /** Gateways in between answer with a `message` alone; only the workspace adds an `errorCode`, or the status as `code`. */
+  readonly own: boolean;
+}
+
+function readErrorObject({ status, body }: ApiResponse): ErrorBody | undefined {
+  try {
+    const { code, message, errorCode } = (parseJson(body) ?? {}) as Readonly<Record<string, unknown>>;
+    const stated = typeof errorCode === 'string' && errorCode !== '' ? errorCode : undefined;
+    const text = typeof message === 'string' ? message : undefined;
+    const own = stated !== undefined || (text !== undefined && code !== undefined && Number(code) === status);
+    return { own, ...(text !== undefined && { message: text }), ...(stated !== undefined && { errorCode: stated }) };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The delay that the server requests, bounded (ms): `Retry-After` in seconds, else `<n>` of the message (W68). It is a hint
+ * only; undefined where there is none.
+ */
+function retryAfter(response: ApiResponse, message: string | undefined): number | undefined {
+  const header = response.headers['retry-after']?.trim();
+  const seconds = /^\d{1,9}$/.test(header ?? '') ? header : message?.match(/retry in (\d{1,9}) second/)?.[1];
+  if (seconds === undefined) return undefined;
+  return Math.min(LONGEST_WAIT, Math.max(SHORTEST_WAIT, Number(seconds) * SECOND));
+}
+
+function nameOf(request: ApiRequest): string {
+  return `${request.method} ${request.path}`;
+}

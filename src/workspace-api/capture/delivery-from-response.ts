@@ -1,0 +1,85 @@
+import { entity } from '../../model/change.ts';
+import { mayBeCut } from '../../model/list-page.ts';
+import type { Answer } from '../../store/workspace-answers.ts';
+import type { RouteName } from '../contract.ts';
+import type { Matched } from './route-of.ts';
+
+export type CapturedDelivery = Pick<Answer, 'action' | 'entity' | 'body'>;
+
+type Content = Readonly<Record<string, unknown>>;
+
+const ACTIONS: Readonly<Partial<Record<RouteName, Answer['action']>>> = {
+  listTasks: 'saw-tasks',
+  getTask: 'saw-task',
+  updateTask: 'saw-task',
+  createBug: 'saw-task',
+  createIdea: 'saw-task',
+  listPullRequests: 'saw-records',
+  listPullRequestRecords: 'saw-records',
+  createPullRequest: 'saw-record',
+  recordPullRequest: 'saw-record',
+  updatePullRequest: 'saw-record-edit',
+};
+
+/** What a success tells of the workspace; undefined where it is nothing that is followed here. */
+export function deliveryFromResponse(
+  { route, ids }: Matched,
+  query: string,
+  content: unknown,
+): CapturedDelivery | undefined {
+  const taskId = ids['taskId'] ?? '';
+  const documentId = ids['documentId'] ?? '';
+  switch (route) {
+    case 'removeWorkItem':
+      return { action: 'saw-link-removed', entity: '', body: { taskId, workItemId: ids['workItemId'] } };
+    case 'detachDocument':
+      return documents([{ documentId, taskId: null }]);
+    case 'deleteDocument':
+      return documents([{ documentId, taskId: null, isMissing: true }]);
+  }
+  if (typeof content !== 'object' || content === null) return undefined;
+  switch (route) {
+    case 'listWorkItems':
+      return { action: 'read-links', entity: entity.readLinks(taskId), body: content };
+    case 'addWorkItem':
+      // The path names the task; the answer need not.
+      return { action: 'saw-link', entity: '', body: { ...content, taskId } };
+    case 'attachDocument':
+      return documents([{ ...content, taskId }]);
+    case 'getDocument':
+    case 'createDocument':
+    case 'replaceDocument':
+    case 'patchDocument':
+      return documents([content]);
+    case 'listDocuments':
+    case 'listTaskDocuments':
+      return documents((content as Content)['documents']);
+    case 'listTasks':
+      if (asksForAll(query) && isWhole(content as Content))
+        return { action: 'read-tasks', entity: entity.readTasks, body: content };
+  }
+  const action = ACTIONS[route];
+  return action && { action, entity: '', body: content };
+}
+
+/** Not their texts, which may be long: where they stand. */
+function documents(found: unknown): CapturedDelivery | undefined {
+  const standing = (Array.isArray(found) ? found : []).flatMap((each: Content) => {
+    const { documentId, taskId = null, isMissing = false, updatedAt = null } = each ?? {};
+    return typeof documentId === 'string' ? [{ documentId, taskId, isMissing, updatedAt }] : [];
+  });
+  return standing.length === 0 ? undefined : { action: 'saw-documents', entity: '', body: { documents: standing } };
+}
+
+/** Whether the answer is known to be the whole list: then what it lacks does not exist. */
+function isWhole({ tasks, isLast = null, unreadable = 0 }: Content): boolean {
+  return (
+    Array.isArray(tasks) && isLast !== false && unreadable === 0 && !mayBeCut(tasks.length, isLast as boolean | null)
+  );
+}
+
+/** `all=true` and nothing that narrows it. */
+function asksForAll(query: string): boolean {
+  const given = [...new URLSearchParams(query)];
+  return given.length === 1 && given[0]?.[0] === 'all' && given[0][1] === 'true';
+}

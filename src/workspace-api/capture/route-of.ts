@@ -1,0 +1,54 @@
+import { type ApiOverrides, ROUTES, type RouteName } from '../contract.ts';
+
+/** What a request means by the contract. */
+export interface Matched {
+  readonly route: RouteName;
+  /** Ids of the path by their names. */
+  readonly ids: Readonly<Record<string, string>>;
+}
+
+interface Pattern {
+  readonly route: RouteName;
+  readonly method: string;
+  readonly segments: readonly string[];
+}
+
+/** The route of the contract that a request is for; undefined for what the contract does not know: it is only passed. */
+export type RouteOf = (method: string, path: string) => Matched | undefined;
+
+/** @param api where this server's routes are not those of the contract */
+export function createRouteOf(api: ApiOverrides = {}): RouteOf {
+  return Object.keys(api).length === 0 ? routeOfContract : routeOfPatterns(api);
+}
+
+function routeOfPatterns(api: ApiOverrides): RouteOf {
+  const patterns = (Object.keys(ROUTES) as RouteName[]).flatMap((route) => patternsOf(route, api));
+  return (method, path) => {
+    const segments = path.split('/');
+    for (const pattern of patterns) {
+      if (pattern.method !== method || pattern.segments.length !== segments.length) continue;
+      const ids = matchSegments(pattern.segments, segments);
+      if (ids) return { route: pattern.route, ids };
+    }
+    return undefined;
+  };
+}
+
+function patternsOf(route: RouteName, api: ApiOverrides): Pattern[] {
+  const { method, path, ...rest } = { ...ROUTES[route], ...api.routes?.[route] };
+  const paths = [path, ...('alsoAt' in rest ? [rest.alsoAt] : [])];
+  return paths.map((each) => ({ route, method, segments: each.split('/') }));
+}
+
+/** For nearly every workspace: made once. */
+const routeOfContract = routeOfPatterns({});
+
+function matchSegments(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  const ids: Record<string, string> = {};
+  for (const [index, part] of pattern.entries()) {
+    const segment = segments[index] as string;
+    if (part.startsWith('{')) ids[part.slice(1, -1)] = segment;
+    else if (part !== segment) return undefined;
+  }
+  return ids;
+}

@@ -1,0 +1,155 @@
+import type { ErrorCode } from '../../model/errors/codes.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { windowOf } from '../../model/windows.ts';
+import { createHttpClient } from '../../platform/http/http-client.ts';
+import { isSafe, isSuccess } from '../../platform/http/semantics.ts';
+import { type Clock, keepAlive, sleep, systemClock } from '../../platform/lib/clock.ts';
+import { silentMeter } from '../../platform/lib/meter.ts';
+import { backoff, type Random, systemRandom } from '../../platform/lib/random.ts';
+import { noSteps } from '../../platform/lib/steps.ts';
+import { failureOf } from '../answer.ts';
+import type { Answered, Parameters, RouteName, Routes } from '../contract.ts';
+import type { Send } from '../exchange.ts';
+import { type Cancellable, createSend } from '../transport.ts';
+import { type ApiAnswer, createWorkspaceClient, type WorkspaceClient } from '../typed-client.ts';
+import { createPacing, type Pacing } from './pacing.ts';
+
+/** `worksync/client`: the workspace API for programs of others, made of what the daemon itself uses. */
+export interface ConnectOptions {
+  /** Of the workspace API, or of the daemon's gateway; ends in `/api/v1`. */
+  readonly url: string;
+  /** An API key, an OAuth token, or a token of the gateway. A function is asked before each request. */
+  readonly apiKey: string | (() => string);
+  /** `current` unless told: the workspace of the key. */
+  readonly workspaceId?: string;
+  /** What this process may use; `off` behind the gateway, which paces for all. */
+  readonly quota?: Quota | 'off';
+  /** How often a request is sent at most, with its repetitions; 4 unless told. */
+  readonly attempts?: number;
+}
+
+/** The two windows; 200 requests in 15 minutes and 40 in a minute unless told; 0 lifts a limit. Lengths in milliseconds. */
+export interface Quota {
+  readonly requests?: number;
+  readonly window?: number;
+  readonly burst?: number;
+  readonly burstWindow?: number;
+}
+
+/** Routes whose answer is a page. */
+export type PagedRoute = {
+  [Name in RouteName]: Answered<Routes[Name]> extends { readonly nextCursor: string | null } ? Name : never;
+}[RouteName];
+
+export type Workspace = {
+  /** Each operation of the API. Resolves with a success only; throws `WorkspaceError` otherwise. */
+  readonly [Name in RouteName]: (
+    parameters: Parameters<Routes[Name]>,
+    options?: Cancellable,
+  ) => Promise<ApiAnswer<Answered<Routes[Name]>>>;
+} & {
+  /** The pages of a list, each asked for when the one before was taken. */
+  pages<Name extends PagedRoute>(
+    name: Name,
+    parameters: Parameters<Routes[Name]>,
+    options?: Cancellable,
+  ): AsyncGenerator<Answered<Routes[Name]>, void>;
+  /** Ends the connections; what is under way ends first. */
+  close(): Promise<void>;
+};
+
+const SPECIFIED = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
+const ATTEMPTS = 4;
+/** First ceiling of the pause before a repetition, and the longest, milliseconds. */
+const BACKOFF = [1_000, 60_000] as const;
+
+export function connect(options: ConnectOptions): Workspace {
+  const { url, apiKey, workspaceId = 'current', quota = {}, attempts = ATTEMPTS } = options;
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) throw new SyncError('usage', 'url: expected an HTTP address');
+  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const transport = createSend({ http, baseUrl: url, apiKey: typeof apiKey === 'string' ? () => apiKey : apiKey });
+  const clock = systemClock();
+  const pacing = createPacing(clock, windowsOf(quota));
+  const send = repeating({ send: transport, pacing, clock, random: systemRandom(), attempts });
+  const methods = createWorkspaceClient<Cancellable | undefined>({ send: stayingAlive(send), workspaceId });
+  return { ...methods, pages: pagesOf(methods), close: () => http.close() };
+}
+
+function windowsOf(quota: Quota | 'off') {
+  if (quota === 'off') return [];
+  const { requests, window, burst, burstWindow } = { ...SPECIFIED, ...quota };
+  return [windowOf(requests, window), windowOf(burst, burstWindow)].filter(({ cap }) => cap > 0);
+}
+
+/** Timers alone keep no process alive, and a script that only waits for its turn must go on. */
+function stayingAlive<Context>(send: Send<Context>): Send<Context> {
+  return async (request, context) => {
+    const release = keepAlive();
+    try {
+      return await send(request, context);
+    } finally {
+      release();
+    }
+  };
+}
+
+interface Repeating {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly send: Send<Cancellable>;
+  readonly pacing: Pacing;
+  readonly attempts: number;
+}
+
+/** Sends again what may be sent again, after a pause. While the quota is used up, all requests pause. */
+function repeating({ send, pacing, clock, random, attempts }: Repeating): Send<Cancellable | undefined> {
+  const sendOnce: typeof send = async (request, { signal }) => {
+    const answer = await pacing.through(() => send(request, { signal }), signal);
+    if (!isSuccess(answer.status)) throw failureOf(answer, request);
+    return answer;
+  };
+  return async (request, { signal } = {}) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await sendOnce(request, { signal });
+      } catch (error) {
+        const { code, retryAfter } = asSyncError(error);
+        if (attempt >= attempts || !mayRepeat(code, request.method)) throw error;
+        const wait = retryAfter ?? backoff(random, attempt, ...BACKOFF);
+        if (code === 'rate_limited') pacing.pause(wait);
+        else await sleep(clock, wait, signal);
+      }
+    }
+  };
+}
+
+/** Whether the server did certainly not carry the request out; or did, or may have, and it only reads. */
+function mayRepeat(code: ErrorCode, method: string): boolean {
+  if (code === 'rate_limited' || code === 'unreachable') return true;
+  return isSafe(method) && (code === 'server_failed' || code === 'outcome_unknown');
+}
+
+function pagesOf(methods: WorkspaceClient<Cancellable | undefined>): Workspace['pages'] {
+  return async function* pages(name, parameters, options) {
+    const list = methods[name] as unknown as (given: object, options?: Cancellable) => Promise<ApiAnswer<Page>>;
+    const { query } = parameters as { readonly query?: object };
+    for (let cursor: Cursor = {}; cursor; ) {
+      const { body }: ApiAnswer<Page> = await list({ ...parameters, query: { ...query, ...cursor } }, options);
+      yield body as never;
+      // A page that names itself as the next one would never end.
+      if (body.nextCursor !== null && body.nextCursor === cursor.cursor)
+        throw new SyncError('answer_malformed', `${name}: the next page is the same again`);
+      cursor = body.nextCursor === null ? undefined : { cursor: body.nextCursor };
+    }
+  };
+}
+
+interface Page {
+  readonly nextCursor: string | null;
+}
+type Cursor = { readonly cursor?: string } | undefined;
+
+/** `errorCode` is the workspace's own code, `code` ours; `retryAfter` in milliseconds. */
+export { SyncError as WorkspaceError } from '../../model/errors/sync-error.ts';
+export type { Cancellable } from '../transport.ts';
+export type { ApiAnswer } from '../typed-client.ts';

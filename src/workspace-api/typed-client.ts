@@ -1,0 +1,98 @@
+import { SyncError } from '../model/errors/sync-error.ts';
+import { LARGE } from '../platform/lib/large.ts';
+import { failureOf, readBody, unreadable } from './answer.ts';
+import {
+  type Answered,
+  type ApiOverrides,
+  fillPath,
+  type Parameters,
+  ROUTES,
+  type Route,
+  type RouteName,
+  type Routes,
+} from './contract.ts';
+import type { ApiRequest, ApiResponse, Send } from './exchange.ts';
+import type { ReadLarge } from './large-answers.ts';
+import { encodeQuery } from './query.ts';
+
+export interface ApiAnswer<Body> {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Body;
+}
+
+/**
+ * One method for each route of the contract; each route's own comment names its rules, shapes and errors.
+ *
+ * A method resolves with a success only. Otherwise it throws `SyncError` with the server's `status` and `errorCode`:
+ * `unauthorized` 401, `forbidden` 403, `not_found` 404, `conflict` 409, `rate_limited` 429 (with `retryAfter`,
+ * milliseconds, where the server named a delay), `refused` any other 4xx, `server_failed` 5xx, `answer_malformed` a
+ * success that is not what the contract promises; and whatever `send` throws.
+ */
+export type WorkspaceClient<Context> = {
+  readonly [Name in keyof Routes]: (
+    parameters: Parameters<Routes[Name]>,
+    context: Context,
+  ) => Promise<ApiAnswer<Answered<Routes[Name]>>>;
+};
+
+export interface ClientOptions<Context> {
+  readonly send: Send<Context>;
+  /** The workspace's id, or `current` (W2). */
+  readonly workspaceId: string;
+  /** Paths and methods that this server names otherwise; header names are the sender's affair. */
+  readonly api?: ApiOverrides;
+  /** Of a large list it may leave out what its callers do not read. Absent: large answers are read like others. */
+  readonly readLarge?: ReadLarge;
+}
+
+type Given = Readonly<Record<string, unknown>> & { readonly query?: object; readonly body?: unknown };
+
+export function createWorkspaceClient<Context>(options: ClientOptions<Context>): WorkspaceClient<Context> {
+  const { readLarge } = options;
+  const call = (name: RouteName, route: Route) => async (given: Given, context: Context) => {
+    const request = buildRequest(name, route, { ...given, workspaceId: options.workspaceId });
+    const response = await options.send(request, context);
+    if (response.status < 200 || response.status > 299) throw failureOf(response, request);
+    return { status: response.status, headers: response.headers, body: await read(name, response, request) };
+  };
+  const read = async (name: RouteName, response: ApiResponse, request: ApiRequest): Promise<unknown> => {
+    const { status, body } = response;
+    if (status === 204) return undefined;
+    try {
+      return body.length > LARGE && readLarge ? await readLarge(name, body) : readBody(ROUTES[name], body);
+    } catch (error) {
+      throw unreadable(response, request, error);
+    }
+  };
+  const methods = (Object.keys(ROUTES) as RouteName[]).map((name) => [name, call(name, routeOf(name, options.api))]);
+  return Object.fromEntries(methods) as WorkspaceClient<Context>;
+}
+
+/** The route as this server has it. */
+function routeOf(name: RouteName, api: ApiOverrides | undefined): Route {
+  return { ...ROUTES[name], ...api?.routes?.[name] };
+}
+
+function buildRequest(name: RouteName, route: Route, given: Given): ApiRequest {
+  const query = encodeQuery(given.query);
+  return {
+    method: route.method,
+    path: pathOf(route, given),
+    ...(query === '' ? {} : { query }),
+    headers: { accept: 'application/json' },
+    ...(route.body === undefined ? {} : { body: given.body }),
+    route: name,
+  };
+}
+
+function pathOf(route: Route, given: Given): string {
+  try {
+    return fillPath(route.path, given);
+  } catch (error) {
+    throw new SyncError('refused', error instanceof Error ? error.message : 'an id is not valid', {
+      cause: error,
+      hint: 'An id consists of 1 to 64 letters, digits, - and _.',
+    });
+  }
+}

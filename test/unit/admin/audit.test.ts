@@ -1,0 +1,123 @@
+import { afterEach, expect, test } from 'vitest';
+import { runAdminOperation } from '../../../src/admin/admin-operations.ts';
+import { audited, auditedTokens, auditLog, noteAct, sendAudited } from '../../../src/admin/audit.ts';
+import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
+import { cleanErrorsWith } from '../../../src/model/errors/secrets.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
+import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
+import { type OpenedStore, openStore } from '../../support/store.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const DAY = 86_400_000;
+const ALL = { workspaces: null, since: null, before: null, limit: 100 };
+
+let store: OpenedStore | undefined;
+afterEach(async () => {
+  cleanErrorsWith((text) => text);
+  await store?.close();
+});
+
+async function setUp() {
+  const opened = await openStore({ file: ':memory:' });
+  store = opened;
+  const clock = createTravellingClock();
+  const books = { query: opened.database, clock };
+  const act = { actor: 'command ann', action: 'release', workspace: 'acme', subject: 'removals' };
+  const rows = (wish: object = {}) => listAudit(opened.database, { ...ALL, ...wish });
+  return { store: opened, clock, books, act, rows };
+}
+
+test('what is done is written down before, and what came of it after', async () => {
+  const { clock, books, act, rows } = await setUp();
+  const at = clock.now();
+  await audited(
+    books,
+    act,
+    async () => expect(await rows()).toMatchObject([{ outcome: 'begun', count: null }]),
+    () => ({ count: 3 }),
+  );
+  const failing = audited(
+    books,
+    act,
+    () => Promise.reject(new SyncError('conflict', 'it is there already')),
+    () => ({ count: 0 }),
+  );
+  await expect(failing).rejects.toMatchObject({ code: 'conflict' });
+  expect(await rows()).toEqual([
+    { id: 2, at, ...act, outcome: 'failed', count: null, details: 'conflict: it is there already' },
+    { id: 1, at, ...act, outcome: 'done', count: 3, details: null },
+  ]);
+});
+
+test('texts are cut, and nothing secret is written', async () => {
+  const { books, act, rows } = await setUp();
+  cleanErrorsWith((text) => text.replaceAll('hunter22', '[secret]'));
+  await noteAct(books, { ...act, actor: 'a'.repeat(500), subject: `hunter22 ${'x'.repeat(2_000)}` }, 'asked');
+  const [row] = await rows();
+  expect(row?.actor).toHaveLength(101);
+  expect(row?.subject).toHaveLength(301);
+  expect(row?.subject).toMatch(/^\[secret\] x/);
+});
+
+test('pages go back in time; who is limited to workspaces sees theirs; old and too many rows go', async () => {
+  const { store: opened, clock, books, act } = await setUp();
+  const query = opened.database;
+  for (const workspace of ['acme', 'other', null, 'acme', 'acme']) {
+    await noteAct(books, { ...act, workspace }, 'done');
+    await clock.advance(DAY);
+  }
+  const first = await auditLog(query, { ...ALL, limit: 3 });
+  expect([first.entries.map(({ id }) => id), first.next]).toEqual([[5, 4, 3], 3]);
+  const second = await auditLog(query, { ...ALL, limit: 3, before: first.next });
+  expect([second.entries.map(({ id }) => id), second.next]).toEqual([[2, 1], null]);
+  const theirs = await auditLog(query, { ...ALL, workspaces: ['acme'] });
+  expect(theirs.entries.map(({ id }) => id)).toEqual([5, 4, 1]);
+  expect((await auditLog(query, { ...ALL, workspaces: [] })).entries).toEqual([]);
+  const late = await auditLog(query, { ...ALL, since: clock.now() - 2 * DAY });
+  expect(late.entries.map(({ id }) => id)).toEqual([5, 4]);
+  expect(await deleteAudit(query, clock.now() - 4 * DAY, 9)).toBe(1);
+  expect((await auditLog(query, ALL)).entries.map(({ id }) => id)).toEqual([5, 4, 3, 2]);
+  expect(await deleteAudit(query, clock.now() - 3 * DAY, 1, 2)).toBe(1);
+  expect(await deleteAudit(query, clock.now() - 2 * DAY, 9, 2)).toBe(1);
+  expect(await deleteAudit(query, 0, 9, 2)).toBe(0);
+  expect((await auditLog(query, ALL)).entries.map(({ id }) => id)).toEqual([5, 4]);
+});
+
+test('questions that change something, and no others', async () => {
+  const { store: opened, clock, rows } = await setUp();
+  const open = { name: 'acme', store: opened, wakeOutbox: () => undefined, wakeReconcile: () => undefined };
+  const ask = (name: 'held' | 'release' | 'retry' | 'audit', asked: object) =>
+    runAdminOperation(name, open as unknown as OpenWorkspace, asked, clock, 'session 12345678 (admin)');
+  await ask('held', { samples: 1 });
+  await ask('release', { classes: ['removals', 'creations'] });
+  await ask('retry', {});
+  expect(await ask('audit', { since: null, before: null, limit: 10 })).toMatchObject({
+    entries: [
+      { action: 'retry', subject: null, count: 0, outcome: 'done', actor: 'session 12345678 (admin)' },
+      { action: 'release', subject: 'removals, creations', count: 0, outcome: 'done', workspace: 'acme' },
+    ],
+  });
+  expect(await rows()).toHaveLength(2);
+});
+
+test('writes of commands to the workspace, and tokens; no reads', async () => {
+  const { store: opened, clock, rows } = await setUp();
+  const statuses = [200, 200, 404];
+  const send = async () => ({ status: statuses.shift() ?? 500, headers: {}, body: Buffer.alloc(0) });
+  const tokens = { create: async () => ({ id: 'gwt_1', secret: 'wsg_secret' }), revoke: async () => true };
+  const open = { name: 'acme', store: opened, send, passage: { tokens } } as unknown as OpenWorkspace;
+  const who = { actor: 'command ann', clock };
+  const request = (method: string) =>
+    ({ method, path: '/workspaces/w/bugs', headers: {}, route: 'createBug' }) as unknown as ApiRequest;
+  for (const method of ['GET', 'POST', 'POST']) await sendAudited(open, request(method), { lane: 'interactive' }, who);
+  await auditedTokens(open, who).create('CI');
+  await auditedTokens(open, who).revoke('gwt_1');
+  expect(await rows()).toMatchObject([
+    { action: 'gateway-token-revoke', subject: 'gwt_1', count: 1 },
+    { action: 'gateway-token-create', subject: 'CI', details: 'gwt_1' },
+    { action: 'createBug', outcome: 'failed', details: 'the workspace answered 404' },
+    { action: 'createBug', subject: 'POST /workspaces/w/bugs', outcome: 'done', count: 1 },
+  ]);
+  expect(JSON.stringify(await rows())).not.toContain('wsg_secret');
+});

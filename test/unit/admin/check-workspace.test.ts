@@ -1,0 +1,145 @@
+import { describe, expect, it } from 'vitest';
+import { checkWorkspace } from '../../../src/admin/check-workspace.ts';
+import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { configureLinks } from '../../../src/store/link-reads.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const TASK = { taskId: 't1', key: 'T-1' };
+const refused = (status: number, own = true) => new SyncError('refused', 'why', { status, own });
+
+interface Parts {
+  readonly tasks?: readonly object[] | Error;
+  readonly links?: Error;
+  readonly records?: Error;
+  readonly mirror?: 'auto' | 'record' | 'off';
+  readonly workspace?: object;
+  readonly areIdempotent?: boolean;
+  readonly causes?: readonly object[];
+}
+
+/** The findings as lines, and the requests that they took. */
+async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts }: Parts) {
+  const store = await openTestStore();
+  await configureLinks(store.query, parts.areIdempotent ?? false);
+  const asked: string[] = [];
+  const answer = (name: string, body: object | Error | undefined) => async () => {
+    asked.push(name);
+    if (body instanceof Error) throw body;
+    return { status: 200, headers: {}, body };
+  };
+  const workspace = {
+    name: 'work',
+    store,
+    config: { workspace: { url: 'https://w.example', ...parts.workspace }, connections: [{ mirror }] },
+    client: {
+      listTasks: answer('tasks', tasks instanceof Error ? tasks : { tasks }),
+      listWorkItems: answer('links', links ?? { workItems: [] }),
+      listPullRequestRecords: answer('records', records ?? { pullRequests: [] }),
+    },
+    status: async () => ({ causes: parts.causes ?? [] }),
+  } as unknown as OpenWorkspace;
+  const findings = await checkWorkspace(workspace);
+  expect(new Set(findings.map(({ subject }) => subject))).toEqual(new Set(['work: workspace']));
+  return { asked, lines: findings.map(({ level, message }) => `${level} ${message}`), findings };
+}
+
+it('reads what the daemon reads, and says what it found', async () => {
+  const { asked, lines } = await check({ tasks: ['t1', 't2'].map((taskId) => ({ taskId, key: taskId })) });
+  expect(asked).toEqual(['tasks', 'links', 'records']);
+  expect(lines).toEqual([
+    'ok https://w.example answers and accepts the key: 2 tasks, without keys',
+    'ok links of tasks can be read; worksync reads the links of a task before it adds the first one',
+    'ok pull requests: in the workspace',
+  ]);
+});
+
+it('asks no more where the tasks cannot be read', async () => {
+  const { asked, lines } = await check({ tasks: new SyncError('unauthorized', 'why', { status: 401 }) });
+  expect(asked).toEqual(['tasks']);
+  expect(lines).toEqual(['error unauthorized: why']);
+});
+
+it.each([
+  [404, 'not_found', '404 address not found', 'workspace.url'],
+  [400, 'refused', '400 X-One-Api-Version is required', 'workspace.api.versionHeader'],
+  [401, 'unauthorized', '401 missing or invalid credentials', 'credential'],
+] as const)('names the setting behind a task list that is refused with %i', async (status, code, message, setting) => {
+  const { findings } = await check({ tasks: new SyncError(code, message, { status }) });
+  expect(findings).toMatchObject([{ level: 'error', hint: expect.stringContaining(setting) }]);
+});
+
+it('reads no links where there is no task, and no records where mirror is off', async () => {
+  expect((await check({ tasks: [], mirror: 'off' })).asked).toEqual(['tasks']);
+});
+
+describe('links that cannot be read', () => {
+  it.each([
+    [false, 'error'],
+    [true, 'warning'],
+  ])('with idempotent links %s are an %s', async (areIdempotent, level) => {
+    const { lines } = await check({ links: refused(405), areIdempotent });
+    expect(lines).toContain(`${level} links of tasks cannot be read: why`);
+  });
+});
+
+describe('a server that does not list records', () => {
+  it.each<[what: string, records: Error, mirror: 'auto' | 'record', line: string]>([
+    [
+      'has no such route',
+      refused(404),
+      'auto',
+      'ok pull requests: here only: the workspace has no route to record them',
+    ],
+    [
+      'has no such route though the configuration wants it',
+      refused(501),
+      'record',
+      'warning pull requests: here only: the workspace has no route to record them',
+    ],
+    [
+      'may be hidden by a proxy',
+      refused(404, false),
+      'auto',
+      'warning pull requests: here so far: the workspace has not said whether it records them (why)',
+    ],
+    [
+      'is asked too often',
+      refused(429),
+      'auto',
+      'warning pull requests: here so far: the workspace has not said whether it records them (why)',
+    ],
+    [
+      'fails',
+      refused(503),
+      'record',
+      'warning pull requests: here so far: the workspace has not said whether it records them (why)',
+    ],
+  ])('%s', async (_what, records, mirror, line) => {
+    expect((await check({ records, mirror })).lines).toContain(line);
+  });
+});
+
+it('warns where records are sent to the address that opens pull requests', async () => {
+  const route = { method: 'POST', path: '/workspaces/{workspaceId}/pull-requests' };
+  const { lines } = await check({ workspace: { api: { routes: { recordPullRequest: route } } } });
+  expect(lines.at(-1)).toBe(
+    'warning records are sent to /workspaces/{workspaceId}/pull-requests, where the specification says that a POST opens a pull request at the provider',
+  );
+});
+
+it('says by what webhooks are proved, and repeats what the status says of the server', async () => {
+  const { lines } = await check({
+    workspace: { webhook: { key: ['k'], secret: ['s'] } },
+    causes: [
+      { code: 'workspace_routes_off', message: 'off', hint: 'h', verdict: 'degraded' },
+      { code: 'changes_held', message: 'held', hint: 'h', verdict: 'degraded' },
+      { code: 'disk_full', message: 'full', hint: 'h', verdict: 'blocked' },
+    ],
+  });
+  expect(lines.slice(-3)).toEqual([
+    'ok webhooks of the workspace are accepted with the shared key and a signature',
+    'warning workspace_routes_off: off',
+    'error disk_full: full',
+  ]);
+});

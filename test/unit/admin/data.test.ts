@@ -1,0 +1,219 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { auditAlone, backUp, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import {
+  addGatewayToken,
+  listGatewayTokens,
+  liveTokens,
+  revokeGatewayToken,
+} from '../../../src/store/gateway-tokens.ts';
+import { type Installation, openInstallation } from '../../../src/store/installation.ts';
+import { register, takeLeases, timeOf } from '../../../src/store/leases.ts';
+import { readLedger } from '../../../src/store/ledger.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, tasksWereRead } from '../../../src/store/list-reads.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
+import { addSession } from '../../../src/store/session-rows.ts';
+import { numbersOf } from '../../../src/store/workspace-numbers.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
+import { folderOfTest } from '../../support/folder.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
+
+async function dataFolder() {
+  const path = folderOfTest('upkeep');
+  const within = async <Result>(work: (installation: Installation) => Promise<Result>): Promise<Result> => {
+    const installation = await openInstallation(path, { random: systemRandom() });
+    try {
+      return await work(installation);
+    } finally {
+      await installation.close();
+    }
+  };
+  const fact = (workspace: string, value: string) =>
+    within(async (installation) => writeMeta((await installation.store(workspace)).query, 'fact', value));
+  const facts = () =>
+    within(async ({ query }) => {
+      const rows = await query
+        .selectFrom('meta')
+        .innerJoin('workspaces', 'workspaces.id', 'meta.workspace')
+        .select(['workspaces.name', 'value'])
+        .where('meta.name', '=', 'fact')
+        .execute();
+      return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+    });
+  return { path, backup: join(path, 'monday.backup'), within, fact, facts };
+}
+
+const delivery = (key: string) => ({
+  ...{ connection: 'github', key, source: 'webhook' as const, event: 'push' },
+  body: Buffer.from('{}'),
+});
+
+describe('a backup', () => {
+  it('is a sound copy that nobody else may read, made beside a running daemon', async () => {
+    const { path, backup, within, fact } = await dataFolder();
+    await fact('acme', 'a');
+    await within(() => backUp({ data: path }, backup));
+    expect(statSync(backup).mode & 0o777).toBe(0o600);
+    await expect(backUp({ data: path }, backup)).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('brings back everything; sessions end, and the database before is kept', async () => {
+    const { path, backup, within, fact, facts } = await dataFolder();
+    await fact('acme', 'before');
+    await within(({ query }) =>
+      addSession(query, {
+        ...{ digest: 'aa', role: 'admin', workspaces: null, openedBy: null },
+        ...{ createdAt: 1, seenAt: 1, expiresAt: 9e15 },
+      }),
+    );
+    await backUp({ data: path }, backup);
+    await fact('acme', 'after');
+    const { kept } = await restore({ data: path }, backup);
+    expect(existsSync(kept as string)).toBe(true);
+    expect(await facts()).toEqual({ acme: 'before' });
+    expect(await within(({ query }) => query.selectFrom('sessions').selectAll().execute())).toEqual([]);
+  });
+
+  it('counts a full window as used from the moment at which the daemon starts', async () => {
+    const { path, backup, within, fact } = await dataFolder();
+    await fact('acme', 'a');
+    await backUp({ data: path }, backup);
+    await restore({ data: path }, backup);
+    await within(async (installation) => {
+      const { query } = await installation.store('acme');
+      const clock = createTravellingClock();
+      const book = await openWindowLedger(query, clock, [WINDOW as never]);
+      expect(book.all.completed).toHaveLength(200);
+      expect(Math.min(...book.all.completed)).toBeGreaterThanOrEqual(clock.monotonic());
+      expect(await readLedger(query)).toHaveLength(200);
+    });
+  });
+
+  it.each([undefined, 'acme'])(
+    'has the daemon read all that the workspace holds before it writes: %s',
+    async (only) => {
+      const { path, backup, within } = await dataFolder();
+      const isRead = (installation: Installation) =>
+        installation.store('acme').then(({ query }) => tasksWereRead(query));
+      await within(async (installation) => {
+        const { query } = await installation.store('acme');
+        for (const list of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, list, '1');
+      });
+      expect(await within(isRead)).toBe(true);
+      await backUp({ data: path }, backup);
+      await restore({ data: path }, backup, only);
+      expect(await within(isRead)).toBe(false);
+    },
+  );
+
+  it('brings back one workspace and leaves the others as they are', async () => {
+    const { path, backup, within, fact, facts } = await dataFolder();
+    const append = (workspace: string, key: string) =>
+      within(async (installation) => appendDeliveries((await installation.store(workspace)).query, [delivery(key)], 1));
+    await fact('acme', 'before');
+    await append('acme', 'a1');
+    await fact('beta', 'before');
+    await backUp({ data: path }, backup);
+    for (const workspace of ['acme', 'beta']) await fact(workspace, 'after');
+    await append('beta', 'b1');
+    expect(await restore({ data: path }, backup, 'acme')).toMatchObject({ kept: null });
+    expect(await facts()).toEqual({ acme: 'before', beta: 'after' });
+    const keys = await within(({ query }) => query.selectFrom('inbox').select(['id', 'delivery_key']).execute());
+    expect(keys.map(({ delivery_key }) => delivery_key).sort()).toEqual(['a1', 'b1']);
+    await fact('gamma', 'after');
+    await expect(restore({ data: path }, backup, 'gamma')).rejects.toMatchObject({ code: 'not_found' });
+    expect(await facts()).toMatchObject({ gamma: 'after' });
+  });
+
+  it('keeps every database that a restore replaces, and each can be restored in turn', async () => {
+    const { path, backup, fact, facts } = await dataFolder();
+    await fact('acme', 'backed up');
+    await backUp({ data: path }, backup);
+    const kept: (string | null)[] = [];
+    for (const value of ['first', 'second', 'third']) {
+      await fact('acme', value);
+      kept.push((await restore({ data: path }, backup)).kept);
+    }
+    const name = join(path, 'worksync.db.before-restore');
+    expect(kept).toEqual([name, `${name}.2`, `${name}.3`]);
+    await restore({ data: path }, `${name}.2`);
+    expect(await facts()).toEqual({ acme: 'second' });
+  });
+
+  it.each([undefined, 'acme'])('revokes the gateway tokens that come with it: %s', async (only) => {
+    const { path, backup, within, fact } = await dataFolder();
+    await fact('acme', 'a');
+    const inAcme = <Result>(work: (query: Scope) => Promise<Result>) =>
+      within(async (installation) => work((await installation.store('acme')).query));
+    await inAcme((query) => addGatewayToken(query, { id: 't', digest: 'd', description: '', now: 1 }));
+    await backUp({ data: path }, backup);
+    await inAcme((query) => revokeGatewayToken(query, 't', 2));
+    await restore({ data: path }, backup, only);
+    expect(await within(({ query }) => liveTokens(query))).toEqual(new Map());
+    expect(await inAcme(listGatewayTokens)).toMatchObject([{ id: 't', revokedAt: expect.any(Number) }]);
+  });
+
+  it('can be tried first: nothing is changed, and the plan names what would be', async () => {
+    const { path, backup, within, fact, facts } = await dataFolder();
+    await fact('acme', 'before');
+    await backUp({ data: path }, backup);
+    await within(async (installation) => {
+      const { query } = await installation.store('beta');
+      await appendDeliveries(query, [delivery('b1')], 1);
+      await addGatewayToken(query, { id: 't', digest: 'd', description: '', now: 1 });
+    });
+    const before = readdirSync(path).sort();
+    const plan = await tryRestore({ data: path }, backup);
+    const nothing = { deliveries: 0, items: 0, tasks: 0, tokens: 0 };
+    expect(plan).toEqual({
+      backup: { workspaces: [{ name: 'acme', ...nothing }], sessions: 0 },
+      present: {
+        workspaces: [
+          { name: 'acme', ...nothing },
+          { name: 'beta', ...nothing, deliveries: 1, tokens: 1 },
+        ],
+        sessions: 0,
+      },
+      presentFault: null,
+      kept: join(path, 'worksync.db.before-restore'),
+    });
+    expect(readdirSync(path).sort()).toEqual([...before, 'worksync.lock'].sort());
+    expect(await facts()).toEqual({ acme: 'before' });
+    await expect(tryRestore({ data: path }, backup, 'beta')).rejects.toMatchObject({ code: 'not_found' });
+  });
+});
+
+const REPLICA = { id: 'replica', incarnation: 'first', address: 'http://replica', about: '{}' };
+
+describe('forgetting a workspace', () => {
+  it('deletes all its rows and none of others', async () => {
+    const { path, within, fact, facts } = await dataFolder();
+    for (const workspace of ['acme', 'beta']) await fact(workspace, workspace);
+    await within(async (installation) => {
+      const many = Array.from({ length: 2_500 }, (_, index) => delivery(String(index)));
+      for (const workspace of ['acme', 'beta'])
+        await appendDeliveries((await installation.store(workspace)).query, many, 1);
+      const numbers = await numbersOf(installation.query, ['acme', 'beta']);
+      await register(installation.query, REPLICA, timeOf({ now: () => 1 }), 1);
+      await takeLeases(installation.query, REPLICA.incarnation, numbers);
+    });
+    const who = { actor: 'command ann', clock: createTravellingClock() };
+    expect(await forgetAlone({ data: path }, 'acme', who)).toBe(2_501);
+    const { entries } = await auditAlone({ data: path }, { workspaces: null, since: null, before: null, limit: 10 });
+    expect(entries).toMatchObject([{ action: 'forget', actor: 'command ann', workspace: 'acme', count: 2_501 }]);
+    expect(await within(({ query }) => query.selectFrom('leases').select('epoch').execute())).toHaveLength(1);
+    expect(await facts()).toEqual({ beta: 'beta' });
+    const left = await within(({ query }) => query.selectFrom('inbox').select('workspace').distinct().execute());
+    expect(left).toHaveLength(1);
+    await expect(forgetAlone({ data: path }, 'acme', who)).rejects.toMatchObject({
+      code: 'usage',
+      message: expect.stringContaining('there are: beta'),
+    });
+  });
+});

@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { auditLog } from '../../../src/admin/audit.ts';
+import { auditAlone, backUp, forgetAlone, restore } from '../../../src/admin/data.ts';
+import { giveUpMove, moveStore } from '../../../src/admin/store.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { ownDataFolder } from '../../../src/store/data-folder.ts';
+import { type Installation, openInstallationFile } from '../../../src/store/installation.ts';
+import { takeLeases } from '../../../src/store/leases.ts';
+import { readLedger } from '../../../src/store/ledger.ts';
+import { readMeta, writeMeta } from '../../../src/store/meta.ts';
+import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
+import { commandLine } from '../../support/command-line.ts';
+import { folderOfTest } from '../../support/folder.ts';
+import { newPlace, ON_POSTGRES, storePlace } from '../../support/store-place.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+
+const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
+const WHO = { actor: 'command ann', clock: createTravellingClock() };
+
+const open: Installation[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0)) await each.close();
+});
+
+function folder(): string {
+  const path = folderOfTest('move');
+  return path;
+}
+
+/** Where it all goes: a schema of PostgreSQL, or another data folder. */
+async function elsewhere(): Promise<string> {
+  return ON_POSTGRES ? await storePlace(randomUUID()) : join(folder(), 'moved');
+}
+
+async function opened(place: string): Promise<Installation> {
+  const file = place.startsWith('postgres') ? place : join(place, 'worksync.db');
+  const installation = await openInstallationFile({ file, random: systemRandom() });
+  open.push(installation);
+  return installation;
+}
+
+async function closed(installation: Installation): Promise<void> {
+  open.splice(open.indexOf(installation), 1);
+  await installation.close();
+}
+
+/** A data folder with a workspace that has a fact. */
+async function used(): Promise<string> {
+  const path = folder();
+  const installation = await opened(path);
+  await writeMeta((await installation.store('acme')).query, 'fact', 'stays');
+  await closed(installation);
+  return path;
+}
+
+async function schemaExists(place: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: place });
+  await client.connect();
+  const schema = new URL(place).searchParams.get('schema');
+  const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [schema]);
+  await client.end();
+  return rows.length > 0;
+}
+
+const move = (from: string, to: string) => moveStore(from, to, WHO, () => undefined);
+
+describe('moving everything', () => {
+  it('keeps rows and the id, tells the audit, and says what is left to do', async () => {
+    const from = await used();
+    writeFileSync(join(from, 'worksync.db.key'), 'key');
+    writeFileSync(join(from, 'acme.service.db'), '');
+    const before = await opened(from);
+    const { id } = before;
+    await closed(before);
+    const to = await elsewhere();
+    const { rows, next } = await move(from, to);
+    expect(rows).toBeGreaterThan(0);
+    expect(next.join('\n')).toMatch(/never again(.|\n)*worksync\.db\.key(.|\n)*acme\.service\.db/);
+    const after = await opened(to);
+    expect(after.id).toBe(id);
+    expect(await readMeta((await after.store('acme')).query, 'fact')).toBe('stays');
+    const { entries } = await auditLog(after.query, { workspaces: null, since: null, before: null, limit: 10 });
+    expect(entries).toMatchObject([{ action: 'store-copy', actor: 'command ann', outcome: 'done', count: rows }]);
+    await closed(after);
+    const back = join(folder(), 'back');
+    expect((await move(to, join(back, 'worksync.db'))).rows).toBe(rows + 1);
+    expect((await opened(back)).id).toBe(id);
+  });
+
+  it('counts what was sent as used from the moment at which the ledger is read there', async () => {
+    const from = await used();
+    const clock = createTravellingClock();
+    const before = await opened(from);
+    const { query } = await before.store('acme');
+    const book = await openWindowLedger(query, clock, [WINDOW as never]);
+    for (let sent = 0; sent < 3; sent++) {
+      const entry = book.open('live' as never);
+      await book.record(entry, query);
+      book.complete(entry, 200);
+      await book.recordEnd(entry, query);
+    }
+    await book.beat(query);
+    await closed(before);
+    const to = await elsewhere();
+    await move(from, to);
+    const rows = (await (await opened(to)).store('acme')).query;
+    expect(new Set((await readLedger(rows)).map(({ boot }) => boot))).toEqual(new Set([`copied:${clock.bootId}`]));
+    await clock.advance(WINDOW.hold * 2);
+    const there = await openWindowLedger(rows, clock, [WINDOW as never]);
+    expect(there.all.completed).toEqual([clock.monotonic(), clock.monotonic(), clock.monotonic()]);
+  });
+
+  it('waits for no daemon that has the data folder', async () => {
+    const from = await used();
+    const daemon = ownDataFolder(from);
+    await expect(move(from, await elsewhere())).rejects.toMatchObject({ code: 'locked' });
+    daemon.release();
+  });
+
+  it.runIf(ON_POSTGRES)('waits for no replica that lives', async () => {
+    const [from, to] = [await used(), await elsewhere()];
+    const { query, asServer } = await opened(to);
+    const replica = { id: 'r', incarnation: 'i', address: 'http://replica:8080', about: '{}' };
+    const { now } = await asServer!.time();
+    await query
+      .insertInto('replicas')
+      .values({ ...replica, expires_at: Math.round(now) + 60_000 })
+      .execute();
+    await expect(move(from, to)).rejects.toMatchObject({ code: 'locked', message: /http:\/\/replica:8080/ });
+    await query
+      .updateTable('replicas')
+      .set({ expires_at: Math.round(now) - 1 })
+      .execute();
+    await expect(move(from, to)).resolves.toMatchObject({ rows: 2 });
+  });
+
+  it('is refused where there is nothing, and where both are the same', async () => {
+    const [from, to] = [await used(), await elsewhere()];
+    const missing = join(folder(), 'missing');
+    await expect(move(missing, to)).rejects.toMatchObject({ code: 'not_found' });
+    expect(existsSync(missing)).toBe(false);
+    await expect(move(from, join(from, 'worksync.db'))).rejects.toMatchObject({ code: 'usage' });
+    await expect(move(from, ':memory:')).rejects.toMatchObject({ code: 'usage' });
+  });
+
+  it('takes no place for a source that only has the wrong name, and makes nothing there', async () => {
+    const empty = ON_POSTGRES ? newPlace(randomUUID()) : folder();
+    if (!ON_POSTGRES) writeFileSync(join(empty, 'worksync.db'), '');
+    const refused = { code: 'not_found', message: /holds no data of worksync/, hint: /schema/ };
+    await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
+    await expect(giveUpMove(empty)).rejects.toMatchObject(refused);
+    // It is refused for the same reason again: the first time left nothing.
+    await expect(move(empty, await elsewhere())).rejects.toMatchObject(refused);
+    if (ON_POSTGRES) expect(await schemaExists(empty)).toBe(false);
+  });
+
+  it('gives up only what was begun', async () => {
+    const [from, to] = [await used(), await elsewhere()];
+    await move(from, to);
+    await expect(giveUpMove(to)).rejects.toMatchObject({ code: 'conflict' });
+    expect((await opened(to)).id).toBeTruthy();
+  });
+});
+
+describe('where the rows are in PostgreSQL', () => {
+  it('backup and restore say whose work that is', async () => {
+    const place = { data: folder(), store: 'postgres://db/worksync' };
+    const told = { code: 'usage', hint: expect.stringContaining('pg_dump') };
+    await expect(backUp(place, join(place.data, 'backup'))).rejects.toMatchObject(told);
+    await expect(restore(place, import.meta.filename)).rejects.toMatchObject(told);
+  });
+
+  it.runIf(ON_POSTGRES)('a workspace is forgotten, unless another process serves it', async () => {
+    const to = await elsewhere();
+    await move(await used(), to);
+    const place = { data: folder(), store: to };
+    const { query, asServer, commit } = await opened(to);
+    const now = Math.round((await asServer!.time()).now);
+    const replica = { id: 'r', incarnation: 'i', address: 'http://replica:8080', about: '{}' };
+    await query
+      .insertInto('replicas')
+      .values({ ...replica, expires_at: now + 60_000 })
+      .execute();
+    await commit((transaction) => takeLeases(transaction, 'i', [1]));
+    const refused = { code: 'conflict', message: 'the worksync at http://replica:8080 serves acme' };
+    await expect(forgetAlone(place, 'acme', WHO)).rejects.toMatchObject(refused);
+    await query.updateTable('replicas').set({ expires_at: now }).execute();
+    expect(await forgetAlone(place, 'acme', WHO)).toBe(1);
+    const { entries } = await auditAlone(place, { workspaces: null, since: null, before: null, limit: 10 });
+    expect(entries).toMatchObject([{ action: 'forget' }, { action: 'store-copy' }]);
+  });
+});
+
+describe('the command', () => {
+  it('copies to where WORKSYNC_STORE leads, unless told otherwise', async () => {
+    const from = await used();
+    vi.stubEnv('WORKSYNC_STORE', 'postgres://ann:hidden%20words@127.0.0.1:1/db');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { code, stdout, stderr } = await commandLine('store', 'copy', from);
+    expect([code, stdout]).toEqual([75, '']);
+    expect(stderr).toContain('postgres://ann@127.0.0.1:1/db');
+    expect(stderr).not.toContain('hidden');
+    vi.stubEnv('WORKSYNC_STORE', '');
+    expect(await commandLine('store', 'copy', from)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('WORKSYNC_STORE_FILE'),
+    });
+  });
+
+  it('prints what was copied, and no password', async () => {
+    const [from, to] = [await used(), await elsewhere()];
+    const { code, json } = await commandLine('store', 'copy', '--json', from, to);
+    expect(code).toBe(0);
+    expect(json()).toMatchObject([
+      { rows: 2, tables: expect.arrayContaining([expect.objectContaining({ table: 'meta' })]) },
+    ]);
+    const again = await commandLine('store', 'copy', from, to);
+    expect(again).toMatchObject({ code: 1, stdout: '' });
+    expect(again.stderr).toContain('rows of its own');
+    const secret = await commandLine('store', 'copy', from, 'postgres://ann:hidden%20words@127.0.0.1:1/db');
+    expect(secret.code).toBe(75);
+    expect(secret.stdout + secret.stderr).not.toMatch(/hidden/);
+  });
+});

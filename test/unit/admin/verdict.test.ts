@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import { createCauseTimes } from '../../../src/admin/cause-times.ts';
+import { WARNINGS } from '../../../src/admin/verdict.ts';
+import { describeStatus } from '../../../src/cli/status.ts';
+import { CODES } from '../../../src/model/errors/codes.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { EMPTY, NOW, statusWith } from '../../support/web.ts';
+
+type Parts = NonNullable<Parameters<typeof statusWith>[0]>;
+
+/** What a half-broken day looks like: little is synced, much is held, both sources are dead. */
+const ACTIVITY = {
+  ...{
+    lastDeliveryAt: NOW,
+    units: 1,
+    walking: 0,
+    lastPollAt: NOW,
+    failingUnits: 1,
+    fetches: 0,
+    refusedFetches: 0,
+    fetchRefusal: null,
+    unverifiedItems: 0,
+    lastSweepAt: null,
+    lastRefused: null,
+  },
+  switchedOff: [],
+  missingUnits: [],
+};
+const unreachable = { code: 'unreachable', message: 'no route', hint: 'check it', unit: null, at: NOW };
+const DEAD: Parts = {
+  connections: ['github', 'jira'].map((name) => ({
+    ...{ name, connector: name, mirror: 'auto', webhookPath: null, schedule: 'every 5 min', hooks: null, names: [] },
+  })),
+  stored: {
+    ...EMPTY,
+    pullRequests: { total: 260, waiting: 236 },
+    links: { total: 64, waiting: 58 },
+    deliveries: { ...EMPTY.deliveries, quarantined: 3 },
+    changes: { ...EMPTY.changes, byState: { pending: 200, sending: 0, unknown: 0, held: 94 } },
+    connections: ['github', 'jira'].map((connection) => ({ ...ACTIVITY, connection, failure: unreachable })),
+  },
+};
+
+describe('a hint', () => {
+  it('points to nothing that stands beside it on one page only', () => {
+    const hints = [...WARNINGS, ...Object.values(CODES)].flatMap(({ hint }) => hint);
+    expect(hints.filter((hint) => /\b(?:below|above|shown here)\b/.test(hint))).toEqual([]);
+  });
+});
+
+describe('the verdict', () => {
+  it('of a workspace that is idle, or only waits for the quota, is ok', () => {
+    expect(statusWith().workspaces[0]).toMatchObject({ verdict: 'ok', causes: [] });
+    expect(statusWith().verdict).toBe('ok');
+  });
+
+  it('says what is synced of what should be, and everything that is wrong, in one sentence', () => {
+    const [workspace] = statusWith(DEAD).workspaces;
+    expect(workspace).toMatchObject({
+      verdict: 'degraded',
+      summary:
+        '24 of 260 pull requests synced, 6 of 64 links; 2 connections failing (github: unreachable, jira: unreachable); ' +
+        '94 changes need approval; 3 deliveries quarantined',
+    });
+    expect(workspace?.causes.map(({ code, count }) => [code, count])).toEqual([
+      ['connections_failing', 2],
+      ['changes_held', 94],
+      ['deliveries_quarantined', 3],
+    ]);
+  });
+
+  it('says when the rest is done, unless it soon is or everything stands still', () => {
+    const backlog = { requests: 230, backfill: 30, doneAt: NOW + 28 * 60_000 + 4_000, held: 94 };
+    const summaryOf = (parts: Parts) => statusWith(parts).workspaces[0]?.summary;
+    expect(summaryOf({ backlog })).toMatch(/; the rest done in about 28 minutes, without what needs approval$/);
+    expect(summaryOf({ backlog: { ...backlog, held: 0, doneAt: NOW + 5 * 3_600_000 } })).toMatch(/in about 5 hours$/);
+    expect(summaryOf({ backlog: { ...backlog, doneAt: NOW + 9_000 } })).not.toContain('done');
+    expect(summaryOf({ backlog, halt: new SyncError('database_corrupt', 'page 7') })).not.toContain('done');
+  });
+
+  it('dates each cause: by the facts, else by when it was first seen', () => {
+    const times = createCauseTimes();
+    const held = {
+      byState: { ...EMPTY.changes.byState, held: 2 },
+      heldSeen: { since: NOW - 9_000, seenAt: NOW - 5_000 },
+    };
+    const stored = { ...EMPTY, changes: { ...EMPTY.changes, ...held } };
+    const dated = (parts: Parts) =>
+      statusWith({ ...parts, times }).workspaces[0]?.causes.map(({ code, since, seenAt }) => [code, since, seenAt]);
+    const halt = new SyncError('database_corrupt', 'page 7 is damaged');
+    expect(dated({ stored, halt })).toEqual([
+      ['database_corrupt', NOW, NOW],
+      ['changes_held', NOW - 9_000, NOW - 5_000],
+    ]);
+    expect(dated({ halt, now: NOW + 1_000 })).toEqual([['database_corrupt', NOW, NOW + 1_000]]);
+    expect(dated({ now: NOW + 2_000 })).toEqual([]);
+    expect(dated({ halt, now: NOW + 3_000 })).toEqual([['database_corrupt', NOW + 3_000, NOW + 3_000]]);
+  });
+
+  it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
+    const halt = new SyncError('database_corrupt', 'page 7 is damaged');
+    const { verdict, workspaces } = statusWith({ ...DEAD, halt });
+    expect([verdict, workspaces[0]?.causes[0]]).toMatchObject(['blocked', { code: 'database_corrupt', count: 1 }]);
+    expect(workspaces[0]?.summary).toContain('links; database_corrupt: page 7 is damaged; 2 connections');
+  });
+
+  it('of the whole is the worst of all, and blocked while the process cannot store webhooks', () => {
+    expect(statusWith({}, { ready: false }).verdict).toBe('blocked');
+    const broken = [{ name: 'other', code: 'config_invalid', message: 'm', hint: 'h' }];
+    expect(statusWith({}, { broken }).verdict).toBe('blocked');
+    expect(statusWith(DEAD).verdict).toBe('degraded');
+  });
+
+  it('has a code of its own for each warning, a remedy, and none that an error has', () => {
+    const codes = WARNINGS.map(({ code }) => code);
+    expect(new Set(codes).size).toBe(codes.length);
+    expect(codes.filter((code) => code in CODES)).toEqual([]);
+    for (const { hint, stops } of WARNINGS) {
+      expect(hint).toMatch(/^[A-Z].*\.$/);
+      expect(stops).toMatch(/^\w.*\.$/);
+    }
+  });
+});
+
+describe('worksync status', () => {
+  it('says in one line why many changes are held, and what still is to be sent', () => {
+    const failure = { code: 'guard_held', message: 'too many creations', hint: 'release' };
+    const stuck = Array.from({ length: 20 }, (_, index) => ({
+      ...{ entity: `pull_request:github/1/${index}`, kind: 'pull_request', lane: 'mirror', state: 'held' },
+      ...{ since: NOW, notBefore: 0, attempts: 0, failure },
+    })) as (typeof EMPTY)['changes']['stuck'];
+    const backlog = { requests: 95, backfill: 5, doneAt: NOW + 180_000, held: 20 };
+    const text = describeStatus(statusWith({ backlog, stored: { ...EMPTY, changes: { ...EMPTY.changes, stuck } } }));
+    expect(text.match(/too many creations/g)).toHaveLength(1);
+    expect(text).toContain('held: too many creations: pull_request:github/1/0, pull_request:github/1/1,');
+    expect(text).toContain('; 95 requests to send (5 for backfills), the last in 3 min\n');
+  });
+
+  it('never says "running" alone where something is wrong', () => {
+    const text = describeStatus(statusWith(DEAD));
+    expect(text).toMatch(/^worksync 0\.1\.0, DEGRADED, up for /);
+    expect(text).toContain(
+      '  state       DEGRADED, running\n    2 connections failing (github: unreachable, jira: unreachable). ',
+    );
+    expect(text).toContain('    94 changes need approval. List them with "worksync held"');
+    expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
+    expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
+  });
+
+  it('is never NOT READY without a reason', () => {
+    const full = statusWith({}, { ready: false, components: { server: 'ok', disk: 'disk_full' } });
+    expect(describeStatus(full)).toMatch(/^worksync 0\.1\.0, NOT READY \(disk: disk_full\), up for/);
+    expect(describeStatus(statusWith({}, { ready: false, components: {} }))).toContain('NOT READY (starting)');
+  });
+
+  it('shows a workspace that did not start, each place on a line of its own', () => {
+    const broken = [
+      { name: 'other', code: 'config_invalid', message: 'a.yaml:1:1: x\na.yaml:2:1: y', hint: 'Correct it.' },
+    ];
+    expect(describeStatus(statusWith({}, { broken }))).toContain(
+      'workspace other\n  state       BLOCKED config_invalid: Correct it.\n    a.yaml:1:1: x\n    a.yaml:2:1: y',
+    );
+  });
+});

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest';
+import type { Identity } from '../../../src/cluster/admitted-caller.ts';
+import {
+  createSignatures,
+  isSignedBody,
+  SIGNATURE_HEADER,
+  type Signed,
+  type SignedRequest,
+} from '../../../src/cluster/signature.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+
+const KEY = Buffer.alloc(32, 7);
+const BODY = Buffer.from('{"a":1}');
+const IDENTITY: Identity = { role: 'admin', workspaces: ['acme'], ip: '192.0.2.1', gatewayToken: 'gwt_1' };
+const REQUEST: SignedRequest = {
+  method: 'POST',
+  url: '/admin/workspaces/acme/questions/held?patience=1',
+  headers: { 'content-type': 'application/json', 'x-worksync-user': 'ada' },
+};
+
+let now = 1_000_000;
+function replica(changes: { secretKey?: Buffer; installation?: string } = {}) {
+  return createSignatures({ secretKey: KEY, installation: 'one', now: () => now, random: systemRandom(), ...changes });
+}
+
+/** As it arrives, with what is changed on the way. */
+function arriving(signature: string, changes: Partial<SignedRequest> = {}): SignedRequest {
+  const request = { ...REQUEST, ...changes };
+  return { ...request, headers: { ...request.headers, [SIGNATURE_HEADER]: signature } };
+}
+
+const sign = () => replica().sign(REQUEST, BODY, 'receiver', IDENTITY);
+
+describe('a request that another replica signed', () => {
+  test('is believed, with the caller that it names and its body', () => {
+    const signed = replica().open(arriving(sign()), 'receiver') as Signed;
+    expect(signed.identity).toEqual(IDENTITY);
+    expect(isSignedBody(signed, BODY)).toBe(true);
+    expect(isSignedBody(signed, Buffer.from('{"a":2}'))).toBe(false);
+    expect(isSignedBody(signed, undefined)).toBe(false);
+  });
+
+  test('is believed once', () => {
+    const receiver = replica();
+    const signature = sign();
+    expect(receiver.open(arriving(signature), 'receiver')).toMatchObject({ identity: IDENTITY });
+    expect(receiver.open(arriving(signature), 'receiver')).toBe('wrong');
+    expect(receiver.open(arriving(sign()), 'receiver')).toMatchObject({ identity: IDENTITY });
+  });
+
+  test.each([
+    [60_000, 'believed'],
+    [60_001, 'wrong'],
+    [-60_000, 'believed'],
+    [-60_001, 'wrong'],
+  ])('%d ms later is %s', (later, expected) => {
+    const signature = sign();
+    const before = now;
+    now += later;
+    const found = replica().open(arriving(signature), 'receiver');
+    now = before;
+    expect(found === 'wrong' ? 'wrong' : 'believed').toBe(expected);
+  });
+
+  test('that comes again when nobody remembers it any more is too old', () => {
+    const receiver = replica();
+    const signature = sign();
+    receiver.open(arriving(signature), 'receiver');
+    const before = now;
+    for (; now < before + 300_000; now += 10_000) {
+      receiver.open(arriving(sign()), 'receiver');
+      expect(receiver.open(arriving(signature), 'receiver')).toBe('wrong');
+    }
+    now = before;
+  });
+
+  test.each<[string, Partial<SignedRequest>]>([
+    ['method', { method: 'GET' }],
+    ['path', { url: '/admin/workspaces/other/questions/held?patience=1' }],
+    ['query', { url: '/admin/workspaces/acme/questions/held?patience=2' }],
+    ['user', { headers: { ...REQUEST.headers, 'x-worksync-user': 'eve' } }],
+    ['type of its body', { headers: { ...REQUEST.headers, 'content-type': 'text/plain' } }],
+    ['credential', { headers: { ...REQUEST.headers, authorization: 'Bearer another' } }],
+  ])('is not believed with another %s', (_what, changes) => {
+    expect(replica().open(arriving(sign(), changes), 'receiver')).toBe('wrong');
+  });
+
+  test('is for one replica', () => {
+    expect(replica().open(arriving(sign()), 'another')).toBe('wrong');
+    expect(replica().open(arriving(sign()), undefined)).toBe('wrong');
+  });
+
+  test('is not believed with another key, nor by another installation with the same key', () => {
+    expect(replica({ secretKey: Buffer.alloc(32, 8) }).open(arriving(sign()), 'receiver')).toBe('wrong');
+    expect(replica({ installation: 'two' }).open(arriving(sign()), 'receiver')).toBe('wrong');
+  });
+
+  test('is not believed where somebody changed what it says of the caller', () => {
+    const [statement = '', mac = ''] = sign().split('.');
+    const said = JSON.parse(Buffer.from(statement, 'base64url').toString()) as object;
+    const changed = { ...said, identity: { ...IDENTITY, workspaces: null } };
+    const forged = `${Buffer.from(JSON.stringify(changed)).toString('base64url')}.${mac}`;
+    expect(replica().open(arriving(forged), 'receiver')).toBe('wrong');
+  });
+
+  test('is not believed in another spelling', () => {
+    const signature = sign();
+    const last = signature.at(-1) as string;
+    const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+    // The lowest bits of the last sign belong to no byte.
+    const twin = signature.slice(0, -1) + (ALPHABET[ALPHABET.indexOf(last) ^ 1] as string);
+    for (const other of [`${signature}.`, `${signature}.more`, `${signature}=`, `${signature} `, twin, `${signature}!`])
+      expect(replica().open(arriving(other), 'receiver')).toBe('wrong');
+  });
+
+  test.each(['', '.', 'a', 'e30.e30', `${'a'.repeat(9_000)}.b`])('that is none at all is not believed: %#', (text) => {
+    expect(replica().open(arriving(text), 'receiver')).toBe('wrong');
+  });
+
+  test('a request without a signature is anybody’s', () => {
+    expect(replica().open(REQUEST, 'receiver')).toBeUndefined();
+  });
+});

@@ -1,0 +1,183 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { options, shortestPoll } from '../../../../src/connectors/github/options.ts';
+import { connectors } from '../../../../src/connectors/registry.ts';
+import { CODES } from '../../../../src/model/errors/codes.ts';
+import { DAEMON_OPTIONS } from '../../../../src/platform/config/daemon-options.ts';
+import { generatedFiles, generateReference, generateSchema } from '../../../../src/platform/config/generated-files.ts';
+import { CONFIG_FOLDER, loadConfig } from '../../../../src/platform/config/load.ts';
+import type { ConnectorOptions } from '../../../../src/platform/config/schema.ts';
+import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
+import { apiOverrides, folderOf, forge, tracker } from '../../../support/config-files.ts';
+
+const github: ConnectorOptions = { id: 'github', title: 'GitHub', options, shortestPoll };
+
+const EXAMPLES = [
+  'default.yaml',
+  ...readdirSync(join(CONFIG_FOLDER, 'examples')).map((file) => join('examples', file)),
+];
+
+/** Secrets have a least length, and one vendor gives them a form. */
+const ENV: Readonly<Record<string, string>> = {
+  DESK_WEBHOOK_SECRET: 'whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=',
+  GITHUB_APP_ID: '12345',
+  GITHUB_INSTALLATION_ID: '67890',
+};
+
+/** A value for every variable that an example names. */
+function envOf(file: string): Readonly<Record<string, string>> {
+  const named = [...readFileSync(join(CONFIG_FOLDER, file), 'utf8').matchAll(/\$\{(\w+)\}/g)].map(
+    ([, name = '']) => name,
+  );
+  const others = named.filter((name) => name !== 'GITHUB_PRIVATE_KEY');
+  return { ...Object.fromEntries(others.map((name) => [name, 'a-secret-of-some-length'])), ...ENV };
+}
+
+function validator(connectors: readonly ConnectorOptions[], overrides: z.ZodType) {
+  return new Ajv2020({ allErrors: true, strict: true, allowUnionTypes: true }).compile(
+    generateSchema(connectors, overrides) as object,
+  );
+}
+
+describe('the files that teach', () => {
+  test('are the default and three examples at least', () => {
+    expect(EXAMPLES).toEqual(
+      expect.arrayContaining(
+        ['default.yaml', 'bitbucket.yaml', 'github-app.yaml', 'github-public.yaml', 'github.yaml', 'gitlab.yaml'].map(
+          (file) => expect.stringContaining(file),
+        ),
+      ),
+    );
+  });
+
+  test.each(EXAMPLES)('%s loads without a warning', (file) => {
+    const key = join(folderOf({ key: '-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n' }), 'key');
+    const { workspaces } = loadConfig({
+      path: join(CONFIG_FOLDER, file),
+      env: { ...envOf(file), GITHUB_PRIVATE_KEY_FILE: key },
+      connectors,
+      apiOverrides: workspaceOverrides,
+    });
+    expect(workspaces).toHaveLength(1);
+    expect(workspaces[0]?.connections).toHaveLength(1);
+  });
+
+  test.each(EXAMPLES)('%s fits the schema as it is written, and names it', (file) => {
+    const text = readFileSync(join(CONFIG_FOLDER, file), 'utf8');
+    const validate = validator(connectors, workspaceOverrides);
+    expect(validate(parse(text)) || validate.errors).toBe(true);
+    const named = /^# yaml-language-server: \$schema=(\S+)/.exec(text)?.[1] ?? '';
+    expect(join(CONFIG_FOLDER, file, '..', named)).toBe(join(CONFIG_FOLDER, 'schema.json'));
+  });
+
+  test('the demo asks nobody and uses the embedded service', () => {
+    const [demo] = loadConfig({
+      path: join(CONFIG_FOLDER, 'default.yaml'),
+      env: envOf('default.yaml'),
+      connectors: [github],
+      apiOverrides: workspaceOverrides,
+    }).workspaces;
+    expect(demo).toMatchObject({ name: 'demo', connections: [{ name: 'github-demo', poll: 'off' }] });
+    expect(demo?.workspace.url).toBeUndefined();
+  });
+});
+
+test('GitHub without a token is polled every five minutes at most', () => {
+  const text = (poll: string) =>
+    `connections: { main: { connector: github, repositories: [a/b], poll: ${poll} } }\nname: w\n`;
+  const load = (poll: string) =>
+    loadConfig({
+      path: folderOf({ 'w.yaml': text(poll) }),
+      env: {},
+      connectors: [github],
+      apiOverrides: workspaceOverrides,
+    });
+  expect(load('5m').workspaces[0]?.connections[0]?.poll).toEqual({ everyMs: 300_000 });
+  expect(() => load('4m')).toThrow(
+    /w\.yaml:1:70: connections\.main\.poll: too often: with these credentials GitHub allows a poll every 5m$/,
+  );
+});
+
+describe('the JSON Schema', () => {
+  const validate = validator([tracker, forge], apiOverrides);
+  const connection = (keys: object) => ({ connections: { main: keys } });
+
+  test.each<[string, object]>([
+    ['the least', connection({ connector: 'tracker' })],
+    ['every option', connection({ connector: 'forge', projects: ['a'], login: { kind: 'app', id: 1 }, retries: 2 })],
+    [
+      'variables for single values',
+      connection({
+        connector: 'forge',
+        projects: [`\${P}`],
+        retries: `\${R}`,
+        verbose: `\${V}`,
+        webhookSecrets: `\${S}`,
+        mirror: `\${M}`,
+      }),
+    ],
+    [
+      'common keys',
+      {
+        ...connection({ connector: 'tracker', poll: 'off', webhookSecrets: ['0123456789abcdef'] }),
+        $schema: 'x',
+        mirror: 'off',
+        quota: { window: '1h' },
+      },
+    ],
+  ])('accepts %s', (_what, data) => {
+    expect(validate(data) || validate.errors).toBe(true);
+  });
+
+  test.each<[string, object]>([
+    ['no connections', {}],
+    ['an unknown key', { ...connection({ connector: 'tracker' }), nmae: 'x' }],
+    ['an unknown key inside', { ...connection({ connector: 'tracker' }), quota: { request: 1 } }],
+    ['an unknown connector', connection({ connector: 'x' })],
+    ["another connector's option", connection({ connector: 'tracker', projects: ['a'] })],
+    ['a missing option', connection({ connector: 'forge' })],
+    ['a wrong type', connection({ connector: 'forge', projects: ['a'], retries: 'two' })],
+    ['a wrong duration', { ...connection({ connector: 'tracker' }), quota: { window: '1 hour' } }],
+    ['a short secret', connection({ connector: 'tracker', webhookSecrets: ['short'] })],
+    ['a wrong name', { connections: { Main: { connector: 'tracker' } } }],
+  ])('refuses %s', (_what, data) => {
+    expect(validate(data)).toBe(false);
+  });
+
+  test('a connector whose options are not strict is a fault', () => {
+    const loose = { id: 'loose', title: 'Loose', options: z.object({}) };
+    expect(() => generateSchema([{ ...loose, options: z.looseObject({}) }], apiOverrides)).toThrow(/strict object/);
+    expect(() => generateSchema([{ ...loose, options: z.string() }], apiOverrides)).toThrow(/strict object/);
+  });
+});
+
+describe('the reference page', () => {
+  const unpadded = (text: string) => text.replace(/ +\|/g, ' |');
+  const page = unpadded(generateReference([tracker, forge], apiOverrides));
+
+  test('names every option of the daemon and every error code with verdict and exit code', () => {
+    for (const { flag, env } of DAEMON_OPTIONS) expect(page).toContain(`| \`${flag}\` | \`${env}\` |`);
+    for (const [code, entry] of Object.entries(CODES)) {
+      const exit = 'exit' in entry ? entry.exit : 1;
+      expect(page).toContain(`| \`${code}\` | \`${entry.verdict}\` | ${exit} | ${entry.hint} |`);
+    }
+  });
+
+  test('describes every key: type, default, meaning', () => {
+    expect(page).toContain('| `quota.window` | duration | `15m` | Length of the long window. |');
+    expect(page).toContain('| `projects` | list of text | required | What is read. |');
+    expect(page).toContain('| `retries` | whole number, from 0 | `1` | Tries. |');
+    const own = unpadded(generateReference([github], workspaceOverrides));
+    const rows = own.match(/^\| `[a-z][\w.<>[\]]*` \|.*$/gm) ?? [];
+    expect(rows.length).toBeGreaterThan(Object.keys(CODES).length + 20);
+    expect(rows.filter((row) => row.endsWith('| |') && !row.includes('workspace.api.'))).toEqual([]);
+  });
+});
+
+test('the same connectors in another order yield the same bytes', () => {
+  expect(generatedFiles([forge, tracker], apiOverrides)).toEqual(generatedFiles([tracker, forge], apiOverrides));
+});

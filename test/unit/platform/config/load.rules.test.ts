@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { loadText, problemsOf } from '../../../support/config-files.ts';
+
+const CONNECTIONS = 'connections: { main: { connector: forge, projects: [one] } }\n';
+const rulesOf = (text: string) => loadText(`${CONNECTIONS}${text}`).workspaces[0];
+const problems = (text: string) => problemsOf({ 'work.yaml': `${CONNECTIONS}${text}` });
+
+describe('rules', () => {
+  test('one value stands for a list of it', () => {
+    const config = rulesOf(`
+rules:
+  links: [{ pattern: 'T(\\d+)', place: branch, task: 'BUG-$1', connection: ma* }]
+  triage:
+    - { when: { labels: a, status: [open] }, create: bug, priority: high, since: 2026-01-31 }
+    - { create: nothing, since: always }
+workspace: { web: https://boards.example.com/acme/ }
+users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
+`);
+    expect(config?.rules.links).toEqual([
+      { pattern: 'T(\\d+)', place: ['branch'], task: 'BUG-$1', connection: ['ma*'] },
+    ]);
+    expect(config?.rules.triage[0]).toMatchObject({
+      when: { labels: ['a'], status: ['open'] },
+      title: '{title}',
+      labels: [],
+      priority: { '*': 'high' },
+      since: Date.UTC(2026, 0, 31),
+    });
+    expect(config?.rules.triage[1]).toMatchObject({ when: {}, create: 'nothing', since: 0 });
+    expect(config?.workspace.web).toEqual(['https://boards.example.com/acme']);
+    expect(config?.users['forge']).toEqual({ bo: 'u2' });
+  });
+
+  test.each([
+    ["rules: { links: [{ pattern: '(' }] }", 'rules.links.0.pattern: error parsing regexp'],
+    ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rules.links.0.pattern: error parsing regexp'],
+    ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rules.links.0.pattern: '],
+    [
+      "rules: { triage: [{ create: bug, title: '{who}' }] }",
+      'rules.triage.0.title: expected a text with no other variables',
+    ],
+    ['rules: { triage: [{ create: task }] }', 'rules.triage.0.create: expected one of "bug", "idea", "nothing"'],
+    ['rules: { triage: [{ when: { label: a }, create: bug }] }', 'unknown key "label"'],
+    ['rules: { triage: [{ create: bug, since: soon }] }', 'rules.triage.0.since: '],
+    ['rules: { triage: [{ create: bug, priority: { P1: soon } }] }', 'rules.triage.0.priority'],
+    ['rules: { trailers: ["no spaces"] }', 'rules.trailers.0: expected letters, digits and hyphens'],
+    [
+      'rules: { triage: [{ create: buk }] }',
+      'rules.triage.0.create: expected one of "bug", "idea", "nothing" (did you mean "bug"?)',
+    ],
+    [
+      'rules: { triage: [{ create: bug }, { when: { connection: [main, mian] }, create: bug }] }',
+      'rules.triage.1.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
+    ],
+    [
+      'rules: { links: [{ pattern: T1, task: BUG-1, connection: "jira*" }] }',
+      'rules.links.0.connection: no connection is called "jira*"; there are: main',
+    ],
+    ['rules: { documents: move }', 'rules.documents: expected one of "attach", "off"'],
+    [
+      'users: { forg: { ann: u1 } }',
+      'users: "forg" is no connection, no connector, and not email (did you mean "forge"?)',
+    ],
+    ['users: { forge: { ann: "not an id" } }', 'users.forge.ann: expected the id of a workspace user'],
+    [
+      'triage: { send: [title] }',
+      'triage.send.0: expected one of "labels", "priority", "assigneeIds", "reporterUserId", "source"',
+    ],
+    ['workspace: { web: nowhere }', 'workspace.web: expected an address'],
+  ])('%s', (text, message) => {
+    expect(problems(text).join('\n')).toContain(message);
+  });
+
+  test('writing back is off unless it is switched on, one by one', () => {
+    const of = (text: string) =>
+      loadText(`connections: { main: { connector: forge, projects: [one]${text} } }`).workspaces[0]?.connections[0]
+        ?.writeBack;
+    expect(of('')).toEqual({ comment: false, close: false, status: false });
+    expect(of(', writeBack: { comment: true }')).toEqual({ comment: true, close: false, status: false });
+    expect(of(', writeBack: { status: require }')?.status).toBe('require');
+  });
+});

@@ -1,0 +1,549 @@
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
+import { folderOf as folderOfFiles, stampOf } from '../../../../src/platform/config/stamp.ts';
+import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
+import { apiOverrides, folderOf, forge, load, loadText, problemsOf, refusal } from '../../../support/config-files.ts';
+import { cpuTimeOf } from '../../../support/cpu-time.ts';
+
+const SECRET = 'a-webhook-secret-of-some-length';
+const MINIMAL = `
+connections:
+  main:
+    connector: forge
+    projects: [one]
+`;
+
+/** Texts of 32 KiB whose cost grew with the square of their length. */
+const COSTLY = {
+  'unknown keys': (index: number) => `key${index}: 1\n`,
+  'keys that appear twice': () => 'a: 1\n',
+  'unknown users': (index: number) => `${index === 0 ? 'users:\n' : ''}  user${index}: x\n`,
+  'connections without a connector': (index: number) => `${index === 0 ? 'connections:\n' : ''}  c${index}: {}\n`,
+  anchors: (index: number) => `a${index}: &a${index} x\nb${index}: *a${index}\n`,
+  'unset variables': (index: number) => `k${index}: "\${V${index}}"\n`,
+} as const satisfies Record<string, (index: number) => string>;
+
+describe.each(Object.entries(COSTLY))('a file of many %s', (_what, line) => {
+  const text = (length: number) => {
+    let made = '';
+    for (let index = 0; made.length < length; index++) made += line(index);
+    return made;
+  };
+
+  test('lists at most 100 problems, and costs no more than its length', () => {
+    expect(refusal(() => loadText(text(32_768))).message.split('\n').length).toBeLessThanOrEqual(100);
+    const cost = cpuTimeOf(() => refusal(() => loadText(text(131_072))));
+    // Milliseconds: before, seconds to minutes.
+    expect(cost).toBeLessThan(2_500);
+  });
+});
+
+describe('a valid file', () => {
+  test('gets every default', () => {
+    const { workspaces, secrets, warnings } = loadText(MINIMAL);
+    expect(workspaces).toEqual([
+      {
+        name: 'work',
+        file: expect.stringMatching(/work\.yaml$/),
+        workspace: { id: 'current', api: {}, web: [], sweep: { everyMs: 86_400_000 } },
+        quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 'auto', concurrency: 8 },
+        mirror: 'auto',
+        retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
+        guard: { removals: 20, creations: 200, repairs: 100 },
+        gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
+        rules: { trailers: ['Task'], links: [], triage: [], documents: 'off' },
+        triage: { send: ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] },
+        users: {},
+        connections: [
+          {
+            name: 'main',
+            connector: 'forge',
+            options: { projects: ['one'], retries: 1, verbose: false },
+            webhookSecrets: [],
+            poll: { everyMs: 300_000 },
+            sweep: { everyMs: 86_400_000 },
+            mirror: 'auto',
+            writeBack: { comment: false, close: false, status: false },
+          },
+        ],
+      },
+    ]);
+    expect({ secrets, warnings }).toEqual({ secrets: [], warnings: [] });
+  });
+
+  test('keeps what it says', () => {
+    const { workspaces, secrets } = loadText(
+      `
+$schema: ../schema.json
+name: other
+workspace: { url: "https://work.example.com/api/v1/", id: w-1, apiKey: "literal-key", api: { versionHeader: V } }
+quota: { requests: 100, window: 1h, burst: 10, burstWindow: 90s, share: 1, concurrency: 2 }
+mirror: off
+retention: { bodies: 1d, deliveries: 2d }
+guard: { removals: 0, creations: off }
+connections:
+  a: { connector: forge, projects: [one], token: "literal-token", poll: 30s, sweep: 12h, mirror: record }
+  b: { connector: tracker, poll: off, webhookSecrets: "\${HOOK}" }
+  c: { connector: tracker, poll: "*/10 6-20 * * mon-fri", webhookSecrets: ["\${HOOK}", "${SECRET}-2"] }
+`,
+      { HOOK: SECRET },
+    );
+    expect(workspaces[0]).toMatchObject({
+      name: 'other',
+      workspace: {
+        url: 'https://work.example.com/api/v1',
+        id: 'w-1',
+        apiKey: 'literal-key',
+        api: { versionHeader: 'V' },
+      },
+      quota: { requests: 100, window: 3_600_000, burst: 10, burstWindow: 90_000, share: 1, concurrency: 2 },
+      retention: { bodies: 86_400_000, deliveries: 172_800_000 },
+      guard: { removals: 0, creations: Number.POSITIVE_INFINITY },
+      gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
+      connections: [
+        { name: 'a', poll: { everyMs: 30_000 }, sweep: { everyMs: 43_200_000 }, mirror: 'record', webhookSecrets: [] },
+        { name: 'b', poll: 'off', sweep: 'off', mirror: 'off', webhookSecrets: [SECRET] },
+        { name: 'c', poll: { cron: '*/10 6-20 * * mon-fri' }, webhookSecrets: [SECRET, `${SECRET}-2`] },
+      ],
+    });
+    expect([...secrets].sort()).toEqual([SECRET, `${SECRET}-2`, 'literal-key', 'literal-token'].sort());
+  });
+
+  test('may share settings by anchors', () => {
+    const { workspaces } = loadText(`
+connections:
+  a: { connector: forge, projects: &projects [one, two] }
+  b: { connector: forge, projects: *projects }
+`);
+    expect(workspaces[0]?.connections[1]?.options).toMatchObject({ projects: ['one', 'two'] });
+  });
+
+  test('a connection name that sounds secret makes no secret of its keys', () => {
+    expect(loadText('connections: { secret-token: { connector: forge, projects: [project] } }').secrets).toEqual([]);
+  });
+});
+
+describe('problems', () => {
+  test('all of them at once, over all files, with places and suggestions', () => {
+    const lines = problemsOf({
+      'a.yaml': `
+nmae: x
+workspace:
+  apikey: k
+quota:
+  requests: many
+  window: 15 minutes
+  burst: 0
+conections: {}
+`,
+      'b.yaml': `
+connections:
+  Main:
+    connector: forge
+    projects: [one]
+  main:
+    connector: forje
+  other:
+    connector: forge
+    project: [one]
+    webhook_secrets: x
+    projects: one
+    retries: 1.5
+    login: { kind: app, id: 1, name: x }
+    webhookSecrets: [short]
+    poll: sometimes
+  idle:
+    connector: forge
+    projects: [3]
+    poll: off
+  fast:
+    connector: forge
+    projects: [one]
+    poll: 1m
+  bare:
+  none: {}
+`,
+      'c.yaml': 'connections:\n\tmain: 1\n',
+    });
+    expect(lines).toEqual([
+      'a.yaml:2:1: missing key "connections"',
+      'a.yaml:2:1: unknown key "nmae" (did you mean "name"?)',
+      'a.yaml:4:3: workspace: unknown key "apikey" (did you mean "apiKey"?)',
+      'a.yaml:6:13: quota.requests: expected a number, got text',
+      'a.yaml:7:11: quota.window: expected a duration such as 90s, 5m, 1h or 14d',
+      'a.yaml:8:10: quota.burst: expected number to be >=1',
+      'a.yaml:9:1: unknown key "conections" (did you mean "connections"?)',
+      'b.yaml:3:3: connections.Main: expected lower-case letters, digits and hyphens, at most 40 of them',
+      'b.yaml:7:16: connections.main.connector: unknown connector "forje"; there are: forge, tracker (did you mean "forge"?)',
+      'b.yaml:10:5: connections.other: unknown key "project" (did you mean "projects"?)',
+      'b.yaml:11:5: connections.other: unknown key "webhook_secrets" (did you mean "webhookSecrets"?)',
+      'b.yaml:12:15: connections.other.projects: expected a list, got text',
+      'b.yaml:13:14: connections.other.retries: expected a whole number, got a fraction',
+      'b.yaml:14:32: connections.other.login: unknown key "name"',
+      'b.yaml:15:22: connections.other.webhookSecrets.0: a webhook secret has at least 16 characters; make one with: openssl rand -hex 32',
+      'b.yaml:16:11: connections.other.poll: expected a duration such as 5m, a cron expression, or off',
+      'b.yaml:19:16: connections.idle.projects.0: expected text, got a number',
+      'b.yaml:20:11: connections.idle.poll: nothing would ever come in: set webhookSecrets, or let it poll',
+      'b.yaml:24:11: connections.fast.poll: too often: with these credentials Forge allows a poll every 5m',
+      'b.yaml:25:8: connections.bare: expected a mapping, got nothing',
+      'b.yaml:26:3: connections.none: missing key "connector"',
+      'c.yaml:2:1: indent with spaces: YAML allows no tabs',
+    ]);
+  });
+
+  test('beside a line that is no YAML, without guesses at what was meant there', () => {
+    const lines = problemsOf({
+      'work.yaml': `quota:\n  requests: many\nmirror: of\nusers:\n\tmain: {}\nconnections:\n  main:\n    connector: forje\n`,
+    });
+    expect(lines).toEqual([
+      'work.yaml:2:13: quota.requests: expected a number, got text',
+      'work.yaml:3:9: mirror: expected one of "auto", "record", "off" (did you mean "off"?)',
+      'work.yaml:5:1: indent with spaces: YAML allows no tabs',
+      'work.yaml:8:16: connections.main.connector: unknown connector "forje"; there are: forge, tracker (did you mean "forge"?)',
+    ]);
+  });
+
+  const FORGE = 'connections: { main: { connector: forge, projects: [one] } }';
+  const one: readonly (readonly [what: string, text: string, line: string])[] = [
+    ['nothing', '# empty\n', '1:1: the configuration is empty'],
+    ['no mapping', 'hello', '1:1: expected a mapping, got text'],
+    ['a duplicate key', `${FORGE}\nmirror: off\nmirror: off`, '3:1: this key appears twice'],
+    ['two documents', `${FORGE}\n---\na: 1`, '2:1: one file describes one workspace: remove what follows ---'],
+    ['an unknown tag', `${FORGE}\nname: !env x`, '2:7: not valid YAML: Unresolved tag: !env'],
+    ['a merge key', `${FORGE}\n<<: { mirror: off }`, '2:1: unknown key "<<"'],
+    ['an alias in itself', 'connections: &x { a: *x }', '1:22: an alias must not lie inside its own anchor'],
+    [
+      'an unquoted variable in a list',
+      `connections: { a: { connector: forge, projects: [\${A}] } }`,
+      `1:51: inside [ ] and { } a variable needs quotes: "\${NAME}"`,
+    ],
+    ['a key that is a list', `${FORGE}\n? [one]\n: 1`, '2:3: a key must be plain text'],
+    ['a dangerous key', `${FORGE}\n__proto__: {}`, '2:1: unknown key "__proto__"'],
+    [
+      'a dangerous connection',
+      'connections:\n  __proto__: { connector: forge, projects: [one] }',
+      '2:3: unknown key "__proto__"',
+    ],
+    [
+      'the reserved connection name',
+      'connections: { workspace: { connector: forge, projects: [one] } }',
+      '1:16: connections.workspace: this name is reserved for the workspace itself',
+    ],
+    ['no connection', 'connections: {}', '1:1: connections: nothing would ever come in: add a connection'],
+    [
+      'a mistaken address',
+      `workspace: { url: work.example.com, apiKey: k }\n${FORGE}`,
+      '1:19: workspace.url: expected an address such as https://work.example.com/api/v1',
+    ],
+    [
+      'another scheme',
+      `workspace: { url: "ftp://x", apiKey: k }\n${FORGE}`,
+      '1:19: workspace.url: expected an address with https:// or http://',
+    ],
+    [
+      'credentials in an address',
+      `workspace: { url: "https://a:b@x", apiKey: k }\n${FORGE}`,
+      '1:19: workspace.url: an address must not contain a user or password; use apiKey',
+    ],
+    [
+      'a query in an address',
+      `workspace: { url: "https://x/?a", apiKey: k }\n${FORGE}`,
+      '1:19: workspace.url: an address must not contain ? or #',
+    ],
+    [
+      'an address without a key',
+      `workspace: { url: "https://x" }\n${FORGE}`,
+      '1:19: workspace.url: url needs apiKey beside it',
+    ],
+    [
+      'a key without an address',
+      `workspace: { apiKey: k }\n${FORGE}`,
+      '1:22: workspace.apiKey: apiKey needs url beside it; the embedded service makes its own key',
+    ],
+    [
+      'an unknown route',
+      `workspace: { api: { routes: { listTask: x } } }\n${FORGE}`,
+      '1:31: workspace.api.routes: unknown key "listTask" (did you mean "listTasks"?)',
+    ],
+    [
+      'a share of nothing',
+      `quota: { burst: 1, share: 0.8 }\n${FORGE}`,
+      '1:27: quota.share: this share leaves no request at all',
+    ],
+    ['too large a share', `quota: { share: 1.1 }\n${FORGE}`, '1:17: quota.share: expected number to be <=1'],
+    [
+      'a share in words',
+      `quota: { share: most }\n${FORGE}`,
+      '1:17: quota.share: expected auto, or a number above 0 and up to 1',
+    ],
+    [
+      'windows swapped',
+      `quota: { window: 1m, burstWindow: 15m }\n${FORGE}`,
+      '1:35: quota.burstWindow: the short window is longer than the long one',
+    ],
+    [
+      'a short memory',
+      `retention: { deliveries: 1d }\n${FORGE}`,
+      '1:26: retention.deliveries: delivery ids must be kept at least as long as bodies',
+    ],
+    ['a wrong word', `mirror: on\n${FORGE}`, '1:9: mirror: expected one of "auto", "record", "off"'],
+    [
+      'a number for a duration',
+      `retention: { bodies: 14 }\n${FORGE}`,
+      '1:22: retention.bodies: expected a duration such as 90s, 5m, 1h or 14d',
+    ],
+    [
+      'a missing option',
+      'connections: { main: { connector: forge } }',
+      '1:16: connections.main: missing key "projects"',
+    ],
+    [
+      'three secrets',
+      'connections: { main: { connector: tracker, webhookSecrets: [aaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbb, cccccccccccccccc] } }',
+      '1:44: connections.main.webhookSecrets: at most two secrets: the current one and the next',
+    ],
+    [
+      'a number for a secret',
+      'connections: { main: { connector: tracker, webhookSecrets: 5 } }',
+      '1:60: connections.main.webhookSecrets: expected text or a list',
+    ],
+    [
+      'no such kind',
+      'connections: { main: { connector: forge, projects: [one], login: { kind: x } } }',
+      '1:74: connections.main.login.kind: expected one of "app", "none"',
+    ],
+    [
+      'a hasty poll',
+      'connections: { main: { connector: tracker, poll: 1s } }',
+      '1:50: connections.main.poll: the shortest interval is 10s',
+    ],
+    [
+      'a hasty cron',
+      'connections: { main: { connector: forge, projects: [one], poll: "*/2 * * * *" } }',
+      '1:65: connections.main.poll: too often: with these credentials Forge allows a poll every 5m',
+    ],
+  ];
+  test.each(one)('%s', (_what, text, line) => {
+    expect(problemsOf({ 'work.yaml': text })).toEqual([`work.yaml:${line}`]);
+  });
+
+  test('a bomb of aliases is refused, quickly', () => {
+    const lines = ['a0: &a0 [x, x]'];
+    for (let at = 1; at < 30; at++) lines.push(`a${at}: &a${at} [*a${at - 1}, *a${at - 1}]`);
+    expect(problemsOf({ 'work.yaml': lines.join('\n') })).toEqual([
+      'work.yaml:1:1: too many aliases: at most 50 expansions are allowed',
+    ]);
+  });
+
+  test('a name that two files use', () => {
+    expect(
+      problemsOf({ 'a.yaml': `name: b\n${FORGE}`, 'b.yaml': FORGE, 'c.yml': `mirror: off\nname: b\n${FORGE}` }),
+    ).toEqual([
+      expect.stringMatching(/^b\.yaml:1:1: the workspace name "b" is already used by .*a\.yaml$/),
+      expect.stringMatching(/^c\.yml:2:7: the workspace name "b" is already used by .*a\.yaml$/),
+    ]);
+  });
+
+  test('the name of the database that belongs to the data folder', () => {
+    expect(problemsOf({ 'a.yaml': `name: worksync\n${FORGE}`, 'worksync.yaml': FORGE })).toEqual([
+      expect.stringMatching(/^a\.yaml:1:7: a workspace cannot be called "worksync"/),
+      expect.stringMatching(/^worksync\.yaml:1:1: a workspace cannot be called "worksync"/),
+      expect.stringMatching(/^worksync\.yaml:1:1: the workspace name "worksync" is already used/),
+    ]);
+    expect(`${RESERVED_NAME}.db`).toBe(INSTALLATION_FILE);
+  });
+
+  test('a repeated name is found whatever else is wrong, and only there', () => {
+    const broken = 'qota: {}\n';
+    expect(
+      problemsOf({ 'a.yaml': `${broken}name: c\n${FORGE}`, 'b.yaml': `name: a\n${FORGE}`, 'c.yaml': FORGE }),
+    ).toEqual([
+      'a.yaml:1:1: unknown key "qota" (did you mean "quota"?)',
+      expect.stringMatching(/^c\.yaml:1:1: the workspace name "c" is already used by .*a\.yaml$/),
+    ]);
+  });
+
+  test('nesting without end', () => {
+    expect(problemsOf({ 'work.yaml': '['.repeat(20_000) })[0]).toMatch(/^work\.yaml:1:\d+: not valid YAML: /);
+  });
+
+  test('a file whose name is no name', () => {
+    expect(problemsOf({ 'My Work.yaml': FORGE })).toEqual([
+      'My Work.yaml:1:1: the file name is not a valid workspace name: expected lower-case letters, digits and hyphens, at most 40 of them; rename the file, or set the key name',
+    ]);
+  });
+
+  test('a value from a variable is never shown', () => {
+    const canary = 'canary-value';
+    const text = `connections: { main: { connector: "\${X}", poll: "\${X}", webhookSecrets: "\${X}" } }\nmirror: \${X}\nquota: { requests: "\${X}", window: "\${X}" }\nworkspace: { url: "\${X}" }`;
+    const lines = problemsOf({ 'work.yaml': text }, { X: canary });
+    expect(lines).toHaveLength(7);
+    expect(lines.join('\n')).not.toContain(canary);
+  });
+});
+
+test('without a schedule a connection polls every five minutes, or as often as the vendor allows', () => {
+  const slow = { ...forge, id: 'slow', shortestPoll: () => 900_000 };
+  const path = folderOf({
+    'w.yaml': 'connections: { a: { connector: slow, projects: [x] }, b: { connector: forge, projects: [x] } }',
+  });
+  const { workspaces } = loadConfig({ path, env: {}, connectors: [slow, forge], apiOverrides });
+  expect(workspaces[0]?.connections.map(({ poll }) => poll)).toEqual([{ everyMs: 900_000 }, { everyMs: 300_000 }]);
+});
+
+describe('where the files are', () => {
+  const text = (name: string) => `name: ${name}\n${MINIMAL}`;
+  const names = (path: string | undefined, configFolder: string) =>
+    loadConfig({ ...(path && { path }), configFolder, env: {}, connectors: [forge], apiOverrides }).workspaces.map(
+      ({ name }) => name,
+    );
+
+  test('a file, or every *.yaml and *.yml of a folder in order', () => {
+    const folder = folderOf({
+      'b.yml': text('b'),
+      'a.yaml': text('a'),
+      '.c.yaml': 'x',
+      'd.yaml.bak': 'x',
+      'e.json': 'x',
+    });
+    expect(names(folder, '/nowhere')).toEqual(['a', 'b']);
+    expect(names(join(folder, 'b.yml'), '/nowhere')).toEqual(['b']);
+  });
+
+  test("the config folder's workspaces, else its default", () => {
+    const workspaces = { 'workspaces/one.yaml': text('one'), 'default.yaml': text('standard') };
+    expect(names(undefined, folderOf(workspaces))).toEqual(['one']);
+    expect(names(undefined, folderOf({ 'default.yaml': text('standard'), 'workspaces/.gitkeep': '' }))).toEqual([
+      'standard',
+    ]);
+  });
+
+  test.each([
+    ['a missing path', 'none', /there is no such file or folder$/],
+    ['a folder without files', 'empty', /the folder contains no \*\.yaml file$/],
+    ['a large file', 'large.yaml', /larger than 1 MiB$/],
+  ])('%s is unreadable', (_what, path, message) => {
+    const folder = folderOf({ 'empty/readme.md': '', 'large.yaml': ' '.repeat(1_048_577) });
+    expect(refusal(() => load(join(folder, path)))).toMatchObject({
+      code: 'config_unreadable',
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
+describe('variables in files', () => {
+  test('become numbers and booleans where the schema wants them', () => {
+    const text = `
+quota: { requests: "\${N}", share: "\${S:-0.5}" }
+guard: { removals: "\${N}", creations: "\${G:-off}" }
+connections:
+  main: { connector: forge, projects: ["\${P}"], retries: "\${R}", verbose: "\${V}", login: { kind: app, id: "\${N}" } }
+`;
+    const { workspaces } = loadText(text, { N: '120', P: '7', R: '3', V: 'true' });
+    expect(workspaces[0]).toMatchObject({
+      quota: { requests: 120, share: 0.5 },
+      guard: { removals: 120, creations: Number.POSITIVE_INFINITY },
+      connections: [{ options: { projects: ['7'], retries: 3, verbose: true, login: { kind: 'app', id: 120 } } }],
+    });
+  });
+
+  test('never become structure', () => {
+    const { workspaces } = loadText(MINIMAL.replace('one', `"\${P}"`), { P: 'x] # , token: y' });
+    expect(workspaces[0]?.connections[0]?.options).toMatchObject({ projects: ['x] # , token: y'] });
+  });
+
+  test('that are missing are named with their place, and hide what follows from them', () => {
+    const text = `connections:\n  main:\n    connector: \${C}\n    webhookSecrets: \${S}\n    projects:\n      - a-\${P:?name it}\n`;
+    expect(problemsOf({ 'work.yaml': text })).toEqual([
+      'work.yaml:3:16: variable C is not set: set it, or C_FILE to the path of a file',
+      'work.yaml:4:21: variable S is not set: set it, or S_FILE to the path of a file',
+      'work.yaml:6:9: variable P is not set: name it',
+    ]);
+  });
+
+  test('from files are secrets, and their files are known', () => {
+    const folder = folderOf({ key: '-----BEGIN-----\nabc\n-----END-----\n' });
+    const path = join(folder, 'key');
+    chmodSync(path, 0o600);
+    const text = `connections: { main: { connector: forge, projects: [one], token: "\${KEY}" } }`;
+    const loaded = loadText(text, { KEY_FILE: path });
+    const value = '-----BEGIN-----\nabc\n-----END-----';
+    expect(loaded.workspaces[0]?.connections[0]?.options).toMatchObject({ token: value });
+    expect(loaded).toMatchObject({ secrets: [value], secretSources: [path], warnings: [] });
+  });
+});
+
+test('plain http to another machine is a warning', () => {
+  const text = (url: string) => `workspace: { url: "${url}", apiKey: some-key }\n${MINIMAL}`;
+  expect(loadText(text('http://localhost:1/api/v1')).warnings).toEqual([]);
+  expect(loadText(text('http://127.0.0.1:1/api/v1')).warnings).toEqual([]);
+  expect(loadText(text('http://work.example.com/api/v1')).warnings).toEqual([
+    expect.stringMatching(/work\.yaml: workspace\.url is plain http, so the API key crosses the network unencrypted$/),
+  ]);
+});
+
+describe('a text in place of files', () => {
+  const read = (text: string, env = {}) =>
+    loadConfig({ text, path: '/absent', env, connectors: [forge], apiOverrides });
+  const workspace = (name: string) => `name: ${name}${MINIMAL}`;
+
+  test('is one workspace, or several with --- between them; variables of it are filled in', () => {
+    const token = 'a-token-of-some-length';
+    const { workspaces, broken, secrets } = read(`${workspace('one')}    token: \${TOKEN}\n---\n${workspace('two')}`, {
+      TOKEN: token,
+    });
+    expect(workspaces.map(({ name, file }) => [name, file])).toEqual([
+      ['one', 'WORKSYNC_CONFIG_YAML'],
+      ['two', 'WORKSYNC_CONFIG_YAML'],
+    ]);
+    expect([broken, secrets]).toEqual([[], [token]]);
+  });
+
+  test.each([
+    ['nothing', '# none\n', ['1:1: the configuration is empty']],
+    ['no name', MINIMAL.trim(), ['1:1: the key name is missing: a variable has no file name that could stand for it']],
+    [
+      'one name twice',
+      `${workspace('one')}---\n${workspace('one')}`,
+      ['7:7: the workspace name "one" is already used by WORKSYNC_CONFIG_YAML'],
+    ],
+    [
+      'what is no YAML',
+      'name: [',
+      ['1:8: not valid YAML: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+    ],
+    [
+      'faults of several documents, each at its line of the whole',
+      `${workspace('one')}qouta: {}\n---\n${workspace('two')}mirorr: off\n`,
+      ['6:1: unknown key "qouta" (did you mean "quota"?)', '13:1: unknown key "mirorr" (did you mean "mirror"?)'],
+    ],
+  ])('is refused as a whole: %s', (_what, text, problems) => {
+    const error = refusal(() => read(text));
+    expect(error.code).toBe('config_invalid');
+    expect(error.message.split('\n')).toEqual(problems.map((problem) => `WORKSYNC_CONFIG_YAML:${problem}`));
+  });
+
+  test('has no files that could change', () => {
+    const place = { text: workspace('one'), path: '/absent' };
+    expect([stampOf(place, []), folderOfFiles(place)]).toEqual(['', undefined]);
+  });
+});
+
+test('shows no value where it stands in the place of a key', () => {
+  const secret = 'a-secret-of-somebody';
+  const texts = [`? ["\${SECRET}"]\n: 1`, `name: &a "\${SECRET}"\n*a : 1`, `? { token: "\${SECRET}" }\n: 1`];
+  for (const text of texts) {
+    const load = () =>
+      loadText(`connections: { main: { connector: forge, projects: [one] } }\n${text}`, { SECRET: secret });
+    expect(load).toThrow(/a key must be plain text/);
+    expect(load).not.toThrow(secret);
+  }
+});
+
+test('shows no value of a variable that stands where a name is expected', () => {
+  const text = `rules: { links: [{ pattern: x, connection: "\${SECRET}" }] }\nconnections: { main: { connector: forge, projects: [one] } }`;
+  const load = () => loadText(text, { SECRET: 'a-secret-of-somebody' });
+  expect(load).toThrow('no connection is called "[secret]"; there are: main');
+});

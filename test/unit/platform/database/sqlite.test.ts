@@ -1,0 +1,403 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import BetterSqlite from 'better-sqlite3';
+import { type Kysely, sql, type Transaction } from 'kysely';
+import type { Migration } from 'kysely/migration';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  type Database,
+  NewerDatabaseError,
+  type OpenOptions,
+} from '../../../../src/platform/database/database-types.ts';
+import { LOG_LIMIT } from '../../../../src/platform/database/file-log.ts';
+import { openDatabase } from '../../../../src/platform/database/open.ts';
+import { complaintsOf, copyDatabase, takeLock } from '../../../../src/platform/database/sqlite.ts';
+import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
+import { folderOfTest } from '../../../support/folder.ts';
+
+interface Notes {
+  notes: { id: number; text: string };
+}
+
+const FIRST: Migration = {
+  async up(db) {
+    await db.schema
+      .createTable('notes')
+      .addColumn('id', 'integer', (column) => column.primaryKey())
+      .addColumn('text', 'text', (column) => column.notNull())
+      .execute();
+  },
+};
+
+function tempFolder(): string {
+  const folder = folderOfTest('sqlite');
+  return folder;
+}
+
+async function open(options: Partial<OpenOptions> = {}): Promise<Database<Notes>> {
+  const file = options.file ?? join(tempFolder(), 'test.db');
+  const database = await openDatabase<Notes>({ migrations: { '001_first': FIRST }, ...options, file });
+  onTestFinished(() => database.close());
+  return database;
+}
+
+async function namesOf(database: Database<Notes>): Promise<string[]> {
+  const rows = await database.query
+    .withTables<{ sqlite_schema: { name: string } }>()
+    .selectFrom('sqlite_schema')
+    .select('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}
+
+describe('a database as it is opened', () => {
+  it('is durable: every commit is synced, in WAL mode', async () => {
+    const statements: string[] = [];
+    await open({ onStatement: (sql) => statements.push(sql) });
+    expect(statements).toContain('PRAGMA synchronous = FULL');
+    expect(statements).toContain('PRAGMA journal_mode = WAL');
+  });
+
+  it('does not wait for the disk in a relaxed commit, and does so again after it, however it ended', async () => {
+    const database = await open();
+    const level = async (on: Kysely<Notes> | Transaction<Notes>) =>
+      (await sql<{ synchronous: number }>`pragma synchronous`.execute(on)).rows[0]?.synchronous;
+    const during = await database.commitRelaxed(async (transaction) => {
+      await transaction.insertInto('notes').values({ id: 1, text: 'a' }).execute();
+      return level(transaction);
+    });
+    expect(during).toBe(1);
+    expect(await level(database.query)).toBe(2);
+    const failing = database.commitRelaxed(async (transaction) => {
+      await transaction.insertInto('notes').values({ id: 2, text: 'b' }).execute();
+      throw new Error('changed its mind');
+    });
+    await expect(failing).rejects.toThrow('changed its mind');
+    expect(await level(database.query)).toBe(2);
+    expect(await database.query.selectFrom('notes').select('id').execute()).toEqual([{ id: 1 }]);
+  });
+
+  it('keeps everybody else out of a relaxed commit', async () => {
+    const database = await open();
+    const levels: (number | undefined)[] = [];
+    const look = async (on: Kysely<Notes> | Transaction<Notes>) => {
+      const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(on);
+      levels.push(rows[0]?.synchronous);
+    };
+    await Promise.all([
+      database.commitRelaxed((transaction) => look(transaction)),
+      database.commit((transaction) => look(transaction)),
+      look(database.query),
+      database.commitRelaxed((transaction) => look(transaction)),
+      database.commit((transaction) => look(transaction)),
+    ]);
+    expect(levels).toEqual([1, 2, 2, 1, 2]);
+  });
+
+  it('lies in files that only this user may read', async () => {
+    const folder = tempFolder();
+    const database = await open({ file: join(folder, 'test.db') });
+    await database.query.insertInto('notes').values({ id: 1, text: 'a' }).execute();
+    expect(readdirSync(folder).length).toBeGreaterThan(1);
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+  });
+
+  it('begins every transaction IMMEDIATE', async () => {
+    const statements: string[] = [];
+    const database = await open({ onStatement: (sql) => statements.push(sql) });
+    statements.length = 0;
+    await database.commit((transaction) => transaction.selectFrom('notes').selectAll().execute());
+    await database.query.transaction().execute(async (transaction) => transaction.deleteFrom('notes').execute());
+    expect(statements.filter((sql) => sql.startsWith('begin'))).toEqual(['begin immediate', 'begin immediate']);
+  });
+
+  it('keeps what was committed and nothing of what threw', async () => {
+    const file = join(tempFolder(), 'test.db');
+    const first = await openDatabase<Notes>({ file, migrations: { '001_first': FIRST } });
+    await first.commit((transaction) => transaction.insertInto('notes').values({ id: 1, text: 'a' }).execute());
+    const failing = first.commit(async (transaction) => {
+      await transaction.insertInto('notes').values({ id: 2, text: 'b' }).execute();
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    await first.close();
+    const second = await open({ file });
+    expect(await second.query.selectFrom('notes').selectAll().execute()).toEqual([{ id: 1, text: 'a' }]);
+    expect(second.size()).toBeGreaterThan(4_096);
+  });
+
+  it('runs each of more statements than it keeps prepared', async () => {
+    const { query } = await open();
+    await query.insertInto('notes').values({ id: 1, text: 'a' }).execute();
+    for (let width = 1; width <= 300; width++) {
+      const ids = Array.from({ length: width }, (_, index) => index + 1);
+      expect(await query.selectFrom('notes').select('id').where('id', 'in', ids).execute()).toEqual([{ id: 1 }]);
+    }
+  });
+});
+
+describe('steps', () => {
+  async function counted(work: (database: Database<Notes>) => Promise<unknown>): Promise<string[]> {
+    const steps: string[] = [];
+    const database = await open({ steps: { reached: (kind, edge) => steps.push(`${edge} ${kind}`) } });
+    steps.length = 0;
+    await work(database);
+    return steps;
+  }
+  const ONE = ['before commit', 'after commit'];
+  const note = { id: 1, text: 'a' };
+
+  it.each<[what: string, work: (database: Database<Notes>) => Promise<unknown>, steps: string[]]>([
+    ['a read', ({ query }) => query.selectFrom('notes').selectAll().execute(), []],
+    ['a single write', ({ query }) => query.insertInto('notes').values(note).execute(), ONE],
+    [
+      'a single write that returns rows',
+      ({ query }) => query.insertInto('notes').values(note).returning('id').execute(),
+      ONE,
+    ],
+    [
+      'two writes in one transaction',
+      ({ commit }) =>
+        commit(async (transaction) => {
+          await transaction.insertInto('notes').values(note).execute();
+          await transaction.updateTable('notes').set({ text: 'b' }).execute();
+        }),
+      ONE,
+    ],
+    [
+      'two transactions',
+      async ({ commit }) => {
+        await commit((transaction) => transaction.insertInto('notes').values(note).execute());
+        await commit((transaction) => transaction.deleteFrom('notes').execute());
+      },
+      [...ONE, ...ONE],
+    ],
+    [
+      'a transaction that is rolled back',
+      ({ commit }) =>
+        commit(async (transaction) => {
+          await transaction.insertInto('notes').values(note).execute();
+          throw new Error('no');
+        }).catch(() => undefined),
+      [],
+    ],
+  ])('%s', async (_, work, steps) => {
+    expect(await counted(work)).toEqual(steps);
+  });
+});
+
+describe('migrations', () => {
+  it('run once, in the order of their names', async () => {
+    const file = join(tempFolder(), 'test.db');
+    const ran: string[] = [];
+    const noting = (name: string): Migration => ({
+      up: async () => {
+        ran.push(name);
+      },
+    });
+    const older = { '001_first': noting('1') };
+    await (await openDatabase({ file, migrations: older })).close();
+    const both = { '002_second': noting('2'), ...older };
+    await (await openDatabase({ file, migrations: both })).close();
+    await (await openDatabase({ file, migrations: both })).close();
+    expect(ran).toEqual(['1', '2']);
+  });
+
+  it('that fail half-way leave nothing, and can be run again', async () => {
+    const file = join(tempFolder(), 'test.db');
+    const failing: Migration = {
+      async up(db) {
+        await FIRST.up(db);
+        throw new Error('half-way');
+      },
+    };
+    await expect(openDatabase({ file, migrations: { '001_first': failing } })).rejects.toThrow('half-way');
+    const database = await open({ file, migrations: { '000_nothing': { up: async () => undefined } } });
+    expect(await namesOf(database)).not.toContain('notes');
+    await database.close();
+    const again = { '000_nothing': { up: async () => undefined }, '001_first': FIRST };
+    expect(await namesOf(await open({ file, migrations: again }))).toContain('notes');
+  });
+
+  it('of a newer program are refused, and nothing is changed', async () => {
+    const file = join(tempFolder(), 'test.db');
+    const nothing: Migration = { up: async () => undefined };
+    await (await openDatabase({ file, migrations: { '001_first': FIRST, '002_future': nothing } })).close();
+    const opened = openDatabase({ file, migrations: { '001_first': FIRST, '002_other': nothing } });
+    await expect(opened).rejects.toThrow(NewerDatabaseError);
+    await expect(opened).rejects.toThrow('002_future');
+  });
+
+  it('of a newer program are worked with by those that it named, and left as they are', async () => {
+    const file = join(tempFolder(), 'test.db');
+    const nothing: Migration = { up: async () => undefined };
+    const known = { '001_first': FIRST, '002_second': nothing };
+    const newer = { ...known, '003_wider': nothing };
+    await (await openDatabase({ file, migrations: newer, readableSince: '002_second' })).close();
+    const old = await openDatabase<Notes>({ file, migrations: known, readableSince: '001_first' });
+    await old.query.insertInto('notes').values({ id: 1, text: 'by the older one' }).execute();
+    await old.close();
+    await expect(openDatabase({ file, migrations: { '001_first': FIRST } })).rejects.toThrow(NewerDatabaseError);
+    const narrower = { ...newer, '004_narrower': nothing };
+    await (await openDatabase({ file, migrations: narrower, readableSince: '004_narrower' })).close();
+    await expect(openDatabase({ file, migrations: known })).rejects.toThrow('003_wider, 004_narrower');
+  });
+});
+
+describe('a file that is no sound database', () => {
+  it.each([
+    ['a text', Buffer.from('this is not a database at all, but it is longer than its header'.repeat(100))],
+    ['random bytes', Buffer.from(Array.from({ length: 8_192 }, (_, index) => (index * 131 + 17) % 251))],
+  ])('%s is refused, and left as it was', async (_, bytes) => {
+    const file = join(tempFolder(), 'test.db');
+    writeFileSync(file, bytes);
+    await expect(openDatabase({ file, migrations: {} })).rejects.toMatchObject({
+      kind: 'corrupt',
+      code: 'database_corrupt',
+    });
+    expect(statSync(file).size).toBe(bytes.length);
+  });
+
+  it('an empty one is a new one', async () => {
+    const file = join(tempFolder(), 'test.db');
+    writeFileSync(file, '');
+    expect(await namesOf(await open({ file }))).toContain('notes');
+  });
+});
+
+describe('a backup', () => {
+  it('is a database of its own', async () => {
+    const database = await open();
+    await database.query.insertInto('notes').values({ id: 1, text: 'a' }).execute();
+    const copy = join(tempFolder(), 'copy.db');
+    await database.asFile?.backup(copy);
+    await database.query.deleteFrom('notes').execute();
+    expect(await (await open({ file: copy })).query.selectFrom('notes').selectAll().execute()).toHaveLength(1);
+  });
+
+  it('of a file that others write to on and on comes to its end', async () => {
+    const { file, query } = await open();
+    for (let id = 0; id < 20; id++) {
+      await query
+        .insertInto('notes')
+        .values({ id, text: 'x'.repeat(1_000_000) })
+        .execute();
+    }
+    const other = new BetterSqlite(file);
+    onTestFinished(() => void other.close());
+    other.pragma('synchronous = OFF');
+    const writing = other.prepare("insert into notes (text) values ('more')");
+    const copy = join(tempFolder(), 'copy.db');
+    let isCopied = false;
+    const copying = copyDatabase(file, copy).then(() => {
+      isCopied = true;
+    });
+    // One commit for each portion of the copy, or more; it takes eighty portions.
+    for (let turn = 0; turn < 2_000 && !isCopied; turn++) {
+      writing.run();
+      await yieldToEventLoop();
+    }
+    expect(isCopied).toBe(true);
+    await copying;
+    expect(complaintsOf(copy)).toEqual([]);
+    expect((await open({ file: copy })).asFile?.isCopy()).toBe(true);
+  });
+});
+
+describe('the log of a file', () => {
+  const sizeOf = (file: string) => statSync(`${file}-wal`).size;
+  const readOnAndOn = (file: string) => {
+    const reader = new BetterSqlite(file);
+    reader.exec('begin');
+    reader.prepare('select * from notes').all();
+    return reader;
+  };
+  const write = async ({ query }: Database<Notes>, megabytes: number) => {
+    for (let count = 0; count < megabytes; count++) {
+      await sql`insert into notes (text) values (hex(randomblob(500000)))`.execute(query);
+    }
+  };
+
+  it('stays within 64 MiB, unless another program reads on and on; after that it is emptied without a commit', async () => {
+    const database = await open();
+    await write(database, 70);
+    expect(sizeOf(database.file)).toBeLessThanOrEqual(LOG_LIMIT);
+    database.asFile?.emptyLog();
+    expect(database.keptLog()).toBeUndefined();
+
+    const reader = readOnAndOn(database.file);
+    await write(database, 70);
+    database.asFile?.emptyLog();
+    expect(database.keptLog()).toBeGreaterThan(LOG_LIMIT);
+    expect(database.keptLog()).toBe(sizeOf(database.file));
+    reader.close();
+    database.asFile?.emptyLog();
+    expect(database.keptLog()).toBeUndefined();
+    expect(sizeOf(database.file)).toBe(0);
+  });
+});
+
+describe('the lock', () => {
+  const SQLITE = join(import.meta.dirname, '../../../../src/platform/database/sqlite.ts');
+
+  /** Another process that tries for the lock, says what it got, and lives until it is killed. */
+  async function otherProcess(file: string) {
+    const code = `
+      const { takeLock } = await import(${JSON.stringify(SQLITE)});
+      const lock = takeLock(${JSON.stringify(file)});
+      process.stdout.write(lock ? 'taken' : 'refused');
+      process.stdin.resume();`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [said] = (await once(child.stdout, 'data')) as [Buffer];
+    return { child, said: said.toString() };
+  }
+
+  it('is held by one, and released', () => {
+    const file = join(tempFolder(), 'lock');
+    const lock = takeLock(file);
+    expect(lock).toBeDefined();
+    expect(takeLock(file)).toBeUndefined();
+    lock?.release();
+    lock?.release();
+    const again = takeLock(file);
+    expect(again).toBeDefined();
+    again?.release();
+  });
+
+  it('can be seen by its owner only, also where an older version let everybody see it, and keeps being held', async () => {
+    const file = join(tempFolder(), 'lock');
+    const lock = takeLock(file);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    chmodSync(file, 0o644);
+    expect(takeLock(file)).toBeUndefined();
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect((await otherProcess(file)).said).toBe('refused');
+    lock?.release();
+  });
+
+  it('holds against another process, which gets it no sooner than it is released', async () => {
+    const file = join(tempFolder(), 'lock');
+    const lock = takeLock(file);
+    expect((await otherProcess(file)).said).toBe('refused');
+    lock?.release();
+    expect((await otherProcess(file)).said).toBe('taken');
+    expect(takeLock(file)).toBeUndefined();
+  });
+
+  it('is released when its process is killed', async () => {
+    const file = join(tempFolder(), 'lock');
+    const { child, said } = await otherProcess(file);
+    expect(said).toBe('taken');
+    expect(takeLock(file)).toBeUndefined();
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    const lock = takeLock(file);
+    expect(lock).toBeDefined();
+    lock?.release();
+  });
+});

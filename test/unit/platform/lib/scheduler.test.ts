@@ -1,0 +1,375 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseCron } from '../../../../src/platform/lib/cron.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import { createScheduler, type Job, type Schedule } from '../../../../src/platform/lib/scheduler.ts';
+import { createRunMemory, EVEN, startJobs } from '../../../support/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** A job that writes down when it began, in minutes since the clock was made; a run takes `takes` milliseconds. */
+function noted(clock: TravellingClock, when: Schedule, parts: Partial<Job> & { readonly takes?: number } = {}) {
+  const begun: number[] = [];
+  const { takes = 0, ...rest } = parts;
+  const job: Job = {
+    name: 'work',
+    when,
+    async run() {
+      begun.push(clock.elapsed() / MINUTE);
+      if (takes > 0) await new Promise<void>((resolve) => void clock.after(takes, resolve));
+    },
+    ...rest,
+  };
+  return { job, begun };
+}
+
+describe('an interval', () => {
+  test.each([
+    [0, 0.9],
+    [0.5, 1],
+    [1, 1.1],
+  ])('with chance %d is %d of its length', async (float, share) => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { atStart: 0 });
+    const random = { ...systemRandom(), float: () => float };
+    const timetable = createScheduler({ clock, random }).open([job], createRunMemory(), silentLogger);
+    timetable.start();
+    await clock.advance(12 * MINUTE);
+    await timetable.stop();
+    expect(begun).toEqual([0, 10 * share]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test.each<[string, number | undefined, number]>([
+    ['has the rest of it left', 4, 6],
+    ['is over at once where it has passed', 25, 0],
+    ['is whole where the last run lies ahead of the clock', -5, 10],
+    ['that never ran ends at a random part of it', undefined, 5],
+  ])('that goes on over a restart %s', async (_name, ago, minutes) => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: 10 * MINUTE });
+    const memory = createRunMemory(ago === undefined ? new Map() : new Map([['work', clock.now() - ago * MINUTE]]));
+    const timetable = startJobs([job], clock, memory);
+    await clock.advance((minutes + 10) * MINUTE);
+    await timetable.stop();
+    expect(begun).toEqual([minutes, minutes + 10]);
+    expect(memory.runs.get('work')).toBe(clock.now());
+  });
+
+  test('ends although the last run lay a year ahead and no process lives as long as it', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: HOUR });
+    const memory = createRunMemory(new Map([['work', clock.now() + 365 * DAY]]));
+    for (let start = 0; start < 7; start++) {
+      const timetable = startJobs([job], clock, memory);
+      await clock.advance(10 * MINUTE);
+      await timetable.stop();
+    }
+    expect(begun).toEqual([60]);
+  });
+
+  test('of a run that takes longer than it leaves moments out, and never runs twice at once', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: 10 * MINUTE }, { takes: 12 * MINUTE });
+    const timetable = startJobs([job], clock);
+    await clock.advance(60 * MINUTE);
+    expect(begun).toEqual([5, 27, 49]);
+    await clock.advance(MINUTE);
+    await timetable.stop();
+  });
+
+  test('passes while the machine sleeps', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: DAY });
+    const timetable = startJobs([job], clock, createRunMemory(new Map([['work', clock.now()]])));
+    await clock.advance(HOUR);
+    clock.jumpWall(2 * DAY);
+    await clock.advance(MINUTE);
+    expect(begun).toHaveLength(1);
+    await clock.advance(HOUR);
+    expect(begun).toHaveLength(1);
+    await timetable.stop();
+  });
+
+  test('is not longer for a wall clock that was set back', async () => {
+    const clock = createTravellingClock();
+    const { job, begun } = noted(clock, { everyMs: DAY });
+    const timetable = startJobs([job], clock, createRunMemory(new Map([['work', clock.now()]])));
+    await clock.advance(HOUR);
+    clock.jumpWall(-2 * DAY);
+    await clock.advance(23 * HOUR);
+    await timetable.stop();
+    expect(begun).toEqual([24 * 60]);
+  });
+});
+
+describe('a cron expression', () => {
+  async function momentsOf(cron: string, length: number, start: string): Promise<string[]> {
+    const clock = createTravellingClock({ start: Date.parse(start) });
+    const { job, begun } = noted(clock, { cron });
+    const timetable = startJobs([job], clock);
+    await clock.advance(length);
+    await timetable.stop();
+    expect(clock.pending).toBe(0);
+    return begun.map((minutes) => new Date(Date.parse(start) + minutes * MINUTE).toISOString());
+  }
+
+  test.each<[string, string, number, string[]]>([
+    [
+      '*/15 * * * *',
+      '2026-01-01T10:07:31Z',
+      40 * MINUTE,
+      ['2026-01-01T10:15:00.000Z', '2026-01-01T10:30:00.000Z', '2026-01-01T10:45:00.000Z'],
+    ],
+    ['0 3 * * 1', '2026-01-02T00:00:00Z', 7 * DAY, ['2026-01-05T03:00:00.000Z']],
+    [
+      '*/20 * * * * *',
+      '2026-01-01T10:00:05Z',
+      MINUTE,
+      ['2026-01-01T10:00:20.000Z', '2026-01-01T10:00:40.000Z', '2026-01-01T10:01:00.000Z'],
+    ],
+  ])('%s', async (cron, start, length, expected) => {
+    expect(await momentsOf(cron, length, start)).toEqual(expected);
+  });
+
+  const NIGHTLY = { cron: '0 3 * * *' };
+  const atTwo = () => createTravellingClock({ start: Date.parse('2026-01-01T02:00:00Z') });
+
+  test('of a moment at which nothing ran is made up for at the next start, once', async () => {
+    const clock = atTwo();
+    const { job, begun } = noted(clock, NIGHTLY);
+    const memory = createRunMemory();
+    for (let day = 0; day < 3; day++) {
+      const timetable = startJobs([job], clock, memory);
+      await clock.advance(59 * MINUTE);
+      await timetable.stop();
+      await clock.advance(2 * MINUTE);
+      const next = startJobs([job], clock, memory);
+      await clock.advance(22 * HOUR + 59 * MINUTE);
+      await next.stop();
+    }
+    expect(begun).toEqual([61, 61 + 24 * 60, 61 + 48 * 60]);
+  });
+
+  test.each([
+    ['ahead', 50 * MINUTE, 10],
+    ['back', -30 * MINUTE, 90],
+  ])('is kept though the wall clock was set %s', async (_name, jump, minutes) => {
+    const clock = atTwo();
+    const { job, begun } = noted(clock, NIGHTLY);
+    const timetable = startJobs([job], clock);
+    await clock.advance(0);
+    clock.jumpWall(jump);
+    await clock.advance(3 * HOUR);
+    await timetable.stop();
+    expect(begun).toEqual([minutes]);
+  });
+
+  test('runs once for each moment though timers are early and the clocks drift apart', async () => {
+    const clock = atTwo();
+    // Timers come 3 % early, as of a monotonic clock that goes faster than the wall clock.
+    const hasty = { ...clock, after: (ms: number, call: () => void) => clock.after(ms * 0.97, call) };
+    const { job, begun } = noted(clock, { cron: '*/10 * * * *' });
+    const timetable = startJobs([job], hasty);
+    await clock.advance(HOUR);
+    await timetable.stop();
+    expect(begun.map(Math.floor)).toEqual([10, 20, 30, 40, 50, 60]);
+  });
+
+  test.each<[string, boolean]>([
+    ['0 0 29 2 *', true],
+    ['0 0 31 2 *', false],
+    ['0 0 1,15 jan-jun 7', true],
+    ['5/10 * * * *', true],
+    ['61 * * * *', false],
+    ['* * * *', false],
+    ['2026-01-01T00:00:00Z', false],
+    ['* * * * * * 2026', false],
+    ['@daily', true],
+    ['@hasty', false],
+    ['', false],
+    [' 0\t3  * * * ', true],
+    ['0 0 ? * mon-sun', true],
+    ['0 22-4 * * *', false],
+    ['0 22-4/12 * * *', false],
+    ['0 0 * nov-feb *', false],
+    ['*/70 * * * *', false],
+    ['0 0 * janfeb *', false],
+    ['0 0 * * sun1', false],
+    ['0 0 * 2 1#5', true],
+  ])('"%s" is one: %s', (text, isOne) => {
+    expect(parseCron(text) !== undefined).toBe(isOne);
+  });
+
+  function nextOf(text: string, start: string, count: number): string[] {
+    const moments: string[] = [];
+    for (let at = Date.parse(start); moments.length < count; ) {
+      at = parseCron(text)?.after(at) ?? Number.NaN;
+      moments.push(new Date(at).toISOString().slice(0, 16));
+    }
+    return moments;
+  }
+
+  test.each<[string, string, string[]]>([
+    ['is found years ahead', '0 0 29 2 *', ['2028-02-29T00:00', '2032-02-29T00:00']],
+    [
+      'is found over a century without a leap day',
+      '0 0 * 2 1#5',
+      ['2044-02-29T00:00', '2072-02-29T00:00', '2112-02-29T00:00'],
+    ],
+    [
+      'is of the day of the month or of the week',
+      '0 0 1,15 * 7',
+      ['2026-06-07T00:00', '2026-06-14T00:00', '2026-06-15T00:00'],
+    ],
+    [
+      'begins at the first of a step',
+      '5/20 12 * * *',
+      ['2026-06-01T12:05', '2026-06-01T12:25', '2026-06-01T12:45', '2026-06-02T12:05'],
+    ],
+    ['ends a week with Sunday', '0 0 * * sat-7', ['2026-06-06T00:00', '2026-06-07T00:00', '2026-06-13T00:00']],
+    ['knows the last Friday', '0 0 * * 5L', ['2026-06-26T00:00', '2026-07-31T00:00']],
+  ])('%s: %s', (_what, text, moments) => {
+    expect(nextOf(text, '2026-06-01T00:00:00Z', moments.length)).toEqual(moments);
+  });
+
+  // There the clocks go ahead on 29 March 2026 at 01:00Z, and back on 25 October at 01:00Z.
+  describe('in Berlin', () => {
+    const before = process.env.TZ;
+    beforeAll(() => void (process.env.TZ = 'Europe/Berlin'));
+    afterAll(() => void (process.env.TZ = before));
+
+    test.each<[string, string, string, string[]]>([
+      [
+        'a nightly moment that is left out comes an hour later',
+        '30 2 * * *',
+        '2026-03-28T12:00:00Z',
+        ['2026-03-29T01:30', '2026-03-30T00:30'],
+      ],
+      [
+        'a nightly moment comes once though its hour comes twice',
+        '30 2 * * *',
+        '2026-10-24T12:00:00Z',
+        ['2026-10-25T00:30', '2026-10-26T01:30'],
+      ],
+      [
+        'half hours go on where an hour is left out',
+        '*/30 * * * *',
+        '2026-03-29T00:10:00Z',
+        ['2026-03-29T00:30', '2026-03-29T01:00', '2026-03-29T01:30'],
+      ],
+      [
+        'half hours go on where an hour comes twice',
+        '*/30 * * * *',
+        '2026-10-25T00:10:00Z',
+        ['2026-10-25T00:30', '2026-10-25T01:00', '2026-10-25T01:30', '2026-10-25T02:00'],
+      ],
+    ])('%s: %s', (_what, text, start, moments) => {
+      expect(nextOf(text, start, moments.length)).toEqual(moments);
+    });
+  });
+});
+
+describe('a timetable', () => {
+  test('keeps one timer, and begins what is due together one after the other', async () => {
+    const clock = createTravellingClock();
+    const scheduler = createScheduler({ clock, random: EVEN });
+    const order: string[] = [];
+    const tables = ['a', 'b', 'c'].map((name) => {
+      const run = async () => void order.push(`${name} ${clock.elapsed()}`);
+      const jobs = [{ name: 'poll', when: { everyMs: HOUR }, atStart: 0, run }];
+      return scheduler.open(jobs, createRunMemory(), silentLogger);
+    });
+    for (const table of tables) table.start();
+    await clock.advance(500);
+    expect(order).toEqual(['a 0', 'b 50', 'c 100']);
+    expect(clock.pending).toBe(1);
+    await tables[0]?.stop();
+    await clock.advance(HOUR);
+    expect(order.slice(3).map((each) => each.slice(0, 1))).toEqual(['b', 'c']);
+    for (const table of tables) await table.stop();
+    expect(clock.pending).toBe(0);
+  });
+
+  test('writes once for each run, and at a start only what is new', async () => {
+    const clock = createTravellingClock();
+    const memory = createRunMemory(new Map([['of a job that is gone', 1]]));
+    const writes: string[] = [];
+    const counted = {
+      ...memory,
+      replace: async (runs: ReadonlyMap<string, number>) => {
+        writes.push(`all ${[...runs.keys()].join()}`);
+        return memory.replace(runs);
+      },
+      note: async (job: string, at: number) => {
+        writes.push(job);
+        return memory.note(job, at);
+      },
+    };
+    const jobs = [
+      noted(clock, { everyMs: HOUR }).job,
+      noted(clock, { everyMs: MINUTE }, { name: 'poll', atStart: 0 }).job,
+      noted(clock, 'off', { name: 'none' }).job,
+    ];
+    for (let start = 0; start < 2; start++) {
+      const timetable = startJobs(jobs, clock, counted);
+      await clock.advance(HOUR);
+      await timetable.stop();
+    }
+    expect(writes).toEqual(['all work', 'work', 'work']);
+  });
+
+  test('that is stopped tells its runs to end, waits for them, and counts none of them', async () => {
+    const clock = createTravellingClock();
+    const memory = createRunMemory(new Map([['work', 1]]));
+    let ended = false;
+    const run = (signal: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => {
+          ended = true;
+          resolve();
+        });
+      });
+    const timetable = startJobs([{ name: 'work', when: { everyMs: HOUR }, run }], clock, memory);
+    await clock.advance(0);
+    await timetable.stop();
+    expect(ended).toBe(true);
+    expect(memory.runs).toEqual(new Map([['work', 1]]));
+    expect(clock.pending).toBe(0);
+  });
+
+  test('runs a job at once when told to, also one that is off, and joins the run in hand', async () => {
+    const clock = createTravellingClock();
+    const often = noted(clock, { everyMs: HOUR }, { takes: MINUTE });
+    const off = noted(clock, 'off', { name: 'off' });
+    const timetable = startJobs([often.job, off.job], clock);
+    await clock.advance(10 * MINUTE);
+    const both = [timetable.runNow('work'), timetable.runNow('work'), timetable.runNow('off')];
+    await clock.advance(61 * MINUTE);
+    await Promise.all(both);
+    expect(often.begun).toEqual([10, 70]);
+    expect(off.begun).toEqual([10]);
+    await expect(timetable.runNow('unknown')).rejects.toThrow('there is no job unknown');
+    await clock.advance(0);
+    await timetable.stop();
+  });
+
+  test('goes on after a job that fails and a memory that cannot be read or written', async () => {
+    const clock = createTravellingClock();
+    const begun: number[] = [];
+    const fails = () => Promise.reject(new Error('no space left'));
+    const run = async () => {
+      begun.push(clock.elapsed() / MINUTE);
+      throw new Error('a fault');
+    };
+    const memory = { read: fails, replace: fails, note: fails };
+    const timetable = startJobs([{ name: 'work', when: { everyMs: 10 * MINUTE }, run }], clock, memory);
+    await clock.advance(30 * MINUTE);
+    await timetable.stop();
+    expect(begun).toEqual([5, 15, 25]);
+  });
+});

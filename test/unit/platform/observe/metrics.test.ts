@@ -1,0 +1,136 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { createHealth } from '../../../../src/platform/observe/health.ts';
+import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
+
+const SOURCES = `${import.meta.dirname}/../../../../src`;
+
+/** `meter.count('name'` and its sisters, in all the sources. */
+function calls(): { file: string; method: 'count' | 'gauge' | 'observe'; name: string }[] {
+  const pattern = /[mM]eter\s*\.(count|gauge|observe)\(\s*'([^']+)'/g;
+  return globSync('**/*.ts', { cwd: SOURCES }).flatMap((file) =>
+    [...readFileSync(`${SOURCES}/${file}`, 'utf8').matchAll(pattern)].map(([, method, name]) => ({
+      file,
+      method: method as 'count',
+      name: name ?? '',
+    })),
+  );
+}
+
+async function samples(text: Promise<string>): Promise<string[]> {
+  return (await text).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+}
+
+describe('metrics', () => {
+  it('every metric that the sources report is declared, with its kind', async () => {
+    const kinds = { count: 'counter', gauge: 'gauge', observe: 'histogram' };
+    const text = await createMetrics({ version: '1' }).expose();
+    const found = calls();
+    expect(found.length).toBeGreaterThan(10);
+    for (const { file, method, name } of found)
+      expect(text, `${name} in ${file}`).toContain(`# TYPE worksync_${name} ${kinds[method]}`);
+  });
+
+  it('every name has the prefix and a base unit, and every metric a help text', async () => {
+    const text = await createMetrics({ version: '1' }).expose();
+    const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+    expect(types.length).toBeGreaterThan(40);
+    const counters = types.filter(([, , kind]) => kind === 'counter').map(([, name]) => name);
+    expect(counters.filter((name) => !name?.endsWith('_total'))).toEqual([]);
+    for (const [, name] of types) {
+      expect(name).toMatch(/^worksync_[a-z0-9_]+$/);
+      expect(name).not.toMatch(/milli|_ms$|minutes|kilo|mega/);
+      expect(text).toMatch(new RegExp(`^# HELP ${name} .+`, 'm'));
+    }
+  });
+
+  it('names the workspace on what is measured per workspace, and only there', async () => {
+    const metrics = createMetrics({ version: '1.2.3' });
+    metrics.forWorkspace('acme').gauge('inbox_pending', 3);
+    metrics.forWorkspace('other').gauge('inbox_pending', 4);
+    metrics.forWorkspace('acme').count('http_requests_total', { target: 'gh', status: '200' }, 2);
+    metrics.forWorkspace('acme').observe('sync_lag_seconds', 0.3);
+    metrics.meter.gauge('up', 1);
+    const lines = await samples(metrics.expose());
+    expect(lines).toContain('worksync_inbox_pending{workspace="acme"} 3');
+    expect(lines).toContain('worksync_inbox_pending{workspace="other"} 4');
+    expect(lines).toContain('worksync_http_requests_total{target="gh",status="200"} 2');
+    expect(lines).toContain('worksync_sync_lag_seconds_bucket{le="0.5",workspace="acme"} 1');
+    expect(lines).toContain('worksync_up 1');
+    expect(lines).toContain(`worksync_build_info{version="1.2.3",node="${process.versions.node}"} 1`);
+  });
+
+  it('the help text of a label that takes few values tells them all, and no other value is taken', async () => {
+    const text = await createMetrics({ version: '1' }).expose();
+    expect(text).toContain(
+      '# HELP worksync_deliveries_total Deliveries by outcome. outcome: new, repeated, revived, refused, ' +
+        'failed, applied, superseded, ignored, quarantined.\n',
+    );
+    const { count } = createMetrics({ version: '1' }).forWorkspace('acme');
+    expect(() => count('deliveries_total', { connection: 'a', outcome: 'accepted' })).toThrow('is declared');
+  });
+
+  it('none is declared that nobody reports', async () => {
+    const reported = new Set(calls().map(({ name }) => name));
+    const declared = [...(await createMetrics({ version: '1' }).expose()).matchAll(/^# TYPE worksync_(\S+) /gm)];
+    const ours = declared.map(([, name = '']) => name).filter((name) => !/^(process|nodejs)_/.test(name));
+    expect(ours.filter((name) => !reported.has(name))).toEqual([]);
+  });
+
+  it.each([
+    ['an unknown name', () => createMetrics({ version: '1' }).meter.count('no_such_total')],
+    ['another kind', () => createMetrics({ version: '1' }).meter.count('up')],
+    ['a missing label', () => createMetrics({ version: '1' }).meter.count('http_requests_total', { target: 'a' })],
+    ['a label too many', () => createMetrics({ version: '1' }).meter.gauge('up', 1, { host: 'a' })],
+    ['a workspace metric without workspace', () => createMetrics({ version: '1' }).meter.gauge('inbox_pending', 1)],
+  ])('throws at %s', (_what, call) => {
+    expect(call).toThrow('is declared');
+  });
+
+  it('reports a misuse instead, where it is told to', () => {
+    const reported: Error[] = [];
+    createMetrics({ version: '1', onMisuse: (error) => reported.push(error) }).meter.count('no_such_total');
+    expect(reported).toHaveLength(1);
+  });
+
+  it('stays under 500 series with one busy workspace', async () => {
+    const metrics = createMetrics({ version: '1' });
+    const meter = metrics.forWorkspace('acme');
+    const connections = ['github', 'gitlab', 'jira', 'linear', 'bitbucket'];
+    for (const connection of connections) {
+      for (const outcome of ['new', 'repeated', 'refused', 'applied', 'superseded', 'ignored', 'quarantined', 'failed'])
+        meter.count('deliveries_total', { connection, outcome });
+      for (const outcome of ['complete', 'unchanged', 'limited', 'failed'])
+        meter.count('polls_total', { connection, outcome });
+      for (const status of [
+        '200',
+        '201',
+        '304',
+        '401',
+        '403',
+        '404',
+        '429',
+        '500',
+        '502',
+        'unreachable',
+        'outcome_unknown',
+      ])
+        meter.count('http_requests_total', { target: connection, status });
+      meter.observe('http_request_seconds', 1, { target: connection });
+    }
+    expect((await samples(metrics.expose())).length).toBeLessThan(500);
+  });
+});
+
+describe('health', () => {
+  it('is ready when something has reported and everything is well', () => {
+    const health = createHealth();
+    expect(health.ready()).toBe(false);
+    health.set('store', true);
+    expect(health.report()).toEqual({ ready: true, components: { store: 'ok' } });
+    health.set('workspace', false, 'unauthorized');
+    expect(health.report()).toEqual({ ready: false, components: { store: 'ok', workspace: 'unauthorized' } });
+    health.set('workspace', true, 'unauthorized');
+    expect(health.ready()).toBe(true);
+  });
+});

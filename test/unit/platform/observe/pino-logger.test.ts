@@ -1,0 +1,197 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { createLogger } from '../../../../src/platform/observe/pino-logger.ts';
+import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
+import { holds } from '../../../support/canaries.ts';
+import { drawn } from '../../../support/depth.ts';
+
+const KEY = [
+  '-----BEGIN PRIVATE KEY-----',
+  'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC',
+  'x8Zk3nQ2vR7tLw9yHc1mPd5sJf0aGuEb',
+  '-----END PRIVATE KEY-----',
+  '',
+].join('\n');
+
+/** Canaries with everything that an encoding changes. */
+const SECRETS = [
+  'ghp_16C7e42F292c6912E7710c838347Ae178B4a',
+  'p"a\\ss/w+o=r d&ä☃<>',
+  'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLw==',
+  KEY,
+];
+
+const ENCODINGS: Readonly<Record<string, (secret: string) => string>> = {
+  plain: (secret) => secret,
+  trimmed: (secret) => secret.trim(),
+  JSON: (secret) => JSON.stringify(secret),
+  'JSON in JSON': (secret) => JSON.stringify(JSON.stringify({ secret })),
+  'URL component': encodeURIComponent,
+  'URL component, lower case': (secret) => encodeURIComponent(secret).replace(/%../g, (byte) => byte.toLowerCase()),
+  'form value': (secret) => new URLSearchParams({ secret }).toString(),
+  hex: (secret) => Buffer.from(secret).toString('hex'),
+  HEX: (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
+  base64: (secret) => Buffer.from(secret).toString('base64'),
+  base64url: (secret) => Buffer.from(secret).toString('base64url'),
+  'basic authentication': (secret) => `Basic ${Buffer.from(`user:${secret}`).toString('base64')}`,
+  'basic authentication, another length': (secret) => Buffer.from(`worksync:${secret}`).toString('base64'),
+  'in the middle of base64': (secret) => Buffer.from(`{"a":"${secret}","b":1}`).toString('base64url'),
+};
+
+function recorder(secrets: readonly string[], level: 'debug' | 'info' = 'debug') {
+  const lines: string[] = [];
+  const scrubber = createScrubber(secrets);
+  const logger = createLogger({ level, scrubber, destination: { write: (line: string) => void lines.push(line) } });
+  return { logger, lines, scrubber };
+}
+
+describe('a canary never reaches a log line', () => {
+  const cases = SECRETS.flatMap((secret, index) =>
+    Object.keys(ENCODINGS).map((name) => [index, name, secret] as const),
+  );
+
+  it.each(cases)('secret %i as %s', (_index, name, secret) => {
+    const { logger, lines } = recorder(SECRETS);
+    const text = `before ${ENCODINGS[name]?.(secret)} after`;
+    const cause = new Error(text, { cause: new TypeError(text) });
+    logger.error(
+      { error: new SyncError('unreachable', text, { cause, hint: text }), deep: { a: [{ b: text }] } },
+      text,
+    );
+    logger.child({ correlation: text }).info({ url: new URL('http://x/').href + text, [text]: 1 }, 'message');
+    expect(lines).toHaveLength(2);
+    for (const line of lines) {
+      expect(line).toContain('[secret]');
+      expect(holds(line, secret)).toBe(false);
+      expect(() => JSON.parse(line)).not.toThrow();
+    }
+  });
+
+  it('holds for any secret in any surroundings', () => {
+    const secret = fc
+      .string({ minLength: 12, maxLength: 40, unit: 'grapheme-ascii' })
+      .filter((text) => text.trim().length >= 12);
+    fc.assert(
+      fc.property(
+        secret,
+        fc.constantFrom(...Object.keys(ENCODINGS)),
+        fc.string({ maxLength: 9 }),
+        (value, name, around) => {
+          const { logger, lines } = recorder([value]);
+          logger.info({ field: around + ENCODINGS[name]?.(value) + around }, 'message');
+          expect(holds(lines[0] ?? value, value)).toBe(false);
+        },
+      ),
+      { numRuns: drawn(1_000) },
+    );
+  });
+
+  it('lines of a private key are known one by one', () => {
+    const { scrubber } = recorder(SECRETS);
+    expect(scrubber.scrub('key MIIEvQIBADANBgkqhkiG9w0BAQEFAASC…')).toBe('key [secret]…');
+  });
+
+  it('a secret added later is known from then on, and a value too short to be one is left alone', () => {
+    const { scrubber } = recorder([]);
+    expect(scrubber.scrub('token-made-later')).toBe('token-made-later');
+    scrubber.add('token-made-later');
+    scrubber.add('the');
+    scrubber.add('');
+    expect(scrubber.scrub('the token-made-later')).toBe('the [secret]');
+  });
+});
+
+describe('the scrubber', () => {
+  it('finds what a plain search finds, whatever the secrets and the text', () => {
+    const secret = fc.string({ minLength: 4, maxLength: 12, unit: fc.constantFrom('a', 'b', 'ä', '"', '😀') });
+    const text = fc.array(fc.oneof(secret, fc.string({ maxLength: 5 })), { maxLength: 6 });
+    fc.assert(
+      fc.property(fc.array(secret, { maxLength: 4 }), text, (secrets, parts) => {
+        const whole = [...parts, ...secrets].join('x');
+        const clean = createScrubber(secrets).scrub(whole);
+        for (const each of secrets) expect(clean).not.toContain(each);
+        if (!secrets.some((each) => whole.includes(each) || whole.includes(each.trim()))) expect(clean).toBe(whole);
+      }),
+    );
+  });
+
+  it('forgets of the values that are known for now the one that was not seen for longest', () => {
+    const scrubber = createScrubber(['shared with one for now']);
+    scrubber.addForNow('shared with one for now');
+    for (let each = 0; each < 1_000; each++) {
+      scrubber.addForNow(`token number ${each} of an hour`);
+      scrubber.addForNow('token that is in use all the time');
+    }
+    const knows = (text: string) => !scrubber.scrub(text).includes(text);
+    expect(knows('token number 0 of an hour')).toBe(false);
+    expect(knows('token number 999 of an hour')).toBe(true);
+    expect(knows('token that is in use all the time')).toBe(true);
+    expect(knows('shared with one for now')).toBe(true);
+  });
+});
+
+describe('a log line', () => {
+  it('is one line of JSON with level, time, fields of all parents, and message', () => {
+    const { logger, lines } = recorder([]);
+    logger.child({ workspace: 'acme' }).child({ delivery: 'd-1' }).warn({ count: 2 }, 'something\nhappened');
+    expect(lines[0]?.endsWith('\n')).toBe(true);
+    expect(lines[0]?.trimEnd()).not.toContain('\n');
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      level: 'warn',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      workspace: 'acme',
+      delivery: 'd-1',
+      count: 2,
+      msg: 'something\nhappened',
+    });
+  });
+
+  it('leaves out what is below the level', () => {
+    const { logger, lines } = recorder([], 'info');
+    logger.debug({}, 'no');
+    logger.info({}, 'yes');
+    expect(lines).toHaveLength(1);
+  });
+
+  it('removes credential fields, whatever they hold', () => {
+    const { logger, lines } = recorder([]);
+    logger.info({ token: 'a1', headers: { authorization: 'b2', cookie: 'c3' }, a: { b: { password: 'd4' } } }, 'm');
+    expect(lines[0]).not.toMatch(/a1|b2|c3|d4/);
+  });
+
+  it('holds no character that steers a terminal or reorders text, and reads back as it was', () => {
+    const { logger, lines } = recorder([]);
+    const text = '\x1b[31mred\x07\x9b2J \u202Eevil\u2066 \u2028\u200b\ufeff\x7f';
+    logger.info({ text }, text);
+    expect(lines[0]?.trimEnd()).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028\u2029\u200b\ufeff]/u);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ text, msg: text });
+  });
+
+  it('tells code, verdict, hint and causes of an error, and a stack only where the fault may be ours', () => {
+    const { logger, lines } = recorder([]);
+    const refused = Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+    logger.error(
+      { error: new SyncError('unreachable', 'GET x', { cause: new AggregateError([refused], 'all') }) },
+      'm',
+    );
+    logger.error(
+      { error: new SyncError('internal', 'bug', { cause: new TypeError('undefined is no function') }) },
+      'm',
+    );
+    const [known, ours] = lines.map((line) => JSON.parse(line).error);
+    expect(known).toMatchObject({ code: 'unreachable', verdict: 'retry', message: 'GET x', hint: expect.any(String) });
+    expect(known.stack).toBeUndefined();
+    expect(known.cause.errors[0]).toMatchObject({ message: 'connect' });
+    expect(ours.stack).toContain('pino-logger.test.ts');
+    expect(ours.cause.stack).toContain('pino-logger.test.ts');
+  });
+
+  it('ends a chain of causes that loops', () => {
+    const { logger, lines } = recorder([]);
+    const error = new Error('a');
+    error.cause = error;
+    logger.error({ error }, 'm');
+    expect(lines[0]?.length).toBeLessThan(20_000);
+  });
+});

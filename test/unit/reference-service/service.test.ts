@@ -1,0 +1,274 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import BetterSqlite from 'better-sqlite3';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openDatabase } from '../../../src/platform/database/open.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import type { Faults } from '../../../src/reference-service/http/faults.ts';
+import { createWorkspaceService } from '../../../src/reference-service/service.ts';
+import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
+import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
+import { createCommits } from '../../../src/reference-service/storage/transactions.ts';
+import { createTravellingClock } from '../../support/travelling-clock.ts';
+import {
+  NO_QUOTA,
+  SPECIFIED_QUOTA,
+  startWorkspaceService,
+  type TestServiceOptions,
+} from '../../support/workspace-service.ts';
+
+async function temporaryFile(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'worksync-test-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return join(folder, 'service.db');
+}
+
+async function start(options: TestServiceOptions = {}) {
+  const running = await startWorkspaceService({ clock: createTravellingClock(), ...options });
+  onTestFinished(() => running.close());
+  return running;
+}
+
+it('makes its key and token at the first start and keeps them over 25 others', async () => {
+  const file = await temporaryFile();
+  const clock = createTravellingClock();
+  const seen = new Set<string>();
+  const isNew: boolean[] = [];
+  for (let n = 0; n < 25; n++) {
+    const running = await startWorkspaceService({ clock, file });
+    for (const secret of [running.apiKey, running.oauthToken]) seen.add(secret);
+    expect(running.isTokenNew).toBe(running.isKeyNew);
+    isNew.push(running.isKeyNew);
+    expect((await running.client().listTasks({}, {})).status).toBe(200);
+    await running.close();
+  }
+  expect(seen.size).toBe(2);
+  expect(isNew).toEqual([true, ...Array.from({ length: 24 }, () => false)]);
+});
+
+it('makes others where the key that they were sealed with is another, and then the old ones end', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  await first.close();
+  const second = await start({ file, secretKey: Buffer.alloc(32, 7) });
+  expect([second.isKeyNew, second.isTokenNew, second.workspaceId]).toEqual([true, true, first.workspaceId]);
+  for (const old of [first.apiKey, first.oauthToken])
+    await expect(second.client(old).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  expect((await second.client().listTasks({}, {})).status).toBe(200);
+});
+
+describe('a credential of the first start that somebody revoked', () => {
+  it('is made anew alone, and shown: the key', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    await first.client(first.oauthToken).revokeApiKey({ apiKeyId: first.apiKeyId }, {});
+    await first.close();
+    const second = await startWorkspaceService({ file });
+    expect([second.isKeyNew, second.isTokenNew]).toEqual([true, false]);
+    expect(second.oauthToken).toBe(first.oauthToken);
+    expect((await second.client().listTasks({}, {})).status).toBe(200);
+    await expect(second.client(first.apiKey).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+    await second.close();
+    const third = await start({ file });
+    expect([third.isKeyNew, third.isTokenNew, third.apiKey]).toEqual([false, false, second.apiKey]);
+  });
+
+  it('is made anew alone, and shown: the token', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    await first.close();
+    const raw = new BetterSqlite(file);
+    raw.prepare('update oauth_tokens set revoked_at = created_at where token_id = ?').run(first.tokenId);
+    raw.close();
+    const second = await start({ file });
+    expect([second.isKeyNew, second.isTokenNew]).toEqual([false, true]);
+    expect(second.apiKey).toBe(first.apiKey);
+    expect((await second.client(second.oauthToken).listTasks({}, {})).status).toBe(200);
+    await expect(second.client(first.oauthToken).listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+
+  it('keeps no service from starting where the workspace has as many keys as it may', async () => {
+    const file = await temporaryFile();
+    const first = await startWorkspaceService({ file });
+    const owner = first.client(first.oauthToken);
+    await owner.revokeApiKey({ apiKeyId: first.apiKeyId }, {});
+    for (let key = 0; key < 20; key++) await owner.createApiKey({ body: { description: `${key}` } }, {});
+    await first.close();
+    const second = await start({ file });
+    expect(second.isKeyNew).toBe(false);
+    await expect(second.client().listTasks({}, {})).rejects.toMatchObject({ code: 'unauthorized' });
+  });
+});
+
+it('of a file from before they were kept, makes others beside those that clients have', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  await first.close();
+  const raw = new BetterSqlite(file);
+  raw.exec(
+    `update facts set value = json_remove(value, '$.sealedKey', '$.sealedToken') where name = 'start_credentials'`,
+  );
+  raw.close();
+  const second = await start({ file });
+  expect([second.isKeyNew, second.isTokenNew]).toEqual([true, true]);
+  for (const secret of [first.apiKey, second.apiKey])
+    expect((await second.client(secret).listTasks({}, {})).status).toBe(200);
+});
+
+it('a second service on the same file is refused as locked, and may start after the first has closed', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  await expect(startWorkspaceService({ file })).rejects.toMatchObject({ code: 'locked' });
+  await first.close();
+  const second = await startWorkspaceService({ file });
+  await second.close();
+});
+
+it('keeps what it acknowledged over a restart', async () => {
+  const file = await temporaryFile();
+  const first = await startWorkspaceService({ file });
+  const task = (await first.client().createBug({ body: { title: 'kept' } }, {})).body;
+  await first.client().addWorkItem({ taskId: task.taskId, body: { url: 'https://example.com/1' } }, {});
+  await first.close();
+  const second = await start({ file });
+  expect((await second.client().getTask({ taskId: task.taskId }, {})).body).toEqual(task);
+  expect(await second.service.statistics()).toMatchObject({ tasks: 1, workItems: 1, pullRequests: 0 });
+});
+
+it('stores no secret in clear', async () => {
+  const file = await temporaryFile();
+  const running = await startWorkspaceService({ file });
+  const { secret } = (await running.client(running.oauthToken).createApiKey({ body: { description: 'x' } }, {})).body;
+  await running.close();
+  const bytes = await readFile(file, 'latin1');
+  for (const clear of [secret, running.apiKey, running.oauthToken]) expect(bytes).not.toContain(clear.slice(10));
+});
+
+it('writes lastUsedAt of a key at most once a minute', async () => {
+  const clock = createTravellingClock();
+  const running = await start({ clock, quota: NO_QUOTA });
+  const lastUsed = async () => {
+    const { body } = await running.client(running.oauthToken).listApiKeys({}, {});
+    return Date.parse(body.apiKeys[0]?.lastUsedAt ?? '');
+  };
+  const begin = clock.now();
+  for (let second = 0; second < 120; second += 20) {
+    await running.client().listTasks({}, {});
+    // A write that joins the queue after the note proves that the note is committed.
+    await running.service.addTeam({ workspaceId: running.workspaceId, teamId: 'team_x', name: 'X' });
+    expect(await lastUsed()).toBe(begin + (second < 60 ? 0 : 60_000));
+    await clock.advance(20_000);
+  }
+});
+
+it('faults: an answer that is cut after the request was applied is outcome_unknown, and the write is there', async () => {
+  const faults: Faults = { after: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
+  const running = await start({ faults });
+  const lost = running.client().createBug({ body: { title: 'x' } }, {});
+  await expect(lost).rejects.toMatchObject({ code: 'outcome_unknown' });
+  expect((await running.client().listTasks({}, {})).body.tasks).toHaveLength(1);
+});
+
+it('faults: a request that is cut before it was looked at leaves nothing', async () => {
+  const faults: Faults = { before: async ({ method }) => (method === 'POST' ? 'cut' : undefined) };
+  const running = await start({ faults });
+  await expect(running.client().createBug({ body: { title: 'x' } }, {})).rejects.toMatchObject({
+    code: 'outcome_unknown',
+  });
+  expect((await running.client().listTasks({}, {})).body.tasks).toEqual([]);
+  expect((await running.service.statistics()).requests.get(running.apiKeyId)).toEqual({ received: 1, refused: 0 });
+});
+
+it('faults: other answers, on the way in and after the request was applied', async () => {
+  const faults: Faults = {
+    before: async ({ url }) => (url.endsWith('/ideas') ? { status: 503 } : undefined),
+    after: async ({ url }, answer) => (url.endsWith('/bugs') && answer.status === 201 ? { status: 500 } : undefined),
+  };
+  const running = await start({ faults });
+  const body = { title: 'x' };
+  await expect(running.client().createIdea({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 503 });
+  await expect(running.client().createBug({ body }, {})).rejects.toMatchObject({ code: 'server_failed', status: 500 });
+  expect((await running.client().listTasks({}, {})).body.tasks.map(({ kind }) => kind)).toEqual(['bug']);
+});
+
+it('answers 500 without insides when the database fails, and tells the log', async () => {
+  const file = await temporaryFile();
+  const logged: unknown[] = [];
+  let failing = false;
+  const service = await createWorkspaceService({
+    file,
+    clock: createTravellingClock(),
+    random: systemRandom(),
+    quota: SPECIFIED_QUOTA,
+    logger: { ...silentLogger, error: (fields) => void logged.push(fields['err']) },
+    steps: {
+      reached(_kind, edge) {
+        if (failing && edge === 'before') throw new Error('disk on fire');
+      },
+    },
+  });
+  onTestFinished(() => service.close());
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const { apiKey } = await service.startCredentials();
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const post = () => fetch(`${url}/workspaces/current/bugs`, { method: 'POST', headers, body: '{"title":"x"}' });
+  failing = true;
+  const failed = await post();
+  expect([failed.status, await failed.json()]).toEqual([
+    500,
+    { code: 500, message: expect.not.stringContaining('fire'), errorCode: 'internal_error' },
+  ]);
+  expect(logged).toEqual([expect.objectContaining({ message: 'disk on fire' })]);
+  // A read and a refusal write nothing, but their count must be durable before they are answered.
+  for (const path of ['/workspaces/current/tasks', '/nothing/here'])
+    expect((await fetch(url + path, { headers })).status).toBe(500);
+  failing = false;
+  expect((await post()).status).toBe(201);
+});
+
+it('group commit: one that throws is refused alone, the others of its group are kept in order', async () => {
+  const statements: string[] = [];
+  const database = await openDatabase<ServiceTables>({
+    file: await temporaryFile(),
+    migrations: MIGRATIONS,
+    onStatement: (sql) => statements.push(sql),
+  });
+  onTestFinished(() => database.close());
+  const commits = createCommits(database);
+  const add = (name: string, fails = false) =>
+    commits.run(async (write) => {
+      await write.insertInto('facts').values({ name, value: '' }).execute();
+      if (fails) throw new Error(`refused ${name}`);
+      return name;
+    });
+  statements.length = 0;
+  expect(await Promise.all(['a', 'b', 'c'].map((name) => add(name)))).toEqual(['a', 'b', 'c']);
+  expect(statements.filter((sql) => sql === 'commit')).toHaveLength(1);
+  const settled = await Promise.allSettled([add('d'), add('e', true), add('f')]);
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  const rows = await database.query
+    .selectFrom('facts')
+    .select('name')
+    .orderBy('rowid' as never)
+    .execute();
+  expect(rows.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'd', 'f']);
+});
+
+it('keeps the links of a database from before it knew copies', async () => {
+  const file = await temporaryFile();
+  const { '006_copies_of_links': _later, ...earlier } = MIGRATIONS;
+  const old = await openDatabase<ServiceTables>({ file, migrations: earlier });
+  const [created_at, url] = ['2026-01-01T00:00:00.000Z', 'https://example.com/1'];
+  const ids = { work_item_id: 'wi_1', workspace_id: 'ws_1', task_id: 'tsk_1' };
+  await old.query
+    .insertInto('work_items')
+    .values({ ...ids, url, created_at, title: 'T' })
+    .execute();
+  await old.close();
+  const migrated = await openDatabase<ServiceTables>({ file, migrations: MIGRATIONS });
+  onTestFinished(() => migrated.close());
+  const rows = await migrated.query.selectFrom('work_items').selectAll().execute();
+  expect(rows).toEqual([{ ...ids, seq: 1, url, copy: 0, title: 'T', external_id: null, provider: null, created_at }]);
+});

@@ -1,0 +1,142 @@
+import { expect, test } from 'vitest';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
+import { askBackfill } from '../../../../src/store/backfills.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
+import { createPauses } from '../../../../src/sync/intake/pauses.ts';
+import { remainsOfLost } from '../../../support/all-or-nothing.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
+
+/** One unit, of which one page has been read when the work ends. */
+async function backfill(
+  store: Store,
+  history: () => Promise<{ event: string; body: Buffer }>,
+  clock = createTravellingClock(),
+) {
+  const asked = Promise.withResolvers<void>();
+  const active = activeWith({
+    connection: {
+      units: async () => ['unit'],
+      async history() {
+        asked.resolve();
+        return history();
+      },
+    },
+  });
+  await askBackfill(store.query, { connection: active.name, since: null, now: clock.now() });
+  await store.query.updateTable('backfills').set({ unit: 'unit' }).execute();
+  const stage = createBackfills({
+    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+    ...{ connections: [active], pauses: createPauses(clock), inbox: createWakeSignal() },
+  });
+  return async (meanwhile: () => Promise<void> = () => clock.advance(0)) => {
+    stage.start();
+    await asked.promise;
+    await meanwhile();
+    await stage.stop();
+  };
+}
+
+const rows = ({ query }: Store) =>
+  query.selectFrom('backfills').select(['unit', 'error', 'attempts', 'finished_at']).execute();
+
+const PAGE = { event: 'list', body: Buffer.from('one') };
+
+test('the last page of a unit ends it', async () => {
+  const store = await openTestStore();
+  await (await backfill(store, async () => PAGE))();
+  expect((await inboxOf(store)).map(({ source, body }) => [source, body])).toEqual([['backfill', 'one']]);
+  expect(await rows(store)).toEqual([{ unit: 'unit', error: null, attempts: 0, finished_at: expect.any(Number) }]);
+});
+
+test('what the vendor has switched off ends its unit without an error', async () => {
+  const store = await openTestStore();
+  await (await backfill(store, () => Promise.reject(new SyncError('feature_off', 'issues are switched off'))))();
+  expect(await rows(store)).toMatchObject([{ error: null, finished_at: expect.any(Number) }]);
+});
+
+test('a unit whose pages lead in a circle ends with an error, and its pages are kept', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  let count = 0;
+  const circle = async () => ({ ...PAGE, body: Buffer.from(`${count}`), next: ['A', 'B'][count++ % 2] as string });
+  const course = await backfill(store, circle, clock);
+  await course(async () => {
+    for (let page = 0; page < 20; page++) {
+      await clock.advance(MINUTE);
+      await store.query.updateTable('inbox').set({ state: 'applied' }).execute();
+    }
+  });
+  expect((await rows(store))[0]).toMatchObject({
+    error: expect.stringMatching(/^list_endless: /),
+    finished_at: expect.any(Number),
+  });
+  expect(await inboxOf(store)).toHaveLength(4);
+});
+
+test.each([
+  ['what may succeed later is tried again', 'server_failed', false],
+  ['what can never be read ends its unit', 'refused', true],
+] as const)('%s, and tells why', async (_what, code, isOver) => {
+  const store = await openTestStore();
+  await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
+  const [row] = await rows(store);
+  expect([row?.error, row?.finished_at !== null]).toEqual([`${code}: down`, isOver]);
+});
+
+test.each([
+  ['while it waited', async (clock: TravellingClock) => clock.jumpWall(-50 * MINUTE), 1],
+  ['before the process began', async () => undefined, 0],
+])('where the clock was set back %s it waits for no old time', async (_what, meanwhile, begun) => {
+  const store = await openTestStore();
+  const asked: number[] = [];
+  const clock = createTravellingClock();
+  const course = await backfill(
+    store,
+    async () => {
+      asked.push(clock.elapsed());
+      if (asked.length === begun) throw new SyncError('server_failed', 'down', { retryAfter: 5 * MINUTE });
+      return PAGE;
+    },
+    clock,
+  );
+  if (begun === 0)
+    await store.query
+      .updateTable('backfills')
+      .set({ not_before: clock.now() + 50 * MINUTE })
+      .execute();
+  await course(async () => {
+    await meanwhile(clock);
+    await clock.advance(6 * MINUTE);
+  });
+  expect(asked.length).toBe(begun + 1);
+});
+
+test('whoever stops it waits until the page that it reads has come', async () => {
+  const store = await openTestStore();
+  const page = Promise.withResolvers<typeof PAGE>();
+  let hasEnded = false;
+  const end = (await backfill(store, () => page.promise))().then(() => {
+    hasEnded = true;
+  });
+  for (let turn = 0; turn < 50; turn++) await yieldToEventLoop();
+  expect(hasEnded).toBe(false);
+  page.resolve(PAGE);
+  await end;
+});
+
+test.each([
+  ['a page that it read', async () => PAGE],
+  ['a failure', () => Promise.reject(new SyncError('server_failed', 'down'))],
+  ['a failure for good', () => Promise.reject(new SyncError('refused', 'down'))],
+])('one that has lost the workspace to another leaves nothing of %s', async (_what, history) => {
+  expect(await remainsOfLost((store) => backfill(store, history))).toEqual([]);
+});

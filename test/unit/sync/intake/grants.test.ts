@@ -1,0 +1,326 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AccessTokens, OAuthGrant } from '../../../../src/connectors/connector.ts';
+import { secretBoxBeside } from '../../../../src/daemon/secret-box-key.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import type { Installation } from '../../../../src/store/installation.ts';
+import { claimRenewal } from '../../../../src/store/oauth-credentials.ts';
+import { createGrants, type GrantDeps, type Grants } from '../../../../src/sync/intake/grants.ts';
+import { drawn } from '../../../support/depth.ts';
+import { folderOfTest } from '../../../support/folder.ts';
+import { withLateAnswers } from '../../../support/late-answers.ts';
+import { openTestInstallation } from '../../../support/store.ts';
+import { createTokenEndpoint, type TokenEndpoint } from '../../../support/token-endpoint.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { documentedOnly } from '../../../support/vendor-requests/index.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const { signal } = new AbortController();
+
+let folder: string;
+let clock: TravellingClock;
+let endpoint: TokenEndpoint;
+let grant: OAuthGrant;
+let secrets: Set<string>;
+let installation: Installation;
+let key: Buffer | undefined;
+
+beforeEach(async () => {
+  folder = folderOfTest('oauth');
+  clock = createTravellingClock();
+  key = undefined;
+  secrets = new Set();
+  begin(10 * MINUTE);
+  installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
+});
+afterEach(async () => {
+  await installation.close();
+});
+
+let begun = 0;
+
+function begin(leeway: number): void {
+  endpoint = createTokenEndpoint(clock, { leeway, life: HOUR });
+  grant = {
+    tokenUrl: 'https://auth.atlassian.com/oauth/token',
+    // Each another one, so that the store of one test may hold several.
+    clientId: `client-${++begun}`,
+    clientSecret: 'the-client-secret',
+    refreshToken: endpoint.consent(),
+    encoding: 'json',
+  };
+}
+
+/** As a process has them. */
+function grants(more: Partial<GrantDeps> = {}): Grants {
+  return createGrants({
+    installation,
+    http: documentedOnly(endpoint.http),
+    clock,
+    logger: silentLogger,
+    box: secretBoxBeside(join(folder, 'worksync.db'), key, systemRandom()),
+    keepSecret: (token) => void secrets.add(token),
+    ...more,
+  });
+}
+
+const tokens = (of: Grants = grants(), wanted = grant): AccessTokens => of.tokensOf(wanted, 'jira');
+
+/** The process ends, whatever it was about, and another one starts on the same files. */
+async function restart(): Promise<AccessTokens> {
+  await installation.close();
+  installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
+  return tokens();
+}
+
+async function good(from: AccessTokens): Promise<void> {
+  expect(endpoint.isGood(await from.get(signal))).toBe(true);
+}
+
+describe('access tokens', () => {
+  it('are renewed before they end, each time with the refresh token that came last', async () => {
+    const ours = tokens();
+    for (let hour = 0; hour < 4; hour++) {
+      await good(ours);
+      await good(ours);
+      await clock.advance(HOUR - 4 * MINUTE);
+    }
+    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-3', 'refresh-token-4']);
+  });
+
+  it('of one grant come by one request, whoever asks', async () => {
+    const shared = grants();
+    const ofOne = shared.tokensOf(grant, 'jira');
+    const ofAnother = shared.tokensOf({ ...grant }, 'jira');
+    const told = await Promise.all([ofOne, ofAnother, ofOne, ofAnother].map((each) => each.get(signal)));
+    expect(new Set(told).size).toBe(1);
+    expect(endpoint.asked).toHaveLength(1);
+  });
+
+  it('are renewed once, however late the store tells one of those who ask what it held before', async () => {
+    const late = withLateAnswers(installation.query, (number) => number > 1);
+    const ours = tokens(grants({ installation: { ...installation, query: late.query } }));
+    const [first, ...others] = [1, 2, 3].map(() => ours.get(signal));
+    const told = await first;
+    late.release();
+    expect(await Promise.all(others)).toEqual([told, told]);
+    expect(await ours.get(signal)).toBe(told);
+    expect(endpoint.asked).toEqual(['refresh-token-1']);
+  });
+
+  it('are taken up again after a restart', async () => {
+    const before = await tokens().get(signal);
+    const after = await restart();
+    expect(await after.get(signal)).toBe(before);
+    await clock.advance(HOUR);
+    await good(after);
+    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2']);
+  });
+
+  it('end at a whole millisecond, as rows need it, however finely the clock of the process counts', async () => {
+    let parts = 0;
+    const fine = { ...clock, monotonic: () => clock.monotonic() + (parts += 0.0017) };
+    await good(tokens(grants({ clock: fine })));
+    const rows = await installation.query.selectFrom('oauth_credentials').select('access_expires_at').execute();
+    expect(rows).toEqual([{ access_expires_at: clock.now() + HOUR - 1 }]);
+  });
+
+  it('that the vendor refuses are renewed at once, and only they', async () => {
+    const ours = tokens();
+    const first = await ours.get(signal);
+    ours.refused('another one');
+    expect(await ours.get(signal)).toBe(first);
+    ours.refused(first);
+    expect(await ours.get(signal)).not.toBe(first);
+    expect(endpoint.asked).toHaveLength(2);
+  });
+
+  it('are used to their end while the vendor cannot be asked', async () => {
+    const ours = tokens();
+    const first = await ours.get(signal);
+    await clock.advance(HOUR - 3 * MINUTE);
+    endpoint.trouble.push({ status: 503 });
+    expect(await ours.get(signal)).toBe(first);
+    await clock.advance(4 * MINUTE);
+    endpoint.trouble.push({ status: 503 });
+    await expect(ours.get(signal)).rejects.toMatchObject({ code: 'server_failed' });
+    await good(ours);
+  });
+
+  it('are not got by who is told to stop', async () => {
+    await expect(tokens().get(AbortSignal.abort())).rejects.toMatchObject({ code: 'aborted' });
+    expect(endpoint.asked).toEqual([]);
+  });
+
+  it.each<[string, Buffer, string]>([
+    ['a client that it does not know', Buffer.from('{"error":"invalid_client"}'), 'unauthorized'],
+    ['a page of a proxy', Buffer.from('<html>'), 'unauthorized'],
+  ])('are refused to %s', async (_, body, code) => {
+    endpoint.trouble.push({ status: 401, body });
+    await expect(tokens().get(signal)).rejects.toMatchObject({ code });
+  });
+
+  it('are no tokens where the answer holds none', async () => {
+    endpoint.trouble.push({ status: 200, body: Buffer.from('{"access_token":7}') });
+    await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'answer_malformed' });
+  });
+});
+
+describe('a grant', () => {
+  it('goes on where a process died between the answer and its commit', async () => {
+    endpoint.trouble.push('lost');
+    await expect(tokens().get(signal)).rejects.toThrow('no more');
+    await clock.advance(5 * MINUTE);
+    await good(await restart());
+    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-1']);
+  });
+
+  it('asks for consent where the vendor does not forgive that, and then seldom', async () => {
+    endpoint.trouble.push('lost');
+    await expect(tokens().get(signal)).rejects.toThrow('no more');
+    await clock.advance(11 * MINUTE);
+    const after = await restart();
+    for (let minute = 0; minute < 30; minute++) {
+      await expect(after.get(signal)).rejects.toMatchObject({ code: 'consent_needed', verdict: 'wait-until' });
+      await clock.advance(MINUTE);
+    }
+    expect(endpoint.asked).toHaveLength(2);
+    // Somebody consents anew, and puts the new token into the configuration.
+    await good(tokens(grants(), { ...grant, refreshToken: endpoint.consent() }));
+  });
+
+  it('asks for consent after a backup from before a rotation was put back', async () => {
+    const ours = tokens();
+    await good(ours);
+    const backup = await installation.query.selectFrom('oauth_credentials').selectAll().execute();
+    let after = await restart();
+    for (let hour = 0; hour < 3; hour++) {
+      await clock.advance(HOUR);
+      await good(after);
+    }
+    await installation.query.deleteFrom('oauth_credentials').execute();
+    await installation.query.insertInto('oauth_credentials').values(backup).execute();
+    after = await restart();
+    const error: unknown = await after.get(signal).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'consent_needed' });
+    expect(String(error)).not.toContain('refresh-token');
+  });
+
+  it('keeps the token before until the new one was taken', async () => {
+    begin(Number.POSITIVE_INFINITY);
+    const ours = tokens();
+    await good(ours);
+    await clock.advance(HOUR);
+    endpoint.trouble.push({ status: 403, body: Buffer.from('{"error":"invalid_grant"}') });
+    await good(ours);
+    expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-1']);
+  });
+
+  it('stays in the store encrypted only, and is known to the scrubber', async () => {
+    const ours = tokens();
+    for (let hour = 0; hour < 5; hour++) {
+      await good(ours);
+      await clock.advance(HOUR);
+    }
+    const rows = await installation.query.selectFrom('oauth_credentials').selectAll().execute();
+    expect(rows).toHaveLength(1);
+    await installation.close();
+    const bytes = ['', '-wal'].map((rest) => join(folder, `worksync.db${rest}`)).filter((file) => existsSync(file));
+    const kept = [JSON.stringify(rows), ...bytes.map((file) => readFileSync(file, 'latin1'))];
+    expect(kept.join()).not.toMatch(/(access|refresh)-token-\d/);
+    expect(secrets).toContain('refresh-token-6');
+    expect(secrets).toContain('access-token-6');
+    installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
+    key = Buffer.alloc(32, 7);
+    await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'secret_key_wrong' });
+  });
+
+  it('whatever dies when, either goes on or asks for consent, and never gives a token that is no good', async () => {
+    const steps = fc.array(fc.constantFrom('get', 'get', 'hour', 'minutes', 'lost', 'unreachable', 'restart'), {
+      maxLength: 25,
+    });
+    await fc.assert(
+      fc.asyncProperty(steps, fc.constantFrom(0, 10 * MINUTE, Number.POSITIVE_INFINITY), async (course, leeway) => {
+        begin(leeway);
+        let ours = tokens();
+        let isDead = false;
+        for (const step of course) {
+          if (step === 'hour') await clock.advance(HOUR);
+          if (step === 'minutes') await clock.advance(7 * MINUTE);
+          if (step === 'lost') endpoint.trouble.push('lost');
+          if (step === 'unreachable') endpoint.trouble.push({ status: 502 });
+          if (step === 'restart') ours = tokens();
+          if (step !== 'get') continue;
+          const told = await ours.get(signal).catch((error: unknown) => error as { code?: string });
+          if (typeof told === 'string') expect(endpoint.isGood(told)).toBe(true);
+          else expect(told.code ?? 'lost').toMatch(/^(consent_needed|server_failed|internal|lost)$/);
+          isDead ||= typeof told !== 'string' && told.code === 'consent_needed';
+        }
+        endpoint.trouble.length = 0;
+        // Where the vendor forgives everything, nobody is ever asked.
+        if (leeway === Number.POSITIVE_INFINITY) {
+          expect(isDead).toBe(false);
+          await good(tokens());
+        }
+      }),
+      { numRuns: drawn(60) },
+    );
+  });
+});
+
+describe('several processes over one database', () => {
+  it('renew a grant by one request, and know what another one has renewed', async () => {
+    const processes = [1, 2, 3].map(() => tokens(grants({ isShared: true })));
+    for (let hour = 0; hour < 5; hour++) {
+      const asked = endpoint.asked.length;
+      const given = Promise.all(processes.map((each) => each.get(signal)));
+      let isGiven = false;
+      void given.then(() => {
+        isGiven = true;
+      });
+      await clock.until(() => isGiven);
+      const all = await given;
+      expect(new Set(all).size).toBe(1);
+      expect(endpoint.isGood(all[0] as string)).toBe(true);
+      expect(endpoint.asked.length - asked).toBe(1);
+      await clock.advance(HOUR - 1 * MINUTE);
+    }
+  });
+
+  it('go on where one died while it renewed', async () => {
+    await claimRenewal(installation.query, await idOfStored(), clock.now(), clock.now() + 30_000);
+    const given = tokens(grants({ isShared: true })).get(signal);
+    let isGiven = false;
+    void given.then(() => {
+      isGiven = true;
+    });
+    await clock.advance(20_000);
+    expect([isGiven, endpoint.asked.length]).toEqual([false, 1]);
+    await clock.until(() => isGiven);
+    expect(endpoint.isGood(await given)).toBe(true);
+  });
+
+  it('renew what a vendor refused, and only what it refused', async () => {
+    const [one, two] = [tokens(grants({ isShared: true })), tokens(grants({ isShared: true }))];
+    const first = await one.get(signal);
+    expect(await two.get(signal)).toBe(first);
+    one.refused(first);
+    const second = await one.get(signal);
+    expect(second).not.toBe(first);
+    two.refused(first);
+    expect(await two.get(signal)).toBe(second);
+    expect(endpoint.asked.length).toBe(2);
+  });
+});
+
+/** As the store names the grant, once a process has renewed it; its access token has ended by then. */
+async function idOfStored(): Promise<string> {
+  await tokens(grants({ isShared: true })).get(signal);
+  await clock.advance(2 * HOUR);
+  const row = await installation.query.selectFrom('oauth_credentials').select('id').executeTakeFirstOrThrow();
+  return row.id;
+}

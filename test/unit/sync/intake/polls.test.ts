@@ -1,0 +1,501 @@
+import { describe, expect, test } from 'vitest';
+import type { Connection, PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { pollActivity } from '../../../../src/store/stored-status.ts';
+import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
+import { createPauses } from '../../../../src/sync/intake/pauses.ts';
+import { createPolls, type Polls } from '../../../../src/sync/intake/polls.ts';
+import { remainsOf } from '../../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';
+import { startJobs } from '../../../support/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
+
+interface Bench {
+  readonly store: Store;
+  readonly clock: TravellingClock;
+  readonly polls: Polls;
+  readonly counts: string[];
+}
+
+async function bench(...connections: ActiveConnection[]): Promise<Bench> {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  return { store, clock, ...pollsOver(store, clock, connections) };
+}
+
+function pollsOver(store: Store, clock: TravellingClock, connections: readonly ActiveConnection[]) {
+  const counts: string[] = [];
+  const polls = createPolls({
+    store,
+    clock,
+    connections,
+    pauses: createPauses(clock),
+    inbox: createWakeSignal(),
+    // Full jitter at its longest, intervals at their exact length.
+    random: { ...systemRandom(), float: () => 0.5 },
+    logger: silentLogger,
+    meter: {
+      ...silentMeter,
+      count: (name, labels) => void counts.push(`${name} ${labels?.['connection']} ${labels?.['outcome']}`),
+    },
+  });
+  return { polls, counts };
+}
+
+function page(body: string, parts: { next?: string; newest?: string; etag?: string } = {}): PollPage {
+  return { outcome: 'page', event: 'list', body: Buffer.from(body), ...parts };
+}
+
+/** A connection of one unit that answers from a script and remembers what it was asked. */
+function scripted(answers: (PollPage | Error)[], schedule: Schedule = { everyMs: 10 * MINUTE }) {
+  const asked: PollPosition[] = [];
+  const connection: Partial<Connection> = {
+    units: async () => ['unit'],
+    async poll(position) {
+      asked.push(position);
+      const answer = answers.shift() ?? ({ outcome: 'unchanged' } as const);
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+  };
+  return { asked, active: activeWith({ connection, schedule }) };
+}
+
+const pollRows = (store: Store) => store.query.selectFrom('polls').selectAll().orderBy('unit').execute();
+
+test('however often a person asks while a provider limits, it is asked once when the limit is over', async () => {
+  const { active, asked } = scripted([new SyncError('rate_limited', 'slow down', { retryAfter: MINUTE })]);
+  const { clock, polls } = await bench(active);
+  await polls.pollNow();
+  await polls.pollNow();
+  await polls.pollNow();
+  expect(asked).toHaveLength(1);
+  await clock.advance(MINUTE + 1_000);
+  expect(asked).toHaveLength(2);
+  await polls.stop();
+});
+
+describe('a walk', () => {
+  test('stores each page with the position after it, and moves the watermark with the last', async () => {
+    const { active, asked } = scripted([
+      page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
+      page('two', { next: '3', newest: '2026-01-05T07:00:00Z' }),
+      page('three', { newest: '2026-01-05T06:00:00Z' }),
+    ]);
+    const { store, polls, counts } = await bench(active);
+    await polls.pollNow();
+    expect(await inboxOf(store)).toMatchObject([
+      { connection: 'notes', source: 'poll', event: 'list', body: 'one', state: 'pending' },
+      { body: 'two' },
+      { body: 'three' },
+    ]);
+    expect(await pollRows(store)).toMatchObject([
+      { unit: 'unit', watermark: '2026-01-05T08:00:00Z', walk: null, etag: '"e1"', error: null },
+    ]);
+    expect(asked.map((position) => position.page)).toEqual([undefined, '2', '3']);
+    expect(counts).toEqual(['polls_total notes complete']);
+    await polls.stop();
+  });
+
+  test('stores a page with all that follows from it or nothing, and one that has lost the workspace tells no failure', async () => {
+    expect(
+      await remainsOf(async (store) => {
+        const { active } = scripted([page('one', { newest: '2026-01-05T08:00:00Z' })]);
+        return () => pollsOver(store, createTravellingClock(), [active]).polls.pollNow();
+      }),
+    ).toEqual([]);
+  });
+
+  test('goes on at its page after a restart, and nothing is stored twice', async () => {
+    const first = scripted([
+      page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
+      new SyncError('server_failed', 'down'),
+    ]);
+    const { store, clock, polls } = await bench(first.active);
+    await polls.pollNow();
+    await polls.stop();
+    const [row] = await pollRows(store);
+    expect(row).toMatchObject({ watermark: null, etag: null, completed_at: null, error: 'server_failed: down' });
+
+    const second = scripted([page('two', { newest: '2026-01-05T07:00:00Z' })]);
+    const again = pollsOver(store, clock, [second.active]);
+    await again.polls.pollNow();
+    await again.polls.stop();
+    expect(second.asked).toMatchObject([{ page: '2' }]);
+    expect((await inboxOf(store)).map((each) => each.body)).toEqual(['one', 'two']);
+    expect(await pollRows(store)).toMatchObject([
+      { watermark: '2026-01-05T08:00:00Z', etag: '"e1"', walk: null, error: null, failed_at: null },
+    ]);
+  });
+
+  test('of a vendor without validators stores the same page once, and once more when it came back', async () => {
+    const { active } = scripted([page('A'), page('A'), page('B'), page('A')]);
+    const { store, polls } = await bench(active);
+    for (let cycle = 0; cycle < 4; cycle++) await polls.pollNow();
+    expect((await inboxOf(store)).map((row) => row.body)).toEqual(['A', 'B', 'A']);
+    await polls.stop();
+  });
+});
+
+describe('the schedule', () => {
+  test('begins at once, goes on at its interval, and never walks twice at the same time', async () => {
+    let running = 0;
+    let most = 0;
+    const times: number[] = [];
+    const gate = { open: Promise.resolve() };
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    const active = activeWith({
+      schedule: { everyMs: 10 * MINUTE },
+      connection: {
+        units: async () => ['unit'],
+        async poll() {
+          times.push(clock.elapsed());
+          most = Math.max(most, ++running);
+          await gate.open;
+          running--;
+          return { outcome: 'unchanged' };
+        },
+      },
+    });
+    const { polls } = pollsOver(store, clock, [active]);
+    const timetable = startJobs(polls.jobs, clock);
+    timetable.start();
+    await clock.advance(0);
+    expect(times).toEqual([0]);
+    await clock.advance(10 * MINUTE);
+    expect(times).toEqual([0, 10 * MINUTE]);
+
+    const held = Promise.withResolvers<void>();
+    gate.open = held.promise;
+    await clock.advance(50 * MINUTE);
+    expect(times).toHaveLength(3);
+    const now = polls.pollNow();
+    await clock.advance(0);
+    held.resolve();
+    await now;
+    expect(times).toHaveLength(4);
+    expect(most).toBe(1);
+    await Promise.all([timetable.stop(), polls.stop()]);
+    await Promise.all([timetable.stop(), polls.stop()]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('spreads the first polls of several connections', async () => {
+    const order: string[] = [];
+    const actives = ['a', 'b', 'c'].map((name) =>
+      activeWith({
+        name,
+        schedule: { cron: '0 * * * *' },
+        connection: {
+          units: async () => {
+            order.push(name);
+            return [];
+          },
+        },
+      }),
+    );
+    const { polls, clock } = await bench(...actives);
+    const timetable = startJobs(polls.jobs, clock);
+    await clock.advance(0);
+    expect(order).toEqual(['a']);
+    await clock.advance(500);
+    expect(order).toEqual(['a', 'b', 'c']);
+    await Promise.all([timetable.stop(), polls.stop()]);
+  });
+
+  test('that is off polls only when told to', async () => {
+    const { active, asked } = scripted([], 'off');
+    const { polls, clock } = await bench(active);
+    const timetable = startJobs(polls.jobs, clock);
+    await clock.advance(24 * 60 * MINUTE);
+    await polls.pollNow();
+    expect(asked).toHaveLength(0);
+    await polls.pollNow('notes');
+    expect(asked).toHaveLength(1);
+    await Promise.all([timetable.stop(), polls.stop()]);
+  });
+});
+
+describe('a failure', () => {
+  test('of the provider is tried again with growing pauses, and only the unit that failed', async () => {
+    const asked: string[] = [];
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    const active = activeWith({
+      schedule: { everyMs: 10 * MINUTE },
+      connection: {
+        units: async () => ['good', 'bad'],
+        async poll({ unit }) {
+          asked.push(`${unit} ${clock.elapsed()}`);
+          if (unit === 'bad' && asked.length < 6) throw new SyncError('server_failed', 'down', { status: 500 });
+          return page(unit);
+        },
+      },
+    });
+    const { polls, counts } = pollsOver(store, clock, [active]);
+    const timetable = startJobs(polls.jobs, clock);
+    await clock.advance(5 * MINUTE);
+    expect(asked).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
+    expect(counts.filter((count) => count.endsWith('failed'))).toHaveLength(4);
+    expect(await pollRows(store)).toMatchObject([
+      { unit: 'bad', error: null },
+      { unit: 'good', error: null },
+    ]);
+    await Promise.all([timetable.stop(), polls.stop()]);
+  });
+
+  test('by a limit pauses the connection for as long as the provider asks, then goes on where it was', async () => {
+    const asked: string[] = [];
+    const store = await openTestStore();
+    const clock = createTravellingClock();
+    const active = activeWith({
+      schedule: { everyMs: 10 * MINUTE },
+      connection: {
+        units: async () => ['a', 'b', 'c'],
+        async poll({ unit }) {
+          asked.push(`${unit} ${clock.elapsed() / MINUTE}`);
+          if (asked.length === 2) throw new SyncError('rate_limited', 'too many', { retryAfter: 25 * MINUTE });
+          return { outcome: 'unchanged' };
+        },
+      },
+    });
+    const { polls, counts } = pollsOver(store, clock, [active]);
+    const timetable = startJobs(polls.jobs, clock);
+    await clock.advance(0);
+    expect(await pollRows(store)).toMatchObject([
+      { unit: 'a', error: null },
+      { unit: 'b', error: 'rate_limited: too many', failed_at: clock.now() },
+    ]);
+    await polls.pollNow();
+    await clock.advance(24 * MINUTE);
+    expect(asked).toEqual(['a 0', 'b 0']);
+    await clock.advance(MINUTE);
+    expect(asked.slice(2).map((each) => each.slice(0, 1))).toEqual(expect.arrayContaining(['b', 'c']));
+    expect(counts).toContain('polls_total notes limited');
+    await Promise.all([timetable.stop(), polls.stop()]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test.each(['unauthorized', 'forbidden', 'not_found'] as const)('%s waits for the schedule', async (code) => {
+    const { active, asked } = scripted([new SyncError(code, 'no'), page('one')]);
+    const { store, polls, clock } = await bench(active);
+    const timetable = startJobs(polls.jobs, clock);
+    await clock.advance(9 * MINUTE);
+    expect(asked).toHaveLength(1);
+    expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: `${code}: no` }]);
+    await clock.advance(MINUTE);
+    expect(asked).toHaveLength(2);
+    expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: null }]);
+    await Promise.all([timetable.stop(), polls.stop()]);
+  });
+
+  test.each([
+    ['not_found', true],
+    ['refused', true],
+    ['unauthorized', false],
+    ['server_failed', false],
+    ['rate_limited', false],
+  ] as const)('%s makes names doubted, which may lead elsewhere by now: %s', async (code, isDoubted) => {
+    let doubts = 0;
+    const { active } = scripted([new SyncError(code, 'no')]);
+    const names = { refresh: async () => undefined, version: () => 0, doubt: () => void doubts++ };
+    const { polls } = await bench({ ...active, names: names as unknown as NonNullable<ActiveConnection['names']> });
+    await polls.pollNow();
+    expect(doubts).toBe(isDoubted ? 1 : 0);
+    await polls.stop();
+    await polls.pollNow();
+    expect(doubts).toBe(isDoubted ? 1 : 0);
+  });
+
+  test.each([
+    ['server_failed', ['a', 'b', 'c'], ['a']],
+    ['not_found', ['a', 'b', 'c'], []],
+    ['forbidden', ['a', 'b', 'c'], []],
+    ['scope_rebound', ['a', 'b', 'c'], []],
+    ['feature_off', ['a', 'b', 'c'], []],
+    ['consent_needed', ['a'], []],
+    ['disk_full', ['a'], ['a', 'b', 'c']],
+    ['unauthorized', ['a'], []],
+  ] as const)('%s: asks for %j at first, and again, before its schedule, for %j', async (code, first, again) => {
+    const asked: string[] = [];
+    const active = activeWith({
+      schedule: { everyMs: 10 * MINUTE },
+      connection: {
+        units: async () => ['a', 'b', 'c'],
+        async poll({ unit }) {
+          asked.push(unit);
+          if (asked.length === 1) throw new SyncError(code, 'no');
+          return { outcome: 'unchanged' };
+        },
+      },
+    });
+    const { polls, clock } = await bench(active);
+    const polled = polls.pollNow();
+    await clock.until(() => asked.length >= first.length);
+    await polled;
+    expect(asked).toEqual(first);
+    await clock.advance(9 * MINUTE);
+    await polls.stop();
+    expect(asked.slice(first.length)).toEqual(again);
+    expect(clock.pending).toBe(0);
+  });
+
+  test('keeps its own remedy, which the status shows', async () => {
+    const { active } = scripted([new SyncError('forbidden', 'no', { hint: 'Authorise the token.' })]);
+    const { store, polls } = await bench(active);
+    await polls.pollNow();
+    const activity = pollActivity(await pollRows(store));
+    expect(activity.failure).toMatchObject({
+      code: 'forbidden',
+      message: 'no',
+      hint: 'Authorise the token.',
+      unit: 'unit',
+    });
+    await polls.stop();
+  });
+
+  test('is no failure where the vendor has switched the list off: it is shown as such, and looked at again', async () => {
+    const off = () => new SyncError('feature_off', 'issues of acme/web are switched off at the vendor');
+    const { active, asked } = scripted([off(), off()]);
+    const { store, polls, counts } = await bench(active);
+    await polls.pollNow();
+    expect(pollActivity(await pollRows(store))).toMatchObject({
+      failure: null,
+      failingUnits: 0,
+      switchedOff: ['issues of acme/web are switched off at the vendor'],
+    });
+    await polls.pollNow();
+    expect(counts).toEqual(['polls_total notes off', 'polls_total notes off']);
+    await polls.pollNow();
+    expect(asked).toHaveLength(3);
+    expect(pollActivity(await pollRows(store))).toMatchObject({ failure: null, switchedOff: [] });
+    await polls.stop();
+  });
+
+  test('of a connection that is switched off is not tried again by itself; it is polled only where it is named', async () => {
+    const { active, asked } = scripted([new SyncError('server_failed', 'down')], 'off');
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    expect(asked).toHaveLength(0);
+    await polls.pollNow('other');
+    expect(asked).toHaveLength(0);
+    await polls.pollNow('notes');
+    expect([asked.length, clock.pending]).toEqual([1, 0]);
+    await polls.stop();
+  });
+
+  test('is tried again no later than the schedule comes, however often it failed', async () => {
+    const { active, asked } = scripted(
+      Array.from({ length: 9 }, () => new SyncError('server_failed', 'down')),
+      { everyMs: MINUTE },
+    );
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    for (const most of [2_500, 5_000, 10_000, 20_000, 30_000, 30_000]) {
+      const count = asked.length;
+      await clock.advance(most - 1);
+      expect(asked).toHaveLength(count);
+      await clock.advance(1);
+      expect(asked).toHaveLength(count + 1);
+    }
+    await polls.stop();
+  });
+
+  test('is not tried again when a cycle has come first', async () => {
+    const { active, asked } = scripted([new SyncError('server_failed', 'down')]);
+    const { polls, clock } = await bench(active);
+    await polls.pollNow();
+    await polls.pollNow();
+    await clock.advance(9 * MINUTE);
+    expect([asked.length, clock.pending]).toEqual([2, 0]);
+    await polls.stop();
+  });
+
+  test('or not, whoever stops waits for the request in hand', async () => {
+    const answer = Promise.withResolvers<void>();
+    let isOver = false;
+    const poll = async () => {
+      await answer.promise;
+      isOver = true;
+      return { outcome: 'unchanged' } as const;
+    };
+    const active = activeWith({ schedule: { everyMs: MINUTE }, connection: { units: async () => ['unit'], poll } });
+    const { polls, clock } = await bench(active);
+    void polls.pollNow();
+    await clock.advance(0);
+    const stopped = polls.stop().then(() => isOver);
+    await clock.advance(0);
+    answer.resolve();
+    expect(await stopped).toBe(true);
+  });
+
+  test('whichever statement fails, a poll comes to its end, and leaves no error to nobody', async () => {
+    const wrong = (unitsFail: boolean) =>
+      wrongWhereStatementsFail(
+        async (store) => {
+          const { active } = scripted([
+            page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
+            new SyncError('not_found', 'gone'),
+          ]);
+          const units = () => Promise.reject(new SyncError('not_found', 'gone'));
+          const connection = { ...active.connection, ...(unitsFail && { units }) };
+          const { polls } = pollsOver(store, createTravellingClock(), [{ ...active, connection }]);
+          return async () => {
+            await polls.pollNow();
+            await polls.stop();
+          };
+        },
+        { inParts: true, isQuiet: true },
+      );
+    expect([await wrong(false), await wrong(true)]).toEqual([[], []]);
+  });
+
+  test('to list the units is visible as a row of its own, which goes away', async () => {
+    let fails = true;
+    const active = activeWith({
+      schedule: { everyMs: 10 * MINUTE },
+      connection: {
+        async units() {
+          if (fails) throw new SyncError('unreachable', 'no route');
+          return [];
+        },
+      },
+    });
+    const { store, polls } = await bench(active);
+    await polls.pollNow();
+    expect(await pollRows(store)).toMatchObject([{ connection: 'notes', unit: '*', error: 'unreachable: no route' }]);
+    fails = false;
+    await polls.pollNow();
+    expect(await pollRows(store)).toEqual([]);
+    await polls.stop();
+  });
+
+  test('is not recorded when we stop: the request in hand is told to end', async () => {
+    const active = activeWith({
+      schedule: { everyMs: MINUTE },
+      connection: {
+        units: async () => ['unit'],
+        poll: (_position, signal) =>
+          new Promise((_resolve, reject) => {
+            signal.addEventListener('abort', () => reject(new SyncError('aborted', 'stopping')));
+          }),
+      },
+    });
+    const { store, polls, clock } = await bench(active);
+    const timetable = startJobs(polls.jobs, clock);
+    await clock.advance(0);
+    await Promise.all([timetable.stop(), polls.stop()]);
+    expect(await pollRows(store)).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+});

@@ -1,0 +1,249 @@
+import { expect, test } from 'vitest';
+import type { Connection, Connector } from '../../../../src/connectors/connector.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
+import { createPauses } from '../../../../src/sync/intake/pauses.ts';
+import { type SweepDeps, sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
+import { remainsOfLost } from '../../../support/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
+import { createForge, forgeItem } from '../../../support/forge.ts';
+import { activeWith, openTestStore } from '../../../support/intake.ts';
+import { startJobs } from '../../../support/timetable.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
+
+/** Twenty times as many as may be asked for at once. */
+const COUNT = 4_000;
+const HOUR = 3_600_000;
+
+/** A store that holds so many pull requests of a repository of which the vendor lists none. */
+async function filledStore() {
+  const commits: number[] = [];
+  let statements = 0;
+  const store = await openTestStore({
+    onStatement(sql) {
+      statements = sql.startsWith('begin') ? 0 : statements + 1;
+      if (sql.startsWith('commit')) commits.push(statements);
+    },
+  });
+  await store.commit(async (transaction) => {
+    for (let from = 0; from < COUNT; from += 500) {
+      const rows = Array.from({ length: 500 }, (_, index) => {
+        const item = forgeItem('app', { number: from + index, title: '', state: 'merged', updatedAt: 1 });
+        const { key, kind, connector } = item;
+        const stamps = { provider_time: 1, hash: '', finished: 1, gone: 0, seen_at: 1 } as const;
+        return { key, kind, connector, connection: 'forge', fields: JSON.stringify({ item, older: {} }), ...stamps };
+      });
+      await transaction.insertInto('items').values(rows).execute();
+    }
+  });
+  commits.length = 0;
+  return { store, commits };
+}
+
+/** The sweep of one connection, which rings whom the test says. */
+function sweepOf(
+  deps: Pick<SweepDeps, 'store' | 'clock'> & Partial<SweepDeps>,
+  connector: Connector<unknown>,
+  connection = connector.connect({}, {} as never),
+) {
+  return sweepJobs({
+    ...{ random: systemRandom(), logger: silentLogger, meter: silentMeter, pauses: createPauses(deps.clock) },
+    ...{ fetches: { notify: () => undefined }, ...deps },
+    connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
+  });
+}
+
+test('a mass that is not listed holds nobody up and buries no other fetch', async () => {
+  const { store, commits } = await filledStore();
+  const clock = createTravellingClock();
+  const { connector } = createForge({ app: [] });
+  const most: number[] = [];
+  const fetchAll = async () => {
+    most.push((await dueFetches(store.query, 'forge', clock.now(), 0, COUNT)).length);
+    await store.query.deleteFrom('fetches').execute();
+  };
+  // As if each were fetched some time later.
+  const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
+  const jobs = sweepOf({ store, clock, fetches }, connector);
+  const timetable = startJobs(jobs, clock);
+  const result = () => store.query.selectFrom('sweeps').select(['listed', 'asked']).executeTakeFirst();
+  while ((await result()) === undefined) await clock.toNextTimer();
+  await timetable.stop();
+  expect(await result()).toEqual({ listed: 0, asked: COUNT });
+  expect(Math.max(...most)).toBeLessThanOrEqual(200);
+  // However many it asks for: what one commit does keeps everything else from its turn.
+  expect(Math.max(...commits)).toBeLessThanOrEqual(12);
+});
+
+test('one that has lost the workspace to another tells no failure of its sweep', async () => {
+  expect(
+    await remainsOfLost(async (store) => {
+      const { connector } = createForge({ app: [] });
+      const [job] = sweepOf({ store, clock: createTravellingClock() }, connector);
+      return async () => job?.run(new AbortController().signal);
+    }),
+  ).toEqual([]);
+});
+
+test('a provider that does not answer is asked a few times, after pauses that grow', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const asked: number[] = [];
+  const { connector } = createForge({ app: [] });
+  const connection: Connection = {
+    ...connector.connect({}, {} as never),
+    async units() {
+      asked.push(clock.monotonic());
+      throw new SyncError('unreachable', 'nobody answers');
+    },
+  };
+  // Nothing is left to chance: each pause is as long as it may be.
+  const random = { ...systemRandom(), float: () => 1 };
+  const [job] = sweepOf({ store, clock, random }, connector, connection);
+  let isOver = false;
+  const run = job?.run(new AbortController().signal).then(() => {
+    isOver = true;
+  });
+  while (!isOver && (await clock.toNextTimer()));
+  await run;
+  const pauses = asked.slice(1).map((at, index) => Math.round(at - (asked[index] as number)));
+  expect(pauses).toHaveLength(5);
+  expect(pauses[0]).toBeGreaterThanOrEqual(5_000);
+  expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
+});
+
+/** Sweeps three units once, each listed by `sweep`. @returns the rows of the sweeps */
+async function sweepUnits(sweep: NonNullable<Connection['sweep']>) {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const { connector } = createForge({ app: [] });
+  const units = async () => ['a', 'b', 'c'];
+  const [job] = sweepOf({ store, clock }, connector, { ...connector.connect({}, {} as never), units, sweep });
+  let isOver = false;
+  const run = job?.run(new AbortController().signal).then(() => {
+    isOver = true;
+  });
+  while (!isOver) await clock.toNextTimer();
+  await run;
+  const rows = await store.query.selectFrom('sweeps').select(['unit', 'error', 'listed']).orderBy('unit').execute();
+  return { rows, clock };
+}
+
+test.each([
+  ['forbidden', ['a', 'b', 'c']],
+  ['feature_off', ['a', 'b', 'c']],
+  ['unauthorized', ['a']],
+] as const)('a unit that fails with %s leaves %j to be swept', async (code, expected) => {
+  const swept: string[] = [];
+  const { rows } = await sweepUnits(async (unit) => {
+    swept.push(unit);
+    if (unit === 'a') throw new SyncError(code, 'no');
+    return { keys: [], containers: [] };
+  });
+  expect(swept).toEqual(expected);
+  expect(rows[0]).toMatchObject({ unit: 'a', error: code === 'feature_off' ? null : `${code}: no` });
+});
+
+test('a list whose pages lead in a circle fails, and the others are swept', async () => {
+  let pages = 0;
+  const { rows } = await sweepUnits(async (unit) =>
+    unit === 'b' ? { keys: [], containers: [], next: `${pages++ % 3}` } : { keys: [], containers: [] },
+  );
+  expect(pages).toBeLessThanOrEqual(11);
+  expect(rows.map(({ error }) => error?.split(':')[0])).toEqual([undefined, 'list_endless', undefined]);
+});
+
+test('whoever stops does not wait until a provider that limits may be asked again', async () => {
+  const clock = createTravellingClock();
+  const { connector } = createForge({ app: [] });
+  const stopping = new AbortController();
+  let asked = 0;
+  const left = () => {
+    asked++;
+    if (asked > 9) throw new Error('it is asked again and again, and nothing passes in between');
+    return HOUR;
+  };
+  const pauses = { ...createPauses(clock), left };
+  const [job] = sweepOf({ store: await openTestStore(), clock, pauses }, connector);
+  const run = job?.run(stopping.signal);
+  await clock.advance(1_000);
+  expect(asked).toBe(1);
+  stopping.abort();
+  await run;
+  expect(asked).toBe(1);
+});
+
+/** A sweep of a repository that lists `listed`, over a store that holds these; each by its number. */
+async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | 'gone'>>, listed: readonly number[]) {
+  const clock = createTravellingClock();
+  const items = Object.keys(held).map((number) => forgeItem('app', { ...ANY, number: Number(number) }));
+  for (const item of items) {
+    const { key, kind, connector } = item;
+    const gone = held[Number(item.identifier)] === 'gone' ? 1 : 0;
+    const stamps = { provider_time: 1, hash: '', finished: 0, gone, seen_at: 1 } as const;
+    const fields = JSON.stringify({ item, older: {} });
+    await store.query
+      .insertInto('items')
+      .values({ key, kind, connector, connection: 'forge', fields, ...stamps })
+      .execute();
+  }
+  const { connector } = createForge({ app: listed.map((number) => ({ ...ANY, number })) });
+  const rings: number[] = [];
+  const fetches = { notify: () => void rings.push(clock.elapsed()) };
+  const [job] = sweepOf({ store, clock, fetches }, connector);
+  const run = async () => {
+    let isOver = false;
+    const running = Promise.resolve(job?.run(new AbortController().signal)).finally(() => {
+      isOver = true;
+    });
+    await clock.until(() => isOver);
+    return running;
+  };
+  const asked = async () => {
+    const rows = await store.query.selectFrom('fetches').select('reference').orderBy('reference').execute();
+    return rows.map(({ reference }) => (JSON.parse(reference) as { key: string }).key);
+  };
+  return { run, asked, rings, keyOf: (number: number) => forgeItem('app', { ...ANY, number }).key };
+}
+
+const ANY = { number: 1, title: '', state: 'open', updatedAt: 1 } as const;
+
+test('asks for what is held and not listed, and for what is listed and believed gone, and for nothing else', async () => {
+  const store = await openTestStore();
+  const { run, asked, rings, keyOf } = await sweepOver(
+    store,
+    { 1: 'there', 2: 'there', 3: 'gone', 4: 'gone' },
+    [1, 3, 5],
+  );
+  await run();
+  expect(await asked()).toEqual([2, 3].map(keyOf));
+  expect(rings).toHaveLength(1);
+  expect(await store.query.selectFrom('sweeps').select(['listed', 'asked']).execute()).toEqual([
+    { listed: 3, asked: 2 },
+  ]);
+});
+
+test('rings for nobody where nothing is doubtful', async () => {
+  const { run, asked, rings } = await sweepOver(await openTestStore(), { 1: 'there', 4: 'gone' }, [1]);
+  await run();
+  expect([await asked(), rings]).toEqual([[], []]);
+});
+
+test('whichever statement of a sweep fails, it comes to its end, and leaves no error to nobody', async () => {
+  const wrong = await wrongWhereStatementsFail(
+    async (store) => (await sweepOver(store, { 2: 'there', 3: 'gone' }, [3])).run,
+    { inParts: true, isQuiet: true },
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('one that has lost the workspace to another asks for nothing and tells of no sweep', async () => {
+  expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there', 2: 'there' }, [1])).run)).toEqual(
+    [],
+  );
+  expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there' }, [1])).run)).toEqual([]);
+});

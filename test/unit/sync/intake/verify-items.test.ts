@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { purposeNow } from '../../../../src/platform/lib/purpose.ts';
+import { systemRandom } from '../../../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
+import { saveItem } from '../../../../src/store/items.ts';
+import { createPauses } from '../../../../src/sync/intake/pauses.ts';
+import { createVerification } from '../../../../src/sync/intake/verify-items.ts';
+import { createForge, forgeItem } from '../../../support/forge.ts';
+import { activeWith, openTestStore } from '../../../support/intake.ts';
+import { itemRow } from '../../../support/items.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
+
+const MINUTE = 60_000;
+
+/** Unverified pull requests of these numbers, of which 1 and 2 are merged. @param fetch throws what the vendor answers */
+async function verifying(numbers: readonly number[], fetch: (number: string, time: number) => void) {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  for (const number of numbers) {
+    const item = forgeItem('app', { number, title: '', state: number < 3 ? 'merged' : 'open', updatedAt: 1 });
+    const of = { connection: 'forge', kind: 'pull_request', finished: number < 3 ? 1 : 0, unverified: 1 } as const;
+    await saveItem(store.query, itemRow(item.key, { ...of, fields: JSON.stringify({ item, older: {} }) }), 1);
+  }
+  const { connector } = createForge({ app: [] });
+  const asked: { number: string; time: number; purpose: string | undefined }[] = [];
+  const connection = {
+    ...connector.connect({}, {} as never),
+    async fetch({ key }: { readonly key: string }) {
+      const number = key.split(':').at(-1) ?? '';
+      asked.push({ number, time: clock.elapsed(), purpose: purposeNow() });
+      fetch(number, clock.elapsed());
+      return { event: 'item', body: Buffer.from(number) };
+    },
+  };
+  const verification = createVerification({
+    ...{
+      store,
+      clock,
+      random: systemRandom(),
+      logger: silentLogger,
+      inbox: createWakeSignal(),
+      pauses: createPauses(clock),
+    },
+    connections: [activeWith({ name: 'forge', connector, connection })],
+  });
+  return { ...store, clock, asked, verification };
+}
+
+test('fetches open items first, one every two seconds, for the purpose that limits them', async () => {
+  const { clock, asked, verification, query } = await verifying([1, 2, 3, 4], () => undefined);
+  verification.start();
+  await clock.advance(MINUTE);
+  expect(asked.map(({ number }) => number)).toEqual(['3', '4', '1', '2']);
+  expect(asked.every(({ purpose }) => purpose === 'restore')).toBe(true);
+  const times = asked.map(({ time }) => time);
+  expect(times.slice(1).every((time, index) => time - (times[index] ?? 0) >= 2_000)).toBe(true);
+  const rows = await query.selectFrom('inbox').select(['source', 'connection']).execute();
+  expect(rows).toEqual(Array.from({ length: 4 }, () => ({ source: 'fetch', connection: 'forge' })));
+  await verification.stop();
+});
+
+test('passes over what the vendor refuses, and waits where it limits', async () => {
+  const { clock, asked, verification } = await verifying([3, 4, 5], (number, time) => {
+    if (number === '3') throw new SyncError('forbidden', 'no');
+    if (number === '4' && time < 10 * MINUTE) throw new SyncError('rate_limited', 'wait', { retryAfter: 10 * MINUTE });
+  });
+  verification.start();
+  await clock.advance(5 * MINUTE);
+  expect(asked.map(({ number }) => number)).toEqual(['3', '4']);
+  await clock.advance(10 * MINUTE);
+  expect(asked.map(({ number }) => number)).toEqual(['3', '4', '4', '5']);
+  await verification.stop();
+});
+
+test('one item that fails again and again holds up no other, and is tried again later', async () => {
+  const { clock, asked, verification } = await verifying([3, 4], (number) => {
+    if (number === '3') throw new SyncError('server_failed', 'status 500');
+  });
+  verification.start();
+  await clock.advance(60 * MINUTE);
+  expect(asked.map(({ number }) => number)).toEqual(['3', '3', '3', '3', '3', '3', '4']);
+  await clock.advance(3 * 60 * MINUTE);
+  expect(asked.filter(({ number }) => number === '3').length).toBeGreaterThan(6);
+  expect(asked.filter(({ number }) => number === '4')).toHaveLength(1);
+  await verification.stop();
+});
+
+test('asks nothing where no item is unverified', async () => {
+  const { clock, asked, verification, query } = await verifying([3], () => undefined);
+  await query.updateTable('items').set({ unverified: 0 }).execute();
+  verification.start();
+  await clock.advance(2 * 60 * MINUTE);
+  expect(asked).toEqual([]);
+  await verification.stop();
+});

@@ -1,0 +1,253 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { createServer } from '../../../../src/platform/http/server.ts';
+import { sha256Of } from '../../../../src/platform/lib/digest.ts';
+import { silentLogger } from '../../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../../src/platform/lib/meter.ts';
+import type { Appended, NewDelivery } from '../../../../src/store/append-deliveries.ts';
+import {
+  type Receiver,
+  webhookPathOf,
+  webhookRoutes,
+  webhookUrlOf,
+} from '../../../../src/sync/intake/webhook-routes.ts';
+import { notesConnector, SECRET, signed } from '../../../support/notes.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
+
+const LARGEST = 100;
+const BODY = '{"note":1}';
+
+interface Parts {
+  readonly secrets?: readonly string[];
+  readonly connector?: Partial<Receiver['active']['connector']>;
+  readonly source?: Receiver['source'];
+  readonly sharedKey?: Receiver['sharedKey'];
+  readonly answerWithin?: number;
+  /** When the delivery is stored. */
+  readonly storing?: Promise<void>;
+  /** What becomes of a delivery. */
+  readonly appended?: Appended | SyncError;
+  readonly isBroken?: boolean;
+}
+
+/** A server with the webhooks of `main/notes`, and what it did. */
+async function bench(parts: Parts = {}) {
+  const { secrets = [SECRET], connector, source, sharedKey, answerWithin, appended = 'new', isBroken = false } = parts;
+  const server = createServer();
+  const clock = createTravellingClock();
+  const stored: NewDelivery[] = [];
+  const counted: string[] = [];
+  const failures: string[] = [];
+  const turns: [address: string, bytes: number][] = [];
+  let turn: () => Promise<void> | undefined = () => undefined;
+  const receiver: Receiver = {
+    active: { name: 'notes', secrets, connector: { ...notesConnector, largestDelivery: LARGEST, ...connector } },
+    ...(source && { source }),
+    ...(sharedKey && { sharedKey }),
+    ...(answerWithin !== undefined && { answerWithin }),
+    collector: {
+      async append(delivery) {
+        await parts.storing;
+        if (appended instanceof SyncError) throw appended;
+        stored.push(delivery);
+        return { appended, id: 1 } as Awaited<ReturnType<Receiver['collector']['append']>>;
+      },
+      isCrowded: () => false,
+    },
+    logger: silentLogger,
+    meter: { ...silentMeter, count: (_name, labels) => void counted.push(String(labels?.['outcome'])) },
+  };
+  Object.assign(server.traffic, {
+    failed: (address: string) => void failures.push(address),
+    turn(address: string, bytes: number) {
+      turns.push([address, bytes]);
+      return turn();
+    },
+  });
+  webhookRoutes(server, {
+    find: (workspace, connection) => (`${workspace}/${connection}` === 'main/notes' ? receiver : undefined),
+    isBroken: () => isBroken,
+    clock,
+    largestDelivery: LARGEST,
+  });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  const post = async (body = BODY, headers: Record<string, string> = signed(body), path = '/webhooks/main/notes') => {
+    const answer = await fetch(url + path, { method: 'POST', body, headers });
+    const retryAfter = answer.headers.get('retry-after');
+    return { status: answer.status, body: await answer.json(), ...(retryAfter && { retryAfter }) };
+  };
+  const waitFor = (turnToCome: () => Promise<void>) => void (turn = turnToCome);
+  return { url, clock, post, stored, counted, failures, turns, waitFor };
+}
+
+test.each<Appended>(['new', 'repeated', 'revived'])(
+  'a delivery that is %s is accepted, and its bytes are stored',
+  async (appended) => {
+    const { post, stored, counted, failures } = await bench({ appended });
+    expect(await post()).toEqual({ status: 202, body: { delivery: appended } });
+    expect(stored).toMatchObject([{ connection: 'notes', key: 'delivery-1', source: 'webhook', event: 'note' }]);
+    expect(stored.map(({ body }) => Buffer.from(body).toString())).toEqual([BODY]);
+    expect([counted, failures]).toEqual([[appended], []]);
+  },
+);
+
+test('a vendor that takes nothing else for success is told so; one that names no delivery has it known by its bytes', async () => {
+  const { post, stored } = await bench({
+    ...{
+      connector: { accepted: 200, verify: async () => ({ event: 'note' }) },
+      source: 'workspace',
+    },
+  });
+  expect((await post()).status).toBe(200);
+  expect(stored).toMatchObject([{ key: await sha256Of(Buffer.from(BODY)), source: 'workspace' }]);
+});
+
+test('a sender waits for its turn: nothing is verified or stored before, and whose turn does not come is refused', async () => {
+  let verified = 0;
+  const verify: typeof notesConnector.verify = async (...given) => {
+    verified++;
+    return notesConnector.verify(...given);
+  };
+  const { post, stored, turns, waitFor } = await bench({ connector: { verify } });
+  const turn = Promise.withResolvers<void>();
+  waitFor(() => turn.promise);
+  const answer = post();
+  await expect.poll(() => turns).toEqual([['127.0.0.1', BODY.length]]);
+  // More than a delivery takes that does not wait.
+  await bench().then((other) => other.post());
+  expect([verified, stored]).toEqual([0, []]);
+  turn.resolve();
+  expect((await answer).status).toBe(202);
+  expect([verified, stored.length]).toEqual([1, 1]);
+  waitFor(() => Promise.reject(Object.assign(new Error('too many'), { statusCode: 429 })));
+  expect(await post()).toMatchObject({ status: 429, retryAfter: '30' });
+  expect(verified).toBe(1);
+});
+
+const refusing = (code: 'refused' | 'internal' | 'signature_mismatch') => ({
+  connector: { verify: () => Promise.reject(new SyncError(code, 'no')) },
+});
+
+test.each<[what: string, parts: Parts, headers: Record<string, string>, status: number, error: string]>([
+  ['without a signature', {}, {}, 401, 'signature_missing'],
+  ['with another signature', {}, signed('other'), 401, 'signature_mismatch'],
+  ['that does not say what it is', refusing('refused'), {}, 400, 'refused'],
+  ['that could not be looked at', refusing('internal'), {}, 500, 'internal'],
+])('a delivery %s is refused, and counts against its address', async (_what, parts, headers, status, error) => {
+  const { post, stored, counted, failures } = await bench(parts);
+  expect(await post(BODY, headers)).toEqual({ status, body: { error } });
+  expect([stored, counted, failures]).toEqual([[], ['refused'], ['127.0.0.1']]);
+});
+
+test.each<[what: string, parts: Parts, path: string, headers: object, status: number, error: string, retry?: string]>([
+  ['a workspace that is not there', {}, 'other/notes', {}, 404, 'not_found'],
+  ['a connection that is not there', {}, 'main/other', {}, 404, 'not_found'],
+  ['a workspace that did not start', { isBroken: true }, 'other/notes', {}, 503, 'workspace_unavailable', '30'],
+  ['a connection without a secret', { secrets: [] }, 'main/notes', {}, 401, 'signature_missing'],
+  ['a compressed body', {}, 'main/notes', { 'content-encoding': 'gzip' }, 415, 'refused'],
+])('%s is refused before anything is read', async (_what, parts, path, headers, status, error, retryAfter) => {
+  const { post, turns } = await bench(parts);
+  const answer = await post(BODY, { ...signed(BODY), ...headers }, `/webhooks/${path}`);
+  expect(answer).toEqual({ status, body: { error }, ...(retryAfter && { retryAfter }) });
+  expect(turns).toEqual([]);
+});
+
+test.each<[bytes: number, isNamed: boolean, status: number]>([
+  [LARGEST, true, 202],
+  [LARGEST + 1, true, 413],
+  [LARGEST, false, 202],
+  [LARGEST + 1, false, 413],
+])('%d bytes, their number named: %s: %d', async (bytes, isNamed, status) => {
+  const { url, turns } = await bench();
+  const body = Buffer.alloc(bytes, 'x');
+  // Chunked, where no length is named.
+  const sent = isNamed ? body : new Blob([body]).stream();
+  const init = { method: 'POST', body: sent, headers: signed(body), duplex: 'half' } as RequestInit;
+  const answer = await fetch(`${url}/webhooks/main/notes`, init);
+  expect([answer.status, turns.length]).toEqual([status, status === 202 ? 1 : 0]);
+  if (status === 413) expect(await answer.json()).toEqual({ error: 'payload_too_large' });
+});
+
+test.each<[error: SyncError, retryAfter: string]>([
+  [new SyncError('disk_full', 'full'), '30'],
+  [new SyncError('inbox_full', 'full', { retryAfter: 1_001 }), '2'],
+  [new SyncError('inbox_full', 'full', { retryAfter: 1 }), '1'],
+  [new SyncError('inbox_full', 'full', { retryAfter: 0 }), '1'],
+])('a delivery that cannot be stored is to come again: $code', async (error, retryAfter) => {
+  const { post, counted, failures } = await bench({ appended: error });
+  expect(await post()).toEqual({ status: 503, body: { error: error.code }, retryAfter });
+  expect([counted, failures]).toEqual([['failed'], []]);
+});
+
+test('only POST is answered', async () => {
+  const { url } = await bench();
+  const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'PUT', body: BODY });
+  expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+});
+
+test('a delivery that is not stored in time is answered 503, and stored all the same', async () => {
+  const storing = Promise.withResolvers<void>();
+  const { post, stored } = await bench({ answerWithin: 20, storing: storing.promise });
+  expect(await post()).toMatchObject({ status: 503, body: { error: 'database_failed' } });
+  storing.resolve();
+  await expect.poll(() => stored.length).toBe(1);
+});
+
+const keyed = (isOnlyProof: boolean): Parts => ({
+  sharedKey: { matches: (headers) => headers['x-key'] === 'right', isOnlyProof },
+  connector: {
+    async verify({ headers }) {
+      if (headers['x-key'] !== 'right') throw new SyncError('signature_mismatch', 'wrong');
+      return { event: 'note', deliveryId: 'delivery-1' };
+    },
+  },
+});
+
+test('verification of a workspace that did not start is to be repeated', async () => {
+  const { url } = await bench({ isBroken: true });
+  const answer = await fetch(`${url}/webhooks/other/workspace`, { method: 'HEAD' });
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '30']);
+});
+
+test.each(['GET', 'HEAD'])('%s verifies the shared key and answers without a body', async (method) => {
+  const { url, stored } = await bench(keyed(true));
+  const ask = (key: string, path = '') =>
+    fetch(`${url}/webhooks/main/notes${path}`, { method, headers: { 'x-key': key } });
+  const answers = [await ask('right'), await ask('wrong'), await ask('', '?x-key=right')];
+  expect(answers.map(({ status }) => status)).toEqual([204, 401, 401]);
+  expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual(['', '', '']);
+  expect(stored).toEqual([]);
+});
+
+test.each<[isOnlyProof: boolean, post: number]>([
+  [true, 429],
+  [false, 202],
+])(
+  'GET, HEAD and POST share one limit of wrong keys, where the key is the only proof: %s',
+  async (isOnlyProof, status) => {
+    const { url, clock } = await bench(keyed(isOnlyProof));
+    const ask = async (method: string, key: string) => {
+      const body = method === 'POST' ? { body: BODY } : {};
+      return (await fetch(`${url}/webhooks/main/notes`, { method, ...body, headers: { 'x-key': key } })).status;
+    };
+    const wrong: number[] = [];
+    for (const method of ['GET', 'HEAD', 'POST'].flatMap((each) => Array<string>(20).fill(each)))
+      wrong.push(await ask(method, 'wrong'));
+    expect(new Set(wrong)).toEqual(new Set([401]));
+    expect([await ask('GET', 'right'), await ask('HEAD', 'right'), await ask('POST', 'right')]).toEqual([
+      429,
+      429,
+      status,
+    ]);
+    await clock.advance(1_000);
+    expect(await ask('GET', 'right')).toBe(204);
+  },
+);
+
+test('the address of a webhook', () => {
+  expect(webhookPathOf('main', 'notes')).toBe('/webhooks/main/notes');
+  expect(webhookUrlOf('https://sync.example/base', 'main', 'notes')).toBe(
+    'https://sync.example/base/webhooks/main/notes',
+  );
+});

@@ -1,0 +1,233 @@
+import { describe, expect, it, test } from 'vitest';
+import { entity as entityName } from '../../../../src/model/change.ts';
+import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { TASKS_READ } from '../../../../src/store/list-reads.ts';
+import { writeMeta } from '../../../../src/store/meta.ts';
+import { findChange } from '../../../../src/store/outbox-rows.ts';
+import { readRecordsRoute } from '../../../../src/store/records-route.ts';
+import { noteRouteRefused, routeOffUntil } from '../../../../src/store/route-states.ts';
+import { writeServerFact } from '../../../../src/store/server-facts.ts';
+import type { Scope } from '../../../../src/store/workspace-scope.ts';
+import { LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
+import { recover, settle, settleFailure } from '../../../../src/sync/outbox/settle.ts';
+import { differs, waits } from '../../../support/changes.ts';
+import {
+  ABSENT,
+  ABSENT_ROUTE,
+  CONTEXT,
+  failed,
+  inFlight,
+  LINK,
+  LOST,
+  link,
+  NOW,
+  newTask,
+  RECORD,
+  readInFlight,
+  record,
+  removal,
+  TASK,
+  take,
+} from '../../../support/in-flight.ts';
+import { inboxOf } from '../../../support/intake.ts';
+
+const FAILING = { ...CONTEXT, outage: false, atFault: false };
+const RECORDS = entityName.readPullRequests;
+const LINKS = entityName.readLinks('t1');
+const refuse = async (query: Scope, error: SyncError, now = NOW) =>
+  settleFailure(query, await take(query), error, { ...FAILING, now });
+
+describe('a refused list of records', () => {
+  it.each<[what: string, error: SyncError, state: string]>([
+    ['404 by the workspace', ABSENT, 'closed'],
+    ['403 by the workspace', failed('forbidden', 403, 'forbidden'), 'closed'],
+    ['501 by the workspace', failed('server_failed', 501, 'not_implemented'), 'closed'],
+    ['404 as HTML of a proxy', ABSENT_ROUTE, 'unknown'],
+    ['401', failed('unauthorized', 401, 'unauthorized'), 'unknown'],
+    ['503', failed('server_failed', 503, 'internal'), 'unknown'],
+    ['no answer', LOST, 'unknown'],
+  ])('%s: the route is %s', async (_what, error, state) => {
+    const { query, prepared } = await readInFlight(RECORDS);
+    await writeMeta(query, TASKS_READ, '1');
+    await differs(query, record);
+    const outcome = await settleFailure(query, prepared, error, FAILING);
+    expect((await readRecordsRoute(query)).state).toBe(state);
+    const isClosed = state === 'closed';
+    expect([outcome === 'settled', (await findChange(query, RECORDS)) === undefined]).toEqual([isClosed, isClosed]);
+    // What waits to be recorded is dropped only where it can never be sent.
+    expect((await findChange(query, RECORD)) === undefined).toBe(isClosed);
+  });
+
+  it('with 403 before the tasks were read says something of the key, and not of the route', async () => {
+    const { query, prepared } = await readInFlight(RECORDS);
+    await settleFailure(query, prepared, failed('forbidden', 403, 'forbidden'), FAILING);
+    expect((await readRecordsRoute(query)).state).toBe('unknown');
+    expect(await findChange(query, entityName.readTasks)).toBeDefined();
+  });
+});
+
+test('three records in a row refused with 404 close the route, and the last one is not sent again', async () => {
+  const { query, prepared } = await inFlight(record);
+  await writeServerFact(query, 'records', { state: 'open', since: 0 });
+  await differs(query, { ...record, entity: `${RECORD}1` });
+  await differs(query, { ...record, entity: `${RECORD}2` });
+  await differs(query, { ...record, entity: `${RECORD}3` });
+  expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('held');
+  expect(await refuse(query, ABSENT)).toBe('held');
+  expect((await readRecordsRoute(query)).state).toBe('open');
+  expect(await refuse(query, ABSENT)).toBe('settled');
+  expect((await readRecordsRoute(query)).state).toBe('closed');
+  expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
+});
+
+describe('a refused link', () => {
+  const CONFLICT = failed('conflict', 409, 'conflict');
+  it.each([
+    ['an addition with 409', link, CONFLICT],
+    ['a removal with 404', removal, ABSENT],
+  ])('%s leads to a read of the links of its task, and once to no more than that', async (_what, row, error) => {
+    const { query, prepared } = await inFlight(row);
+    expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+    expect(await findChange(query, LINK)).toMatchObject({
+      state: 'pending',
+      attempts: 4,
+      not_before: NOW + LONGEST_BLOCK,
+    });
+    expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
+    // The read did not explain it: a person decides.
+    expect(await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING)).toBe('held');
+  });
+
+  it('says by itself that a removed link is gone, where links cannot be read', async () => {
+    const { query, prepared } = await inFlight(removal);
+    for (const resource of ['a', 'b']) await noteRouteRefused(query, 'listWorkItems', { status: 405, resource }, NOW);
+    expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('settled');
+    expect(await findChange(query, LINK)).toBeUndefined();
+    expect(await findChange(query, LINKS)).toBeUndefined();
+  });
+
+  it('by something in front of the workspace leads to a read too', async () => {
+    const { query, prepared } = await inFlight(removal);
+    await settleFailure(query, prepared, ABSENT_ROUTE, FAILING);
+    expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending' });
+  });
+});
+
+describe('a refused read of the links of a task', () => {
+  it('for two tasks switches the route off; links that wait for it are sent no sooner', async () => {
+    const { query, prepared } = await readInFlight(LINKS);
+    const METHOD = failed('refused', 400, 'validation_failed');
+    expect(await settleFailure(query, prepared, METHOD, FAILING)).toBe('again');
+    expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBeUndefined();
+    await waits(query, entityName.readLinks('t2'), { kind: 'read' });
+    expect(await refuse(query, METHOD)).toBe('settled');
+    const off = await routeOffUntil(query, 'listWorkItems', NOW);
+    expect(off).toBe(NOW + 3_600_000);
+    await differs(query, link);
+    await expect(take(query)).rejects.toThrow('nothing is to be sent');
+    expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: off });
+  });
+
+  it('is asked again once, and then holds the links that wait for it', async () => {
+    const { query, prepared } = await readInFlight(LINKS);
+    await differs(query, link, { not_before: NOW + LONGEST_BLOCK });
+    const error = failed('refused', 400, 'validation_failed');
+    expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+    await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING);
+    expect(await findChange(query, LINKS)).toBeUndefined();
+    expect(await findChange(query, LINK)).toMatchObject({ state: 'held', error: 'refused: why' });
+  });
+});
+
+describe('a refused creation', () => {
+  const BODY = { title: 'a', description: 'b', labels: ['ui'], priority: 'p1' };
+  const INVALID = failed('refused', 400, 'validation_failed');
+  const task = { ...newTask, desired: JSON.stringify(BODY) };
+
+  it('is sent again without the optional fields, and held where its text is refused too', async () => {
+    const { query, prepared } = await inFlight(task);
+    expect(prepared.body).toEqual(BODY);
+    expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
+    expect(await findChange(query, TASK)).toMatchObject({
+      ...{ state: 'pending', attempts: 0, sent: null },
+      error: 'refused: why; sent again without labels, priority',
+    });
+    await query.updateTable('outbox').set({ not_before: 0 }).execute();
+    const again = await take(query);
+    expect(again.body).toEqual({ title: 'a', description: 'b' });
+    expect(await settleFailure(query, again, INVALID, FAILING)).toBe('held');
+    expect(await findChange(query, TASK)).toMatchObject({ state: 'held', error: 'refused: why' });
+  });
+
+  it.each([
+    ['with 403', failed('forbidden', 403, 'forbidden')],
+    ['with 413', failed('refused', 413, 'payload_too_large')],
+  ])('%s says nothing of its fields', async (_what, error) => {
+    const { query, prepared } = await inFlight(task);
+    await settleFailure(query, prepared, error, FAILING);
+    expect((await findChange(query, TASK))?.error).not.toContain('sent again without');
+  });
+
+  it('lets the next creation go', async () => {
+    const { query, prepared } = await inFlight(task);
+    await differs(query, { ...task, entity: `${TASK}2` }, { not_before: NOW + 1 });
+    await settleFailure(query, prepared, failed('refused', 422, 'validation_failed'), FAILING);
+    expect(await findChange(query, `${TASK}2`)).toMatchObject({ state: 'pending', not_before: 0 });
+  });
+});
+
+test('an answer that names no task leaves the outcome of the creation unknown', async () => {
+  const { store, query, prepared } = await inFlight(newTask);
+  await settle(query, prepared, undefined, { ...CONTEXT, status: 202 });
+  expect(await findChange(query, TASK)).toMatchObject({ state: 'unknown' });
+  expect(await findChange(query, entityName.readTasks)).toBeDefined();
+  expect(await inboxOf(store)).toEqual([]);
+});
+
+describe('a list', () => {
+  const page = (length: number, more: object = {}) => ({
+    tasks: Array.from({ length }, (_, index) => ({ taskId: `t${index}` })),
+    ...more,
+  });
+  const pagesIn = async (store: Parameters<typeof inboxOf>[0]) =>
+    (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
+
+  it('of exactly 50 that does not say that it is the last page is read a second time with a limit', async () => {
+    const { store, query, prepared } = await readInFlight(entityName.readTasks);
+    await settle(query, prepared, page(50), CONTEXT);
+    const second = await take(query);
+    expect(second.body).toMatchObject({ limit: 5_000, first: 50 });
+    await settle(query, second, page(50), CONTEXT);
+    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
+    expect((await pagesIn(store)).map(({ isComplete }) => isComplete)).toEqual([false, true]);
+  });
+
+  it('ends as incomplete at a cursor that repeats itself', async () => {
+    const { store, query, prepared } = await readInFlight(entityName.readTasks);
+    await settle(query, prepared, page(2, { nextCursor: 'b' }), CONTEXT);
+    await settle(query, await take(query), page(2, { nextCursor: 'b' }), CONTEXT);
+    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
+    expect((await pagesIn(store)).at(-1)).toMatchObject({ isEnd: true, isComplete: false });
+  });
+
+  it('that is refused at a limit ends as incomplete, with what its first page had', async () => {
+    const { store, query, prepared } = await readInFlight(entityName.readTasks);
+    await settle(query, prepared, page(50), CONTEXT);
+    expect(await refuse(query, failed('refused', 400, 'validation_failed'))).toBe('settled');
+    expect((await pagesIn(store)).at(-1)).toMatchObject({ isEnd: true, isComplete: false });
+  });
+
+  it('is read on after the process died between two pages', async () => {
+    const { query, prepared } = await readInFlight(entityName.readTasks);
+    await settle(query, prepared, page(2, { nextCursor: 'b' }), CONTEXT);
+    const { body } = await take(query);
+    await recover(query, CONTEXT);
+    expect((await take(query)).body).toEqual(body);
+  });
+});
+
+test('a refused read of a task says nothing of the task itself, so that the list of tasks is read', async () => {
+  const { store, query, prepared } = await readInFlight(entityName.readTask('t1'));
+  expect(await settleFailure(query, prepared, ABSENT_ROUTE, FAILING)).toBe('settled');
+  expect((await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').body)).toEqual([null]);
+});

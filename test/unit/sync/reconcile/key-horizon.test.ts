@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { keyHorizon } from '../../../../src/sync/reconcile/key-horizon.ts';
+
+const CACHED = ['BUG-3', 'BUG-12', 'BUG-7', 'OPS-2', 'A1-5'];
+
+describe('whether an unknown key may be a new task', () => {
+  it.each<[key: string, cached: string[], expected: boolean]>([
+    ['BUG-13', CACHED, true],
+    ['BUG-999999999', CACHED, true],
+    ['BUG-12', CACHED, false],
+    ['BUG-11', CACHED, false],
+    ['BUG-1', CACHED, false],
+    ['OPS-3', CACHED, true],
+    ['OPS-1', CACHED, false],
+    ['A1-6', CACHED, true],
+    // Own kinds count before their first task; prefixes that no task has never do.
+    ['IDEA-1', CACHED, true],
+    ['BUG-1', [], true],
+    ['IDEA-7', [], true],
+    ['OPS-1', [], false],
+    ['UTF-8', CACHED, false],
+    ['CVE-2026', CACHED, false],
+    ['BUGS-99', CACHED, false],
+    ['A-9', CACHED, false],
+  ])('%s where %j are cached: %s', (key, cached, expected) => {
+    expect(keyHorizon(cached).mayBeNew(key)).toBe(expected);
+  });
+
+  it('is a picture of the moment it was made', () => {
+    const cached = ['BUG-1'];
+    const horizon = keyHorizon(cached);
+    cached.push('BUG-50');
+    expect(horizon.mayBeNew('BUG-2')).toBe(true);
+  });
+});

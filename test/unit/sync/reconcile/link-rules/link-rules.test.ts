@@ -1,0 +1,421 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { grammar as github } from '../../../../../src/connectors/github/grammar.ts';
+import { grammar as gitlab } from '../../../../../src/connectors/gitlab/grammar.ts';
+import type { Grammar, Intent } from '../../../../../src/model/grammar.ts';
+import type { WorkItem } from '../../../../../src/model/item.ts';
+import { patternText } from '../../../../../src/platform/lib/pattern.ts';
+import { intentOf } from '../../../../../src/sync/reconcile/link-rules/intent.ts';
+import { namesOfItem } from '../../../../../src/sync/reconcile/link-rules/item-names-of.ts';
+import { createLinkRules, type LinkRulesInput } from '../../../../../src/sync/reconcile/link-rules/link-rules.ts';
+import { proseOf } from '../../../../../src/sync/reconcile/link-rules/prose.ts';
+import { cpuTimeOf } from '../../../../support/cpu-time.ts';
+import { pull, workItem } from '../../../../support/items.ts';
+
+/** Like Linear: one word covers a list, some words take a name back. */
+const LISTING: Grammar = {
+  closing: ['fixes', 'closes', 'linear issue'],
+  mentioning: ['part of', 'refs'],
+  suppressing: ['skip', 'ignore'],
+  closes: 'list',
+  names: ['key'],
+};
+/** Like Redmine: numbers over the whole host, only behind a word. */
+const COUNTING: Grammar = {
+  closing: ['closes'],
+  mentioning: ['refs', 'references'],
+  closes: 'list',
+  names: ['host-number'],
+  needsWord: true,
+};
+/** Like Azure Boards: a list closes only its first. */
+const PREFIXED: Grammar = { closing: ['fix', 'fixes', 'fixed'], closes: 'next', names: ['AB#'] };
+/** Like Sentry. */
+const SHORT: Grammar = { closing: ['fixes'], closes: 'next', names: ['short-id'], needsWord: true };
+
+const INPUT: LinkRulesInput = {
+  trailers: ['Task', 'Refs'],
+  links: [],
+  addresses: ['https://work.example.com', 'https://boards.example.com/acme'],
+  grammars: [
+    { connector: 'github', host: 'github.com', grammar: github },
+    { connector: 'linear', host: 'org', grammar: LISTING },
+    { connector: 'redmine', host: 'redmine.example', grammar: COUNTING },
+    { connector: 'azure', host: 'dev.azure', grammar: PREFIXED },
+    { connector: 'sentry', host: 'sentry', grammar: SHORT },
+  ],
+};
+const rules = createLinkRules(INPUT);
+const READER = { connection: 'main', grammar: github };
+const PULL = { url: 'https://github.com/acme/app/pull/1' };
+
+function inPlace(place: string, text: string) {
+  if (place === 'title') return pull({ ...PULL, title: text });
+  if (place === 'branch') return pull({ ...PULL, headBranch: text });
+  if (place === 'commit') return pull({ ...PULL, commitMessages: [text] });
+  return pull({ ...PULL, description: text });
+}
+
+const found = (place: string, text: string, reader = READER) =>
+  rules.mentionsOf(inPlace(place, text), reader).map(({ name, rule, place: where }) => `${where} ${rule} ${name}`);
+
+describe('ids of tasks', () => {
+  const named = (title: string, prefixes?: readonly string[]) =>
+    rules.mentionsOf(inPlace('title', title), READER, prefixes).map(({ name }) => name);
+
+  it('begin as the list of tasks shows', () => {
+    const text = 'tsk_aB1, bug_7f and ini_3c';
+    expect(named(text)).toEqual(['id:tsk_aB1']);
+    expect(named(text, ['bug_', 'ini_'])).toEqual(['id:bug_7f', 'id:ini_3c']);
+    expect(named(text, [])).toEqual([]);
+  });
+
+  it('are found again in the same item by other prefixes', () => {
+    const item = inPlace('title', 'tsk_aB1 and bug_7f');
+    expect(rules.mentionsOf(item, READER, ['tsk_'])).toHaveLength(1);
+    expect(rules.mentionsOf(item, READER, ['bug_', 'tsk_'])).toHaveLength(2);
+  });
+
+  it('have the words before them', () => {
+    const [mention] = rules.mentionsOf(inPlace('description', 'Fixes tsk_aB1.'), READER);
+    expect(mention?.words).toEqual([{ word: 'fixes', isFirst: true }]);
+  });
+});
+
+describe('what a text names', () => {
+  it.each<[place: string, text: string, found: string[]]>([
+    // Keys.
+    ['description', 'This is BUG-12.', ['description task-key BUG-12']],
+    ['description', 'bug-12 in prose', []],
+    ['commit', 'Fix BUG-12', ['commit task-key BUG-12']],
+    ['description', 'See 4U-41.', ['description task-key 4U-41']],
+    ['branch', 'ada/4u-41-door', ['branch task-key 4U-41']],
+    ['description', 'since 2026-07, call 555-1234', []],
+    [
+      'description',
+      'https://linear.app/a/issue/4U-41/door',
+      ['description item-url url:linear.app/a/issue/4U-41/door', 'description item-url url:linear.app/a/issue/4U-41'],
+    ],
+    // A package and its version.
+    ['branch', 'dependabot/npm_and_yarn/bug-1.2.3', []],
+    ['branch', 'renovate/bug-4.x', []],
+    ['branch', 'dependabot/npm_and_yarn/bug-12.0.1-beta', []],
+    ['title', 'Bump BUG-1.2.3 to 2', []],
+    ['description', 'Fixes BUG-12. 3 others wait.', ['description task-key BUG-12']],
+    ['branch', 'bug-12.fix', ['branch task-key BUG-12']],
+    // Addresses of the workspace.
+    ['description', 'https://work.example.com/tasks/BUG-12', ['description task-url BUG-12']],
+    ['description', 'https://work.example.com/tasks/bug-12?tab=1#c', ['description task-url BUG-12']],
+    ['description', '(https://work.example.com/tasks/BUG-12).', ['description task-url BUG-12']],
+    ['description', '[it](https://work.example.com/t/BUG-12-door)', []],
+    ['title', 'see https://work.example.com/api/v1/tasks/tsk_aB1/work-items', ['title task-url id:tsk_aB1']],
+    ['description', 'https://work.example.com/api/v1/workspaces/w/tasks/tsk_aB1', ['description task-url id:tsk_aB1']],
+    ['description', 'https://boards.example.com/acme/board?task=IDEA-3', ['description task-url IDEA-3']],
+    [
+      'description',
+      'https://boards.example.com/other/BUG-12',
+      ['description item-url url:boards.example.com/other/BUG-12'],
+    ],
+    [
+      'description',
+      'https://evil.example/work.example.com/tasks/BUG-12',
+      ['description item-url url:evil.example/work.example.com/tasks/BUG-12'],
+    ],
+    [
+      'description',
+      'https://work.example.com@evil.example/tasks/BUG-12',
+      ['description item-url url:evil.example/tasks/BUG-12'],
+    ],
+    ['description', 'https://work.example.com/documents/doc_1', ['description document-url doc:doc_1']],
+    ['description', 'https://work.example.com/', []],
+    // Ids of tasks.
+    ['title', 'Door sticks, tsk_aB1x', ['title task-id id:tsk_aB1x']],
+    ['branch', 'mona/tsk_aB1x', ['branch task-id id:tsk_aB1x']],
+    ['description', '(_tsk_aB1x_).', ['description task-id id:tsk_aB1x_', 'description task-id id:tsk_aB1x']],
+    ['commit', 'Fix tsk_aB1x: door', ['commit task-id id:tsk_aB1x']],
+    [
+      'branch',
+      'tsk_aB1x-fix_door',
+      ['id:tsk_aB1x-fix_door', 'id:tsk_aB1x-fix', 'id:tsk_aB1x'].map((name) => `branch task-id ${name}`),
+    ],
+    ['title', 'atsk_aB1x, tsk_, tsk_aB1xé and TSK_AB1X', []],
+    ['title', `tsk_${'a'.repeat(61)}`, []],
+    ['description', '`tsk_aB1x` in code', []],
+    ['title', 'https://example.com/tsk_aB1x', ['title item-url url:example.com/tsk_aB1x']],
+    ['title', 'https://boards.example.com/acme/open/tsk_aB1x?tab=2', ['title task-url id:tsk_aB1x']],
+    // Trailers.
+    ['description', 'Text\n\nTask: bug-12', ['trailer trailer BUG-12']],
+    [
+      'description',
+      'Text\n\nTask: BUG-12, bug-13\nCo-authored-by: M <m@x>',
+      ['trailer trailer BUG-12', 'trailer trailer BUG-13'],
+    ],
+    ['description', 'Task: tsk_aB1', ['trailer trailer id:tsk_aB1']],
+    ['description', 'REFS: bug-12', ['trailer trailer BUG-12']],
+    ['commit', 'Fix it\n\nTask: bug-12\nSigned-off-by: M <m@x>\n', ['trailer trailer BUG-12']],
+    ['description', 'Task: bug-12\n\nMore text', []],
+    ['description', 'A sentence\nTask: bug-12', []],
+    ['description', 'Other: bug-12', []],
+    ['description', 'Text\n\nTask: bug-12\n goes on', ['trailer trailer BUG-12']],
+    ['description', 'Text\n\n no trailer\nTask: bug-12', []],
+    ['description', 'Task: https://work.example.com/tasks/tsk_aB1', ['trailer task-url id:tsk_aB1']],
+    // Items of trackers.
+    ['description', 'https://github.com/issues/12', ['description item-url url:github.com/issues/12']],
+    [
+      'description',
+      'Fixes #12',
+      ['description item-number github:github.com:5001#12', 'description item-number redmine:redmine.example#12'],
+    ],
+    ['description', 'see #12', ['description item-number github:github.com:5001#12']],
+    ['description', 'acme/lib#12', ['description item-number github:github.com:acme/lib#12']],
+    ['description', 'Acme/Lib#12', ['description item-number github:github.com:acme/lib#12']],
+    [
+      'description',
+      'https://github.com/acme/lib/issues/12#note',
+      ['description item-url url:github.com/acme/lib/issues/12', 'description item-url github:github.com:acme/lib#12'],
+    ],
+    [
+      'description',
+      'https://linear.app/acme/issue/ENG-12/the-title?x=1',
+      [
+        'description item-url url:linear.app/acme/issue/ENG-12/the-title',
+        'description item-url url:linear.app/acme/issue/ENG-12',
+      ],
+    ],
+    ['description', 'AB#12', ['description item-number AB#12']],
+    ['description', 'Fixes BACKEND-1A', ['description item-key BACKEND-1A']],
+    ['description', 'BACKEND-1A', []],
+    ['branch', 'mona/eng-12-title', ['branch task-key ENG-12']],
+    // Look-alikes.
+    ['description', '#0, #012, a#12, #12x, ##12, &#39; v1.2#', []],
+    ['description', 'color: #123456789012', []],
+    // What is not the writer's own word.
+    ['description', '```\nBUG-12\n```', []],
+    ['description', '~~~ts\nBUG-12\n```\nBUG-13\n~~~\nBUG-14', ['description task-key BUG-14']],
+    ['description', '```\nnever closed BUG-12', []],
+    ['description', '`BUG-12` and ``a ` BUG-13`` and `open BUG-14', ['description task-key BUG-14']],
+    ['description', '> BUG-12\nBUG-13', ['description task-key BUG-13']],
+    ['description', '<!-- Fixes BUG-12 -->BUG-13', ['description task-key BUG-13']],
+    ['description', '<!-- BUG-12', []],
+    ['description', '<pre>BUG-12 <code>BUG-13</code></pre> BUG-14', ['description task-key BUG-14']],
+    ['description', 'BUG-11 <code>BUG-12</code>', ['description task-key BUG-11']],
+    ['description', '<blockquote><blockquote>BUG-12</blockquote>BUG-13</blockquote>', []],
+  ])('%s %j', (place, text, names) => {
+    expect(found(place, text)).toEqual(names);
+  });
+
+  it('names other items in pull requests only', () => {
+    const item = workItem({ description: 'Fixes #12, AB#3, BUG-1, https://github.com/acme/lib/issues/12' });
+    expect(rules.mentionsOf(item, READER).map(({ name }) => name)).toEqual(['BUG-1']);
+  });
+
+  it('takes the number before the hyphen of a branch where the vendor makes such branches', () => {
+    const item = pull({ headBranch: '12-door', title: 'Door' });
+    expect(rules.mentionsOf(item, { connection: 'main', grammar: gitlab }).map(({ name }) => name)).toEqual([
+      'github:github.com:5001#12',
+    ]);
+    expect(rules.mentionsOf(item, READER)).toEqual([]);
+  });
+});
+
+describe('closing or mentioning', () => {
+  const intents = (grammar: Grammar, text: string, names: readonly string[]) => {
+    const mentions = rules.mentionsOf(inPlace('description', text), READER);
+    return names.map((name) => {
+      const mention = mentions.find((each) => each.name === name);
+      return mention && intentOf(grammar, mention.words);
+    });
+  };
+  const own = (number: number) => `github:github.com:5001#${number}`;
+
+  it.each<[grammar: string, text: string, names: string[], intents: (Intent | undefined)[]]>([
+    ['github', 'Fixes #1', [own(1)], ['closes']],
+    ['github', 'fixes: #1', [own(1)], ['closes']],
+    ['github', 'FIXED #1', [own(1)], ['closes']],
+    ['github', 'Resolves #1, resolves #2', [own(1), own(2)], ['closes', 'closes']],
+    ['github', 'Resolves #1, #2 and #3', [own(1), own(2), own(3)], ['closes', 'mentions', 'mentions']],
+    ['github', 'prefixes #1', [own(1)], ['mentions']],
+    ['github', 'see #1', [own(1)], ['mentions']],
+    ['github', 'Fixes [#1](https://github.com/acme/app/issues/1)', [own(1)], ['closes']],
+    ['gitlab', 'Closes #1, #2 and #3', [own(1), own(2), own(3)], ['closes', 'closes', 'closes']],
+    ['gitlab', 'Implements issues #1,\n#2', [own(1), own(2)], ['closes', 'closes']],
+    ['gitlab', 'Related to #1', [own(1)], ['mentions']],
+    ['listing', 'Fixes ENG-1, DES-5 and ENG-6', ['ENG-1', 'DES-5', 'ENG-6'], ['closes', 'closes', 'closes']],
+    ['listing', 'linear issue ENG-1', ['ENG-1'], ['closes']],
+    ['listing', 'Part of ENG-1', ['ENG-1'], ['mentions']],
+    ['listing', 'ENG-1\n\nskip ENG-1', ['ENG-1'], [undefined]],
+    ['listing', 'ENG-1 and fixes ENG-1', ['ENG-1'], ['closes']],
+    ['prefixed', 'Fixes AB#1, AB#2', ['AB#1', 'AB#2'], ['closes', 'mentions']],
+    ['counting', 'refs #1, #2', ['redmine:redmine.example#1', 'redmine:redmine.example#2'], ['mentions', 'mentions']],
+    ['short', 'Fixes BACKEND-1A', ['BACKEND-1A'], ['closes']],
+    ['short', 'BACKEND-12', ['BACKEND-12'], [undefined]],
+  ])('%s: %j', (grammar, text, names, expected) => {
+    const grammars: Record<string, Grammar> = { github, gitlab, listing: LISTING, counting: COUNTING };
+    const wide = createLinkRules({
+      ...INPUT,
+      grammars: [...INPUT.grammars, { connector: 'gitlab', host: 'gitlab.com', grammar: gitlab }],
+    });
+    const mentions = wide.mentionsOf(inPlace('description', text), READER);
+    const chosen = grammars[grammar] ?? (grammar === 'prefixed' ? PREFIXED : SHORT);
+    const told = names.map((name) => {
+      const mention = mentions.find((each) => each.name === name);
+      return mention === undefined ? 'not found' : intentOf(chosen, mention.words);
+    });
+    expect(told).toEqual(expected);
+  });
+
+  it('a name that stands for several places keeps the words of all', () => {
+    expect(intents(LISTING, 'ENG-1, fixes ENG-1', ['ENG-1'])).toEqual(['closes']);
+  });
+});
+
+describe('patterns of the configuration', () => {
+  const named = (links: LinkRulesInput['links'], item: Parameters<typeof rules.mentionsOf>[0], connection = 'main') =>
+    createLinkRules({ ...INPUT, links })
+      .mentionsOf(item, { ...READER, connection })
+      .map(({ name, rule, place, text }) => `${place} ${rule} ${name} ${text}`);
+  const pattern = (text: string) => patternText(text);
+
+  it('name tasks by their groups', () => {
+    const links = [{ pattern: pattern('(?i)ticket (\\w+)/(\\d+)'), task: '$1-$2' }];
+    expect(named(links, pull({ title: 'Ticket bug/7' }))).toEqual(['title pattern 1 BUG-7 Ticket bug/7']);
+  });
+
+  it('look only where, and in what, they are told to', () => {
+    const links = [{ pattern: pattern('T(\\d+)'), task: 'BUG-$1', place: ['branch'], connection: ['ma*'] }];
+    expect(named(links, pull({ headBranch: 'T7', title: 'T8' }))).toEqual(['branch pattern 1 BUG-7 T7']);
+    expect(named(links, pull({ headBranch: 'T7', title: 'T8' }), 'other')).toEqual([]);
+  });
+
+  it('do not look into code, and name nothing that could be no task', () => {
+    const links = [{ pattern: pattern('T(\\d*)'), task: '$1' }];
+    expect(named(links, pull({ title: 'T', description: '`T7`' }))).toEqual([]);
+  });
+
+  it.each(['(a+)+$', '(x+x+)+y', '([a-zA-Z]+)*$', '(a|aa)+$'])('take linear time: %s', (text) => {
+    const links = [{ pattern: pattern(text), task: 'BUG-1' }];
+    const hostile = `${'a'.repeat(100_000)}!${'x'.repeat(100_000)}`;
+    let found = 0;
+    const read = () => (found = named(links, pull({ title: hostile, description: hostile })).length);
+    expect(cpuTimeOf(read)).toBeLessThan(3_000);
+    expect(found).toBeLessThanOrEqual(1);
+  });
+});
+
+describe('names of an item', () => {
+  const item = (fields: Partial<WorkItem>) => workItem({ connector: 'x', host: 'h', containerId: '9', ...fields });
+
+  it.each<[grammar: Grammar, fields: Partial<WorkItem>, names: string[]]>([
+    [github, { identifier: '#12', containerName: 'Acme/App' }, ['x:h:9#12', 'x:h:acme/app#12']],
+    [LISTING, { identifier: 'eng-12' }, ['ENG-12']],
+    [COUNTING, { identifier: '#12' }, ['x:h#12']],
+    [PREFIXED, { identifier: 'AB#12' }, ['AB#12']],
+    [PREFIXED, { identifier: '12' }, ['AB#12']],
+    [SHORT, { identifier: 'BACKEND-1A' }, ['BACKEND-1A']],
+    [LISTING, { identifier: 'A thing', url: 'http://T.example:80/a/?q=1#x' }, ['url:t.example/a']],
+  ])('%#', (grammar, fields, names) => {
+    expect(namesOfItem(item(fields), grammar)).toEqual(names);
+  });
+});
+
+describe('any text', () => {
+  const pieces = fc.constantFrom(
+    ...[
+      'BUG-1',
+      'bug-2',
+      '#12',
+      'a/b#3',
+      'AB#4',
+      'Fixes ',
+      'and ',
+      ', ',
+      '\n',
+      '\n\n',
+      '`',
+      '```\n',
+      '> ',
+      '<!--',
+      '-->',
+    ],
+    ...['<pre>', '</pre>', 'https://work.example.com/tasks/BUG-9', '](', '[', 'Task: ', '修', '\ud83d', ' '],
+  );
+
+  it('keeps its length and its lines as prose', () => {
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 60 }), (parts) => {
+        const text = parts.join('');
+        const prose = proseOf(text);
+        expect(prose.length).toBe(text.length);
+        expect(prose.split('\n').length).toBe(text.split('\n').length);
+        expect(prose.split('').every((char, at) => char === ' ' || char === text.charAt(at))).toBe(true);
+      }),
+    );
+  });
+
+  it('names what is named in it, as it stood, and stops naming it when the name is taken out', () => {
+    fc.assert(
+      fc.property(fc.array(pieces, { maxLength: 40 }), (parts) => {
+        const text = parts.join('');
+        for (const mention of rules.mentionsOf(inPlace('description', text), READER)) {
+          expect(text).toContain(mention.text.replace(/…$/, ''));
+        }
+        const without = text.replace(/bug-?\d*/gi, '');
+        const left = rules.mentionsOf(inPlace('description', without), READER);
+        expect(left.filter(({ name }) => name.startsWith('BUG-'))).toEqual([]);
+      }),
+    );
+  });
+
+  const MEGABYTE = 1_000_000;
+  it.each(
+    [
+      ...[
+        'a/',
+        'a',
+        '/',
+        '#',
+        '#1',
+        '#1 ',
+        'a/b#',
+        'A#',
+        'AB#1',
+        '`',
+        '`a',
+        '``` ',
+        '> ',
+        '<!--',
+        '<pre>',
+        '<code',
+        '</pre>',
+      ],
+      ...[
+        'https://',
+        'https://a ',
+        'Fixes ',
+        'fixes #1, ',
+        'Task: ',
+        'Task: BUG-1\n',
+        '\n\n',
+        ' ',
+        '](',
+        'A-1A-',
+        '&#',
+        '.',
+        '-',
+      ],
+    ].map((piece) => [piece]),
+  )('of a megabyte of %j takes one pass', (piece) => {
+    const text = piece.repeat(MEGABYTE / piece.length);
+    const item = pull({ ...PULL, title: text, headBranch: text, description: text, commitMessages: [text] });
+    let found = 0;
+    expect(cpuTimeOf(() => (found = rules.mentionsOf(item, READER).length))).toBeLessThan(3_000);
+    expect(found).toBeLessThanOrEqual(100);
+  });
+});
+
+it('of the words before one name the first eight are remembered', () => {
+  const words = ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'];
+  const text = [...words, 'close'].map((word) => `${word} BUG-1;`).join(' ');
+  const [mention] = rules.mentionsOf(inPlace('title', text), READER);
+  expect(mention?.words.map(({ word }) => word)).toEqual(words.slice(0, 8));
+});

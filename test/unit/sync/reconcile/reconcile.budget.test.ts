@@ -1,0 +1,172 @@
+import { expect, test } from 'vitest';
+import type { DeliverySource } from '../../../../src/model/delivery.ts';
+import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
+import { unpackBody } from '../../../../src/store/bodies.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { quarantined, retryQuarantined } from '../../../../src/store/inbox.ts';
+import type { Source, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import { openTestStore } from '../../../support/intake.ts';
+import { pull } from '../../../support/items.ts';
+import { reconcileOver } from '../../../support/reconcile-over.ts';
+
+/**
+ * What takes more than it may is held back alone, and what the process ended over is not read as it was before. Bodies are
+ * JSON lists of numbers of pull requests; `hard` takes too much.
+ */
+
+const PAGE = 1024 * 1024 + 1;
+const itemsOf = (body: Uint8Array) =>
+  (JSON.parse(Buffer.from(body).toString()) as (number | 'hard')[]).map((identifier) => {
+    if (identifier === 'hard') throw new SyncError('over_budget', 'more than 3000 ms of CPU');
+    return pull({ identifier: String(identifier), key: `github:github.com:r1:pr:${identifier}` });
+  });
+
+interface Stage {
+  /** Bodies that were read aside, as texts. */
+  readonly aside: string[];
+  /** Which their rows had at that moment. */
+  readonly attempts: number[];
+  drain(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+function stageOver(store: Store, version = '1.0.0'): Stage {
+  const read: string[] = [];
+  const attempts: number[] = [];
+  const aside: WorkerTranslator = {
+    async translate({ stored }) {
+      const body = unpackBody(stored);
+      read.push(body.toString().trim());
+      const rows = await states(store);
+      attempts.push(...rows.filter(({ state }) => state === 'pending').map((row) => row.attempts));
+      return { outcome: 'items', items: itemsOf(body) };
+    },
+    async parts(stored) {
+      const elements = JSON.parse(unpackBody(stored).toString()) as unknown[];
+      return elements.map((element) => ({
+        body: Buffer.from(JSON.stringify([element])),
+        content: `content of ${JSON.stringify(element)}`,
+      }));
+    },
+  };
+  const translate: Source['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
+  const reconcile = reconcileOver(store, { translate, aside, version });
+  return { aside: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
+}
+
+async function append(store: Store, key: string, content: unknown, source: DeliverySource = 'webhook', size = 0) {
+  const body = Buffer.from(JSON.stringify(content).padEnd(size));
+  const [row] = await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
+  return row?.appended;
+}
+
+const states = (store: Store) =>
+  store.query.selectFrom('inbox').select(['delivery_key as key', 'state', 'attempts']).orderBy('id').execute();
+
+const heldItems = async (store: Store) =>
+  (await store.query.selectFrom('items').select('key').orderBy('key').execute()).map(({ key }) =>
+    key.split(':').at(-1),
+  );
+
+test('bodies over a mebibyte are read aside, others are not', async () => {
+  const store = await openTestStore();
+  const stage = stageOver(store);
+  await append(store, 'small', [1]);
+  await append(store, 'large', [2], 'webhook', PAGE);
+  await stage.drain();
+  expect(stage.aside).toEqual(['[2]']);
+  expect(await heldItems(store)).toEqual(['1', '2']);
+});
+
+test('of a page only the item at fault is held back, and the next page with it does not try it again', async () => {
+  const store = await openTestStore();
+  const stage = stageOver(store);
+  await append(store, 'page', [1, 'hard', 2], 'poll', PAGE);
+  await stage.drain();
+  expect(await heldItems(store)).toEqual(['1', '2']);
+  expect(await states(store)).toEqual([
+    { key: 'page', state: 'applied', attempts: 0 },
+    { key: 'part:content of "hard"', state: 'quarantined', attempts: 0 },
+  ]);
+  stage.aside.length = 0;
+  await append(store, 'next page', [3, 'hard'], 'poll', PAGE);
+  await stage.drain();
+  expect(await heldItems(store)).toEqual(['1', '2', '3']);
+  expect(stage.aside).toEqual(['[3,"hard"]', '[3]']);
+});
+
+test('a webhook that took too much stays in quarantine when its vendor repeats it, until its bytes are others', async () => {
+  const store = await openTestStore();
+  const stage = stageOver(store);
+  await append(store, 'hook', ['hard'], 'webhook', PAGE);
+  await stage.drain();
+  expect(await quarantined(store.query, 10)).toMatchObject([{ reason: 'over_budget: more than 3000 ms of CPU' }]);
+  expect(await append(store, 'hook', ['hard'], 'webhook', PAGE)).toBe('repeated');
+  expect(await append(store, 'hook', [1], 'webhook', PAGE)).toBe('revived');
+  await stage.drain();
+  expect(await states(store)).toEqual([{ key: 'hook', state: 'applied', attempts: 0 }]);
+});
+
+test('a command tries it again, and so does another version', async () => {
+  const store = await openTestStore();
+  const first = stageOver(store);
+  await append(store, 'hook', ['hard'], 'webhook', PAGE);
+  await first.drain();
+  first.aside.length = 0;
+  const [waiting] = await quarantined(store.query, 1);
+  expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
+  await first.drain();
+  expect(first.aside).toEqual(['["hard"]']);
+  await first.stop();
+  const same = stageOver(store);
+  await same.drain();
+  expect(same.aside).toEqual([]);
+  await same.stop();
+  const other = stageOver(store, '1.0.1');
+  await other.drain();
+  expect(other.aside).toEqual(['["hard"]']);
+});
+
+test('what was pending when the process ended is counted before it is read again, aside', async () => {
+  const store = await openTestStore();
+  await dieAtWork(store);
+  await append(store, 'before', [1]);
+  const next = stageOver(store);
+  await next.drain();
+  expect(next.aside).toEqual(['[1]']);
+  expect(next.attempts).toEqual([1]);
+  expect(await heldItems(store)).toEqual(['0', '1']);
+  await append(store, 'after', [2]);
+  await next.drain();
+  expect(next.aside).toEqual(['[1]']);
+});
+
+test('after an orderly end nothing is suspected', async () => {
+  const store = await openTestStore();
+  const first = stageOver(store);
+  await first.drain();
+  await first.stop();
+  await append(store, 'meanwhile', [1]);
+  const next = stageOver(store);
+  await next.drain();
+  expect(next.aside).toEqual([]);
+  expect(await states(store)).toEqual([{ key: 'meanwhile', state: 'applied', attempts: 0 }]);
+});
+
+test('what the process ended over again and again is read no more', async () => {
+  const store = await openTestStore();
+  await dieAtWork(store);
+  await append(store, 'deadly', [1]);
+  await store.query.updateTable('inbox').set({ attempts: 5 }).execute();
+  const next = stageOver(store);
+  await next.drain();
+  expect(next.aside).toEqual([]);
+  expect(await quarantined(store.query, 10)).toMatchObject([{ reason: expect.stringContaining('ended 5 times') }]);
+});
+
+/** A process that took something over, and never said that it ended. */
+async function dieAtWork(store: Parameters<typeof stageOver>[0]): Promise<void> {
+  await append(store, 'earlier', [0]);
+  await stageOver(store).drain();
+}

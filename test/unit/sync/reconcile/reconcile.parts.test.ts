@@ -1,0 +1,121 @@
+import { sql } from 'kysely';
+import { expect, onTestFinished, test } from 'vitest';
+import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
+import type { Source } from '../../../../src/sync/reconcile/context.ts';
+import { openTestStore } from '../../../support/intake.ts';
+import { pull } from '../../../support/items.ts';
+import { reconcileOver } from '../../../support/reconcile-over.ts';
+import type { OpenedStore } from '../../../support/store.ts';
+import { ON_POSTGRES } from '../../../support/store-place.ts';
+
+/** A delivery that tells of many items is taken over in parts, and settled once, with the last of them. */
+
+const FIRST = Date.UTC(2026, 0, 1);
+const SECOND = Date.UTC(2026, 0, 2);
+
+/** Numbers of pull requests, and when each was changed. */
+type Page = readonly (readonly [number: number, updatedAt: number])[];
+
+const pageOf = (from: number, to: number, updatedAt: number): Page =>
+  Array.from({ length: to - from + 1 }, (_, index) => [from + index, updatedAt]);
+
+const translate: Source['translate'] = ({ body }) => ({
+  outcome: 'items',
+  items: (JSON.parse(body.toString()) as Page).map(([number, updatedAt]) =>
+    pull({ identifier: String(number), key: `github:github.com:r1:pr:${number}`, updatedAt }),
+  ),
+});
+
+async function open(): Promise<{ store: OpenedStore; statements: string[]; drain(): Promise<void> }> {
+  const statements: string[] = [];
+  const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
+  const reconcile = reconcileOver(store, { translate, start: SECOND });
+  return { store, statements, drain: () => reconcile.drain() };
+}
+
+async function append(store: OpenedStore, key: string, page: Page): Promise<void> {
+  const body = Buffer.from(JSON.stringify(page));
+  const delivery = { connection: 'main', key, source: 'poll', event: 'list', body } as const;
+  await appendDeliveries(store.query, [delivery], SECOND);
+}
+
+async function states(store: OpenedStore): Promise<string[]> {
+  const rows = await store.query.selectFrom('inbox').select('state').orderBy('id').execute();
+  return rows.map(({ state }) => state);
+}
+
+async function items(store: OpenedStore): Promise<number> {
+  return (await store.query.selectFrom('items').select('key').execute()).length;
+}
+
+/** Items: each is a row of the statement that writes them, with its values, or with `$1` for the first of them. */
+function rowsWrittenIn(transaction: string): number {
+  const [, ...texts] = transaction.split('insert into "items"');
+  const inserts = ON_POSTGRES ? texts.map((text) => text.split('\n', 1)) : texts;
+  return inserts.join('').match(/\('github:github\.com:r1:pr:\d+', 'pull_request'|\(\$\d+, /g)?.length ?? 0;
+}
+
+/** The database refuses the item whose key ends so. */
+async function refuseItem({ database }: OpenedStore, end: string): Promise<() => Promise<void>> {
+  const run = (text: string) => sql.raw(text).execute(database);
+  if (!ON_POSTGRES) {
+    await run(`create trigger refuse before insert on items when new.key like '%${end}'
+      begin select raise(abort, 'not this one'); end`);
+    return async () => void (await run('drop trigger refuse'));
+  }
+  await run(
+    `create function refuse() returns trigger as $$ begin raise exception 'not this one'; end $$ language plpgsql`,
+  );
+  await run(
+    `create trigger refuse before insert on items for each row when (new.key like '%${end}') execute function refuse()`,
+  );
+  return async () => void (await run('drop function refuse cascade'));
+}
+
+test('a page of many items takes several transactions, none of which writes many', async () => {
+  const { store, statements, drain } = await open();
+  await append(store, 'page', pageOf(1, 90, FIRST));
+  statements.length = 0;
+  await drain();
+  const transactions = statements
+    .join('\n')
+    .split(/^begin.*$/m)
+    .slice(1);
+  const written = transactions.map(rowsWrittenIn).filter((count) => count > 0);
+  expect(written.length).toBeGreaterThan(1);
+  expect(Math.max(...written)).toBeLessThanOrEqual(40);
+  expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
+});
+
+test('it is outdated only where all its parts are', async () => {
+  const { store, drain } = await open();
+  await append(store, 'new', pageOf(1, 90, SECOND));
+  await append(store, 'old', pageOf(1, 90, FIRST));
+  await append(store, 'first is new', [...pageOf(100, 100, FIRST), ...pageOf(1, 90, FIRST)]);
+  await append(store, 'last is new', [...pageOf(1, 90, FIRST), ...pageOf(101, 101, FIRST)]);
+  await drain();
+  expect(await states(store)).toEqual(['applied', 'superseded', 'applied', 'applied']);
+});
+
+test('where a part cannot be taken over no later one settles it', async () => {
+  const { store, drain } = await open();
+  onTestFinished(await refuseItem(store, ':30'));
+  await append(store, 'page', pageOf(1, 90, FIRST));
+  await append(store, 'next', pageOf(91, 95, FIRST));
+  await drain();
+  expect(await states(store)).toEqual(['quarantined', 'applied']);
+  expect(await items(store)).toBe(20 + 5);
+});
+
+test('what was taken over before a part failed is not doubled when it is tried again', async () => {
+  const { store, drain } = await open();
+  await append(store, 'page', pageOf(1, 90, FIRST));
+  const acceptItem = await refuseItem(store, ':50');
+  await drain();
+  await acceptItem();
+  await store.query.updateTable('inbox').set({ state: 'pending', attempts: 0 }).execute();
+  await drain();
+  expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
+  const entities = await store.query.selectFrom('outbox').select('entity').execute();
+  expect(new Set(entities.map(({ entity }) => entity)).size).toBe(90);
+});

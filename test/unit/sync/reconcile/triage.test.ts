@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest';
+import type { WorkItem } from '../../../../src/model/item.ts';
+import { createGlob, createPattern, PatternError, patternText } from '../../../../src/platform/lib/pattern.ts';
+import {
+  createTriage,
+  type NewTask,
+  type TriageInput,
+  type TriageRule,
+} from '../../../../src/sync/reconcile/triage.ts';
+import { userFinder } from '../../../../src/sync/reconcile/users.ts';
+import { cpuTimeOf } from '../../../support/cpu-time.ts';
+import { workItem } from '../../../support/items.ts';
+
+const rule = (fields: Partial<TriageRule> = {}): TriageRule => ({
+  when: {},
+  create: 'bug',
+  title: '{title}',
+  labels: [],
+  ...fields,
+});
+const decide = (rules: readonly TriageRule[], item: Partial<WorkItem> = {}, since = 0) =>
+  createTriage({ triage: rules, users: { jira: { ann: 'u1' } } }).decide(workItem(item), 'main', since);
+
+describe('which items', () => {
+  it.each<[when: TriageRule['when'], item: Partial<WorkItem>, fits: boolean]>([
+    [{}, {}, true],
+    [{ connection: ['ma*'] }, {}, true],
+    [{ connection: ['other', 'm'] }, {}, false],
+    [{ project: ['web*'] }, { containerName: 'Website' }, true],
+    [{ project: ['10'] }, {}, true],
+    [{ project: ['1'] }, {}, false],
+    [{ labels: ['a', 'b?'] }, { labels: ['x', 'B1'] }, true],
+    [{ labels: ['a'] }, { labels: [] }, false],
+    [{ labels: ['*'] }, {}, false],
+    [{ type: ['bug'] }, { type: 'Bug' }, true],
+    [{ type: ['bug'] }, { type: null }, false],
+    [{ priority: ['P[1]'] }, { priority: 'P1' }, false],
+    [{ priority: ['P[1]'] }, { priority: 'p[1]' }, true],
+    [{ author: ['ann', 'bo'] }, { author: 'bo' }, true],
+    [{ text: patternText('(?i)crash') }, { title: 'It CRASHES' }, true],
+    [{ text: patternText('crash') }, { title: 'x', description: 'a crash' }, true],
+    [{ text: patternText('^crash') }, { title: 'x', description: 'a crash' }, false],
+    // What is finished becomes no task unless a rule says so.
+    [{}, { state: 'done' }, false],
+    [{}, { state: 'in_progress' }, true],
+    [{ status: ['done'] }, { state: 'done' }, true],
+    [{ status: ['Verified'] }, { state: 'done', rawState: 'verified' }, true],
+    [{ status: ['open'] }, { state: 'in_progress', rawState: 'Doing' }, false],
+  ])('%j %j', (when, item, fits) => {
+    expect(decide([rule({ when })], item).outcome === 'create').toBe(fits);
+  });
+
+  it('the first rule that fits decides, and says why others do not', () => {
+    const rules = [rule({ when: { type: ['Epic'] } }), rule({ create: 'nothing' }), rule({ create: 'idea' })];
+    expect(decide(rules)).toMatchObject({ outcome: 'nothing', rule: 2 });
+    expect(decide(rules, { type: 'epic' })).toMatchObject({ outcome: 'create', rule: 1 });
+    expect(decide([rules[0] as TriageRule])).toEqual({ outcome: 'no rule', why: ['rule 1: type does not fit'] });
+  });
+
+  it('only what was changed since triage was switched on, or since the rule says', () => {
+    expect(decide([rule()], { updatedAt: 999 }, 1_000).outcome).toBe('nothing');
+    expect(decide([rule()], { updatedAt: 1_000 }, 1_000).outcome).toBe('create');
+    expect(decide([rule({ since: 0 })], { updatedAt: 5 }, 1_000).outcome).toBe('create');
+    expect(decide([rule({ since: 2_000 })], { updatedAt: 1_500 }, 1_000).outcome).toBe('nothing');
+    // Our clock was set back to before triage was switched on; the provider's was not.
+    expect(decide([rule()], { updatedAt: 500, toldAt: 1_500 }, 1_000).outcome).toBe('create');
+  });
+});
+
+describe('the task', () => {
+  const taskOf = (fields: Partial<TriageRule>, item: Partial<WorkItem>) => {
+    const decision = decide([rule(fields)], item);
+    if (decision.outcome !== 'create') throw new Error('nothing is created');
+    return decision.task;
+  };
+
+  it('carries what is known, and nothing else', () => {
+    const description = 'Source: jira ENG-1';
+    expect(taskOf({}, {})).toEqual({ kind: 'bug', title: 'An issue', description, source: workItem().key });
+  });
+
+  it.each<[priority: string | null, map: TriageRule['priority'], expected: string | undefined]>([
+    ['Highest', undefined, 'urgent'],
+    ['critical', undefined, 'urgent'],
+    ['Major', undefined, 'high'],
+    ['Whatever', undefined, undefined],
+    [null, undefined, undefined],
+    ['constructor', undefined, undefined],
+    ['Whatever', { WHATEVER: 'low' }, 'low'],
+    ['Highest', { '*': 'none' }, 'none'],
+    ['Highest', { Other: 'low' }, 'urgent'],
+    [null, { '*': 'medium' }, 'medium'],
+  ])('has a priority of the workspace: %j %j', (priority, map, expected) => {
+    expect(taskOf({ priority: map }, { priority }).priority).toBe(expected);
+  });
+
+  it('is within what the workspace takes, whatever the item holds', () => {
+    const hostile = {
+      title: `${'x'.repeat(500)}`,
+      description: 'd'.repeat(300_000),
+      labels: Array.from({ length: 300 }, (_, index) => ` ${index} ${'l'.repeat(400)}`),
+      createdAt: 'yesterday',
+    };
+    const task = taskOf({ title: '{title}' }, hostile);
+    expect(task.title).toHaveLength(255);
+    expect(task.description?.length).toBeLessThanOrEqual(200_000);
+    expect(task.labels).toHaveLength(100);
+    expect(task.labels?.every((label) => label.length <= 255 && label.trim() === label)).toBe(true);
+    expect(task.reportedAt).toBeUndefined();
+    expect(taskOf({}, { title: '  \n ' }).title).toBe('ENG-1');
+    expect(taskOf({ title: '{author} {priority}' }, {}).title).toBe('ENG-1');
+  });
+
+  it('names people who are configured, and guesses nobody', () => {
+    expect(taskOf({}, { author: 'Ann', assignees: ['ann', 'bo'] })).toMatchObject({
+      reporterUserId: 'u1',
+      assigneeIds: ['u1'],
+    });
+    expect(taskOf({ reporter: 'u9' }, { author: 'bo' })).toMatchObject({ reporterUserId: 'u9' });
+    expect(taskOf({}, { author: '__proto__', assignees: ['toString'] })).not.toHaveProperty('reporterUserId');
+  });
+});
+
+describe('the fields that are sent', () => {
+  it.each<[send: TriageInput['send'], fields: string]>([
+    [undefined, 'assigneeIds,labels,priority,reporterUserId,source'],
+    [['labels', 'source'], 'labels,source'],
+    [[], ''],
+  ])('are text and time, and what is listed: %j', (send, fields) => {
+    const { decide: decideOn } = createTriage({ triage: [rule()], send, users: { jira: { ann: 'u1' } } });
+    const full = { labels: ['a'], priority: 'high', author: 'ann', assignees: ['ann'], createdAt: '2026-01-31T00:00Z' };
+    const decision = decideOn(workItem(full), 'main', 0);
+    const task = decision.outcome === 'create' ? decision.task : {};
+    const { kind, title, description, reportedAt, ...others } = task as NewTask;
+    expect({ kind, title, description }).toEqual({ kind: 'bug', title: 'An issue', description: 'Source: jira ENG-1' });
+    expect(reportedAt).toBe('2026-01-31T00:00:00.000Z');
+    expect(Object.keys(others).toSorted().join()).toBe(fields);
+  });
+});
+
+describe('users', () => {
+  const users = { main: { a: 'u1' }, jira: { a: 'u2', b: 'u3' }, email: { 'C@x.example': 'u4' } };
+  const find = userFinder(users, { connection: 'main', connector: 'jira', emails: { c: 'c@X.example', d: 'd@x' } });
+
+  it.each([
+    ['a', 'u1'],
+    ['B', 'u3'],
+    ['c', 'u4'],
+    ['c@x.example', 'u4'],
+    ['d', undefined],
+    ['', undefined],
+    [null, undefined],
+    ['hasOwnProperty', undefined],
+  ])('%j', (name, expected) => {
+    expect(find(name)).toBe(expected);
+  });
+});
+
+describe('patterns', () => {
+  it.each(['(', 'a(?=b)', '', 'x'.repeat(257), '((a?){50}){50}'])('%j is refused with a reason', (text) => {
+    expect(() => patternText(text)).toThrow(PatternError);
+  });
+
+  it('give their groups, also those that took no part', () => {
+    expect(createPattern(patternText('(a)|(b)')).all('ab', 9)).toEqual([
+      { groups: ['a', 'a', undefined], index: 0 },
+      { groups: ['b', undefined, 'b'], index: 1 },
+    ]);
+    expect(createPattern(patternText('a')).all('aaaa', 2)).toHaveLength(2);
+  });
+
+  it.each([
+    ['a*c', 'ABC', true],
+    ['a*c', 'abcd', false],
+    ['a.c', 'abc', false],
+    ['?', '\n', true],
+    ['*', '', true],
+    ['[a-z]', 'b', false],
+  ])('the glob %j over %j: %j', (glob, text, expected) => {
+    expect(createGlob(glob).test(text)).toBe(expected);
+  });
+
+  it('take time in proportion to the text', () => {
+    const glob = createGlob('*a*a*a*a*a*a*b');
+    let isMatch = true;
+    expect(cpuTimeOf(() => (isMatch = glob.test('a'.repeat(20_000))))).toBeLessThan(3_000);
+    expect(isMatch).toBe(false);
+  });
+});

@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import type { Connector } from '../../../../src/connectors/connector.ts';
+import { writeJson } from '../../../../src/connectors/kit/json.ts';
+import { connectors } from '../../../../src/connectors/registry.ts';
+import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
+import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
+import { packBody } from '../../../../src/store/bodies.ts';
+import { createConverter } from '../../../../src/sync/worker/converter.ts';
+import { parseInWorker, readLargeBy } from '../../../../src/sync/worker/parse-in-worker.ts';
+import { ROUTES } from '../../../../src/workspace-api/contract.ts';
+import { PROFILES } from '../../../contracts/connectors/index.ts';
+
+/** The thread reads what the main thread would read. */
+const converter = createConverter();
+afterAll(() => converter.close());
+
+describe.each(PROFILES)('deliveries of $id', ({ id, options: given, fixtures }) => {
+  const connector = connectors.find((each) => each.id === id) as Connector<unknown>;
+  const options = connector.options.parse(given);
+  const bodyOf = (file: string) =>
+    readFileSync(new URL(`../../../../src/connectors/${id}/fixtures/${file}.json`, import.meta.url));
+
+  it.each(fixtures.slice(0, 6))('$file', async ({ file, source, event }) => {
+    const body = bodyOf(file);
+    const task = { connector: id, options, source, event, body: packBody(body) };
+    expect((await converter.translate(task)).translation).toEqual(
+      connector.translate({ source, event, body }, options),
+    );
+  });
+});
+
+it('what names of the configuration are bound to counts, and what the body tells of them comes back', async () => {
+  const github = connectors.find(({ id }) => id === 'github') as Connector<unknown>;
+  const options = github.options.parse({ repositories: ['acme/app'] });
+  const bytes = readFileSync(
+    new URL('../../../../src/connectors/github/fixtures/pull_request.opened.json', import.meta.url),
+  );
+  const { repository } = JSON.parse(bytes.toString()) as { repository: { id: number; full_name: string } };
+  const body = packBody(bytes);
+  const task = { connector: 'github', options, source: 'webhook' as const, event: 'pull_request', body };
+  const { told } = await converter.translate({ ...task, names: [] });
+  expect(told).toMatchObject([{ id: String(repository.id), name: repository.full_name }]);
+});
+
+it('a page is taken apart into pages of one element, each known by its content', async () => {
+  const page = { total: 2, data: { nodes: [{ id: 1, body: 'a' }, { id: 2 }], labels: ['x', 'y', 'z'] } };
+  const parts = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(page))) });
+  expect(parts.map(({ body }) => JSON.parse(Buffer.from(body).toString()) as unknown)).toEqual([
+    { ...page, data: { ...page.data, nodes: [{ id: 1, body: 'a' }] } },
+    { ...page, data: { ...page.data, nodes: [{ id: 2 }] } },
+  ]);
+  expect(new Set(parts.map(({ content }) => content)).size).toBe(2);
+  expect(await converter.parts({ body: packBody(Buffer.from('"no page"')) })).toEqual([]);
+  const lists = { issues: [{ id: 1 }, 7], statuses: [{ id: 1 }, { id: 2 }, { id: 3 }] };
+  const [, second] = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(lists))) });
+  expect(JSON.parse(Buffer.from(second?.body ?? []).toString())).toEqual({ ...lists, issues: [7] });
+});
+
+describe('an answer of the workspace of 25 MB', () => {
+  const task = {
+    taskId: 't',
+    key: 'BUG-1',
+    title: 'T',
+    status: 'open',
+    description: 'Some "words" é\n'.repeat(12_000),
+  };
+  const list = (changed: object = {}) =>
+    Buffer.from(JSON.stringify({ tasks: Array.from({ length: 125 }, () => ({ ...task, ...changed })) }));
+
+  it('comes without what nobody reads, and is parsed by nobody here', async () => {
+    const bytes = list();
+    expect(bytes.length).toBeGreaterThan(25_000_000);
+    const parse = vi.spyOn(JSON, 'parse');
+    const check = vi.spyOn(ROUTES.listTasks.response, 'safeParse');
+    const content = await readLargeBy(converter)('listTasks', bytes);
+    expect([parse.mock.calls, check.mock.calls]).toEqual([[], []]);
+    vi.restoreAllMocks();
+    const kept = { taskId: 't', key: 'BUG-1', title: 'T', status: 'open', workspaceId: '', source: 'api' };
+    const texts = { createdAt: null, updatedAt: null, description: '', reporterUserId: null };
+    expect(content).toEqual({ tasks: Array(125).fill({ ...kept, ...texts }), nextCursor: null, isLast: null });
+    // Given away.
+    expect(bytes.length).toBe(0);
+  });
+
+  it.each([
+    ['is no JSON', 'the answer is not JSON', Buffer.concat([list(), Buffer.from(']')])],
+    ['is no list', /tasks/, Buffer.from(`{"tasks":"${'x'.repeat(2_000_000)}"}`)],
+  ])('that %s is malformed', async (_what, message, bytes) => {
+    const answer = converter.answer('listTasks', bytes);
+    await expect(answer).rejects.toMatchObject({ code: 'answer_malformed', message: expect.stringMatching(message) });
+  });
+
+  it('of which everything is read comes whole', async () => {
+    const bytes = Buffer.from(JSON.stringify({ ...task, extra: 1 }));
+    expect(await converter.answer('getTask', bytes)).toMatchObject({ ...task, extra: 1, labels: [] });
+  });
+});
+
+describe('an answer that says what it needs', () => {
+  const shape: Shape = { id: true, body: true, user: { login: true } };
+  const page = Array.from({ length: 40 }, (_, id) => ({
+    ...{ id, body: `${id} "long" é `.repeat(7_000), user: { login: 'ada', junk: 'x' } },
+    ...{ junk: [id, { more: 'y'.repeat(500) }] },
+  }));
+  const bytes = Buffer.from(JSON.stringify(page));
+
+  function answering(status: number, body: Buffer) {
+    const http: HttpClient = {
+      request: async () => ({ status, headers: { etag: '"1"' }, body }),
+      close: async () => {},
+    };
+    return parseInWorker(http, converter);
+  }
+  const request = { method: 'GET', url: 'http://127.0.0.1/pulls?page=2', target: 'github', keep: shape } as const;
+
+  it('comes read where it is large, with its texts set apart, and makes the same body', async () => {
+    expect(bytes.length).toBeGreaterThan(1024 * 1024);
+    const { status, headers, body, content } = await answering(200, Buffer.from(bytes)).request(request);
+    expect([status, headers, body.length]).toEqual([200, { etag: '"1"' }, 0]);
+    expect((content as { body: unknown }[]).every((each) => each.body instanceof Uint8Array)).toBe(true);
+    expect(writeJson(keep(content, shape))).toEqual(Buffer.from(JSON.stringify(keep(page, shape))));
+  });
+
+  it.each([
+    ['is small', 200, Buffer.from('[]'), request],
+    ['is no success', 502, bytes, request],
+    ['says nothing of what it needs', 200, bytes, { ...request, keep: undefined }],
+  ])('is left as it came where it %s', async (_name, status, body, asked) => {
+    expect(await answering(status, body).request(asked)).toEqual({ status, headers: { etag: '"1"' }, body });
+  });
+
+  it.each([
+    ['is no JSON', 'answer_malformed', Buffer.concat([bytes, Buffer.from(']')])],
+    ['holds values without end', 'answer_too_large', Buffer.from(`[${'1,'.repeat(2_000_000)}1]`)],
+  ])('that %s fails as an answer, and names the request without its query', async (_name, code, body) => {
+    await expect(answering(200, body).request(request)).rejects.toMatchObject({
+      code,
+      status: 200,
+      message: expect.stringMatching(/^GET \/pulls: /),
+    });
+  });
+});

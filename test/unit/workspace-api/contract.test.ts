@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { z } from 'zod';
+import { openApiDocument, ROUTES, type Route } from '../../../src/workspace-api/contract.ts';
+import { SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
+
+type Operation = {
+  operationId: string;
+  parameters: { name?: string }[];
+  requestBody?: object;
+  responses: Record<string, { $ref?: string; content?: object }>;
+  security: object[];
+};
+type PathItem = { parameters: { name: string }[] } & Record<string, Operation>;
+
+const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument())) as {
+  paths: Record<string, PathItem>;
+  components: { schemas: Record<string, object> };
+};
+
+let running: TestService;
+beforeAll(async () => {
+  running = await startWorkspaceService({ quota: { ...SPECIFIED_QUOTA, requests: 0, burst: 4 } });
+});
+afterAll(() => running.close());
+
+const origin = () => new URL(running.url).origin;
+
+function operations() {
+  return Object.entries(DOCUMENT.paths).flatMap(([path, { parameters: _shared, ...methods }]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+}
+
+it('is valid OpenAPI 3.1', async () => {
+  const validator = new Validator();
+  const result = await validator.validate(structuredClone(DOCUMENT) as never);
+  expect(result.errors).toBeUndefined();
+  expect([result.valid, validator.version]).toEqual([true, '3.1']);
+});
+
+it('is what config/openapi.json holds', () => {
+  const checkedIn = readFileSync(join(import.meta.dirname, '../../../config/openapi.json'), 'utf8');
+  expect(JSON.parse(checkedIn)).toEqual(DOCUMENT);
+});
+
+it('has every route of the contract at every address, and no other', () => {
+  const expected = (Object.values(ROUTES) as Route[]).flatMap(({ method, path, alsoAt }) =>
+    [path, ...(alsoAt === undefined ? [] : [alsoAt])].map((address) => `${method} ${address}`),
+  );
+  expect(
+    operations()
+      .map(({ method, path }) => `${method} ${path}`)
+      .toSorted(),
+  ).toEqual(expected.toSorted());
+});
+
+type Part = z.core.JSONSchema.BaseSchema;
+
+/** Fields that an answer must have, because it has no meaning without them. */
+const REQUIRED: Readonly<Record<string, unknown>> = {
+  ...{ taskId: 'a', workItemId: 'a', documentId: 'a', apiKeyId: 'a', webhookId: 'a' },
+  ...{ agentId: 'a', harnessId: 'a', sessionId: 'a', claimId: 'a', activityId: 'a' },
+  ...{ provider: 'a', repoId: 'a', identifier: 'a' },
+  ...{ url: 'a', uploadUrl: 'a', assetUrl: 'a', headers: {}, secret: 'a', key: 'a' },
+};
+
+it.each((Object.entries(ROUTES) as [string, Route][]).filter(([, { response }]) => response))(
+  'reads the answer of %s whatever its fields hold that identify nothing',
+  (_name, { response }) => {
+    const whole = z.toJSONSchema(response as z.ZodType, { unrepresentable: 'any' });
+    const fieldsOf = (part: Part) => (whole.$defs?.[part.$ref?.split('/').at(-1) ?? ''] ?? part).properties ?? {};
+    const { nextCursor: _, ...envelope } = fieldsOf(whole);
+    const [[list, { items }], ...others] = Object.entries(envelope) as [[string, Part & { items?: Part }]];
+    const isList = items !== undefined && others.length === 0;
+    for (const value of [undefined, null, 5, 'text', true, {}, [5, null, {}]]) {
+      const names = Object.keys(isList ? fieldsOf(items) : envelope);
+      const element = Object.fromEntries(names.map((name) => [name, REQUIRED[name] ?? value]));
+      const read = response?.safeParse(isList ? { [list]: [element] } : element);
+      expect(read?.error?.issues ?? []).toEqual([]);
+      if (isList) expect(read?.data).toMatchObject({ [list]: [{}] });
+    }
+  },
+);
+
+it('names each operation once, and every reference leads somewhere', () => {
+  const ids = operations().map(({ operation }) => operation.operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+  const text = JSON.stringify(DOCUMENT);
+  for (const [, pointer] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+    const target = pointer!
+      .split('/')
+      .reduce<unknown>((value, key) => (value as Record<string, unknown>)[key], DOCUMENT);
+    expect([pointer, typeof target]).toEqual([pointer, 'object']);
+  }
+});
+
+it('lists bodies, filters, credentials and answers of a route', () => {
+  const { get } = DOCUMENT.paths['/workspaces/{workspaceId}/tasks']!;
+  expect(get!.parameters.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['all', 'status', 'kind', 'teamId', 'assigneeId', 'limit', 'cursor']),
+  );
+  expect(Object.keys(get!.responses).toSorted()).toEqual(['200', '304', '400', '401', '403', '429', 'default']);
+  expect(get!.security).toEqual([{ apiKey: [] }, { oauthToken: [] }]);
+  const { post } = DOCUMENT.paths['/workspaces/{workspaceId}/api-keys']!;
+  expect(post!.security).toEqual([{ oauthToken: [] }]);
+  expect(post!.requestBody).toBeDefined();
+});
+
+it('the running service serves exactly the methods that the document names', async () => {
+  for (const [path, { parameters: _shared, ...methods }] of Object.entries(DOCUMENT.paths)) {
+    const address = path.replace('{workspaceId}', 'current').replace(/\{\w+\}/g, 'x');
+    const headers = { authorization: `Bearer ${running.oauthToken}` };
+    const reply = await fetch(running.url + address, { method: 'OPTIONS', headers });
+    expect([path, reply.status, reply.headers.get('allow')?.split(', ')]).toEqual([
+      path,
+      405,
+      Object.keys(methods)
+        .map((method) => method.toUpperCase())
+        .toSorted(),
+    ]);
+  }
+});
+
+it('what the service answers is what the document promises', async () => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'api', components: DOCUMENT.components });
+  const validate = (name: string, value: unknown) => {
+    const check = ajv.getSchema(`api#/components/schemas/${name}`)!;
+    expect([check(value), check.errors]).toEqual([true, null]);
+  };
+  const call = async (method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${running.oauthToken}`, 'content-type': 'application/json' };
+    const reply = await fetch(running.url + path, { method, headers, body: body && JSON.stringify(body) });
+    return reply.json();
+  };
+  const task = (await call('POST', '/workspaces/current/bugs', { title: 'x' })) as { taskId: string };
+  validate('Task', task);
+  validate('WorkItem', await call('POST', `/tasks/${task.taskId}/work-items`, { url: 'https://example.com' }));
+  validate('ApiKey', await call('POST', '/workspaces/current/api-keys', { description: 'x' }));
+  validate('Error', await call('GET', '/nothing'));
+  const pullRequest = { provider: 'github', repoId: 1, identifier: 2, title: 'x', headBranch: 'a', baseBranch: 'b' };
+  validate('NewPullRequest', pullRequest);
+  validate('PullRequest', await call('POST', '/workspaces/current/pull-requests', pullRequest));
+});
+
+it('is public and costs no quota, with a key or without', async () => {
+  for (let n = 0; n < 6; n++) {
+    const headers: Record<string, string> = n % 2 === 0 ? {} : { authorization: `Bearer ${running.apiKey}` };
+    const reply = await fetch(`${running.url}/openapi.json`, { headers });
+    expect([reply.status, await reply.json()]).toEqual([200, DOCUMENT]);
+  }
+  expect((await running.service.statistics()).requests.get(running.apiKeyId)).toBeUndefined();
+  const posted = await fetch(`${running.url}/openapi.json`, { method: 'POST' });
+  expect(posted.status).toBe(401);
+});
+
+it('/docs loads everything from the service itself, under a policy that allows nothing else', async () => {
+  const page = await fetch(`${origin()}/docs`);
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  const policy = page.headers.get('content-security-policy')!;
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).not.toMatch(/unsafe|https?:|\*/);
+  const html = await page.text();
+  const parts = Array.from(html.matchAll(/(?:src|href)="(\/[^"]+)"/g), ([, path]) => path!);
+  expect(parts).toHaveLength(3);
+  for (const path of parts) expect((await fetch(origin() + path)).status).toBe(200);
+  expect(html).not.toMatch(/https?:|<script>|<style/);
+});

@@ -1,0 +1,287 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { type ApiOverrides, apiOverrides } from '../../../src/workspace-api/contract.ts';
+import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
+import { type ReadLarge, readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
+import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+
+const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'T', status: 'open' };
+
+/** A client whose every request gets the answer given; `sent` holds the requests. */
+function clientOf(answer: Partial<ApiResponse> & { json?: unknown }, api?: ApiOverrides, workspaceId = 'ws_1') {
+  const sent: { request: ApiRequest; context: string }[] = [];
+  const client = createWorkspaceClient<string>({
+    workspaceId,
+    api,
+    send: async (request, context) => {
+      sent.push({ request, context });
+      const body = answer.body ?? Buffer.from(answer.json === undefined ? '' : JSON.stringify(answer.json));
+      return { status: answer.status ?? 200, headers: answer.headers ?? {}, body };
+    },
+  });
+  return { client, sent };
+}
+
+async function failureOf(answer: Partial<ApiResponse> & { json?: unknown }): Promise<SyncError> {
+  const { client } = clientOf(answer);
+  return client.getTask({ taskId: 'tsk_1' }, '').then(
+    () => expect.unreachable('the call succeeded'),
+    (error: unknown) => error as SyncError,
+  );
+}
+
+describe('requests', () => {
+  it('fills the path, repeats list parameters, leaves out what is undefined, passes the context on', async () => {
+    const { client, sent } = clientOf({ json: { tasks: [], nextCursor: null } });
+    await client.listTasks({ query: { all: true, status: ['open', 'review'], limit: 5, cursor: undefined } }, 'mine');
+    expect(sent).toEqual([
+      {
+        request: {
+          method: 'GET',
+          path: '/workspaces/ws_1/tasks',
+          query: 'all=true&status=open&status=review&limit=5',
+          headers: { accept: 'application/json' },
+          route: 'listTasks',
+        },
+        context: 'mine',
+      },
+    ]);
+  });
+
+  it('reads a new webhook without a secret, of a service that does not sign', async () => {
+    const webhook = { webhookId: 'whk_1', url: 'https://worksync.example.com/hook', key: 'k' };
+    const { client } = clientOf({ status: 201, json: webhook });
+    expect((await client.createWebhook({ body: { url: webhook.url } }, '')).body).toMatchObject(webhook);
+  });
+
+  it('sends bodies of routes that take one, and no other', async () => {
+    const { client, sent } = clientOf({ status: 201, json: TASK });
+    await client.createBug({ body: { title: 'T' } }, '');
+    await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(sent.map(({ request }) => request.body)).toEqual([{ title: 'T' }, undefined]);
+  });
+
+  it('never lets an id leave its segment: refused before anything is sent', async () => {
+    const odd = fc.oneof(
+      fc.string(),
+      fc.constantFrom('.', '..', '%2e%2e', 'a/b', 'a\\b', '?x', '#x', 'a%2fb', '', 'x'.repeat(65), 'ü', 'a\n'),
+    );
+    await fc.assert(
+      fc.asyncProperty(odd, odd, async (taskId, workItemId) => {
+        const { client, sent } = clientOf({ status: 204 });
+        const outcome = await client.removeWorkItem({ taskId, workItemId }, '').catch((error: SyncError) => error.code);
+        const sound = [taskId, workItemId].every((id) => /^[A-Za-z0-9_-]{1,64}$/.test(id));
+        expect(outcome === 'refused').toBe(!sound);
+        expect(sent.map(({ request }) => request.path)).toEqual(
+          sound ? [`/tasks/${taskId}/work-items/${workItemId}`] : [],
+        );
+      }),
+    );
+  });
+
+  it('refuses a workspace id that is none', async () => {
+    const { client, sent } = clientOf({ json: TASK }, undefined, '../../other');
+    await expect(client.getTask({ taskId: 'tsk_1' }, '')).rejects.toMatchObject({ code: 'refused' });
+    expect(sent).toEqual([]);
+  });
+});
+
+describe('answers', () => {
+  it('keeps unknown fields, takes unknown enum values, reads absent optional fields as null and []', async () => {
+    const { client } = clientOf({ json: { ...TASK, status: 'on_the_moon', priority: 'p0', extra: { a: 1 } } });
+    const { body, status } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      status: 'on_the_moon',
+      priority: 'p0',
+      extra: { a: 1 },
+      labels: [],
+      completedAt: null,
+    });
+  });
+
+  it('reads times that are numbers and labels that are objects', async () => {
+    const { client } = clientOf({ json: { ...TASK, updatedAt: 1_767_603_600, labels: [{ name: 'ui' }, { id: 5 }] } });
+    const { body } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect(body).toMatchObject({ updatedAt: '2026-01-05T09:00:00.000Z', labels: ['ui'] });
+  });
+
+  it('reads any mutated answer or says answer_malformed, never anything else', async () => {
+    const mutated = fc.dictionary(fc.constantFrom(...Object.keys(TASK), 'labels', 'reportedAt', 'x'), fc.jsonValue());
+    await fc.assert(
+      fc.asyncProperty(mutated, async (fields) => {
+        const { client } = clientOf({ json: { ...TASK, ...fields } });
+        const outcome = await client.getTask({ taskId: 'tsk_1' }, '').catch((error: SyncError) => error.code);
+        expect(typeof outcome === 'object' || outcome === 'answer_malformed').toBe(true);
+      }),
+    );
+  });
+
+  it('drops elements of a list that have no id, and counts them', async () => {
+    const { client } = clientOf({ json: { tasks: [TASK, { ...TASK, taskId: null }, 'tsk_2'] } });
+    const { body } = await client.listTasks({}, '');
+    expect(body).toMatchObject({ tasks: [TASK], unreadable: 2 });
+  });
+
+  it('gives a task without a key its id as key', async () => {
+    const { client } = clientOf({ json: { ...TASK, key: null } });
+    expect((await client.getTask({ taskId: 'tsk_1' }, '')).body.key).toBe('tsk_1');
+  });
+
+  it('204 has no body', async () => {
+    const { client } = clientOf({ status: 204 });
+    expect((await client.removeWorkItem({ taskId: 't', workItemId: 'w' }, '')).body).toBeUndefined();
+  });
+
+  it.each([
+    ['no JSON', { body: Buffer.from('<html>') }],
+    ['an empty body', {}],
+    ['a field missing', { json: { ...TASK, taskId: undefined } }],
+    ['an id of another type', { json: { ...TASK, taskId: {} } }],
+    ['a redirect', { status: 302 }],
+  ])('answer_malformed for %s', async (_what, answer) => {
+    expect(await failureOf(answer)).toMatchObject({ code: 'answer_malformed' });
+  });
+});
+
+describe('answers of more than a mebibyte', () => {
+  const SMALL = { tasks: [TASK], nextCursor: null };
+  const LINE = 'Source: https://tracker.example/1';
+  const LARGE = {
+    tasks: Array.from({ length: 6 }, () => ({ ...TASK, description: `${'x'.repeat(200_000)}\n${LINE}` })),
+  };
+
+  function clientWith(json: unknown, readLarge: ReadLarge) {
+    const send = async () => ({ status: 200, headers: {}, body: Buffer.from(JSON.stringify(json)) });
+    return createWorkspaceClient<string>({ workspaceId: 'ws_1', send, readLarge });
+  }
+
+  it('are read elsewhere, by the name of their route; others are not', async () => {
+    const asked: string[] = [];
+    const readLarge: ReadLarge = async (route, body) => {
+      asked.push(`${route} ${body.length > 1_200_000}`);
+      return readLargeAnswer(route, body);
+    };
+    await clientWith(SMALL, readLarge).listTasks({}, '');
+    const { body } = await clientWith(LARGE, readLarge).listTasks({}, '');
+    expect(asked).toEqual(['listTasks true']);
+    expect(body.tasks).toHaveLength(6);
+    expect(body.tasks[0]).toMatchObject(TASK);
+    // Only the line that names the item is read.
+    expect(body.tasks[0]?.description).toBe(LINE);
+    expect(body.nextCursor).toBeNull();
+  });
+
+  it('fail as others do', async () => {
+    const wrong = { ...LARGE, nextCursor: {} };
+    const readLarge: ReadLarge = async (route, body) => readLargeAnswer(route, body);
+    await expect(clientWith(wrong, readLarge).listTasks({}, '')).rejects.toMatchObject({
+      ...{ code: 'answer_malformed', status: 200 },
+      message: expect.stringMatching(
+        /^GET \/workspaces\/ws_1\/tasks: fields of the answer are missing or invalid: nextCursor/,
+      ),
+    });
+  });
+});
+
+describe('failures', () => {
+  it.each([
+    [400, 'refused'],
+    [401, 'unauthorized'],
+    [403, 'forbidden'],
+    [404, 'not_found'],
+    [405, 'refused'],
+    [409, 'conflict'],
+    [413, 'refused'],
+    [429, 'rate_limited'],
+    [500, 'server_failed'],
+    [503, 'server_failed'],
+    [507, 'workspace_full'],
+  ])('%i is %s, with the errorCode of the server', async (status, code) => {
+    const json = { code: status, message: 'why', errorCode: 'some_code' };
+    expect(await failureOf({ status, json })).toMatchObject({ code, status, errorCode: 'some_code' });
+    expect(await failureOf({ status, body: Buffer.from('<html>') })).toMatchObject({
+      code,
+      status,
+      errorCode: undefined,
+    });
+  });
+
+  it.each([
+    ['errorCode', { errorCode: 'any' }, true],
+    ['message and the status as code', { code: 404, message: 'why' }, true],
+    ['message and the status as text', { code: '404', message: 'why' }, true],
+    ['message alone, as gateways answer', { message: 'no route' }, false],
+    ['another code', { code: 5, message: 'why' }, false],
+    ['code alone', { code: 404 }, false],
+    ['no object', 'why', false],
+    ['an empty errorCode', { errorCode: '' }, false],
+  ])('an answer with %s is the own word of the workspace: %j %s', async (_what, json, own) => {
+    expect(await failureOf({ status: 404, json })).toMatchObject({ own, status: 404, code: 'not_found' });
+  });
+
+  it('a known errorCode decides before the status, except for 401 and 429', async () => {
+    const json = { errorCode: 'not_found' };
+    expect(await failureOf({ status: 400, json })).toMatchObject({ code: 'not_found', status: 404 });
+    expect(await failureOf({ status: 401, json })).toMatchObject({ code: 'unauthorized', status: 401 });
+    expect(await failureOf({ status: 429, json })).toMatchObject({ code: 'rate_limited', status: 429 });
+  });
+
+  it('names the command that helps where the code of the server tells it', async () => {
+    const json = { code: 403, message: 'none is stored', errorCode: 'provider_not_connected' };
+    const failure = await failureOf({ status: 403, json });
+    expect(failure).toMatchObject({ hint: expect.stringContaining('worksync workspace connect-provider') as string });
+  });
+
+  const told = (message: string) => ({ code: 429, message, errorCode: 'rate_limit_exceeded' });
+
+  it.each([
+    ['Retry-After', { 'retry-after': '7' }, 'whatever', 7_000],
+    ['the message', {}, 'standard rate limit exceeded, retry in 12 seconds', 12_000],
+    ['Retry-After before the message', { 'retry-after': '7' }, 'retry in 12 seconds', 7_000],
+    ['at least 1 s', { 'retry-after': '0' }, '', 1_000],
+    ['at most 900 s', {}, 'retry in 86400 seconds', 900_000],
+    ['a date is no hint', { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' }, '', undefined],
+    ['no hint', {}, 'slow down', undefined],
+  ])('429: the delay from %s', async (_what, headers, message, retryAfter) => {
+    expect(
+      await failureOf({ status: 429, headers: headers as Record<string, string>, json: told(message) }),
+    ).toMatchObject({
+      code: 'rate_limited',
+      retryAfter,
+    });
+  });
+
+  it('branches on the status, not on the message', async () => {
+    const json = { code: 400, message: 'standard rate limit exceeded, retry in 5 seconds', errorCode: 'bad_request' };
+    expect(await failureOf({ status: 400, json })).toMatchObject({ code: 'refused', retryAfter: undefined });
+  });
+});
+
+describe('overrides', () => {
+  it('replace method and path of a route', async () => {
+    const api = apiOverrides.parse({
+      routes: { addWorkItem: { method: 'PUT', path: '/workspaces/{workspaceId}/links/{taskId}' } },
+    });
+    const json = { workItemId: 'w', taskId: 't', url: 'https://example.com' };
+    const { client, sent } = clientOf({ status: 201, json }, api);
+    await client.addWorkItem({ taskId: 't', body: { url: 'https://example.com' } }, '');
+    expect(sent[0]?.request).toMatchObject({ method: 'PUT', path: '/workspaces/ws_1/links/t' });
+  });
+
+  it.each([
+    [{ routes: { unheard: {} } }],
+    [{ routes: { getTask: { path: '/tasks' } } }],
+    [{ routes: { getTask: { path: '/tasks/{other}' } } }],
+    [{ routes: { getTask: { path: 'tasks/{taskId}' } } }],
+    [{ routes: { getTask: { path: '//evil.example/{taskId}' } } }],
+    [{ routes: { getTask: { path: '/../{taskId}' } } }],
+    [{ routes: { getTask: { path: '/x?y={taskId}' } } }],
+    [{ routes: { getTask: { method: 'TRACE' } } }],
+    [{ versionHeader: 'X Bad' }],
+    [{ other: 1 }],
+  ])('%j is refused', (api) => {
+    expect(apiOverrides.safeParse(api).success).toBe(false);
+  });
+});
