@@ -6,15 +6,78 @@ import { escapePattern } from '../../src/platform/lib/text.ts';
 const TOP = join(import.meta.dirname, '../..');
 const LIST = 'src/words.md';
 /** What is written is not rewritten, and the list itself must name what it forbids. */
-const NOT_READ = [LIST, '.github/CHANGELOG.md'];
-/** Everything with texts for people: messages, hints, help, pages, documents, comments. */
+const NOT_READ = [LIST, '.github/CHANGELOG.md', 'test/project/words.test.ts'];
+/** Everything with texts for people: messages, hints, help, pages, documents, comments, and the tests. */
 const FILES = [
   'README.md',
-  ...['.github', 'config', 'src'].flatMap((folder) =>
+  ...['.github', 'config', 'src', 'test'].flatMap((folder) =>
     readdirSync(join(TOP, folder), { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
   ),
 ].filter((path) => /\.(ts|md|ya?ml)$/.test(path) && !path.includes('/fixtures/') && !NOT_READ.includes(path));
 const TEXTS = new Map(FILES.map((path) => [path, read(path)]));
+
+/**
+ * Folders that are not rewritten yet: doc comments with an opener of a riddle, and forbidden words in tests. Step by step these
+ * numbers fall to zero; none may rise.
+ */
+const OPENERS: Readonly<Record<string, number>> = {
+  'src/admin': 117,
+  'src/cli': 38,
+  'src/cluster': 26,
+  'src/connectors': 94,
+  'src/connectors/kit': 59,
+  'src/daemon': 24,
+  'src/gateway': 14,
+  'src/model': 35,
+  'src/platform/config': 19,
+  'src/platform/database': 31,
+  'src/platform/http': 23,
+  'src/platform/lib': 15,
+  'src/platform/observe': 11,
+  'src/reference-service': 37,
+  'src/store': 124,
+  'src/sync/intake': 18,
+  'src/sync/outbox': 24,
+  'src/sync/quota': 23,
+  'src/sync/reconcile': 35,
+  'src/sync/worker': 5,
+  'src/sync/write-back': 1,
+  'src/web': 54,
+  'src/workspace-api': 11,
+  'test/acceptance.ts': 1,
+  'test/bench': 44,
+  'test/browser': 5,
+  'test/contracts': 25,
+  'test/deep': 20,
+  'test/evidence': 4,
+  'test/faults': 12,
+  'test/fuzz': 3,
+  'test/laws': 19,
+  'test/model': 18,
+  'test/power': 7,
+  'test/project': 10,
+  'test/scenarios': 29,
+  'test/sim': 96,
+  'test/soak': 10,
+  'test/support': 161,
+  'test/unit': 40,
+  'test/vitest.config.ts': 3,
+};
+const FORBIDDEN: Readonly<Record<string, number>> = {
+  'test/bench': 5,
+  'test/contracts': 6,
+  'test/deep': 1,
+  'test/evidence': 8,
+  'test/evidence.md': 8,
+  'test/faults': 2,
+  'test/laws': 48,
+  'test/model': 14,
+  'test/power': 2,
+  'test/scenarios': 15,
+  'test/sim': 8,
+  'test/support': 12,
+  'test/unit': 37,
+};
 
 interface Rule {
   readonly not: readonly string[];
@@ -73,7 +136,33 @@ describe('words that the list forbids', () => {
   });
 
   it.each(RULES.map((rule) => [rule.not.join(', '), rule] as const))('are nowhere: %s', (_, rule) => {
-    expect([...TEXTS].flatMap(([path, text]) => found(rule, path, text))).toEqual([]);
+    const texts = [...TEXTS].filter(([path]) => !path.startsWith('test/'));
+    expect(texts.flatMap(([path, text]) => found(rule, path, text))).toEqual([]);
+  });
+
+  it('become fewer in the tests', () => {
+    const texts = [...TEXTS].filter(([path]) => path.startsWith('test/'));
+    expect(countIn(texts, (path, text) => RULES.flatMap((rule) => found(rule, path, text)).length)).toEqual(FORBIDDEN);
+  });
+});
+
+/** Sums a number of each file by folder; folders with none are left out. */
+function countIn(texts: Iterable<[string, string]>, count: (path: string, text: string) => number) {
+  const sums: Record<string, number> = {};
+  for (const [path, text] of texts) {
+    const found = count(path, text);
+    const folder = FOLDER.exec(path)?.[0] ?? path;
+    if (found > 0) sums[folder] = (sums[folder] ?? 0) + found;
+  }
+  return sums;
+}
+
+const FOLDER = /^(?:src\/(?:sync|platform|connectors\/(?=kit))\/?\w[\w-]*|\.?\w+\/[\w.-]+)/;
+
+describe('a doc comment', () => {
+  it('begins with a verb or a noun phrase, apart from folders that are not rewritten yet', () => {
+    const openers = /\/\*\*\s*(?:\*\s*)?(?:What|Of|Those|The same|Whoever|Nobody|Somebody|Who)\b/g;
+    expect(countIn(TEXTS, (_, text) => [...text.matchAll(openers)].length)).toEqual(OPENERS);
   });
 });
 
