@@ -1,3 +1,5 @@
+// Design: src/decisions/leases.md
+
 import type { Fence } from '../store/leases.ts';
 import type { SeenReplica } from './replica-facts.ts';
 

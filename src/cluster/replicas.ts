@@ -1,3 +1,5 @@
+// Design: src/decisions/replicas.md
+
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { AnswerRoom } from '../platform/http/answer-room.ts';
 import { requestStreamed, type StreamedAnswer } from '../platform/http/streamed-request.ts';

@@ -1,3 +1,5 @@
+// Design: src/decisions/daemon.md
+
 import { daemonConfiguration } from '../admin/effective-config.ts';
 import { readShared, type Sharing } from '../admin/replica-status.ts';
 import type { Status } from '../admin/status.ts';

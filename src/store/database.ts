@@ -1,3 +1,5 @@
+// Design: src/decisions/database.md
+
 import type { Database } from '../platform/database/database-types.ts';
 import type { Schema } from './tables.ts';
 import type { Scope } from './workspace-scope.ts';

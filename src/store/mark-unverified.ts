@@ -1,3 +1,5 @@
+// Design: src/decisions/restore.md
+
 import { sql } from 'kysely';
 import { CALLERS } from '../model/caller.ts';
 import { entity } from '../model/change.ts';

@@ -33,7 +33,7 @@ export function nextKeptName(file: string): string {
 }
 
 /**
- * Replaces the database with a backup, and keeps the old file beside it. What the backup knows is uncertain then: see `doubt.ts`.
+ * Replaces the database with a backup, and keeps the old file beside it. Items are unverified afterwards; see `mark-unverified.ts`.
  * Throws what `acceptBackup` throws, and changes nothing then.
  *
  * @returns the new name of the previous database; null if there was none

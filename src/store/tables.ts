@@ -67,7 +67,7 @@ export interface Tables {
     standing: Generated<string | null>;
     /** Ids of the last deliveries that changed it, as JSON, the newest last. */
     deliveries: Generated<string | null>;
-    /** 1: nothing of the provider has confirmed it since a restore, so nothing is written about it; see `doubt.ts`. */
+    /** 1: no delivery has confirmed it since a restore, so nothing is written about it; see `mark-unverified.ts`. */
     unverified: Generated<0 | 1>;
   };
 

@@ -1,3 +1,5 @@
+// Design: src/decisions/batches.md
+
 import { IdentityMap } from './identity-map.ts';
 import { type ChangedRow, flush, PendingWrites } from './pending-writes.ts';
 import { allOf } from './row-statements.ts';

@@ -26,7 +26,7 @@ type Table = keyof Tables;
  */
 export interface Scope {
   readonly workspace: number;
-  /** The rows that are kept in memory: see `kept-rows.ts`. Absent: each statement goes to the database. */
+  /** The unit of work; see `unit-of-work.ts`. Absent: each statement goes to the database. */
   readonly kept?: UnitRows;
   /** For what concerns rows of several workspaces, which names the workspace of each itself. */
   readonly whole: Sql;

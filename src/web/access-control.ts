@@ -1,3 +1,5 @@
+// Design: src/decisions/pages-and-admin.md
+
 import { type Actor, NOBODY } from '../admin/audit.ts';
 import type { Identity } from '../cluster/admitted-caller.ts';
 import { isSignedBody, type Signed } from '../cluster/signature.ts';

@@ -30,7 +30,7 @@ const OPENERS: Readonly<Record<string, number>> = {
   'src/gateway': 14,
   'src/model': 35,
   'src/platform/config': 19,
-  'src/platform/database': 31,
+  'src/platform/database': 30,
   'src/platform/http': 23,
   'src/platform/lib': 15,
   'src/platform/observe': 11,

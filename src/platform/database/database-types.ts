@@ -47,7 +47,7 @@ export interface FileAbilities {
 export interface ServerAbilities {
   /** Statements that have not been answered. */
   pending(): number;
-  /** Of the server's clock, which all processes share; see `server-time.ts`. */
+  /** The time of the server, whose clock all processes share; see `cluster/clock-offset.ts`. */
   time(): Promise<ServerTime>;
   /** Other processes hear it, and this one too. A signal that is lost costs time only. */
   notify(channel: string, payload: string): Promise<void>;

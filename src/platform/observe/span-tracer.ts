@@ -1,3 +1,5 @@
+// Design: src/decisions/tracing.md
+
 import { hash } from 'node:crypto';
 import type { Span, SpanAttributes, SpanName, Tracer } from '../lib/tracer.ts';
 

@@ -57,7 +57,7 @@ export async function copyStore(copy: StoreCopy): Promise<readonly CopiedRows[]>
   return compared;
 }
 
-/** PostgreSQL plans by what it has counted, and would begin without. SQLite is told all it needs (D56). */
+/** Analyses the tables, because PostgreSQL would start without statistics. SQLite has fixed ones; see `statistics.ts`. */
 async function countRows(target: Sql): Promise<void> {
   if (dialectOf(target) === 'sqlite') return;
   const tables = [...COPIED_TABLES.map(({ name }) => name), 'counts'].map((name) => sql.table(name));

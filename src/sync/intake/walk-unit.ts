@@ -1,3 +1,5 @@
+// Design: src/decisions/polls-and-walks.md
+
 import type { PollPage } from '../../connectors/connector.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';

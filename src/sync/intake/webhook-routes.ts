@@ -1,3 +1,5 @@
+// Design: src/decisions/webhooks.md
+
 import type { IncomingHttpHeaders } from 'node:http';
 import type { VerifiedRequest } from '../../connectors/connector.ts';
 import type { DeliverySource } from '../../model/delivery.ts';

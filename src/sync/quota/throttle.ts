@@ -1,3 +1,5 @@
+// Design: src/decisions/quota.md
+
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
@@ -18,20 +20,20 @@ import { createWaitQueue, type SlotRequest } from './wait-queue.ts';
 import { type Entry, openWindowLedger, type WindowLedger } from './window-ledger.ts';
 
 /**
- * The only way to the workspace's quota: every sender of a request acquires a slot first.
+ * The only access to the workspace's quota: every sender of a request acquires a slot first.
  *
- * A slot goes through these states:
+ * States of a slot:
  *
- *   waiting    in the line, ordered by `due` (`line.ts`). It leaves by a slot, by its signal, or by `stop`.
- *   reserved   it counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
- *   sent       that transaction is committed and the request is, or may be, in flight.
- *   completed  the answer came, or none will. It still counts, for one window and its guard (`windows.ts`).
- *   released   nothing was sent (also: the transaction was rolled back). It counts no more.
+ *   waiting    queued by `due` (`wait-queue.ts`). It leaves with a slot, by its signal, or by `stop`.
+ *   reserved   counted in both windows, in memory. `record` writes its ledger row in the caller's transaction.
+ *   sent       that transaction is committed, and the request is or may be in flight.
+ *   completed  answered, or given up. It still counts for one window and its guard (`windows.ts`).
+ *   released   never sent, or its transaction was rolled back. It no longer counts.
  *
  *   waiting → reserved → sent → completed;  reserved | sent → released.
  *
- * A process that dies leaves `reserved` without a trace, and `sent` as a row without an end (`book.ts`).
- * Who may go is said in `limits.ts`; what a refusal does, in `brake.ts`. Among those who may, the most urgent goes first.
+ * A process that dies leaves no trace of `reserved`, and a row without an end for `sent` (`window-ledger.ts`).
+ * `limits.ts` decides which requests may go, most urgent first; `cooldown.ts` handles refusals.
  */
 export interface Throttle {
   /** Resolves with a slot when it is this caller's turn. Rejects with `aborted`. */

@@ -1,3 +1,5 @@
+// Design: src/decisions/changes.md
+
 import type { Effect, EntityKind } from '../../model/change.ts';
 import { type Item, isFinished } from '../../model/item.ts';
 import { debounceOf, dueAfter, type Lane } from '../../model/lane.ts';

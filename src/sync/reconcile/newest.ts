@@ -1,3 +1,5 @@
+// Design: src/decisions/items.md
+
 import { isDeepStrictEqual } from 'node:util';
 import type { DeliverySource } from '../../model/delivery.ts';
 import { type Item, isFinished } from '../../model/item.ts';

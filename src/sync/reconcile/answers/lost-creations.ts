@@ -1,3 +1,5 @@
+// Design: src/decisions/lists-and-lost-creations.md
+
 import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../model/change.ts';
 import { itemLinesIn, lastLine } from '../../../model/item-line.ts';
 import { marksWereSeen, saveTaskMarks, taskMarks, unknownCreates } from '../../../store/creates.ts';

@@ -1,3 +1,5 @@
+// Design: src/decisions/links.md
+
 import type { Grammar } from '../../../model/grammar.ts';
 import type { Item, PullRequest } from '../../../model/item.ts';
 import { USUAL_ID_PREFIXES } from '../../../model/task.ts';
