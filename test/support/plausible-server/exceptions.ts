@@ -1,7 +1,7 @@
 import type { Behaviours, Dimension } from './dimensions.ts';
 import type { Feature } from './story.ts';
 
-/** What stops with a value, and what the daemon says about it. */
+/** The features that stop with a value, and the codes that the daemon reports. */
 export interface Exception {
   readonly dimension: Dimension;
   readonly value: string;
@@ -12,9 +12,9 @@ export interface Exception {
 }
 
 const NO_ROUTE =
-  'the workspace has no route for records; the mirror stays with worksync, and links are made all the same';
+  'The server has no route that records pull requests. worksync keeps them in its own database, and still adds links.';
 
-const EXCEPTIONS: readonly Exception[] = [
+export const EXCEPTIONS: readonly Exception[] = [
   ...(['opens (literal)', '403', '404', '400 without provider'] as const).map(
     (value): Exception => ({
       dimension: 'pull-request routes',
@@ -29,40 +29,40 @@ const EXCEPTIONS: readonly Exception[] = [
     value: '405',
     stops: ['removals'],
     codes: ['refused', 'workspace_routes_off'],
-    why: 'the server refuses to remove links; each removal waits for a person',
+    why: 'The server refuses to remove links. Each removal needs a person.',
   },
   {
     dimension: 'link GET, DELETE',
     value: 'DELETE by address',
     stops: ['removals'],
     codes: ['not_found'],
-    why: 'the server removes a link by another address than its id; each removal waits for a person',
+    why: 'The server removes a link by its address, not by its id. Each removal needs a person.',
   },
   {
     dimension: 'version header',
     value: 'other name',
     stops: ['everything', 'links', 'removals', 'records', 'triage'],
     codes: ['refused'],
-    why: 'the server refuses each request until `workspace.api.versionHeader` names its header',
+    why: 'The server refuses every request until `workspace.api.versionHeader` names its header.',
   },
 ];
 
-/** Without the route for records nothing promises idempotent links, and links that cannot be read cannot be looked up either. */
-const OF_PAIRS: readonly (Exception & { readonly without: Dimension })[] = [
+/** What stops only where the dimension `without` has an exception too. Only the route for records promises idempotent links. */
+export const EXCEPTIONS_OF_PAIRS: readonly (Exception & { readonly without: Dimension })[] = [
   {
     dimension: 'link GET, DELETE',
     value: '405',
     without: 'pull-request routes',
     stops: ['links', 'removals'],
     codes: ['workspace_routes_off'],
-    why: 'links are neither readable nor known to be idempotent; `workspace.api.links: idempotent` says that they are',
+    why: 'Links can neither be read nor are they known to be idempotent. No link is added unless `workspace.api.links: idempotent` is set.',
   },
 ];
 
 /** What may stop at this server. */
 export function exceptionsOf(behaviours: Behaviours): readonly Exception[] {
   const own = EXCEPTIONS.filter(({ dimension, value }) => behaviours[dimension] === value);
-  const ofPairs = OF_PAIRS.filter(
+  const ofPairs = EXCEPTIONS_OF_PAIRS.filter(
     ({ dimension, value, without }) =>
       behaviours[dimension] === value && own.some((other) => other.dimension === without),
   );
