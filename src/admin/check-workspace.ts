@@ -1,5 +1,5 @@
 import type { Finding } from '../connectors/connector.ts';
-import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { linksAreIdempotent } from '../store/link-reads.ts';
 import { afterListRefused, UNASKED } from '../store/records-route.ts';
@@ -38,21 +38,10 @@ async function listTasks(
     return { findings: [{ level: 'ok', subject, message }], ids: body.tasks.map(({ taskId }) => taskId) };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code !== 'rate_limited') return { findings: [{ ...failed(subject, error), ...hintOfAddress(error) }] };
+    if (error.code !== 'rate_limited') return { findings: [failed(subject, error)] };
     const message = `could not be checked: ${error.message}`;
     return { findings: [{ level: 'warning', subject, message, hint: error.hint }] };
   }
-}
-
-/** A task list that is refused usually means a wrong address or version header. */
-function hintOfAddress({ status, message }: SyncError): { readonly hint?: string } {
-  if (status === 404)
-    return { hint: 'Correct workspace.url: it is the base address of the API and usually ends in /api/v1.' };
-  if (status === 400 && /version/i.test(message))
-    return {
-      hint: 'Set workspace.api.versionHeader to the name of the header that the workspace reads the version from.',
-    };
-  return {};
 }
 
 async function checkLinks(
@@ -91,10 +80,11 @@ async function checkRecords({ client, config }: OpenWorkspace, subject: string):
     const isClosed = afterListRefused(UNASKED, { own, status, error: message }, 0).state === 'closed';
     const isWanted = modes.includes('record');
     if (isClosed && !isWanted) return [{ level: 'ok', subject, message: said('closed', null) }];
+    const text = isClosed ? `record_not_supported: ${said('closed', null)}` : said('unknown', message);
     const hint = isClosed
       ? 'Set mirror to auto or off, or name the route as workspace.api.routes.listPullRequestRecords and recordPullRequest.'
       : 'worksync asks again by itself. Links and new tasks do not wait for it.';
-    return [{ level: 'warning', subject, message: said(isClosed ? 'closed' : 'unknown', message), hint }];
+    return [{ level: 'warning', subject, message: text, hint }];
   }
 }
 
@@ -119,8 +109,8 @@ function checkWebhook({ config }: OpenWorkspace, subject: string): Finding[] {
   return [{ level: 'ok', subject, message: `webhooks of the workspace are accepted with ${proofs.join(' and ')}` }];
 }
 
-/** What a check of its own does not show. */
-const OF_STATUS: ReadonlySet<string> = new Set(['record_not_supported', 'workspace_routes_off', 'task_fields_refused']);
+/** Causes that no other line of the check reports. */
+const OF_STATUS: ReadonlySet<string> = new Set(['workspace_routes_off', 'task_fields_refused']);
 
 async function repeatStatus(workspace: OpenWorkspace, subject: string): Promise<Finding[]> {
   const { causes } = await workspace.status();

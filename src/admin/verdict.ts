@@ -103,9 +103,7 @@ interface ConnectionFacts {
 export function judge(facts: Facts, now: number): Judgement {
   const causes = [...blocking(facts), ...WARNINGS.flatMap((warning) => warn(warning, facts))];
   const verdict = worst(causes.map((cause) => cause.verdict));
-  const messages = causes.map(({ code, message, verdict: weight }) =>
-    weight === 'blocked' ? `${code}: ${message}` : message,
-  );
+  const messages = causes.map(({ code, message }) => `${code}: ${message}`);
   return { verdict, summary: [synced(facts), ...messages, ...done(facts, now)].join('; '), causes };
 }
 

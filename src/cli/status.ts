@@ -43,7 +43,7 @@ function describeShared({ shared, at }: Status): string[] {
     holds === null ? 'DOES NOT ANSWER' : plural(holds.length, 'workspace'),
     [...(isOwn ? ['this one'] : []), ...(sameConfig ? [] : ['another configuration'])].join(', '),
   ]);
-  const causes = shared.causes.map(({ message, hint }) => printable(`  ${message}. ${hint}`));
+  const causes = shared.causes.map(({ code, message, hint }) => printable(`  ${code}: ${message}. ${hint}`));
   return [['replicas', table(rows), ...causes].join('\n')];
 }
 
@@ -71,7 +71,7 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
   const lines = [
     `workspace ${workspace.name}  ${workspace.address}`,
     `  state       ${describeState(workspace, now)}`,
-    ...workspace.causes.map(({ message, hint }) => `    ${message}. ${hint}`),
+    ...workspace.causes.map(({ code, message, hint }) => `    ${code}: ${message}. ${hint}`),
     `  quota       ${describeWindow(quota.long)}; ${describeWindow(quota.burst)}; share ${percent(quota.effectiveShare)}`,
     `  synced      ${partOf(pullRequests, 'pull request')}, ${partOf(links, 'link')}${describeBacklog(workspace.backlog, now)}`,
     `  mirror      pull requests: ${mirror.message}`,

@@ -54,7 +54,7 @@ export function failureOf(response: ApiResponse, request: ApiRequest): SyncError
     status,
     own: body?.own,
     errorCode: body?.errorCode,
-    hint: REMEDY_OF[body?.errorCode ?? ''],
+    hint: REMEDY_OF[body?.errorCode ?? ''] ?? remedyOfTaskList(request, status, body?.message),
     retryAfter: status === 429 ? retryAfter(response, body?.message) : undefined,
   });
 }
@@ -64,6 +64,15 @@ const REMEDY_OF: Readonly<Record<string, string>> = {
   provider_not_connected:
     'The member behind this credential has no token at the provider that works: store one with "worksync workspace connect-provider".',
 };
+
+/** A refused task list usually means a wrong address or version header. */
+function remedyOfTaskList({ route }: ApiRequest, status: number, message = ''): string | undefined {
+  if (route !== 'listTasks') return undefined;
+  if (status === 404) return 'Correct the base address of the API (workspace.url): it usually ends in /api/v1.';
+  return status === 400 && /version/i.test(message)
+    ? 'Set workspace.api.versionHeader to the name of the header that the workspace reads the version from.'
+    : undefined;
+}
 
 /** Statuses that mean the same with every `errorCode`. */
 const PLAIN: ReadonlySet<number> = new Set([401, 429]);

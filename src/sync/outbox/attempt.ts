@@ -30,15 +30,17 @@ export interface AttemptDeps {
   readonly onLag?: (milliseconds: number) => void;
 }
 
-/** Sends one prepared request and settles it. Never rejects: what cannot be settled now is found in flight at the next start. */
 /** Log levels of failed attempts. A settled one is an answer too: status and check report what it means. */
 const LEVELS: Readonly<Partial<Record<Failure, 'error' | 'info'>>> = { held: 'error', settled: 'info' };
 
+/** Sends one prepared request and settles it. Never rejects: what cannot be settled now is found in flight at the next start. */
 export type Attempt = (prepared: Prepared, slot: Slot) => Promise<void>;
 
 export function createAttempt(deps: AttemptDeps): Attempt {
   const { store, throttle, clock, logger, meter, breaker, tracer } = deps;
   const { workspace } = store.query;
+  /** The first read of the tasks was refused. Answers to other requests do not end that trouble: nothing is written before it. */
+  let isFirstReadRefused = false;
 
   async function attempt(prepared: Prepared, slot: Slot): Promise<void> {
     const { action, entity } = prepared;
@@ -50,6 +52,7 @@ export function createAttempt(deps: AttemptDeps): Attempt {
       logger.info({ action, entity, status: answer.status, deliveries: deliveriesOf(prepared) }, 'request answered');
       await deps.retryUntilCommitted(() => succeed(prepared, slot, answer.status, answer.body));
       tellSpans(prepared, { answeredAt, outcome: 'answered', status: answer.status });
+      if (action === 'read-tasks') isFirstReadRefused = false;
       tellEnd();
     } catch (thrown) {
       const error = asSyncError(thrown);
@@ -101,7 +104,8 @@ export function createAttempt(deps: AttemptDeps): Attempt {
 
   /** An answer to a request that started before our key was refused says nothing of the key. */
   function tellEnd(): void {
-    if (!throttle.isHalted()) deps.onTrouble?.(undefined);
+    const waitsForTasks = isFirstReadRefused && !deps.mayWrite();
+    if (!throttle.isHalted() && !waitsForTasks) deps.onTrouble?.(undefined);
   }
 
   /**
@@ -116,8 +120,9 @@ export function createAttempt(deps: AttemptDeps): Attempt {
     else if (!isRefused) breaker.failed(prepared.entity);
     const isFirstRead = !deps.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
     const isOutage = breaker.failing && !isOptional(prepared);
+    isFirstReadRefused ||= isFirstRead;
     if (isRefused || isOutage || isFirstRead) deps.onTrouble?.(error);
-    return gotThrough && !isFirstRead;
+    return gotThrough;
   }
 
   return attempt;
@@ -133,7 +138,7 @@ function keyOf(
   prepared: Prepared,
   error: SyncError,
 ): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
-  if (isCredentialRefused(prepared, error)) return { code: error.code, reason: `${error.code}: ${error.hint}` };
+  if (isCredentialRefused(prepared, error)) return { code: error.code, reason: 'the workspace refused the key' };
   return error.status === 429 || isTheirWord(error) ? null : undefined;
 }
 

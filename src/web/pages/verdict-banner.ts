@@ -31,8 +31,7 @@ function headlineOf(verdict: WorkspaceStatus['verdict'], causes: number): string
 
 /** What is synced, and when the rest will be: the causes stand below it. */
 function withoutCauses(summary: string, causes: WorkspaceStatus['causes']): string {
-  const isCause = (part: string) =>
-    causes.some(({ code, message }) => part === message || part === `${code}: ${message}`);
+  const isCause = (part: string) => causes.some(({ code, message }) => part === `${code}: ${message}`);
   return summary
     .split('; ')
     .filter((part) => !isCause(part))

@@ -60,15 +60,6 @@ it('asks no more where the tasks cannot be read', async () => {
   expect(lines).toEqual(['error unauthorized: why']);
 });
 
-it.each([
-  [404, 'not_found', '404 address not found', 'workspace.url'],
-  [400, 'refused', '400 X-One-Api-Version is required', 'workspace.api.versionHeader'],
-  [401, 'unauthorized', '401 missing or invalid credentials', 'credential'],
-] as const)('names the setting behind a task list that is refused with %i', async (status, code, message, setting) => {
-  const { findings } = await check({ tasks: new SyncError(code, message, { status }) });
-  expect(findings).toMatchObject([{ level: 'error', hint: expect.stringContaining(setting) }]);
-});
-
 it('reads no links where there is no task, and no records where mirror is off', async () => {
   expect((await check({ tasks: [], mirror: 'off' })).asked).toEqual(['tasks']);
 });
@@ -95,7 +86,7 @@ describe('a server that does not list records', () => {
       'has no such route though the configuration wants it',
       refused(501),
       'record',
-      'warning pull requests: here only: the workspace has no route to record them',
+      'warning record_not_supported: pull requests: here only: the workspace has no route to record them',
     ],
     [
       'may be hidden by a proxy',
@@ -116,7 +107,11 @@ describe('a server that does not list records', () => {
       'warning pull requests: here so far: the workspace has not said whether it records them (why)',
     ],
   ])('%s', async (_what, records, mirror, line) => {
-    expect((await check({ records, mirror })).lines).toContain(line);
+    const { lines } = await check({
+      ...{ records, mirror },
+      causes: [{ code: 'record_not_supported', message: 'no route', hint: 'h', verdict: 'degraded' }],
+    });
+    expect(lines.slice(2)).toEqual([line]);
   });
 });
 

@@ -59,8 +59,8 @@ describe('the verdict', () => {
     expect(workspace).toMatchObject({
       verdict: 'degraded',
       summary:
-        '24 of 260 pull requests synced, 6 of 64 links; 2 connections failing (github: unreachable, jira: unreachable); ' +
-        '94 changes need approval; 3 deliveries quarantined',
+        '24 of 260 pull requests synced, 6 of 64 links; connections_failing: 2 connections failing (github: unreachable, jira: unreachable); ' +
+        'changes_held: 94 changes need approval; deliveries_quarantined: 3 deliveries quarantined',
     });
     expect(workspace?.causes.map(({ code, count }) => [code, count])).toEqual([
       ['connections_failing', 2],
@@ -101,7 +101,9 @@ describe('the verdict', () => {
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
     const { verdict, workspaces } = statusWith({ ...DEAD, halt });
     expect([verdict, workspaces[0]?.causes[0]]).toMatchObject(['blocked', { code: 'database_corrupt', count: 1 }]);
-    expect(workspaces[0]?.summary).toContain('links; database_corrupt: page 7 is damaged; 2 connections');
+    expect(workspaces[0]?.summary).toContain(
+      'links; database_corrupt: page 7 is damaged; connections_failing: 2 connections',
+    );
   });
 
   it('of the whole is the worst of all, and blocked while the process cannot store webhooks', () => {
@@ -140,9 +142,9 @@ describe('worksync status', () => {
     const text = describeStatus(statusWith(DEAD));
     expect(text).toMatch(/^worksync 0\.1\.0, DEGRADED, up for /);
     expect(text).toContain(
-      '  state       DEGRADED, running\n    2 connections failing (github: unreachable, jira: unreachable). ',
+      '  state       DEGRADED, running\n    connections_failing: 2 connections failing (github: unreachable, jira: unreachable). ',
     );
-    expect(text).toContain('    94 changes need approval. List them with "worksync held"');
+    expect(text).toContain('    changes_held: 94 changes need approval. List them with "worksync held"');
     expect(text).toContain('  synced      24 of 260 pull requests, 6 of 64 links\n');
     expect(describeStatus(statusWith())).toContain('  state       ok, running\n');
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { asSyncError, type SyncError } from '../../../src/model/errors/sync-error.ts';
 import { type ApiOverrides, apiOverrides } from '../../../src/workspace-api/contract.ts';
 import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
 import { type ReadLarge, readLargeAnswer } from '../../../src/workspace-api/large-answers.ts';
@@ -232,6 +232,17 @@ describe('failures', () => {
     const json = { code: 403, message: 'none is stored', errorCode: 'provider_not_connected' };
     const failure = await failureOf({ status: 403, json });
     expect(failure).toMatchObject({ hint: expect.stringContaining('worksync workspace connect-provider') as string });
+  });
+
+  it.each([
+    [404, 'address not found', 'workspace.url'],
+    [400, 'X-One-Api-Version is required', 'workspace.api.versionHeader'],
+    [400, 'limit is not a number', undefined],
+  ])('names the setting behind a task list that is refused with %i: %s', async (status, message, setting) => {
+    const { client } = clientOf({ status, json: { code: status, message } });
+    const { hint } = await client.listTasks({}, '').then(() => expect.unreachable('the call succeeded'), asSyncError);
+    if (setting === undefined) expect(hint).not.toContain('workspace.');
+    else expect(hint).toContain(setting);
   });
 
   const told = (message: string) => ({ code: 429, message, errorCode: 'rate_limit_exceeded' });

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
+import { entity } from '../../../../src/model/change.ts';
 import { readLedger } from '../../../../src/store/ledger.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, enqueueInitialReads } from '../../../../src/store/list-reads.ts';
+import { updateChange } from '../../../../src/store/outbox-rows.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -82,7 +85,7 @@ test('requests that do not get through open the breaker, and people are told', a
 });
 
 test('a refused key is told at once, and says nothing of whether the workspace is there', async () => {
-  const { send, breaker, told, clock } = await outboxBench(await openTestStore(), 4, () => REFUSED_KEY);
+  const { send, breaker, told, clock, throttle } = await outboxBench(await openTestStore(), 4, () => REFUSED_KEY);
   for (const number of [1, 2, 3, 4]) {
     const sent = send(linkOf(number));
     await clock.until(() => told.length === number);
@@ -90,6 +93,26 @@ test('a refused key is told at once, and says nothing of whether the workspace i
   }
   expect(told).toEqual(Array.from({ length: 4 }, () => 'unauthorized'));
   expect([breaker.open, breaker.failing]).toEqual([false, false]);
+  // Code and remedy are shown beside the reason, so it repeats neither.
+  expect(throttle.snapshot().halt).toEqual({ code: 'unauthorized', reason: 'the workspace refused the key' });
+});
+
+test('a refused first read of the tasks stays reported until the tasks were read', async () => {
+  const store = await openTestStore();
+  const answers: Answer[] = [
+    refusal(404, 'not_found'),
+    refusal(404, 'not_found'),
+    { status: 200, json: { tasks: [], nextCursor: null } },
+  ];
+  const { send, told, clock } = await outboxBench(store, 0, () => answers.shift());
+  await store.database.deleteFrom('meta').where('name', 'in', [TASKS_READ, PULL_REQUESTS_READ]).execute();
+  await store.commit((query) => enqueueInitialReads(query, clock.now(), true));
+  await send(entity.readTasks);
+  await send(entity.readPullRequests);
+  expect(told).toEqual(['not_found']);
+  await store.commit((query) => updateChange(query, entity.readTasks, { not_before: 0 }));
+  await send(entity.readTasks);
+  expect(told).toEqual(['not_found', undefined]);
 });
 
 test.each<[what: string, answer: Answer]>([
