@@ -3,8 +3,8 @@ import type { Scope } from './workspace-scope.ts';
 
 /**
  * The order of requests to the workspace and of what is known of its links. Each request that is sent gets the next revision;
- * what is written or read is stored with the present one. So an answer can tell whether something became known after its
- * request was sent: no clock could, because clocks are set back and two events share a millisecond.
+ * what is written or read is stored with the revision at the receipt of its answer. So an answer can tell whether something
+ * became known after its request was sent: no clock could, because clocks are set back and two events share a millisecond.
  */
 const REVISION = 'revision';
 

@@ -1,6 +1,7 @@
 import type { Action } from '../model/change.ts';
 import type { ListPage } from '../model/list-page.ts';
 import { appendDeliveries } from './append-deliveries.ts';
+import { currentRevision } from './revision.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
@@ -33,6 +34,11 @@ export interface Answer {
   readonly sentAt: number;
   /** What became known at a later revision, this answer does not override; see `revision.ts`. Absent: of an event. */
   readonly asOf?: number;
+  /**
+   * The revision at its receipt. The answer may wait in the inbox while newer requests are answered, and what it says must not
+   * count as newer than theirs. Absent where `asOf` is.
+   */
+  readonly receivedRevision?: number;
   readonly body: unknown;
   /** The HTTP status; absent where the answer did not come over HTTP. */
   readonly status?: number;
@@ -48,7 +54,8 @@ export interface Answer {
 export const WORKSPACE = 'workspace';
 
 export async function appendAnswer(query: Scope, answer: Answer, id: string, receivedAt: number): Promise<void> {
-  const body = Buffer.from(JSON.stringify(answer));
+  const received = answer.asOf === undefined ? {} : { receivedRevision: await currentRevision(query) };
+  const body = Buffer.from(JSON.stringify({ ...answer, ...received }));
   const delivery = {
     connection: WORKSPACE,
     key: `answer:${id}`,

@@ -28,6 +28,8 @@ import type { Step } from './search.ts';
 export interface Server {
   /** A second link to the same address is the first one. */
   readonly isIdempotent: boolean;
+  /** A repeated addition is answered with 409. */
+  readonly refusesRepetition?: boolean;
   /** Pull requests are recorded, and records name the tasks that link to them. */
   readonly hasRecords: boolean;
   /** Links are returned with the `externalId` that they were added with. */
@@ -239,7 +241,10 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
     return after(`${titleOf(prepared)} is answered`, state, { requests }, () =>
       commit(async (within) => {
         if ((answer?.status ?? 0) < 400) await settle(within, prepared, structuredClone(answer?.body), own);
-        else await settleFailure(within, prepared, ABSENT, { ...own, outage: false, atFault: false });
+        else {
+          const error = answer?.status === 409 ? CONFLICT : ABSENT;
+          await settleFailure(within, prepared, error, { ...own, outage: false, atFault: false });
+        }
       }),
     );
   }
@@ -304,6 +309,7 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
 }
 
 const ABSENT: Failure = new SyncError('not_found', 'no such link', { status: 404, errorCode: 'not_found', own: true });
+const CONFLICT: Failure = new SyncError('conflict', 'there already', { status: 409, errorCode: 'conflict', own: true });
 
 function tablesOf(rows: string): Map<string, string> {
   return new Map(rows === '' ? [] : rows.split('\n').map((text, index) => [TABLES[index] as string, text]));
@@ -361,7 +367,7 @@ export function keyOf({ rows, links, record, requests, events, clock, ...counts 
 const REVISIONS = /^(?:revision|read:links:.*)$/;
 
 function isRevision(name: string): boolean {
-  return name === 'revision' || name === 'asOf';
+  return ['revision', 'asOf', 'receivedRevision'].includes(name);
 }
 
 function titleOf({ action, taskId, revision }: Prepared): string {
@@ -382,7 +388,7 @@ function serve(state: LinkState, { action, body, taskId }: Prepared, server: Ser
   switch (action) {
     case 'add-link': {
       const present = server.isIdempotent ? links.find((each) => each.taskId === taskId) : undefined;
-      if (present) return { ...same, answer: { body: shown(present), status: 200 } };
+      if (present) return { ...same, answer: { body: shown(present), status: server.refusesRepetition ? 409 : 200 } };
       const link: Link = { workItemId: `w${added}`, taskId: taskId as string, externalId: externalIdOf(KEY) };
       const event: Event = { action: 'saw-link', body: shown(link) };
       return {

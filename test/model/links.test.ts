@@ -7,6 +7,8 @@ import { search } from './search.ts';
 const OURS: Server = { isIdempotent: true, hasRecords: true, echoes: true };
 /** As the specification reads literally. */
 const LITERAL: Server = { isIdempotent: false, hasRecords: false, echoes: false };
+/** It refuses to add a link twice, and hides who added it. */
+const REFUSING: Server = { ...OURS, refusesRepetition: true, echoes: false };
 
 const CALM = { titles: 1, kills: 0, events: 0, reads: 0, isPrompt: true };
 
@@ -17,6 +19,7 @@ const BOUNDS: readonly LinkBounds[] = [
   { server: LITERAL, ...CALM, kills: 1 },
   { server: LITERAL, ...CALM, events: 1 },
   { server: LITERAL, ...CALM, reads: 1 },
+  { server: REFUSING, ...CALM, titles: 0, kills: 1, isPrompt: false },
 ];
 const DEEP_BOUNDS: readonly LinkBounds[] = [
   { server: OURS, ...CALM, kills: 1 },
@@ -27,14 +30,21 @@ const DEEP_BOUNDS: readonly LinkBounds[] = [
   { server: LITERAL, ...CALM, titles: 2, kills: 1 },
   { server: LITERAL, ...CALM, titles: 2, events: 1 },
   { server: LITERAL, ...CALM, isPrompt: false },
+  { server: REFUSING, ...CALM, kills: 1 },
 ];
 
 /** An error of the world, not of what happens in it. */
 const MOST = 200_000;
 
+const NAMES = new Map([
+  [OURS, 'reference'],
+  [LITERAL, 'literal'],
+  [REFUSING, 'refusing'],
+]);
+
 const named = ({ server, titles, kills, events, reads, isPrompt }: LinkBounds) =>
   [
-    `${server === OURS ? 'reference' : 'literal'} server; ${titles} other titles`,
+    `${NAMES.get(server)} server; ${titles} other titles`,
     `${kills} kills, ${events} events, ${reads} reads${isPrompt ? '' : ', late processing'}`,
   ].join('; ');
 

@@ -441,8 +441,13 @@ async function settleRefusedLink(
   const { now } = context;
   if ((await routeOffUntil(query, 'listWorkItems', now)) !== undefined)
     return isGone && error.own ? settleAs(query, prepared, { body: null }, context) : undefined;
-  // The links were read, and nothing came of it.
-  if (attempts >= LAST_ATTEMPT) return refuse(query, prepared, textOf(error));
+  if (attempts >= LAST_ATTEMPT) {
+    // A record that was read at the same time may show the link, so that the list did not count.
+    const isShown = isThere && prepared.open && (await findEntity(query, entity))?.known != null;
+    if (isShown) return settleAs(query, prepared, { body: null }, context);
+    // The links were read, and nothing came of it.
+    return refuse(query, prepared, textOf(error));
+  }
   await enqueueReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);
   const waits = { attempts: LAST_ATTEMPT, not_before: now + LONGEST_BLOCK };
   const again = { ...back(prepared), ...waits, error: textOf(error) };

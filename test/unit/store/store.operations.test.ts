@@ -17,6 +17,7 @@ import { enqueueInitialReads, enqueueTaskListRead, TASKS_READ, tasksWereRead } f
 import { itemsNaming, saveMentions } from '../../../src/store/mentions.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
+import { nextRevision } from '../../../src/store/revision.ts';
 import { appendAnswer, readAnswer, WORKSPACE } from '../../../src/store/workspace-answers.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
 import { planOf } from '../../support/plans.ts';
@@ -190,6 +191,16 @@ describe('answers', () => {
       [WORKSPACE, 'answer', 'read-tasks', 9],
     ]);
     expect(rows.map(({ body }) => readAnswer(body))).toEqual([answer, answer]);
+  });
+
+  it('to requests carry the revision at their receipt, however late they are processed', async () => {
+    const store = await openTestStore();
+    await nextRevision(store.query);
+    const answer = { action: 'read-links', entity: 'read:links:t1', sentAt: 5, asOf: 0, body: null } as const;
+    await appendAnswer(store.query, answer, 'id-1', 8);
+    await nextRevision(store.query);
+    const [row] = await pendingDeliveries(store.query, 9, 9_999);
+    expect(readAnswer(row!.body)).toMatchObject({ asOf: 0, receivedRevision: 1 });
   });
 });
 

@@ -45,8 +45,11 @@ function isNews({ revision }: EntityRow, asOf: number): boolean {
   return revision <= asOf;
 }
 
+/** The revision at which an answer came; absent for an event, whose receipt has none. */
+type Receipt = Pick<Answer, 'receivedRevision'>;
+
 /** How worksync came to see a link. */
-interface Sight {
+interface Sight extends Receipt {
   readonly asOf: number;
   readonly now: number;
   /** A round of the sweep reports what is found. */
@@ -79,32 +82,36 @@ async function foundByRecord(query: Scope, link: EntityRow, record: ListedRecord
   const change = await findChange(query, link.entity);
   if (change && change.state !== 'pending') return;
   const url = json<KnownLink>(link.desired)?.url ?? record.url ?? undefined;
-  await save(query, { ...link, known: JSON.stringify({ url }), hand: null, remote_id: null }, sight.now);
+  await save(query, { ...link, known: JSON.stringify({ url }), hand: null, remote_id: null }, sight);
   await dropDifference(query, link.entity);
   if (sight.isSwept) await addFindings(query, [{ what: 'link-added', entity: link.entity }], sight.now);
 }
 
-/** Stores the state of a link as it became known now. */
-async function save(query: Scope, row: EntityRow, now: number): Promise<void> {
-  await saveEntity(query, { ...row, known_at: now, revision: await currentRevision(query) });
+/** Stores the state of a link as it became known when the answer came: a request that was sent later may override it. */
+async function save(
+  query: Scope,
+  row: EntityRow,
+  { now, receivedRevision }: Receipt & { readonly now: number },
+): Promise<void> {
+  await saveEntity(query, { ...row, known_at: now, revision: receivedRevision ?? (await currentRevision(query)) });
 }
 
 /** A link that the workspace does not have. */
-async function missing(query: Scope, link: EntityRow, { now, isSwept }: Sight): Promise<void> {
+async function missing(query: Scope, link: EntityRow, sight: Sight): Promise<void> {
   if (link.known === null) return;
   const change = await findChange(query, link.entity);
   if (change?.state === 'sending') return;
   const isOurDoing = change !== undefined && (link.desired === null || sentAction(change) === 'remove-link');
-  if (isOurDoing) return removed(query, link, change, now);
+  if (isOurDoing) return removed(query, link, change, sight);
   if (change !== undefined) return;
   const hand = link.desired === null ? 'gone' : 'removed';
-  await save(query, { ...link, known: null, hand }, now);
-  if (isSwept) await addFindings(query, [{ what: 'link-removed', entity: link.entity }], now);
+  await save(query, { ...link, known: null, hand }, sight);
+  if (sight.isSwept) await addFindings(query, [{ what: 'link-removed', entity: link.entity }], sight.now);
 }
 
 /** The removal that waits, or whose answer was lost, has taken effect. */
-async function removed(query: Scope, link: EntityRow, change: OutboxRow, now: number): Promise<void> {
-  await save(query, { ...link, known: null, hand: link.desired === null ? 'gone' : null }, now);
+async function removed(query: Scope, link: EntityRow, change: OutboxRow, sight: Sight): Promise<void> {
+  await save(query, { ...link, known: null, hand: link.desired === null ? 'gone' : null }, sight);
   if (link.desired === null) return removeChange(query, change.entity);
   // It became wanted again meanwhile.
   await saveChange(query, { ...change, sent: null, state: 'pending', attempts: 0, effect: 'creation' });
@@ -141,7 +148,8 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Evalua
   const isComplete = isLast !== false && unreadable === 0 && !mayBeCut(workItems.length, isLast);
   const taskId = answer.entity.slice(entity.readLinks('').length);
   const asOf = answer.asOf ?? 0;
-  const sight = { asOf, now: moment.now, isSwept: true };
+  const { receivedRevision } = answer;
+  const sight = { asOf, receivedRevision, now: moment.now, isSwept: true };
   const again: string[] = [];
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);
@@ -158,7 +166,9 @@ export async function applyLinkList(query: Scope, answer: Answer, moment: Evalua
   await noteLinksRead(query, taskId, { revision, sentAt: answer.sentAt });
   const matched = new Set(matches.values());
   const others = workItems.filter((link) => !matched.has(link));
-  const looks = others.map((link) => (own: Scope) => keepForeign(own, { ...link, taskId }, asOf, moment));
+  const looks = others.map(
+    (link) => (own: Scope) => keepForeign(own, { ...link, taskId }, { asOf, receivedRevision }, moment),
+  );
   const foreign = (await runSequentially(query, looks)).flat();
   const findings = foreign.map((key) => ({ what: 'link-added' as const, entity: entity.link(key, taskId) }));
   await addFindings(query, findings, moment.now);
@@ -234,7 +244,7 @@ type Match = ListedLink & {
   readonly ownUrl: string | undefined;
 };
 
-async function foundInList(query: Scope, row: EntityRow, link: Match, { now, isSwept }: Sight): Promise<void> {
+async function foundInList(query: Scope, row: EntityRow, link: Match, sight: Sight): Promise<void> {
   const change = await findChange(query, row.entity);
   if (change?.state === 'sending') return;
   const isOurs = isOwn(row, link, change);
@@ -244,26 +254,28 @@ async function foundInList(query: Scope, row: EntityRow, link: Match, { now, isS
     externalId: isOurs ? externalIdOf(row.item_key ?? '') : (link.externalId ?? null),
   } satisfies KnownLink;
   const hand = isOurs ? null : 'manual';
-  await save(query, { ...row, known: JSON.stringify(known), remote_id: link.workItemId, hand }, now);
-  if (row.known !== null) return;
+  await save(query, { ...row, known: JSON.stringify(known), remote_id: link.workItemId, hand }, sight);
+  const isLostAddition = change !== undefined && sentAction(change) === 'add-link';
+  // A record may have shown the link first: the lost addition is settled all the same.
+  if (row.known !== null && !isLostAddition) return;
   // The link that was to be added, also by a request whose answer was lost, is there.
   if (change?.sent != null) await saveChange(query, { ...change, sent: null, state: 'pending', attempts: 0 });
   await dropDifference(query, row.entity);
-  if (isSwept && change?.sent == null) await addFindings(query, [{ what: 'link-added', entity: row.entity }], now);
+  if (sight.isSwept && change?.sent == null)
+    await addFindings(query, [{ what: 'link-added', entity: row.entity }], sight.now);
 }
 
 /**
  * Ours is what worksync wrote: a link that is known as ours, under the same id; or one that was not there before a request of
- * ours whose answer was lost.
+ * ours whose answer was lost. A record may have shown that one since, which does not say who made it.
  */
 function isOwn(row: EntityRow, link: ListedLink, change: OutboxRow | undefined): boolean {
   const known = json<KnownLink>(row.known);
   const isSame = row.remote_id === null || row.remote_id === link.workItemId;
   if (known !== undefined && row.hand === 'manual') return false;
   if (known?.externalId !== undefined && isSame) return true;
-  return (
-    isAutomatic(link.externalId) || (known === undefined && change !== undefined && sentAction(change) === 'add-link')
-  );
+  const isUnexplained = known?.externalId === undefined;
+  return isAutomatic(link.externalId) || (isUnexplained && change !== undefined && sentAction(change) === 'add-link');
 }
 
 /**
@@ -274,15 +286,16 @@ function isOwn(row: EntityRow, link: ListedLink, change: OutboxRow | undefined):
 export async function applySeenLink(
   query: Scope,
   link: ListedLink,
-  { asOf }: Pick<Answer, 'asOf'>,
+  answer: Answer,
   moment: EvaluationContext,
 ): Promise<string[]> {
+  const { asOf, receivedRevision } = answer;
   const taskId = link.taskId ?? '';
   const rows = await allLinksOfTask(query, taskId);
   await loadChanges(query, rows);
   const byId = rows.find((row) => row.remote_id === link.workItemId);
   const row = byId ?? rows.find((each) => urlOf(each) === link.url);
-  if (!row) return keepForeign(query, link, asOf, moment);
+  if (!row) return keepForeign(query, link, answer, moment);
   if (asOf !== undefined && !isNews(row, asOf)) return [];
   if (byId)
     return byId.known === null || spelling(urlOf(byId)) === spelling(link.url) ? [] : readLinks(query, taskId, moment);
@@ -294,7 +307,8 @@ export async function applySeenLink(
   const change = await findChange(query, row.entity);
   if (change && (change.state !== 'pending' || change.sent !== null)) return [];
   const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
-  await save(query, { ...row, known, remote_id: link.workItemId, hand: 'manual' }, moment.now);
+  const sight = { receivedRevision, now: moment.now };
+  await save(query, { ...row, known, remote_id: link.workItemId, hand: 'manual' }, sight);
   return row.item_key ? [row.item_key] : [];
 }
 
@@ -307,7 +321,7 @@ async function readLinks(query: Scope, taskId: string, { now }: EvaluationContex
 async function keepForeign(
   query: Scope,
   link: ListedLink,
-  asOf: number | undefined,
+  { asOf, receivedRevision }: Pick<Answer, 'asOf' | 'receivedRevision'>,
   moment: EvaluationContext,
 ): Promise<string[]> {
   const url = normalUrl(link.url);
@@ -324,7 +338,7 @@ async function keepForeign(
     }
     const known = JSON.stringify({ url: link.url, externalId: link.externalId ?? null } satisfies KnownLink);
     const ids = { item_key: itemKey, task_id: link.taskId, known, remote_id: link.workItemId, hand: 'manual' } as const;
-    await save(query, blankEntity(name, 'link', ids), moment.now);
+    await save(query, blankEntity(name, 'link', ids), { receivedRevision, now: moment.now });
     again.push(itemKey);
   }
   return again;
@@ -347,6 +361,7 @@ export async function applySeenRemoval(query: Scope, answer: Answer, moment: Eva
   }
   if (answer.asOf !== undefined && !isNews(row, answer.asOf)) return [];
   if (url != null && spelling(urlOf(row)) !== spelling(url)) return readLinks(query, taskId, moment);
-  await missing(query, row, { asOf: answer.asOf ?? 0, now: moment.now, isSwept: false });
+  const { asOf = 0, receivedRevision } = answer;
+  await missing(query, row, { asOf, receivedRevision, now: moment.now, isSwept: false });
   return row.item_key ? [row.item_key] : [];
 }

@@ -53,7 +53,8 @@ export async function applyOwnRecord(
 ): Promise<string[]> {
   const name = nameOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
-  const sight = { record, sentAt: answer.sentAt, asOf: answer.asOf ?? 0, moment, isSwept: false };
+  const { sentAt, asOf = 0, receivedRevision } = answer;
+  const sight = { record, sentAt, asOf, receivedRevision, moment, isSwept: false };
   return keep(query, { row, known: json(row.known) ?? record }, sight);
 }
 
@@ -71,6 +72,7 @@ interface Sight {
   readonly sentAt: number;
   /** The revision that the answer is true of, for what it says about links. */
   readonly asOf: number;
+  readonly receivedRevision: number | undefined;
   readonly moment: EvaluationContext;
   /** Whether a round of the sweep reports what it finds. */
   readonly isSwept: boolean;
@@ -116,13 +118,14 @@ async function isUnderWay(query: Scope, name: string): Promise<boolean> {
 async function keep(
   query: Scope,
   { row, known }: { readonly row: EntityRow; readonly known: Fields },
-  { record, asOf, moment, isSwept }: Sight,
+  { record, asOf, receivedRevision, moment, isSwept }: Sight,
 ): Promise<string[]> {
   const taskIds = record.taskIds && (await stillLinked(query, row.item_key, record.taskIds, asOf));
   const next = JSON.stringify({ ...known, taskIds: taskIds ?? known['taskIds'], ...marksOf(record) });
   if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? moment.now });
   if (row.item_key === null) return [];
-  if (record.taskIds) await compareLinks(query, row.item_key, record, { asOf, now: moment.now, isSwept });
+  const sight = { asOf, receivedRevision, now: moment.now, isSwept };
+  if (record.taskIds) await compareLinks(query, row.item_key, record, sight);
   return row.known === null ? [row.item_key] : [];
 }
 
@@ -138,12 +141,13 @@ async function stillLinked(query: Scope, itemKey: string | null, taskIds: readon
 
 export async function applySeenRecords(
   query: Scope,
-  { sentAt, asOf = 0 }: Answer,
+  { sentAt, asOf = 0, receivedRevision }: Answer,
   records: readonly ListedRecord[],
   moment: EvaluationContext,
   isSwept = false,
 ): Promise<Seen> {
-  const looks = records.map((record) => (own: Scope) => see(own, { record, sentAt, asOf, moment, isSwept }));
+  const answered = { sentAt, asOf, receivedRevision };
+  const looks = records.map((record) => (own: Scope) => see(own, { ...answered, record, moment, isSwept }));
   const seen = await runSequentially(query, looks);
   return { again: seen.flatMap(({ again }) => again), edited: seen.flatMap(({ edited }) => edited) };
 }

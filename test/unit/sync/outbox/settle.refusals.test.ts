@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName } from '../../../../src/model/change.ts';
 import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { TASKS_READ } from '../../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
@@ -96,6 +97,15 @@ describe('a refused link', () => {
     expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
     // The read did not explain it: a person decides.
     expect(await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING)).toBe('held');
+  });
+
+  it('is settled after a lost answer if the link became known otherwise, although the list did not count', async () => {
+    const { query, prepared } = await inFlight(link);
+    await saveEntity(query, { ...link, known: '{"url":"u"}' });
+    const repeated = { ...prepared, attempts: 4, open: true };
+    expect(await settleFailure(query, repeated, CONFLICT, FAILING)).toBe('settled');
+    expect(await findChange(query, LINK)).toBeUndefined();
+    expect(await findEntity(query, LINK)).toMatchObject({ known: link.desired, hand: null, remote_id: null });
   });
 
   it('says by itself that a removed link is gone, where links cannot be read', async () => {

@@ -257,6 +257,32 @@ test.each<[what: string, body: object]>([
   expect(await findEntity(store.query, LINK)).toMatchObject(STANDS);
 });
 
+test.each<[what: string, told: Told, row: Partial<EntityRow>, becomes: Partial<EntityRow>]>([
+  ['a record', ['saw-record', recordOf(['t1'])], WANTED, { known: null, hand: 'removed' }],
+  ['a link', ['saw-link', link({ externalId: null })], WANTED, { known: null, hand: 'removed' }],
+  ['a removal', ['saw-link-removed', { taskId: 't1', workItemId: 'w1' }], STANDS, { known: BY_HAND.known }],
+])(
+  'a list that was requested after the receipt of %s overrides it, however late it is processed',
+  async (_what, told, row, becomes) => {
+    const store = await linked({ row });
+    const [action, body] = told;
+    await tell(store, action, body, { receivedRevision: AS_OF + 1 });
+    const isThere = becomes.known !== null;
+    const [, list] = listed(...(isThere ? [link({ externalId: null })] : []));
+    await tell(store, 'read-links', list, { ...OF_TASK, asOf: AS_OF + 1 });
+    expect(await findEntity(store.query, LINK)).toMatchObject(becomes);
+  },
+);
+
+test('a list settles a lost addition although a record has shown the link before', async () => {
+  const store = await linked({ row: WANTED, change: 'pending', lost: 'add-link' });
+  await tell(store, 'saw-record', recordOf(['t1']), { receivedRevision: AS_OF + 1 });
+  expect(await findChange(store.query, LINK)).toBeDefined();
+  await tell(store, 'read-links', { workItems: [link({ externalId: null })] }, { ...OF_TASK, asOf: AS_OF + 1 });
+  expect(await findEntity(store.query, LINK)).toMatchObject(OWN);
+  expect(await findChange(store.query, LINK)).toBeUndefined();
+});
+
 test('a lost addition of a link that is not wanted any more has taken effect if the list shows the link', async () => {
   const row = { ...WANTED, desired: null };
   const store = await linked({ row, change: 'pending', lost: 'add-link' });
