@@ -16,8 +16,6 @@ export interface Ending {
   readonly seen: Seen;
 }
 
-const SHARED_KEY = 'a shared key for tests only';
-
 const CONFIG = {
   connections: {
     github: GITHUB,
@@ -33,6 +31,8 @@ const LONGEST = 1_200_000;
 
 interface Story {
   readonly world: World;
+  /** Ends the daemon in order and starts it again; `meanwhile` gets the data folder. */
+  restart(meanwhile?: (data: string) => unknown): Promise<void>;
   /** Lets the daemon finish what it can; what it cannot do within the time shows in the ending. */
   rest(): Promise<void>;
   deliver(setting: NonNullable<Parameters<typeof pullEvent>[0]>): Promise<void>;
@@ -54,6 +54,10 @@ const VERSION_HEADER = 'X-One-Api-Version';
 async function open(behaviours: Behaviours, { isLossy = false, isConfigured = false }: Setting): Promise<Story> {
   const lost = new Set<string>();
   const tracker = createTracker();
+  const settings = (webhook?: { readonly key: string }) => ({
+    ...CONFIG,
+    workspace: { ...(webhook && { webhook }), ...(isConfigured && { api: { versionHeader: VERSION_HEADER } }) },
+  });
   const world = await createWorld({
     behaviours,
     connectors: [tracker.connector],
@@ -62,14 +66,18 @@ async function open(behaviours: Behaviours, { isLossy = false, isConfigured = fa
       if (isLost) lost.add(route);
       return isLost;
     },
-    config: {
-      ...CONFIG,
-      workspace: { webhook: { key: SHARED_KEY }, ...(isConfigured && { api: { versionHeader: VERSION_HEADER } }) },
-    },
+    config: settings(),
   });
+  const url = `${world.daemon().address}/webhooks/test/workspace`;
+  // The workspace makes the key, and sends events to one address: each further daemon listens there.
+  const { key } = (await world.people.createWebhook({ body: { url } }, {})).body;
+  const restart: Story['restart'] = (meanwhile) =>
+    world.restart({ config: settings({ key }), keepPort: true, ...(meanwhile && { meanwhile }) });
+  await restart();
   let minute = 0;
   return {
     world,
+    restart,
     rest: () => world.settled(LONGEST).catch(() => undefined),
     async deliver(setting) {
       const updated = new Date(Date.UTC(2026, 0, 6, 9, ++minute)).toISOString();
@@ -88,9 +96,8 @@ async function open(behaviours: Behaviours, { isLossy = false, isConfigured = fa
  * daemon is killed and started again.
  */
 export async function playDay(behaviours: Behaviours, setting: Setting = {}): Promise<Ending> {
-  const { world, rest, deliver, report, nameOf } = await open(behaviours, setting);
+  const { world, restart, rest, deliver, report, nameOf } = await open(behaviours, setting);
   try {
-    await world.people.createWebhook({ body: { url: `${world.daemon().address}/webhooks/test/workspace` } }, {});
     const bug = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body;
     const [first, second] = [await bug('First'), await bug('Second')];
     await rest();
@@ -105,11 +112,11 @@ export async function playDay(behaviours: Behaviours, setting: Setting = {}): Pr
     await deliver({ number: 1, head: `${nameOf(first)}-door`, title: 'Another title' });
     await report(2);
     await rest();
-    const start = world.kill();
+    const start = world.kill({ keepPort: true });
     await start();
     await rest();
     const sent = writesOf(world);
-    await world.restart();
+    await restart();
     await rest();
     return await endingOf(world, {
       links: new Map([
@@ -129,7 +136,7 @@ export async function playDay(behaviours: Behaviours, setting: Setting = {}): Pr
  * none. Then the database is lost, and everything starts anew.
  */
 export async function playFirstStart(behaviours: Behaviours, setting: Setting = {}): Promise<Ending> {
-  const { world, rest, deliver, report, nameOf } = await open(behaviours, setting);
+  const { world, restart, rest, deliver, report, nameOf } = await open(behaviours, setting);
   try {
     const bug = async (title: string) => (await world.people.createBug({ body: { title } }, {})).body;
     const [first, second, third] = [await bug('First'), await bug('Second'), await bug('Third')];
@@ -150,13 +157,13 @@ export async function playFirstStart(behaviours: Behaviours, setting: Setting = 
     await rest();
     // A list may be half a minute behind.
     await world.clock.advance(60_000);
-    await world.restart({ meanwhile: loseDatabase });
+    await restart(loseDatabase);
     await start();
     await report(1);
     await report(2);
     await rest();
     const sent = writesOf(world);
-    await world.restart();
+    await restart();
     await rest();
     return await endingOf(world, {
       links: new Map([
