@@ -75,8 +75,9 @@ export function plausibleServer({ clock, behaviours = {}, loses }: PlausibleServ
         const event = JSON.parse(String(request.body)) as Webhook['event'];
         const webhook = { headers: request.headers ?? {}, event: showEvent(made, event) };
         const send: Delivering = async (given) => {
-          count(seen.webhooks, given.event.type);
-          return (await own.request(given.event === event ? request : changed(request, given))).status;
+          const { status } = await own.request(given.event === event ? request : changed(request, given));
+          if (status < 300) count(seen.webhooks, given.event.type);
+          return status;
         };
         const deliver = deliveries.reduce<Delivering>((next, each) => (given) => each(given, next), send);
         return { status: await deliver(webhook), headers: {}, body: Buffer.alloc(0) };

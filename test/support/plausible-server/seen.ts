@@ -12,7 +12,7 @@ export interface Seen {
   readonly creations: Map<string, number>;
   /** Present links, by task and address: `<taskId> <url>`. */
   readonly links: Map<string, number>;
-  /** Webhooks that reached the subscriber, by type. */
+  /** Webhooks that the subscriber accepted, by type. */
   readonly webhooks: Map<string, number>;
 }
 

@@ -125,6 +125,7 @@ export async function playDay(behaviours: Behaviours, setting: Setting = {}): Pr
         [`${second.taskId} ${URL_OF(1)}`, 1],
       ]),
       writes: sent,
+      hasEvents: behaviours.webhooks !== 'none',
     });
   } finally {
     await world.close();
@@ -172,6 +173,7 @@ export async function playFirstStart(behaviours: Behaviours, setting: Setting = 
         [`${third.taskId} ${URL_OF(3)}`, 1],
       ]),
       writes: sent,
+      hasEvents: behaviours.webhooks !== 'none',
     });
   } finally {
     await world.close();
@@ -186,11 +188,12 @@ function writesOf({ server }: World): number {
 
 async function endingOf(
   world: World,
-  expected: { readonly links: ReadonlyMap<string, number>; readonly writes: number },
+  expected: { readonly links: ReadonlyMap<string, number>; readonly writes: number; readonly hasEvents: boolean },
 ): Promise<Ending> {
   const seen = world.server?.seen as Seen;
   const wrong: { feature: Feature; what: string }[] = [];
   const say = (feature: Feature, what: string) => wrong.push({ feature, what });
+  if (expected.hasEvents && seen.webhooks.size === 0) say('everything', 'no event was accepted');
   const { body } = await world.people.listTasks({ query: { all: true } }, {});
   const links = new Map<string, number>();
   for (const { taskId } of body.tasks) {
