@@ -21,7 +21,7 @@ const TEXTS = new Map(FILES.map((path) => [path, read(path)]));
  * numbers fall to zero; none may rise.
  */
 const OPENERS: Readonly<Record<string, number>> = {
-  'src/admin': 117,
+  'src/admin': 116,
   'src/cli': 38,
   'src/cluster': 26,
   'src/connectors': 94,
@@ -75,7 +75,7 @@ const FORBIDDEN: Readonly<Record<string, number>> = {
   'test/power': 2,
   'test/scenarios': 15,
   'test/sim': 8,
-  'test/support': 12,
+  'test/support': 10,
   'test/unit': 37,
 };
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { readLedger } from '../../../../src/store/ledger.ts';
-import { PULL_REQUESTS_READ, TASKS_READ, enqueueInitialReads } from '../../../../src/store/list-reads.ts';
+import { enqueueInitialReads, PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/list-reads.ts';
 import { updateChange } from '../../../../src/store/outbox-rows.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
