@@ -73,13 +73,28 @@ describe('a command loads only what it needs', () => {
     expect(builtins).not.toContain('https');
     expect(files.filter((file) => !/^(?:cli|errors|lib|http|main)\b/.test(file))).toMatchInlineSnapshot(`
       [
+        "admin/ci-job.ts",
+        "model/errors/codes.ts",
+        "model/errors/secrets.ts",
+        "model/errors/sync-error.ts",
         "platform/config/daemon-options.ts",
         "platform/config/duration.ts",
         "platform/config/interpolate.ts",
         "platform/config/literal-secrets.ts",
         "platform/config/proxies.ts",
+        "platform/database/postgres-address.ts",
+        "platform/http/ask-daemon.ts",
+        "platform/http/connection-fault.ts",
+        "platform/lib/clock.ts",
+        "platform/lib/memory-folder.ts",
+        "platform/lib/meter.ts",
+        "platform/lib/nearest.ts",
+        "platform/lib/os-user.ts",
+        "platform/lib/own-command.ts",
+        "platform/lib/program-folder.ts",
+        "platform/lib/steps.ts",
+        "platform/lib/text.ts",
         "platform/observe/scrubber.ts",
-        "admin/ci-job.ts",
         "store/daemon-file.ts",
         "web/admin-answers.ts",
       ]
@@ -87,7 +102,7 @@ describe('a command loads only what it needs', () => {
   });
 
   it('nothing of traces, unless they are exported', async () => {
-    const isOfTraces = (file: string) => /^(?:daemon\/tracing|observe\/(?:span|otlp))/.test(file);
+    const isOfTraces = (file: string) => /^(?:daemon\/tracing|platform\/observe\/(?:span|otlp))/.test(file);
     const run = (env: Readonly<Record<string, string>>, folder: string) =>
       loadedBy(['once', '--data', join(data, folder), '--timeout', '1s'], { env });
     const off = await run({}, 'off');
