@@ -13,11 +13,13 @@ function withPromise(behaviours: Behaviours): Behaviours {
   return isBroken ? { ...behaviours, 'pull-request routes': '404' } : behaviours;
 }
 
-/** Fails where something stopped that no exception names. */
+/** Fails where something stopped, or a cause or a held change is reported, that no exception names. */
 function expectRight(behaviours: Behaviours, { wrong, codes }: Ending): void {
   const exceptions = exceptionsOf(behaviours).filter(({ dimension }) => dimension !== 'version header');
   const stopped = exceptions.flatMap(({ stops }) => stops);
   expect(wrong.filter(({ feature }) => !stopped.includes(feature))).toEqual([]);
+  const explained = exceptions.flatMap((exception) => ['changes_held', ...exception.codes]);
+  expect(codes.filter((code) => !explained.includes(code))).toEqual([]);
   if (wrong.length > 0) expect(codes).not.toEqual([]);
 }
 

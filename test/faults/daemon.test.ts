@@ -243,14 +243,15 @@ describe('a start that cannot be', () => {
     expect(stderr).toContain('code:   config_invalid');
   });
 
-  it('for a database file that is none ends with 78 and the remedy', async () => {
+  it('for a data folder of a version before the first release ends with 78 and the remedy', async () => {
     mkdirSync(data());
-    writeFileSync(join(data(), 'test.db'), 'this is no database, and long enough to be looked at as one. '.repeat(200));
+    writeFileSync(join(data(), 'test.db'), 'the rows of a workspace');
     const { code, stderr } = await command('run', ...flags());
     expect(code).toBe(78);
-    expect(stderr).toContain('code:   database_corrupt');
-    expect(stderr).toContain('Move the file away: the daemon rebuilds it');
+    expect(stderr).toContain('code:   database_too_old');
+    expect(stderr).toContain('Keep the file, and start with an empty data folder');
     expect(stderr).toContain('test.db');
+    expect(readFileSync(join(data(), 'test.db'), 'utf8')).toBe('the rows of a workspace');
   });
 
   it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt', async () => {

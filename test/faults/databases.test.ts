@@ -14,9 +14,12 @@ import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkIntegrity } from '../../src/daemon/integrity-job.ts';
+import type { OpenOptions } from '../../src/platform/database/database-types.ts';
+import { openDatabase } from '../../src/platform/database/open.ts';
 import { type CheckFile, checkInWorker } from '../../src/platform/lib/integrity.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
+import { INSTALLATION_MIGRATIONS } from '../../src/store/installation-migrations.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../support/file-limit.ts';
 import { pullEvent } from '../support/github-payloads.ts';
@@ -192,15 +195,16 @@ describe('the weekly check', () => {
 
   it('comes before the tables of an older database are changed', async () => {
     const file = join(dirname(database().file), 'old.db');
-    const old = await openStore({ file });
-    await sql`delete from kysely_migration where name > '002'`.execute(old.database);
-    await old.close();
-    await expect(openStore({ file, checkFile: async () => ['page 3 is used twice'] })).rejects.toMatchObject({
-      code: 'database_corrupt',
-      message: expect.stringContaining('page 3 is used twice'),
-    });
-    const kept = await openStore({ file, checkFile: async () => [] }).catch((error: Error) => error.message);
-    // Nothing of it was changed by the refused one: the migrations begin where they would have begun.
-    expect(kept).toContain('already exists');
+    await (await openStore({ file })).close();
+    let applied = 0;
+    const migrations: OpenOptions['migrations'] = {
+      ...INSTALLATION_MIGRATIONS,
+      '999_next': { up: async () => void applied++ },
+    };
+    const damaged = openDatabase({ file, migrations, checkFile: async () => ['page 3 is used twice'] });
+    await expect(damaged).rejects.toMatchObject({ code: 'database_corrupt', message: /page 3 is used twice/ });
+    expect(applied).toBe(0);
+    await (await openDatabase({ file, migrations, checkFile: async () => [] })).close();
+    expect(applied).toBe(1);
   });
 });

@@ -59,7 +59,10 @@ describe('one bad workspace', () => {
       'no.yaml': 'connections: [',
     });
     mkdirSync(data, { mode: 0o700 });
-    writeFileSync(join(data, 'broken.db'), 'this is no database, and long enough to be looked at as one'.repeat(100));
+    writeFileSync(
+      join(data, 'broken.service.db'),
+      'this is no database, and long enough to be looked at as one'.repeat(100),
+    );
     const { address, said } = await startDaemon(config);
     expect(said).toContain('workspace bad: DID NOT START: config_invalid: ');
     expect(said).toContain('workspace broken: DID NOT START: database_corrupt: ');
@@ -144,19 +147,16 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
   afterAll(() => rmSync(cache, { recursive: true }));
   beforeEach(() => chmodSync(scratch, 0o755));
 
-  it.each(['one.db', 'worksync.db', 'worksync.lock', 'one.service.db'])(
-    '%s: ends with 78 and names it',
-    async (name) => {
-      const config = workspaces({ 'one.yaml': GOOD });
-      mkdirSync(data, { mode: 0o755 });
-      chownSync(data, NOBODY, NOBODY);
-      writeFileSync(join(data, name), '');
-      chmodSync(join(data, name), 0o444);
-      const { code, stderr } = await asNobody(config);
-      expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
-      expect(stderr).toContain(name);
-    },
-  );
+  it.each(['worksync.db', 'worksync.lock', 'one.service.db'])('%s: ends with 78 and names it', async (name) => {
+    const config = workspaces({ 'one.yaml': GOOD });
+    mkdirSync(data, { mode: 0o755 });
+    chownSync(data, NOBODY, NOBODY);
+    writeFileSync(join(data, name), '');
+    chmodSync(join(data, name), 0o444);
+    const { code, stderr } = await asNobody(config);
+    expect([code, stderr]).toEqual([78, expect.stringContaining('code:   data_folder_unusable')]);
+    expect(stderr).toContain(name);
+  });
 
   it('the folder itself: ends with 78 and names it', async () => {
     mkdirSync(data, { mode: 0o555 });

@@ -73,9 +73,10 @@ export function rowOfGone(parts: Parts, { seenAt, place: project, ...gone }: Gon
   return present({ ...Object.fromEntries(named), project, seenAt });
 }
 
-/** Throws `delivery_malformed`. */
+/** Throws `delivery_malformed`. Some trackers have numbers as ids. */
 export function readGone(parts: Parts, payload: unknown): Gone {
-  const shapes = namedParts(parts).map(([, { gone, shape }]) => [gone, shape]);
+  const text = z.union([z.string(), z.int().transform(String)]);
+  const shapes = namedParts(parts).map(([, { gone, shape }]) => [gone, text.pipe(shape)]);
   const shape = z.object({ ...Object.fromEntries(shapes), seenAt: z.iso.datetime(), project: z.unknown().optional() });
   const { seenAt, project: place, ...row } = read(shape, payload);
   return { ...factsIn(parts, row, 'gone'), seenAt: seenAt as string, place };
