@@ -10,7 +10,7 @@ import type { StoredStatus } from '../store/stored-status.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { NameBook } from '../sync/intake/name-book.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
-import type { KeyRefusal } from '../sync/quota/slot.ts';
+import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { CauseTimes } from './cause-times.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';

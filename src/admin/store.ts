@@ -13,7 +13,7 @@ import { ownDataFolder } from '../store/data-folder.ts';
 import { INSTALLATION_FILE, openTables } from '../store/installation.ts';
 import { replicasOf } from '../store/leases.ts';
 import type { Schema } from '../store/tables.ts';
-import { rebaseFact, rebaseMonotonic } from '../sync/quota/rebase-monotonic.ts';
+import { rebaseFact, rebaseMonotonic } from '../sync/quota/window-ledger.ts';
 import { noteAct } from './audit.ts';
 import type { Who } from './data.ts';
 

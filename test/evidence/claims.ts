@@ -152,8 +152,8 @@ export const FAULTS: readonly Resistance[] = [
         'without a usable word of how long is asked ever more seldom, one request at a time',
       ],
       [
-        'test/unit/sync/quota/throttle.acquire.test.ts',
-        'a pause after a refusal, and the share, survive a restart, a reboot and a jump of the wall clock',
+        'test/unit/sync/quota/cooldown.test.ts',
+        'keeps the pause and the reduced share across a restart, a reboot and a jump of the wall clock',
       ],
       [
         'test/laws/quota.test.ts',
@@ -266,8 +266,8 @@ export const FAULTS: readonly Resistance[] = [
       ],
       ['test/scenarios/trouble.test.ts', 'is halted after a restart too, without a new try before its time'],
       [
-        'test/unit/sync/quota/throttle.acquire.test.ts',
-        'with a refused key nobody goes until the pause is over, then one at a time until one is accepted',
+        'test/unit/sync/quota/cooldown.test.ts',
+        'sends nothing with a rejected key until the pause is over, then one request at a time until one is accepted',
       ],
     ],
   },
@@ -404,8 +404,8 @@ export const FAULTS: readonly Resistance[] = [
         'that both triage may make two tasks of an item, and never a third; the limits say so',
       ],
       [
-        'test/unit/sync/quota/throttle.acquire.test.ts',
-        'an automatic share leaves room at first, rises while nobody else is noticed, and falls at the first sign of somebody',
+        'test/unit/sync/quota/share.test.ts',
+        'an automatic share leaves room at first, rises while no other use is detected, and falls on the first refusal',
       ],
       [
         'test/deep/quota-policy.test.ts',
@@ -478,8 +478,8 @@ export const FAULTS: readonly Resistance[] = [
       ['test/bench/quota/backfill.ts'],
       ['test/deep/quota-policy.test.ts', 'a backfill takes what live work leaves, and live work hardly notices'],
       [
-        'test/unit/sync/quota/throttle.acquire.test.ts',
-        'backfills go evenly, leave slots to the live lanes, and wait while these use theirs',
+        'test/unit/sync/quota/limits.test.ts',
+        'spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs',
       ],
       [
         'test/scenarios/backfill.test.ts',

@@ -1,111 +1,87 @@
 import type { ErrorCode } from '../../model/errors/codes.ts';
+import type { Lane } from '../../model/lane.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
+import type { Meter } from '../../platform/lib/meter.ts';
+import { backoff, type Random } from '../../platform/lib/random.ts';
+import { readMeta, writeMeta } from '../../store/meta.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
 import type { Share } from './share.ts';
 
 /**
- * What delays requests besides the windows: the pause after a refusal, a halt that was asked for, and the share.
- * All times are monotonic milliseconds, so that a jump of the wall clock changes nothing.
+ * The state that delays requests in addition to the windows. Times are monotonic milliseconds, so that a jump of the
+ * wall clock changes nothing.
  *
- *   free      the configured concurrency.
- *   refused   a 429 came: nothing is sent before `refusedUntil`, in no lane; the share was cut.
- *   probing   the pause is over, but no answer has shown yet that there is room: one request at a time.
+ *   free      the configured concurrency applies.
+ *   refused   after a 429: no lane sends before `refusedUntil`, and the share is reduced.
+ *   probing   the pause is over: one request at a time, until an answer proves that the quota has room.
  *
- *   free → refused (429);  refused → probing (time);  probing → free (an answer that proves room) | refused (429).
+ *   free → refused (429);  refused → probing (time);  probing → free (proof of room) | refused (429).
  *
- * Several requests can be in flight when the first refusal comes. Their refusals say the same thing once more: those
- * that started before the last cut may lengthen the pause, but do not cut again. Their successes prove nothing either.
+ * Several requests can be in flight when the first 429 arrives. A 429 to a request that started before the last
+ * reduction repeats known facts: it can extend the pause, but does not reduce the share again. A success of such a
+ * request proves nothing.
  *
- * A halt is independent of all this, and goes the same way: the daemon's own key was refused. Nothing is sent before its
- * end; then one request at a time, until an answer shows that the key is accepted again. Answers to requests that
- * started before the halt prove nothing: they were judged before it.
+ * A halt is independent of refusals: the workspace rejected the daemon's own key. Nothing is sent before its end, then
+ * one request at a time until an answer shows that the key is accepted. Answers to requests that started before the halt
+ * prove nothing.
  */
 export interface Cooldown extends Share {
-  /** Refused, and not yet proven wrong: one request at a time. */
+  /** A 429 arrived, and no answer since has proved that the quota has room: one request at a time. */
   readonly limited: boolean;
-  /** When the share was last cut. */
+  /** Time of the last reduction of the share. */
   readonly cutAt: number;
-  /** Refusals without an accepted request between them. */
+  /** Consecutive refusals without an accepted request between them. */
   readonly refusals: number;
   readonly refusedUntil: number;
-  readonly halt: Halt | null;
-  /** Since when no other use was detected: the last refusal, or the first start of all. */
+  readonly halt: KeyHalt | null;
+  /** Start of the time without detected use by others: the last refusal, or the very first start. */
   readonly quietSince: number;
-  /** What the refusal that last cut the share told. */
-  readonly observed?: Observed;
+  /** The use by others that the last reducing refusal revealed. */
+  readonly observed?: ObservedUse;
+}
+
+/** The reason why the workspace rejects the daemon's key. */
+export interface KeyRefusal {
+  readonly code: ErrorCode;
+  /** A text for operators. */
+  readonly reason: string;
+}
+
+interface KeyHalt extends KeyRefusal {
+  readonly until: number;
+  /** Time of the last rejection. Only requests that started later can end the halt. */
+  readonly since: number;
+}
+
+/** The reason why nothing is sent, and the end of the pause. */
+export type Pause = Pick<KeyHalt, 'until' | 'code' | 'reason'>;
+
+/** The parts of an answer that matter for the quota. */
+export interface SlotAnswer {
+  readonly status: number;
+  /** Time to wait as requested by a refusal, milliseconds. */
+  readonly retryAfter?: number;
+  /** Verdict on the daemon's own key: null if accepted, the reason if rejected, absent if the answer shows neither. */
+  readonly key?: KeyRefusal | null;
 }
 
 /**
- * A refusal is a measurement: the full window had exactly its cap, so others had sent what of it was not ours.
- * Where the hint does not tell which window that was, one of the two counts is right.
+ * Use by others, measured by a refusal. The full window held exactly its cap, so others sent the part that was not ours.
+ * If the hint does not identify the full window, only one of the two counts is right.
  */
-export interface Observed {
+export interface ObservedUse {
   readonly at: number;
   readonly window: 'long' | 'burst' | 'either';
-  /** Requests of others in each window at that moment, if it was the full one; null where the limit is lifted. */
+  /** Requests of others in each window, if that window was the full one; null if its limit is lifted. */
   readonly othersLong: number | null;
   readonly othersBurst: number | null;
 }
 
-/** Whole seconds are rounded up, so a hint may exceed the window by this much, milliseconds. */
-const HINT_ROUNDING = 1_000;
+type WindowSnapshots = Readonly<Record<'long' | 'burst', WindowSnapshot>>;
 
-/** @param hint milliseconds that the refusal asked to wait */
-export function othersUse(
-  { long, burst }: Readonly<Record<'long' | 'burst', WindowSnapshot>>,
-  hint: number | undefined,
-): Omit<Observed, 'at'> {
-  // The refused request is in our own count, but was never in the server's.
-  const others = ({ cap, used }: WindowSnapshot) => (cap === null ? null : Math.max(0, cap - Math.max(0, used - 1)));
-  const isLong = burst.cap === null || (hint !== undefined && hint > burst.window + HINT_ROUNDING);
-  const window = isLong ? 'long' : long.cap === null ? 'burst' : 'either';
-  return { window, othersLong: others(long), othersBurst: others(burst) };
-}
-
-/** Part of the share that a refusal leaves; and where it was likely the burst window that was full. */
-const KEPT = 0.5;
-const KEPT_BY_BURST = 0.9;
-/** Above this part of it being ours, and with more than this to wait, the burst window is taken for the full one. */
-const LIKELY_PART = 0.25;
-const LIKELY_HINT = 4_000;
-
-/**
- * What a refusal leaves of the share. A full burst window is free again within a minute, and says little of how much
- * others use over the long one: it costs less. Where the hint fits both, much use of our own within the last minute
- * speaks for the burst window; so does more than a few seconds to wait, since of the many in the long window one expires
- * every few seconds.
- */
-export function keptAfter(
-  { long, burst }: Readonly<Record<'long' | 'burst', WindowSnapshot>>,
-  hint: number | undefined,
-): number {
-  const isEither = othersUse({ long, burst }, hint).window === 'either';
-  const part = Math.max(0, burst.used - 1) / (burst.cap ?? 1);
-  return isEither && (hint ?? 0) > LIKELY_HINT && part > LIKELY_PART ? KEPT_BY_BURST : KEPT;
-}
-
-/** For so long after a refusal it is taken for granted that others use the workspace, milliseconds. */
-const REMEMBERED = 24 * 3_600_000;
-
-/**
- * Whether other use was detected recently. Then a window can be full at any moment, and requests that are on their way together
- * would all be refused: so they go one by one.
- */
-export function isShared({ observed }: Cooldown, now: number): boolean {
-  return observed !== undefined && now - observed.at < REMEMBERED;
-}
-
-export interface Halt {
-  readonly until: number;
-  /** When it was last set: only what started later can prove it over. */
-  readonly since: number;
-  readonly code: ErrorCode;
-  readonly reason: string;
-}
-
-/** Why nothing is sent, and until when. */
-export type Pause = Pick<Halt, 'until' | 'code' | 'reason'>;
-
-/** Nothing limits requests but the windows and the configured share. */
+/** The state without any restriction besides the windows and the configured share. */
 export const OPEN: Cooldown = {
   share: 1,
   growsFrom: 0,
@@ -117,87 +93,226 @@ export const OPEN: Cooldown = {
   quietSince: 0,
 };
 
-/** The workspace's hint is trusted within these bounds only, milliseconds. Nothing pauses for longer. */
-const SHORTEST_HINT = 1_000;
-export const LONGEST_PAUSE = 900_000;
+/** A hint in whole seconds is rounded up, so it can exceed the window by this much, milliseconds. */
+const HINT_ROUNDING = 1_000;
+
+/** Computes the use by others from a refusal. `hint` is the wait that the refusal requested, milliseconds. */
+export function othersUse({ long, burst }: WindowSnapshots, hint: number | undefined): Omit<ObservedUse, 'at'> {
+  // Our count includes the refused request; the server's never did.
+  const others = ({ cap, used }: WindowSnapshot) => (cap === null ? null : Math.max(0, cap - Math.max(0, used - 1)));
+  const isLong = burst.cap === null || (hint !== undefined && hint > burst.window + HINT_ROUNDING);
+  const window = isLong ? 'long' : long.cap === null ? 'burst' : 'either';
+  return { window, othersLong: others(long), othersBurst: others(burst) };
+}
+
+/** Factors by which a refusal reduces the share: usually, and if the burst window was probably the full one. */
+const CUT_FACTOR = 0.5;
+const BURST_CUT_FACTOR = 0.9;
+/** The burst window is assumed to be full above this part of our own requests in it and above this hint. */
+const LIKELY_BURST_PART = 0.25;
+const LIKELY_BURST_HINT = 4_000;
+
+/**
+ * Returns the factor by which a refusal reduces the share. A full burst window is free within a minute and says little
+ * about use by others over the long window, so it reduces less.
+ * If the hint fits both windows, two signs together point to the burst window: many requests of our own within the last
+ * minute, and a hint of more than a few seconds. In a full long window, a slot expires every few seconds.
+ */
+export function cutFactor({ long, burst }: WindowSnapshots, hint: number | undefined): number {
+  const isEither = othersUse({ long, burst }, hint).window === 'either';
+  const ownPart = Math.max(0, burst.used - 1) / (burst.cap ?? 1);
+  return isEither && (hint ?? 0) > LIKELY_BURST_HINT && ownPart > LIKELY_BURST_PART ? BURST_CUT_FACTOR : CUT_FACTOR;
+}
+
+/** After a refusal, others are assumed to use the workspace for this long, milliseconds. */
+const OTHERS_REMEMBERED = 24 * 3_600_000;
+
+/**
+ * Whether others used the workspace recently. A window can then be full at any moment, and all requests in flight would
+ * be refused together. So requests go one at a time.
+ */
+export function isShared({ observed }: Cooldown, now: number): boolean {
+  return observed !== undefined && now - observed.at < OTHERS_REMEMBERED;
+}
+
+/** Bounds of a trusted hint, milliseconds. No pause is longer. */
+const MIN_HINT = 1_000;
+const MAX_PAUSE = 900_000;
 
 export function boundedHint(retryAfter: number): number {
-  return Math.min(LONGEST_PAUSE, Math.max(SHORTEST_HINT, retryAfter));
+  return Math.min(MAX_PAUSE, Math.max(MIN_HINT, retryAfter));
 }
 
-export interface Refusal {
-  /** When the refused request started. */
+interface Refusal {
+  /** Start of the refused request. */
   readonly started: number;
   readonly now: number;
-  /** How long to wait, milliseconds. */
+  /** Length of the pause, milliseconds. */
   readonly wait: number;
-  /** Of the background at the moment of the refusal. */
+  /** Share of the background when the refusal arrived. */
   readonly refusedShare: number;
-  /** The share is never cut below this: one request of the largest cap. */
+  /** Lower bound of the share: one request of the largest cap. */
   readonly smallestShare: number;
-  /** Part of the share that is left; see `keptAfter`. */
-  readonly kept: number;
-  readonly observed?: Observed;
+  /** See `cutFactor`. */
+  readonly factor: number;
+  readonly observed?: ObservedUse;
 }
 
-/** The share grows from the cut on, also during the pause: the requests of others leave the windows meanwhile. */
-export function refused(cooldown: Cooldown, refusal: Refusal): Cooldown {
-  const refusedUntil = Math.max(cooldown.refusedUntil, refusal.now + refusal.wait);
+/**
+ * Reduces the share and starts or extends the pause. The share grows from this moment on, also during the pause, because
+ * the requests of others leave the windows meanwhile.
+ */
+export function afterRefusal(cooldown: Cooldown, refusal: Refusal): Cooldown {
+  const { now, refusedShare } = refusal;
+  const refusedUntil = Math.max(cooldown.refusedUntil, now + refusal.wait);
   if (refusal.started < cooldown.cutAt) return { ...cooldown, refusedUntil };
-  const { refusedShare } = refusal;
   return {
     ...cooldown,
-    share: Math.max(refusal.smallestShare, refusedShare * refusal.kept),
+    share: Math.max(refusal.smallestShare, refusedShare * refusal.factor),
     refusedShare,
-    growsFrom: refusal.now,
+    growsFrom: now,
     limited: true,
-    cutAt: refusal.now,
+    cutAt: now,
     refusals: cooldown.refusals + 1,
     refusedUntil,
-    quietSince: refusal.now,
+    quietSince: now,
     observed: refusal.observed,
   };
 }
 
-/** A request that started at `started` was let in. Answers the same object where that changes nothing. */
-export function admitted(cooldown: Cooldown, started: number): Cooldown {
+/** Ends the probing after a request that found room. Returns the given object if nothing changes. */
+export function afterAdmission(cooldown: Cooldown, started: number): Cooldown {
   if (!cooldown.limited || started < cooldown.cutAt) return cooldown;
   return { ...cooldown, limited: false, refusals: 0 };
 }
 
 /**
- * Whether an answer proves that the quota had room. A 401 is given before the quota is looked at, and a 5xx may come
- * from a proxy in front of it.
+ * Whether an answer proves that the quota had room. The server answers 401 before it checks the quota, and a 5xx can
+ * come from a proxy in front of it.
  */
 export function provesRoom(status: number): boolean {
   return status < 500 && status !== 401 && status !== 429;
 }
 
-/** Halts everything until then; a halt that lasts longer stays. */
-export function halted(cooldown: Cooldown, halt: Halt): Cooldown {
+/** Halts all requests. Keeps a present halt that lasts longer. */
+export function afterKeyRejected(cooldown: Cooldown, halt: KeyHalt): Cooldown {
   return cooldown.halt !== null && cooldown.halt.until >= halt.until ? cooldown : { ...cooldown, halt };
 }
 
-/** The key was accepted for a request that started at `started`. Answers the same object where that proves nothing. */
-export function accepted(cooldown: Cooldown, started: number): Cooldown {
+/** Ends the halt if the accepted request started after it. Returns the given object if nothing changes. */
+export function afterKeyAccepted(cooldown: Cooldown, started: number): Cooldown {
   if (cooldown.halt === null || started <= cooldown.halt.since) return cooldown;
   return { ...cooldown, halt: null };
 }
 
-/** Whether requests go one at a time: after a refusal or a halt, until one of them shows that it is over. */
+/** Whether requests go one at a time, because a refusal or a halt is not yet known to be over. */
 export function isProbing({ limited, halt }: Cooldown): boolean {
   return limited || halt !== null;
 }
 
-/** The end of whichever pause lasts longest; in the past where nothing pauses. */
+/** The pause that ends last. Its end is in the past if nothing pauses. */
 export function pausedUntil(cooldown: Cooldown): Pause {
   const reason = 'the workspace refused a request: its quota is used up';
   const refusal = { until: cooldown.refusedUntil, code: 'rate_limited', reason } as const;
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
 }
 
-/** The cooldown as it is kept: its times count from `boot`, and `wall` was the epoch time at `at`. */
-export interface SavedCooldown {
+/** The interval between requests that test whether a rejected key was replaced, milliseconds. */
+const KEY_PROBE_INTERVAL = 5 * 60_000;
+
+interface CooldownControlDeps {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  readonly smallestShare: number;
+  /** Returns the present windows and the background's share. */
+  readonly measure: () => QuotaMeasure;
+  /** Called after each change, because it can admit or stop requests. */
+  readonly onChange: () => void;
+}
+
+export interface QuotaMeasure extends WindowSnapshots {
+  readonly share: number;
+}
+
+/** Holds the present cooldown and updates it from the answers of the workspace. */
+export interface CooldownControl {
+  readonly cooldown: Cooldown;
+  /** Applies an answer. Returns whether the cooldown changed and must be stored. */
+  apply(request: Request, answer: SlotAnswer | undefined): boolean;
+  /** Forgets that the key was rejected. Returns false if it was not. */
+  clearHalt(): boolean;
+}
+
+interface Request {
+  readonly lane: Lane;
+  /** Monotonic milliseconds. */
+  readonly started: number;
+}
+
+export function createCooldownControl(initial: Cooldown, deps: CooldownControlDeps): CooldownControl {
+  const { clock, random, logger, meter, smallestShare, measure } = deps;
+  let cooldown = initial;
+
+  const change = (next: Cooldown) => {
+    cooldown = next;
+    deps.onChange();
+  };
+
+  const refuse = ({ lane, started }: Request, hint: number | undefined) => {
+    const wait = hint === undefined ? backoff(random, cooldown.refusals, 1_000, MAX_PAUSE) : boundedHint(hint);
+    const now = clock.monotonic();
+    const { share: refusedShare, ...windows } = measure();
+    const observed = { at: now, ...othersUse(windows, hint) };
+    const factor = cutFactor(windows, hint);
+    change(afterRefusal(cooldown, { started, now, wait, smallestShare, factor, observed, refusedShare }));
+    meter.count('quota_refusals_total', { lane });
+    logger.warn({ lane, waitMs: wait, refusals: cooldown.refusals }, 'the workspace refused: quota used up');
+  };
+
+  const admit = ({ started }: Request) => {
+    const next = afterAdmission(cooldown, started);
+    if (next === cooldown) return;
+    change(next);
+    logger.info({ share: measure().share }, 'the workspace accepts requests again');
+  };
+
+  const applyKeyVerdict = ({ started }: Request, refusal: KeyRefusal | null) => {
+    const now = clock.monotonic();
+    const next = refusal
+      ? afterKeyRejected(cooldown, { ...refusal, until: now + KEY_PROBE_INTERVAL, since: now })
+      : afterKeyAccepted(cooldown, started);
+    if (next !== cooldown) change(next);
+  };
+
+  return {
+    get cooldown() {
+      return cooldown;
+    },
+
+    apply(request, answer) {
+      if (answer === undefined) return false;
+      const before = cooldown;
+      if (answer.key !== undefined) applyKeyVerdict(request, answer.key);
+      if (answer.status === 429) refuse(request, answer.retryAfter);
+      else if (provesRoom(answer.status)) admit(request);
+      return cooldown !== before;
+    },
+
+    clearHalt() {
+      if (cooldown.halt === null) return false;
+      change({ ...cooldown, halt: null });
+      return true;
+    },
+  };
+}
+
+/** Key of the stored cooldown in `meta`. */
+export const COOLDOWN_KEY = 'throttle.brake';
+
+/** The stored form: times belong to boot `boot`, and the wall clock showed `wall` at `at`. */
+interface SavedCooldown {
   readonly boot: string;
   readonly at: number;
   readonly wall: number;
@@ -205,11 +320,39 @@ export interface SavedCooldown {
 }
 
 /**
- * The kept cooldown in times of the present boot. In the same boot that is what was kept. After a reboot only the wall
- * clock tells how much time passed, and it may have jumped: a jump ahead ends a pause early, a jump back keeps it for
- * what was left when it was kept, never longer.
+ * Reads the stored cooldown, in times of the present boot. One of another boot is stored again at once, so that it is
+ * converted only once. If none is stored, `quietSince` is now.
  */
-export function restored(saved: SavedCooldown, boot: string, now: number, wall: number): Cooldown {
+export async function readCooldown(query: Scope, clock: Clock): Promise<Cooldown> {
+  const text = await readMeta(query, COOLDOWN_KEY);
+  const initial = { ...OPEN, quietSince: clock.monotonic() };
+  if (text === undefined) {
+    await writeCooldown(query, clock, initial);
+    return initial;
+  }
+  const saved = withQuietSince(JSON.parse(text) as SavedCooldown);
+  const cooldown = rebaseCooldown(saved, clock.bootId, clock.monotonic(), clock.now());
+  if (cooldown !== saved.cooldown) await writeCooldown(query, clock, cooldown);
+  return cooldown;
+}
+
+export async function writeCooldown(query: Scope, clock: Clock, cooldown: Cooldown): Promise<void> {
+  const saved: SavedCooldown = { boot: clock.bootId, at: clock.monotonic(), wall: clock.now(), cooldown };
+  await writeMeta(query, COOLDOWN_KEY, JSON.stringify(saved));
+}
+
+/** Adds `quietSince`, which older versions did not store. */
+function withQuietSince(saved: SavedCooldown): SavedCooldown {
+  const { observed, quietSince = observed?.at ?? saved.at } = saved.cooldown as Partial<Cooldown>;
+  return { ...saved, cooldown: { ...saved.cooldown, quietSince } };
+}
+
+/**
+ * Converts a stored cooldown to times of the present boot; within the same boot it is returned as it is. After a reboot
+ * only the wall clock shows how much time passed, and it may have jumped: a jump ahead ends a pause early, a jump back
+ * keeps the remaining pause, but never extends it.
+ */
+export function rebaseCooldown(saved: SavedCooldown, boot: string, now: number, wall: number): Cooldown {
   if (saved.boot === boot && saved.at <= now) return saved.cooldown;
   const shift = now - saved.at - Math.max(0, wall - saved.wall);
   const { cooldown } = saved;

@@ -1,72 +1,64 @@
 import type { Lane } from '../../model/lane.ts';
 import type { WindowSnapshot } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { ConfiguredShare } from './ceiling.ts';
-import { type Observed, type Pause, pausedUntil } from './cooldown.ts';
-import type { Facts, Limits } from './limits.ts';
-import type { KeyRefusal } from './slot.ts';
-import type { WaitQueue } from './wait-queue.ts';
-import type { WindowLedger } from './window-ledger.ts';
+import { type KeyRefusal, type ObservedUse, type Pause, pausedUntil } from './cooldown.ts';
+import type { Limits, QuotaState } from './limits.ts';
+import type { ConfiguredShare } from './share.ts';
 
 export interface QuotaSnapshot {
   readonly long: WindowSnapshot;
   readonly burst: WindowSnapshot;
   readonly configuredShare: ConfiguredShare;
   readonly effectiveShare: number;
-  /** What the share grows back to after a refusal: the configured one, or as much as `auto` may be by now. */
+  /** Upper bound of the share: the configured one, or the present ceiling of `auto`. */
   readonly ceiling: number;
-  /** Refused lately, and not yet let in again: one request at a time. */
+  /** A request was refused, and no answer since has proved that the quota has room: one request at a time. */
   readonly limited: boolean;
-  /** Epoch milliseconds, and why; null where nothing pauses. */
+  /** End in epoch milliseconds, and reason; null if nothing pauses. */
   readonly paused: Pause | null;
-  /** The daemon's key was refused, and no answer has shown yet that it is accepted again. */
+  /** The daemon's key was rejected, and no answer has shown yet that it is accepted again. */
   readonly halt: KeyRefusal | null;
   readonly waiting: Readonly<Record<Lane, number>>;
   readonly inFlight: number;
-  /** When a background request may be sent next, epoch milliseconds; null: only after an answer has come. */
+  /** Earliest start of a background request, epoch milliseconds; null if an answer must come first. */
   readonly nextSlotAt: number | null;
-  /** When a request of people that came now would be sent, behind those that wait, epoch milliseconds. */
+  /** Start of an interactive request that arrives now, behind those that wait, epoch milliseconds. */
   readonly nextForPeopleAt: number;
-  /** What the last refusal showed about other use of the workspace; null if none is stored. */
-  readonly lastRefusal: Observed | null;
+  /** Use by others that the last refusal revealed; null if none is stored. */
+  readonly lastRefusal: ObservedUse | null;
 }
 
 interface SnapshotInput {
-  readonly facts: Facts;
+  readonly state: QuotaState;
   readonly limits: Limits;
-  readonly line: Pick<WaitQueue, 'waiting'>;
-  readonly book: Pick<WindowLedger, 'all'>;
+  readonly waiting: Readonly<Record<Lane, number>>;
   readonly clock: Clock;
   readonly share: ConfiguredShare;
 }
 
-export function snapshotOf({ facts, limits, line, book, clock, share }: SnapshotInput): QuotaSnapshot {
-  const { cooldown, now } = facts;
-  const pause = pausedUntil(cooldown);
-  const from = Math.max(now, pause.until);
-  const next = Math.max(from, limits.nextForBackground(facts));
+export function snapshotOf({ state, limits, waiting, clock, share }: SnapshotInput): QuotaSnapshot {
+  const { cooldown, ledger, now } = state;
+  const { until, code, reason } = pausedUntil(cooldown);
+  const from = Math.max(now, until);
+  const next = Math.max(from, limits.nextForBackground(state));
   const toWall = (at: number) => wallTimeOf(at, clock);
   return {
-    ...limits.snapshot(facts),
+    ...limits.snapshot(state),
     configuredShare: share,
-    effectiveShare: limits.share(facts),
-    ceiling: limits.ceiling(facts),
+    effectiveShare: limits.share(state),
+    ceiling: limits.ceiling(state),
     limited: cooldown.limited,
-    paused: pause.until > now ? { ...pauseOf(pause), until: toWall(pause.until) } : null,
+    paused: until > now ? { until: toWall(until), code, reason } : null,
     halt: cooldown.halt && { code: cooldown.halt.code, reason: cooldown.halt.reason },
-    waiting: line.waiting(),
-    inFlight: book.all.inFlight,
+    waiting,
+    inFlight: ledger.all.inFlight,
     nextSlotAt: next === Number.POSITIVE_INFINITY ? null : toWall(next),
-    nextForPeopleAt: toWall(limits.peopleServedAt(facts, from, line.waiting().interactive + 1)),
+    nextForPeopleAt: toWall(limits.interactiveServedAt(state, from, waiting.interactive + 1)),
     lastRefusal: cooldown.observed ? { ...cooldown.observed, at: toWall(cooldown.observed.at) } : null,
   };
 }
 
-/** A monotonic time as the wall clock will show it. */
+/** Converts a monotonic time to wall-clock time, epoch milliseconds. */
 export function wallTimeOf(at: number, clock: Clock): number {
   return Math.round(clock.now() + at - clock.monotonic());
-}
-
-function pauseOf({ until, code, reason }: Pause): Pause {
-  return { until, code, reason };
 }

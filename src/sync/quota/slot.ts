@@ -1,35 +1,210 @@
-import type { ErrorCode } from '../../model/errors/codes.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { Clock } from '../../platform/lib/clock.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
+import type { Meter } from '../../platform/lib/meter.ts';
+import { createTransitionLogger } from '../../platform/lib/transition-logger.ts';
+import type { Store } from '../../store/database.ts';
+import { forgetMeta, readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import {
+  type CooldownControl,
+  type ObservedUse,
+  type QuotaMeasure,
+  type SlotAnswer,
+  writeCooldown,
+} from './cooldown.ts';
+import { createDeadlineTimer } from './wait-queue.ts';
+import type { Entry, WindowLedger } from './window-ledger.ts';
 
-/** Exactly one of `release`, `complete` and `leave` must end every slot. */
+/** The right to send one request. Every slot must end by exactly one of `release`, `complete` and `leave`. */
 export interface Slot {
   /** Writes the ledger row in the caller's transaction, which must be committed before the request is sent. */
   record(query: Scope): Promise<void>;
-  /** Nothing was sent, also because the transaction was rolled back: the slot is free at once. Idempotent. */
+  /** Frees the slot at once, because nothing was sent; also after the transaction was rolled back. Idempotent. */
   release(): void;
   /**
-   * The request ended; undefined: no answer came. The slot is freed one window after this moment. One durable update,
-   * inside the given transaction where there is one; called again, after that was rolled back, it only writes again.
+   * Ends the request; `undefined` if no answer came. The slot becomes free one window later. Commits once, or writes
+   * within the given transaction. If that is rolled back, a repeated call only writes again.
    */
   complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
   /**
-   * Nobody here can write down how it ended: its row stays as it was recorded, and whoever opens the ledger next counts it as
-   * a request that is on its way. Does nothing to one that has ended.
+   * Gives up the slot without storing how the request ended. The row stays as recorded, and the next process that opens
+   * the ledger counts the request as in flight. Has no effect on a slot that has ended.
    */
   leave(): void;
 }
 
-export interface SlotAnswer {
-  readonly status: number;
-  /** Milliseconds that a refusal asked to wait. */
-  readonly retryAfter?: number;
-  /** What the answer says about the daemon's own key: null: accepted; else why it is refused; absent: nothing. */
-  readonly key?: KeyRefusal | null;
+/** The time is stored when no ledger row was written for this long, milliseconds. */
+const HEARTBEAT_INTERVAL = 5_000;
+
+interface SlotsDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly meter: Meter;
+  readonly ledger: WindowLedger;
+  readonly control: CooldownControl;
+  readonly measure: () => QuotaMeasure;
+  /** Whether the previous process ended uncleanly. */
+  readonly wasUnclean: boolean;
+  /** Whether no request counts in any window. */
+  readonly isIdle: () => boolean;
 }
 
-/** The daemon's key was refused: nothing more is sent with it for a while, then one request at a time. */
-export interface KeyRefusal {
-  readonly code: ErrorCode;
-  /** For people. */
-  readonly reason: string;
+/** The slots that are given out, and their representation in the database. */
+export interface Slots {
+  /** Creates the slot of a ledger entry. Calls `onEnd` when the slot has ended. */
+  create(entry: Entry, onEnd: () => void): Slot;
+  /** Stops storing the time. */
+  stopHeartbeat(): Promise<void>;
+  /** Records the clean shutdown after all slots have ended. `cautionMs`: time for which the next process is cautious. */
+  recordShutdown(cautionMs: number): Promise<void>;
+}
+
+export function createSlots(deps: SlotsDeps): Slots {
+  const { store, logger, meter, ledger, control, measure, wasUnclean } = deps;
+  const heartbeat = createHeartbeat(deps);
+  /** Whether the marker of a running process may be stored, and whether it is known to be committed. */
+  let mayBeMarked = wasUnclean;
+  let isMarked = wasUnclean;
+
+  const reportUse = ({ lane }: Entry) => {
+    const { long, burst, share } = measure();
+    meter.count('quota_requests_total', { lane });
+    meter.gauge('quota_used', long.used, { window: 'long' });
+    meter.gauge('quota_used', burst.used, { window: 'burst' });
+    meter.gauge('quota_share', share);
+  };
+
+  const create = (entry: Entry, onEnd: () => void): Slot => {
+    let cooldownChanged = false;
+    let observed: ObservedUse | undefined;
+
+    const applyAnswer = (answer: SlotAnswer | undefined) => {
+      const before = control.cooldown.observed;
+      ledger.complete(entry, answer?.status);
+      cooldownChanged = control.apply(entry, answer);
+      reportUse(entry);
+      if (control.cooldown.observed !== before) observed = control.cooldown.observed;
+    };
+
+    const write = async (query: Scope) => {
+      heartbeat.postpone();
+      await ledger.recordEnd(entry, query);
+      if (observed) await ledger.uses.addOthers(query, observed);
+      if (cooldownChanged) await writeCooldown(query, deps.clock, control.cooldown);
+    };
+
+    return {
+      async record(query) {
+        heartbeat.postpone();
+        mayBeMarked = true;
+        if (!isMarked) await markRunning(query);
+        await ledger.record(entry, query);
+      },
+      release() {
+        if (entry.state !== 'open') return;
+        ledger.release(entry);
+        onEnd();
+      },
+      async complete(answer, query) {
+        if (entry.state === 'released') return;
+        // A request is sent only after its row, and with it the marker, was committed.
+        isMarked ||= entry.recorded;
+        if (entry.state === 'open') applyAnswer(answer);
+        await (query === undefined ? durably(store, write) : write(query)).finally(onEnd);
+      },
+      leave: onEnd,
+    };
+  };
+
+  return {
+    create,
+    stopHeartbeat: heartbeat.stop,
+    async recordShutdown(cautionMs) {
+      if (!mayBeMarked) return;
+      try {
+        await durably(store, (query) => markShutdown(query, cautionMs));
+      } catch (error) {
+        logger.warn({ error }, 'the clean shutdown could not be recorded: the next process starts carefully');
+      }
+    },
+  };
+}
+
+/**
+ * Stores the present time at intervals while any window contains a request. After a reboot only stored time is known to
+ * have passed.
+ */
+function createHeartbeat({ store, clock, logger, ledger, isIdle }: SlotsDeps) {
+  const failures = createTransitionLogger(logger, 'warn', {
+    failed: 'the time of the ledger could not be stored',
+    again: 'the time of the ledger is stored again',
+  });
+  let stopped = false;
+  let writing = Promise.resolve();
+  const timer = createDeadlineTimer(clock, () => {
+    writing = write();
+  });
+  const postpone = () => timer.set(stopped ? Number.POSITIVE_INFINITY : clock.monotonic() + HEARTBEAT_INTERVAL);
+
+  const write = async () => {
+    if (stopped || isIdle()) return;
+    postpone();
+    try {
+      await durably(store, (query) => ledger.heartbeat(query));
+      failures.succeeded();
+    } catch (error) {
+      failures.failed(error);
+    }
+  };
+
+  postpone();
+  return {
+    postpone,
+    async stop() {
+      stopped = true;
+      timer.set(Number.POSITIVE_INFINITY);
+      await writing;
+    },
+  };
+}
+
+/** Commits one unit of work. Throws a `SyncError`. */
+export async function durably<Result>(store: Store, work: (query: Scope) => Promise<Result>): Promise<Result> {
+  try {
+    return await store.commit(work);
+  } catch (error) {
+    throw asSyncError(error);
+  }
+}
+
+/** Key in `meta` of the marker: present while a process uses the quota, and after an unclean end. */
+const MARKER_KEY = 'throttle.running';
+const RUNNING = 'yes';
+
+/** Whether the previous process ended uncleanly. */
+export async function wasUncleanShutdown(query: Scope): Promise<boolean> {
+  return (await readMeta(query, MARKER_KEY)) === RUNNING;
+}
+
+/** The caution that the previous process left at its clean shutdown, after an earlier unclean end. Milliseconds. */
+export async function remainingCaution(query: Scope): Promise<number> {
+  const marker = await readMeta(query, MARKER_KEY);
+  return marker === undefined || marker === RUNNING ? 0 : Number(marker);
+}
+
+/** Marks that a process uses the quota. A process that sends nothing writes nothing. */
+export async function markRunning(query: Scope): Promise<void> {
+  await writeMeta(query, MARKER_KEY, RUNNING);
+}
+
+/**
+ * Marks a clean shutdown, after all requests of the process have ended.
+ *
+ * @param cautionMs time for which the next process is cautious, milliseconds
+ */
+export async function markShutdown(query: Scope, cautionMs = 0): Promise<void> {
+  if (cautionMs > 0) await writeMeta(query, MARKER_KEY, String(Math.ceil(cautionMs)));
+  else await forgetMeta(query, MARKER_KEY);
 }

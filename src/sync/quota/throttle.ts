@@ -6,59 +6,61 @@ import type { Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Random } from '../../platform/lib/random.ts';
 import type { Store } from '../../store/database.ts';
-import { createAlarm } from './alarm.ts';
-import { type Cooldown, isProbing, isShared, pausedUntil } from './cooldown.ts';
-import { createCooldownControl } from './cooldown-control.ts';
-import { createLimits, type Facts, type Limits, type QuotaOptions } from './limits.ts';
-import { readCooldown, writeCooldown } from './persisted-cooldown.ts';
+import {
+  type Cooldown,
+  createCooldownControl,
+  isProbing,
+  isShared,
+  pausedUntil,
+  readCooldown,
+  writeCooldown,
+} from './cooldown.ts';
+import { createLimits, type Limits, type QuotaOptions, type QuotaState } from './limits.ts';
 import { type QuotaSnapshot, snapshotOf, wallTimeOf } from './quota-snapshot.ts';
-import { noteShare } from './share-note.ts';
-import { carefulFor, wasUncleanShutdown } from './shutdown-marker.ts';
-import type { Slot } from './slot.ts';
-import { createSlots, durably } from './slots.ts';
-import { createWaitQueue, type SlotRequest } from './wait-queue.ts';
-import { type Entry, openWindowLedger, type WindowLedger } from './window-ledger.ts';
+import { storeShare } from './share.ts';
+import { createSlots, durably, remainingCaution, type Slot, wasUncleanShutdown } from './slot.ts';
+import { createDeadlineTimer, createWaitQueue, type SlotRequest } from './wait-queue.ts';
+import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './window-ledger.ts';
 
 /**
- * The only access to the workspace's quota: every sender of a request acquires a slot first.
+ * The only access to the quota of a workspace: every sender of a request acquires a slot first.
  *
  * States of a slot:
  *
- *   waiting    queued by `due` (`wait-queue.ts`). It leaves with a slot, by its signal, or by `stop`.
- *   reserved   counted in both windows, in memory. `record` writes its ledger row in the caller's transaction.
- *   sent       that transaction is committed, and the request is or may be in flight.
- *   completed  answered, or given up. It still counts for one window and its guard (`windows.ts`).
- *   released   never sent, or its transaction was rolled back. It no longer counts.
+ *   waiting    in the queue, ordered by `due` (`wait-queue.ts`), until it is served, cancelled or the throttle stops.
+ *   reserved   counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
+ *   sent       that transaction is committed, and the request may be in flight.
+ *   completed  the answer came, or none will. Counts for one window and its guard (`model/windows.ts`).
+ *   released   nothing was sent, or the transaction was rolled back. No longer counts.
  *
  *   waiting → reserved → sent → completed;  reserved | sent → released.
  *
- * A process that dies leaves no trace of `reserved`, and a row without an end for `sent` (`window-ledger.ts`).
- * `limits.ts` decides which requests may go, most urgent first; `cooldown.ts` handles refusals.
+ * A crash leaves no trace of `reserved`, and leaves `sent` as a row without an end (`window-ledger.ts`).
+ * `limits.ts` decides which lanes may send, `cooldown.ts` defines the effect of a refusal. Of the admitted requests, the
+ * most urgent goes first.
  */
 export interface Throttle {
-  /** Resolves with a slot when it is this caller's turn. Rejects with `aborted`. */
-  acquire(wish: SlotRequest): Promise<Slot>;
-  /**
-   * u, the used part, 0..1, of what may be used in the long window, of the cap or of the background's share; without backfills.
-   */
+  /** Resolves with a slot when the request's turn comes. Rejects with `aborted`. */
+  acquire(request: SlotRequest): Promise<Slot>;
+  /** The used part u, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills. */
   usedShare(): number;
-  /** How many requests of the background each window takes at the present share. */
+  /** Background requests that each window admits at the present share; `hold` in milliseconds. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];
   snapshot(): QuotaSnapshot;
-  /** The long window alone, for lists of many workspaces: requests that count now, and the limit; null where it is lifted. */
+  /** Requests that count in the long window, and its cap; null if the limit is lifted. Cheaper than `snapshot`. */
   used(): { readonly used: number; readonly cap: number | null };
   /**
-   * When the last of so many more background requests can start, of which some are of backfills: epoch milliseconds. At the
-   * present share, and if nothing more comes.
+   * Start of the last of this many more background requests, backfills included, if nothing else arrives. Epoch
+   * milliseconds.
    */
   drainedAt(requests: number, backfills?: number): number;
-  /** The daemon's key was refused, and no answer has shown yet that it is accepted again: one request at a time. */
+  /** Whether the daemon's key was rejected, and no answer has shown yet that it is accepted: one request at a time. */
   isHalted(): boolean;
-  /** The daemon has another key: forgets what it knew of the previous one. A pause of the quota stays. */
+  /** Forgets that the key was rejected, because the daemon has a new one. A pause after a 429 stays. */
   resume(): Promise<void>;
-  /** For one that nothing was sent through: ends at once, and leaves the database as it found it. */
+  /** Ends a throttle through which nothing was sent, without a write. */
   abandon(): Promise<void>;
-  /** Rejects the waiting callers with `aborted`; resolves when the slots given out have ended. */
+  /** Rejects waiting requests with `aborted`. Resolves when all slots have ended. */
   stop(): Promise<void>;
 }
 
@@ -69,169 +71,176 @@ export interface ThrottleOptions {
   readonly logger: Logger;
   readonly meter: Meter;
   readonly quota: QuotaOptions;
-  /** How long few requests are in flight after a process that died, milliseconds; absent: one long window. */
+  /** Time with few requests in flight after an unclean end, milliseconds; one long window if absent. */
   readonly careful?: number;
-  /** How long requests of that process without an answer may still be on their way, milliseconds; absent: `UNKNOWN_GRACE`. */
+  /** Time for which unanswered requests of the previous process can still be in flight; `UNKNOWN_GRACE` if absent. */
   readonly untouched?: number;
 }
 
-/** Most answers have come by then, milliseconds. */
-const SLOW = 1_000;
-/** Reads ledger and cooldown, re-dating what comes from another boot. Throws what keeps the database from being read or written. */
+/** A request without an answer for this long no longer delays the others, milliseconds. */
+const SLOW_AFTER = 1_000;
+
+/** Reads the stored ledger and cooldown, and converts times of an earlier boot. Throws if the database fails. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
   const { clock, store, logger, quota } = options;
   const limits = createLimits(quota);
-  const kept = await durably(store, async (query) => ({
-    shareBefore: await noteShare(query, quota.share),
-    book: await openWindowLedger(query, clock, limits.windows, options.untouched),
+  const { previousShare, ...stored } = await durably(store, async (query) => ({
+    previousShare: await storeShare(query, quota.share, wasUsed),
+    ledger: await openWindowLedger(query, clock, limits.windows, options.untouched),
     cooldown: await readCooldown(query, clock),
-    wasUncleanShutdown: await wasUncleanShutdown(query),
-    carefulFor: await carefulFor(query),
+    wasUnclean: await wasUncleanShutdown(query),
+    remainingCaution: await remainingCaution(query),
   }));
-  if (kept.shareBefore !== undefined) {
+  if (previousShare !== undefined) {
     logger.info(
-      { share: quota.share, before: kept.shareBefore },
+      { share: quota.share, before: previousShare },
       quota.share === 'auto'
         ? 'quota.share is auto now: background work uses nearly all of the quota while no other use is detected; set a number to keep a fixed part'
         : 'quota.share has changed',
     );
   }
-  return wire(options, limits, kept);
+  return wire(options, limits, stored);
 }
 
-/** The state that a process gets from the previous one. */
-interface Kept {
-  readonly book: WindowLedger;
+/** The state that the previous process left. */
+interface StoredState {
+  readonly ledger: WindowLedger;
   readonly cooldown: Cooldown;
-  readonly wasUncleanShutdown: boolean;
-  /** Milliseconds that are left of being careful after an unclean end before that. */
-  readonly carefulFor: number;
+  readonly wasUnclean: boolean;
+  /** Remaining caution of the previous process after an earlier unclean end, milliseconds. */
+  readonly remainingCaution: number;
 }
 
-/** The parts joined: line, limits, book, cooldown, slots and one alarm. */
-function wire(options: ThrottleOptions, limits: Limits, { book, cooldown: kept, ...before }: Kept): Throttle {
-  const died = before.wasUncleanShutdown;
+function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Throttle {
   const { clock, store, meter, quota } = options;
-  const line = createWaitQueue(quota.concurrency);
-  const alarm = createAlarm(clock, () => pump());
-  /** Requests that wait long for their answer. */
+  const { ledger, wasUnclean } = stored;
+  const queue = createWaitQueue(quota.concurrency);
+  const timer = createDeadlineTimer(clock, () => pump());
+  /** Requests that have waited long for their answer. */
   const slow = new Set<Entry>();
   /**
-   * A process that died may soon die again, and what it then has on its way counts longer than it must: so for one long
-   * window after such an end there is little on its way at once.
+   * A process that crashed may soon crash again, and its requests in flight would then count for longer than they must.
+   * So for one long window after an unclean end, few requests are in flight.
    */
-  const carefulUntil = clock.monotonic() + (died ? (options.careful ?? limits.longestHold) : before.carefulFor);
-  /** When a person last asked for a slot. The ledger has the requests that came of it, so it survives a restart. */
-  let askedAt = Number.NEGATIVE_INFINITY;
+  const cautiousUntil =
+    clock.monotonic() + (wasUnclean ? (options.careful ?? limits.longestHold) : stored.remainingCaution);
+  /** Time of the last interactive request for a slot. After a restart, the ledger has the requests that were sent. */
+  let requestedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
 
-  const facts = (): Facts => ({
-    ...{ book, cooldown: control.cooldown, now: clock.monotonic() },
-    peopleAt: Math.max(askedAt, book.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
+  const state = (): QuotaState => ({
+    ...{ ledger, cooldown: control.cooldown, now: clock.monotonic() },
+    interactiveAt: Math.max(requestedAt, ledger.latest.get('interactive') ?? Number.NEGATIVE_INFINITY),
   });
-  const control = createCooldownControl(kept, { ...options, limits, book, facts, onChange: () => pump() });
-  const slots = createSlots({ ...options, book, control, died, isIdle: () => limits.isIdle(facts()) });
+  const measure = () => ({ ...limits.snapshot(state()), share: limits.share(state()) });
+  const { smallestShare } = limits;
+  const control = createCooldownControl(stored.cooldown, {
+    ...options,
+    smallestShare,
+    measure,
+    onChange: () => pump(),
+  });
+  const isIdle = () => limits.isIdle(state());
+  const slots = createSlots({ ...options, ledger, control, measure, wasUnclean, isIdle });
 
-  const serveOne = (): boolean => {
-    const known = facts();
-    if (pausedUntil(known.cooldown).until > known.now || limits.roomForAll(known) > known.now) return false;
-    if (limits.roomForBackground(known) > known.now) return line.serveOne('people');
-    return line.serveOne(limits.roomForBackfill(known) > known.now ? 'live' : 'anyone');
+  /** Serves the most urgent admitted request. False if none is admitted. */
+  const serveNext = (): boolean => {
+    const current = state();
+    const { now } = current;
+    if (pausedUntil(current.cooldown).until > now || limits.roomForAll(current) > now) return false;
+    if (limits.roomForBackground(current) > now) return queue.serveOne('interactive');
+    return queue.serveOne(limits.roomForBackfill(current) > now ? 'live' : 'backfill');
   };
 
-  /** When the first of the waiting callers may go; Infinity where nobody waits, or an answer must come first. */
-  const nextMoment = (): number => {
-    const known = facts();
-    const people = line.waits('people') ? limits.roomForAll(known) : Number.POSITIVE_INFINITY;
-    const live = line.waits('live') ? limits.nextForBackground(known) : Number.POSITIVE_INFINITY;
-    const backfill = line.waits('backfill') ? limits.nextForBackfill(known) : Number.POSITIVE_INFINITY;
-    return Math.max(pausedUntil(known.cooldown).until, Math.min(people, live, backfill));
+  /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
+  const nextAdmission = (): number => {
+    const current = state();
+    const interactive = queue.waits('interactive') ? limits.roomForAll(current) : Number.POSITIVE_INFINITY;
+    const live = queue.waits('live') ? limits.nextForBackground(current) : Number.POSITIVE_INFINITY;
+    const backfill = queue.waits('backfill') ? limits.nextForBackfill(current) : Number.POSITIVE_INFINITY;
+    return Math.max(pausedUntil(current.cooldown).until, Math.min(interactive, live, backfill));
   };
 
-  /** One that is slow to answer does not hold up the others. */
   const concurrency = () => {
     const { cooldown } = control;
     if (isProbing(cooldown)) return 1;
     const now = clock.monotonic();
-    const oneByOne = now < carefulUntil || isShared(cooldown, now);
-    return oneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
+    const isOneByOne = now < cautiousUntil || isShared(cooldown, now);
+    return isOneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
   const pump = () => {
     if (stopped) return;
-    line.setConcurrency(concurrency());
-    while (serveOne());
-    alarm.set(nextMoment());
+    queue.setConcurrency(concurrency());
+    while (serveNext());
+    timer.set(nextAdmission());
   };
 
-  /** A slot's time in the line: reserved at once, over when the slot has ended. */
-  const serve = (wish: SlotRequest, since: number, give: (slot: Slot) => void): Promise<void> => {
-    const entry = book.open(wish.lane, wish.caller);
-    meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: wish.lane });
-    const becameSlow = clock.after(SLOW, () => {
+  /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
+  const serve = (request: SlotRequest, since: number, grant: (slot: Slot) => void): Promise<void> => {
+    const entry = ledger.open(request.lane, request.caller);
+    meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: request.lane });
+    const cancelSlow = clock.after(SLOW_AFTER, () => {
       slow.add(entry);
       pump();
     });
-    return new Promise<void>((ended) => give(slots.create(entry, ended))).finally(() => {
-      becameSlow();
+    return new Promise<void>((onEnd) => grant(slots.create(entry, onEnd))).finally(() => {
+      cancelSlow();
       slow.delete(entry);
     });
   };
 
   const end = async () => {
     stopped = true;
-    alarm.set(Number.POSITIVE_INFINITY);
-    await slots.stopBeating();
-    await line.close();
+    timer.set(Number.POSITIVE_INFINITY);
+    await slots.stopHeartbeat();
+    await queue.close();
   };
 
-  line.onChange(pump);
+  queue.onChange(pump);
   pump();
 
   return {
-    acquire(wish) {
-      if (stopped || wish.signal?.aborted) return Promise.reject(withdrawn());
+    acquire(request) {
+      if (stopped || request.signal?.aborted) return Promise.reject(cancelled());
       const since = clock.monotonic();
-      if (wish.lane === 'interactive') askedAt = since;
-      const slot = new Promise<Slot>((give, reject) => {
-        line.enter(
-          wish,
-          () => serve(wish, since, give),
-          () => reject(withdrawn()),
+      if (request.lane === 'interactive') requestedAt = since;
+      const slot = new Promise<Slot>((resolve, reject) => {
+        queue.enter(
+          request,
+          () => serve(request, since, resolve),
+          () => reject(cancelled()),
         );
       });
       pump();
       return slot;
     },
 
-    usedShare: () => limits.usedShare(facts()),
-    paces: () => limits.paces(facts()),
-
+    usedShare: () => limits.usedShare(state()),
+    paces: () => limits.paces(state()),
     isHalted: () => control.cooldown.halt !== null,
-
-    snapshot: () => snapshotOf({ facts: facts(), limits, line, book, clock, share: quota.share }),
-
-    used: () => limits.used(facts()),
+    snapshot: () => snapshotOf({ state: state(), limits, waiting: queue.waiting(), clock, share: quota.share }),
+    used: () => limits.used(state()),
 
     drainedAt(requests, backfills = 0) {
-      const known = facts();
-      const from = Math.max(known.now, pausedUntil(known.cooldown).until);
-      return wallTimeOf(limits.drainedAt(known, from, { requests, backfills }), clock);
+      const current = state();
+      const from = Math.max(current.now, pausedUntil(current.cooldown).until);
+      return wallTimeOf(limits.drainedAt(current, from, { requests, backfills }), clock);
     },
 
     async resume() {
-      if (control.forgetHalt()) await durably(store, (query) => writeCooldown(query, clock, control.cooldown));
+      if (control.clearHalt()) await durably(store, (query) => writeCooldown(query, clock, control.cooldown));
     },
 
     abandon: end,
 
     async stop() {
       await end();
-      await slots.noteEnd(carefulUntil - clock.monotonic());
+      await slots.recordShutdown(cautiousUntil - clock.monotonic());
     },
   };
 }
 
-function withdrawn(): SyncError {
+function cancelled(): SyncError {
   return new SyncError('aborted', 'the request for a quota slot was cancelled');
 }

@@ -2,49 +2,52 @@ import { CALLERS, readCaller } from '../../model/caller.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { addQuotaUse, quotaCallersIn, raiseQuotaUse } from '../../store/quota-use.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Observed } from './cooldown.ts';
+import type { ObservedUse } from './cooldown.ts';
 
-/** Length of what is counted together, milliseconds. */
+/** Length of a counting interval, milliseconds. */
 export const QUARTER = 15 * 60_000;
-/** Tokens and keys that are counted apart in one quarter: more would be rows that somebody makes up. */
-const MOST_APART = 64;
+/** Most tokens and keys with their own row per interval. The limit keeps invented credentials from filling the table. */
+const MAX_CREDENTIALS = 64;
 const UNAUTHORIZED = 401;
-const TOO_MANY = 429;
+const TOO_MANY_REQUESTS = 429;
 
-/** Counts who used the quota, quarter by quarter. It decides nothing. */
+/** Counts requests by caller and quarter of an hour. Has no effect on decisions. */
 export interface UseCount {
-  /** In the transaction that stores how the request ended. */
+  /** Counts a request, in the transaction that stores how it ended. */
   add(query: Scope, request: { readonly caller: string; readonly status: number | undefined }): Promise<void>;
-  /** A refusal shows what others have used at least. */
-  addOthers(query: Scope, observed: Observed): Promise<void>;
+  /** Stores the least use by others that a refusal proves. */
+  addOthers(query: Scope, observed: ObservedUse): Promise<void>;
 }
 
+/** Start of the counting interval that contains `time`, epoch milliseconds. */
 export function quarterOf(time: number): number {
   return Math.floor(time / QUARTER) * QUARTER;
 }
 
 export function createUseCount(clock: Clock): UseCount {
-  /** Tokens and keys that have a row in the present quarter. */
-  let apart = { since: Number.NaN, callers: new Set<string>() };
+  /** Tokens and keys with their own row in the present interval. */
+  let counted = { since: Number.NaN, callers: new Set<string>() };
 
-  async function placeOf(query: Scope, since: number, caller: string, status: number | undefined): Promise<string> {
+  async function rowOf(query: Scope, since: number, caller: string, status: number | undefined): Promise<string> {
     const { kind } = readCaller(caller);
     if (kind !== 'token' && kind !== 'key') return caller;
-    // Whoever makes credentials up takes no row from those that exist.
+    // Invented credentials share one row, so that they do not use up the rows of real ones.
     if (kind === 'key' && status === UNAUTHORIZED) return CALLERS.wrongKeys;
-    if (apart.since !== since) {
-      const known = await quotaCallersIn(query, since);
-      apart = { since, callers: new Set(known.filter((each) => ['token', 'key'].includes(readCaller(each).kind))) };
+    if (counted.since !== since) {
+      const stored = await quotaCallersIn(query, since);
+      const credentials = stored.filter((each) => ['token', 'key'].includes(readCaller(each).kind));
+      counted = { since, callers: new Set(credentials) };
     }
-    if (!apart.callers.has(caller) && apart.callers.size >= MOST_APART) return CALLERS.otherKeys;
-    apart.callers.add(caller);
+    if (!counted.callers.has(caller) && counted.callers.size >= MAX_CREDENTIALS) return CALLERS.otherKeys;
+    counted.callers.add(caller);
     return caller;
   }
 
   return {
     async add(query, { caller, status }) {
       const since = quarterOf(clock.now());
-      await addQuotaUse(query, since, await placeOf(query, since, caller, status), status === TOO_MANY ? 1 : 0);
+      const row = await rowOf(query, since, caller, status);
+      await addQuotaUse(query, since, row, status === TOO_MANY_REQUESTS ? 1 : 0);
     },
     async addOthers(query, observed) {
       const least = leastOfOthers(observed);
@@ -53,8 +56,8 @@ export function createUseCount(clock: Clock): UseCount {
   };
 }
 
-/** Where the refusal does not tell which window was full, the smaller of the two counts is certain. */
-export function leastOfOthers({ window, othersLong, othersBurst }: Observed): number {
+/** The use by others that is certain: the smaller count if the refusal does not identify the full window. */
+export function leastOfOthers({ window, othersLong, othersBurst }: ObservedUse): number {
   const counts = [...(window === 'burst' ? [] : [othersLong]), ...(window === 'long' ? [] : [othersBurst])];
   const known = counts.filter((count) => count !== null);
   return known.length === 0 ? 0 : Math.min(...known);

@@ -1,85 +1,91 @@
 import PQueue from 'p-queue';
 import { LANES, type Lane } from '../../model/lane.ts';
+import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 
 export interface SlotRequest {
   readonly lane: Lane;
-  /** Whom the request is counted for, as in `model/caller.ts`; the lane where absent. Decides nothing. */
+  /** The caller to which the request is attributed, see `model/caller.ts`; the lane if absent. Has no effect on order. */
   readonly caller?: string;
   /** Epoch milliseconds; smaller is more urgent. */
   readonly due: number;
-  /** Cancels the request for a slot while it waits. A slot that was given stays. */
+  /** Cancels the request while it waits. It has no effect on a slot that was given out. */
   readonly signal?: AbortSignal;
 }
 
+/** Classes of lanes, most urgent first: people and commands, the live background lanes, backfills. */
+type PriorityClass = 'interactive' | 'live' | 'backfill';
+
 /**
- * The line of waiting requests for a slot, most urgent first, and those being served: at most `concurrency` at once.
+ * The queue of requests that wait for a slot, most urgent first, and the requests that hold one: at most `concurrency`.
  *
- * p-queue holds both. It starts a job synchronously, so what a job reserves is reserved before anything else can look.
- * Its queue stays paused and is opened for one job at a time: an urgent request that comes late still goes first.
+ * p-queue holds both. It starts a job synchronously, so a job's reservation is visible before any other code runs. The
+ * queue stays paused and opens for one job at a time, so that a late urgent request still goes first.
  */
 export interface WaitQueue {
-  /** Calls `serve` when it is this request's turn, or `turnAway` when it was cancelled; its place is taken until `serve` ends. */
-  enter(wish: SlotRequest, serve: () => Promise<void>, turnAway: () => void): void;
-  /** Serves the most urgent request of these. False where there is none or no place is free. */
-  serveOne(who: PriorityClass): boolean;
+  /**
+   * Enqueues a request. Calls `serve` when its turn comes, or `reject` if it was cancelled first. The request occupies
+   * its place until the promise of `serve` settles.
+   */
+  enter(request: SlotRequest, serve: () => Promise<void>, reject: () => void): void;
+  /** Serves the most urgent request of this class or a more urgent one. False if there is none or no place is free. */
+  serveOne(lowest: PriorityClass): boolean;
   setConcurrency(concurrency: number): void;
-  /** Whether a request of these waits and a place is free for it. */
-  waits(who: 'people' | 'live' | 'backfill'): boolean;
+  /** Whether a request of this class waits and a place is free for it. */
+  waits(of: PriorityClass): boolean;
   waiting(): Record<Lane, number>;
-  /** Calls after a place became free, and after a request was cancelled. */
-  onChange(call: () => void): void;
-  /** Turns everybody away; resolves when nobody is being served. */
+  /** Calls `listener` after a place became free, and after a request was cancelled. */
+  onChange(listener: () => void): void;
+  /** Rejects all waiting requests. Resolves when no request occupies a place. */
   close(): Promise<void>;
 }
 
-/** Who may be served: people only; these and the live lanes of the background; or backfills too. */
-export type PriorityClass = 'people' | 'live' | 'anyone';
-
-/** Before every due time: for the request that goes first because others may not. */
+/** A priority above every due time, for a request that overtakes less urgent classes. */
 const FRONT = Number.MAX_VALUE;
-/** Milliseconds that are more than any due time, and few enough to be added to one without loss. */
-const BEHIND = 1e15;
+/** More milliseconds than any due time, and few enough to be added to one without loss of precision. */
+const BEHIND_ALL = 1e15;
 
-interface Place {
+interface Waiter {
   readonly id: string;
-  readonly wish: SlotRequest;
+  readonly request: SlotRequest;
 }
 
 export function createWaitQueue(concurrency: number): WaitQueue {
   const queue = new PQueue({ concurrency, autoStart: false });
-  const places = new Map<string, Place>();
+  const waiters = new Map<string, Waiter>();
   let nextId = 1;
 
   const isFull = () => queue.pending >= queue.concurrency;
-  const of = (who: 'people' | 'live' | 'backfill') => [...places.values()].filter(({ wish }) => classOf(wish) === who);
+  const waitersOf = (priority: PriorityClass) =>
+    [...waiters.values()].filter(({ request }) => priorityClassOf(request) === priority);
 
   return {
-    enter(wish, serve, turnAway) {
+    enter(request, serve, reject) {
       const id = String(nextId++);
-      // p-queue's signal would also end the job of a request that is being served: this one is released before.
-      const withdrawal = new AbortController();
-      const withdraw = () => withdrawal.abort();
+      // p-queue would apply the caller's signal to a running job too. This one is detached before the job starts.
+      const cancellation = new AbortController();
+      const cancel = () => cancellation.abort();
       const leave = () => {
-        wish.signal?.removeEventListener('abort', withdraw);
-        places.delete(id);
+        request.signal?.removeEventListener('abort', cancel);
+        waiters.delete(id);
       };
       const job = () => {
         queue.pause();
         leave();
         return serve();
       };
-      wish.signal?.addEventListener('abort', withdraw, { once: true });
-      places.set(id, { id, wish });
-      queue.add(job, { id, priority: priorityOf(wish), signal: withdrawal.signal }).catch(() => {
+      request.signal?.addEventListener('abort', cancel, { once: true });
+      waiters.set(id, { id, request });
+      queue.add(job, { id, priority: priorityOf(request), signal: cancellation.signal }).catch(() => {
         leave();
-        turnAway();
+        reject();
       });
     },
 
-    serveOne(who) {
-      if (places.size === 0 || isFull()) return false;
-      if (who !== 'anyone') {
-        const first = mostUrgent(who === 'people' ? of('people') : [...of('people'), ...of('live')]);
+    serveOne(lowest) {
+      if (waiters.size === 0 || isFull()) return false;
+      if (lowest !== 'backfill') {
+        const interactive = waitersOf('interactive');
+        const first = mostUrgent(lowest === 'interactive' ? interactive : [...interactive, ...waitersOf('live')]);
         if (first === undefined) return false;
         queue.setPriority(first.id, FRONT);
       }
@@ -93,17 +99,17 @@ export function createWaitQueue(concurrency: number): WaitQueue {
       queue.concurrency = next;
     },
 
-    waits(who) {
-      return !isFull() && of(who).length > 0;
+    waits(of) {
+      return !isFull() && waitersOf(of).length > 0;
     },
 
     waiting() {
       const counts = Object.fromEntries(LANES.map((lane) => [lane, 0])) as Record<Lane, number>;
-      for (const { wish } of places.values()) counts[wish.lane] += 1;
+      for (const { request } of waiters.values()) counts[request.lane] += 1;
       return counts;
     },
 
-    onChange: (call) => queue.addEventListener('next', call),
+    onChange: (listener) => queue.addEventListener('next', listener),
 
     async close() {
       queue.clear();
@@ -112,17 +118,40 @@ export function createWaitQueue(concurrency: number): WaitQueue {
   };
 }
 
-/** Of equals the one that came first. */
-function mostUrgent(places: readonly Place[]): Place | undefined {
-  return places.toSorted((a, b) => a.wish.due - b.wish.due)[0];
+/** The waiter with the earliest due time; the first of equals. */
+function mostUrgent(waiters: readonly Waiter[]): Waiter | undefined {
+  return waiters.toSorted((a, b) => a.request.due - b.request.due)[0];
 }
 
-function classOf({ lane }: SlotRequest): 'people' | 'live' | 'backfill' {
-  if (lane === 'interactive') return 'people';
-  return lane === 'backfill' ? 'backfill' : 'live';
+function priorityClassOf({ lane }: SlotRequest): PriorityClass {
+  return lane === 'interactive' || lane === 'backfill' ? lane : 'live';
 }
 
-/** A backfill is older than anything, and goes last nevertheless. */
-function priorityOf(wish: SlotRequest): number {
-  return classOf(wish) === 'backfill' ? -wish.due - BEHIND : -wish.due;
+/** The priority in p-queue. A backfill has the oldest due time of all, and goes last nevertheless. */
+function priorityOf(request: SlotRequest): number {
+  return priorityClassOf(request) === 'backfill' ? -request.due - BEHIND_ALL : -request.due;
+}
+
+/** One timer for one deadline. Setting the same deadline again has no effect. */
+export interface DeadlineTimer {
+  /** Replaces the deadline, monotonic milliseconds. Infinity clears it. */
+  set(at: number): void;
+}
+
+export function createDeadlineTimer(clock: Clock, callback: () => void): DeadlineTimer {
+  let deadline = Number.POSITIVE_INFINITY;
+  let cancel: Cancel | undefined;
+  return {
+    set(at) {
+      if (at === deadline) return;
+      cancel?.();
+      cancel = undefined;
+      deadline = at;
+      if (at === Number.POSITIVE_INFINITY) return;
+      cancel = clock.after(Math.max(0, Math.ceil(at - clock.monotonic())), () => {
+        deadline = Number.POSITIVE_INFINITY;
+        callback();
+      });
+    },
+  };
 }

@@ -11,13 +11,14 @@ import {
 } from '../../store/ledger.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import { COOLDOWN_KEY } from './cooldown.ts';
 import { createUseCount, type UseCount } from './use-count.ts';
 
-/** One request, from the moment its slot is reserved. */
+/** One request, from the reservation of its slot. */
 export interface Entry {
   readonly id: number;
   readonly lane: Lane;
-  /** Whom it is counted for; see `model/caller.ts`. */
+  /** The caller to which it is attributed, see `model/caller.ts`. */
   readonly caller: string;
   /** Monotonic milliseconds. */
   readonly started: number;
@@ -28,85 +29,85 @@ export interface Entry {
 }
 
 /**
- * The ledger in memory, and its rows in the database.
+ * The requests that count in the windows, in memory and as rows in the database.
  *
- * Decisions are made from memory alone, at once. A row is written before its request is sent and updated when the
- * request ends; both ride in transactions that are made anyway. What is lost in between is found at the next start as
- * a row without an end, and counts as just sent.
+ * Decisions use memory only, so they are immediate. A row is written before its request is sent and updated when the
+ * request ends, both within transactions that are needed anyway. After a crash in between, the next start finds a row
+ * without an end, and counts its request as just sent.
  */
 export interface WindowLedger {
-  /** Every request that counts. */
+  /** All requests that count. */
   readonly all: Use;
-  /** Those of the background lanes. */
+  /** Requests of the background lanes. */
   readonly background: Use;
-  /** Those of backfills, which are among them. */
+  /** Requests of backfills, a part of `background`. */
   readonly backfill: Use;
-  /** Since when requests are known, monotonic milliseconds: from the first that counts, or from the start. */
+  /** Time since which all requests are known, monotonic milliseconds: the first that counts, or the start. */
   readonly since: number;
-  /** When the latest request of each lane started, as far as it still counts. */
+  /** Start of the latest request of each lane that still counts. */
   readonly latest: ReadonlyMap<Lane, number>;
-  /** Takes a slot, in memory. */
-  open(lane: Lane, caller?: string): Entry;
-  /** Writes the entry's row. */
-  record(entry: Entry, query: Scope): Promise<void>;
-  /** Nothing was sent: the slot is free. */
-  release(entry: Entry): void;
-  /** The request ended now; no status where no answer came. */
-  complete(entry: Entry, status: number | undefined): void;
-  /** Writes how the entry ended, and counts it for its caller: once, however often it is written. */
-  recordEnd(entry: Entry, query: Scope): Promise<void>;
-  /** Who used the quota. */
+  /** Use of the quota by caller. */
   readonly uses: UseCount;
-  /** Stores the present moment: another boot then knows how much time has passed for the rows. */
-  beat(query: Scope): Promise<void>;
+  /** Reserves a slot in memory. */
+  open(lane: Lane, caller?: string): Entry;
+  /** Writes the row of the entry. */
+  record(entry: Entry, query: Scope): Promise<void>;
+  /** Frees the slot, because nothing was sent. */
+  release(entry: Entry): void;
+  /** Ends the request now; `status` is undefined if no answer came. */
+  complete(entry: Entry, status: number | undefined): void;
+  /** Writes the end of the request, and counts it for its caller: once, however often it is written. */
+  recordEnd(entry: Entry, query: Scope): Promise<void>;
+  /** Stores the present time, so that a later boot knows how much time has passed for the rows. */
+  heartbeat(query: Scope): Promise<void>;
 }
 
 /**
- * A row as it stands, in times of the present boot. Times of another boot cannot be compared with ours, but with each
- * other: what happened in that boot until `lastSeen`, the latest moment known of it, has passed for certain, and more
- * is not counted. The same goes for rows from the future, which a restored machine image can hold. A row without an end
- * was in flight when the process died. Answers the same object where nothing changes.
+ * Converts a row to times of the present boot. Times of another boot are comparable only with each other: at least the
+ * time up to `lastSeen`, the latest known moment of that boot, has passed, and no more is assumed. Rows from the future,
+ * as in a restored machine image, are treated in the same way. A row without an end was in flight when its process died.
+ * Returns the given object if nothing changes.
  *
- * @param grace how long requests without an answer may still be on their way, milliseconds
+ * @param grace time for which requests without an answer can still be in flight, milliseconds
  */
-export function redated(
+export function rebaseRow(
   row: LedgerRow,
   { boot, now, lastSeen, grace = UNKNOWN_GRACE }: { boot: string; now: number; lastSeen: number; grace?: number },
 ): LedgerRow {
-  const foreign = row.boot !== boot || row.started > now;
-  if (!foreign && row.completed !== null) return row;
-  const shift = foreign ? now - lastSeen : 0;
-  // Without a status no answer came, so the request may still be on its way, whether its end was written or not.
+  const isForeign = row.boot !== boot || row.started > now;
+  if (!isForeign && row.completed !== null) return row;
+  const shift = isForeign ? now - lastSeen : 0;
+  // Without a status no answer came, so the request may still be in flight, whether its end was written or not.
   const completed = row.status === null || row.completed === null ? now + grace : row.completed + shift;
   return { ...row, boot, started: row.started + shift, completed };
 }
 
-/** Name of the fact that holds the latest moment that was written beside the rows. */
-export const BEAT = 'throttle.beat';
+/** Key in `meta` of the latest stored time. */
+const HEARTBEAT_KEY = 'throttle.beat';
 
-interface Beat {
+interface Heartbeat {
   readonly boot: string;
   readonly at: number;
-  /** Since when requests are known, in times of that boot. */
+  /** Time since which all requests are known, in times of that boot. */
   readonly since: number;
 }
 
-async function readBeat(query: Scope): Promise<Beat | undefined> {
-  const text = await readMeta(query, BEAT);
-  return text === undefined ? undefined : (JSON.parse(text) as Beat);
+async function readHeartbeat(query: Scope): Promise<Heartbeat | undefined> {
+  const text = await readMeta(query, HEARTBEAT_KEY);
+  return text === undefined ? undefined : (JSON.parse(text) as Heartbeat);
 }
 
-/** Whether a request was ever sent, by whatever version: the time is noted from the first on. */
+/** Whether a request was ever sent, by any version. The time is stored from the first request on. */
 export async function wasUsed(query: Scope): Promise<boolean> {
-  return (await readBeat(query)) !== undefined || (await readLedger(query)).length > 0;
+  return (await readHeartbeat(query)) !== undefined || (await readLedger(query)).length > 0;
 }
 
 /**
- * The latest moment that is known of each boot, by its rows and its beat. The end of a request without an answer lies
- * ahead: it does not count.
+ * The latest known moment of each boot, from its rows and its heartbeat. The end of a request without an answer is an
+ * assumption about the future, so it is ignored.
  */
-function lastSeenOf(rows: readonly LedgerRow[], beat: Beat | undefined): ReadonlyMap<string, number> {
-  const moments = new Map(beat && [[beat.boot, beat.at]]);
+function lastSeenOf(rows: readonly LedgerRow[], heartbeat: Heartbeat | undefined): ReadonlyMap<string, number> {
+  const moments = new Map(heartbeat && [[heartbeat.boot, heartbeat.at]]);
   for (const { boot, started, completed, status } of rows) {
     const ended = status === null || completed === null ? started : completed;
     moments.set(boot, Math.max(moments.get(boot) ?? ended, started, ended));
@@ -115,9 +116,9 @@ function lastSeenOf(rows: readonly LedgerRow[], beat: Beat | undefined): Readonl
 }
 
 /**
- * Reads the ledger inside `query`, and writes back the rows that had to be re-dated: once for each boot.
+ * Reads the ledger within `query`. Stores converted rows of an earlier boot, so that they are converted only once.
  *
- * @param grace of requests of the process before that have no answer, milliseconds
+ * @param grace time for which unanswered requests of the previous process can still be in flight, milliseconds
  */
 export async function openWindowLedger(
   query: Scope,
@@ -127,46 +128,46 @@ export async function openWindowLedger(
 ): Promise<WindowLedger> {
   const now = clock.monotonic();
   const rows = await readLedger(query);
-  const beat = await readBeat(query);
-  const lastSeen = lastSeenOf(rows, beat);
+  const heartbeat = await readHeartbeat(query);
+  const lastSeen = lastSeenOf(rows, heartbeat);
   const present = rows.map((row) =>
-    redated(row, { boot: clock.bootId, now, lastSeen: lastSeen.get(row.boot) ?? now, grace }),
+    rebaseRow(row, { boot: clock.bootId, now, lastSeen: lastSeen.get(row.boot) ?? now, grace }),
   );
-  const since = Math.min(sinceOf(beat, clock.bootId, now), ...present.map(({ started }) => started));
-  const book = emptyBook(clock, windows, { firstId: (rows.at(-1)?.id ?? 0) + 1, since });
+  const since = Math.min(knownSince(heartbeat, clock.bootId, now), ...present.map(({ started }) => started));
+  const ledger = createEmptyLedger(clock, windows, { firstId: (rows.at(-1)?.id ?? 0) + 1, since });
   for (const [index, row] of present.entries()) {
     if (row !== rows[index]) await redateLedgerRow(query, row);
-    // The process that sent it ended before its answer came.
+    // The process that sent the request ended before the answer came.
     if (rows[index]?.completed === null)
-      await book.uses.add(query, { caller: row.caller ?? row.lane, status: undefined });
-    for (const use of usesOf(book, row.lane)) addCompletion(use.completed, row.completed ?? now);
-    book.latest.set(row.lane, Math.max(book.latest.get(row.lane) ?? row.started, row.started));
+      await ledger.uses.add(query, { caller: row.caller ?? row.lane, status: undefined });
+    for (const use of usesOf(ledger, row.lane)) addCompletion(use.completed, row.completed ?? now);
+    ledger.latest.set(row.lane, Math.max(ledger.latest.get(row.lane) ?? row.started, row.started));
   }
-  if (rows.length > 0) await book.beat(query);
-  return book;
+  if (rows.length > 0) await ledger.heartbeat(query);
+  return ledger;
 }
 
-/** In times of this boot. Of another boot only the time until its last beat has passed for certain. */
-function sinceOf(beat: Beat | undefined, boot: string, now: number): number {
-  if (beat?.since === undefined) return now;
-  const isForeign = beat.boot !== boot || beat.at > now;
-  return isForeign ? now - (beat.at - beat.since) : beat.since;
+/** Converts `since` to times of this boot. Of another boot, only the time until its last heartbeat is known to have passed. */
+function knownSince(heartbeat: Heartbeat | undefined, boot: string, now: number): number {
+  if (heartbeat?.since === undefined) return now;
+  const isForeign = heartbeat.boot !== boot || heartbeat.at > now;
+  return isForeign ? now - (heartbeat.at - heartbeat.since) : heartbeat.since;
 }
 
-function emptyBook(
+function createEmptyLedger(
   clock: Clock,
   windows: readonly Window[],
   { firstId, since }: { readonly firstId: number; readonly since: number },
 ): WindowLedger & { latest: Map<Lane, number> } {
   const longestHold = Math.max(0, ...windows.map((window) => window.hold));
   let nextId = firstId;
-  // Rows of released entries, to be removed with the next row that is written. Should that be rolled back, they stay
-  // until the next start and cost a slot there: harmless.
-  let neverSent: number[] = [];
+  // Rows of released entries. The next write of a row deletes them. If that is rolled back, they stay until the next
+  // start and use a slot there, which is harmless.
+  let unsentIds: number[] = [];
   const latest = new Map<Lane, number>();
   const uses = createUseCount(clock);
 
-  const book: ReturnType<typeof emptyBook> = {
+  const ledger: ReturnType<typeof createEmptyLedger> = {
     since,
     latest,
     uses,
@@ -175,8 +176,8 @@ function emptyBook(
     backfill: { inFlight: 0, completed: [] },
 
     open(lane, caller = lane) {
-      for (const use of usesOf(book, lane)) use.inFlight += 1;
-      // Ids are given here and never twice: the database would give that of a rolled-back row again.
+      for (const use of usesOf(ledger, lane)) use.inFlight += 1;
+      // Ids are assigned here, because the database would reuse the id of a rolled-back row.
       const id = nextId++;
       const started = clock.monotonic();
       latest.set(lane, started);
@@ -185,17 +186,17 @@ function emptyBook(
 
     async record(entry, query) {
       entry.recorded = true;
-      const dropped = neverSent;
-      neverSent = [];
-      await forgetLedgerRows(query, clock.monotonic() - longestHold, dropped);
+      const unsent = unsentIds;
+      unsentIds = [];
+      await forgetLedgerRows(query, clock.monotonic() - longestHold, unsent);
       const { id, lane, caller, started } = entry;
       await addLedgerRow(query, { id, boot: clock.bootId, lane, caller, started });
     },
 
     release(entry) {
       entry.state = 'released';
-      for (const use of usesOf(book, entry.lane)) use.inFlight -= 1;
-      if (entry.recorded) neverSent.push(entry.id);
+      for (const use of usesOf(ledger, entry.lane)) use.inFlight -= 1;
+      if (entry.recorded) unsentIds.push(entry.id);
     },
 
     complete(entry, status) {
@@ -203,7 +204,7 @@ function emptyBook(
       entry.state = 'completed';
       entry.status = status;
       entry.completed = status === undefined ? now + UNKNOWN_GRACE : now;
-      for (const use of usesOf(book, entry.lane)) {
+      for (const use of usesOf(ledger, entry.lane)) {
         use.inFlight -= 1;
         addCompletion(use.completed, entry.completed);
         forgetBefore(use.completed, now - longestHold);
@@ -215,10 +216,14 @@ function emptyBook(
       if (isFirst) await uses.add(query, entry);
     },
 
-    beat: (query) =>
-      writeMeta(query, BEAT, JSON.stringify({ boot: clock.bootId, at: clock.monotonic(), since } satisfies Beat)),
+    heartbeat: (query) =>
+      writeMeta(
+        query,
+        HEARTBEAT_KEY,
+        JSON.stringify({ boot: clock.bootId, at: clock.monotonic(), since } satisfies Heartbeat),
+      ),
   };
-  return book;
+  return ledger;
 }
 
 function usesOf(
@@ -227,4 +232,22 @@ function usesOf(
 ): Use[] {
   if (lane === 'interactive') return [all];
   return lane === 'backfill' ? [all, background, backfill] : [all, background];
+}
+
+/** Prefix of a boot id whose times are not comparable with those of any real boot. */
+const COPIED = 'copied:';
+
+/**
+ * Returns the boot id for times that were copied to another database. No real boot has this id. So all copied requests
+ * count in full from the moment at which the ledger is opened there; the intervals between them are kept.
+ */
+export function rebaseMonotonic(boot: string): string {
+  return boot.startsWith(COPIED) ? boot : COPIED + boot;
+}
+
+/** Replaces the boot id in a `meta` value that contains times of a boot; returns other values unchanged. */
+export function rebaseFact(name: string, value: string): string {
+  if (name !== HEARTBEAT_KEY && name !== COOLDOWN_KEY) return value;
+  const fact = JSON.parse(value) as { readonly boot: string };
+  return JSON.stringify({ ...fact, boot: rebaseMonotonic(fact.boot) });
 }

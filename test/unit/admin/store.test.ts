@@ -103,7 +103,7 @@ describe('moving everything', () => {
       book.complete(entry, 200);
       await book.recordEnd(entry, query);
     }
-    await book.beat(query);
+    await book.heartbeat(query);
     await closed(before);
     const to = await elsewhere();
     await move(from, to);

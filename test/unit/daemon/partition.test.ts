@@ -6,7 +6,7 @@ import type { Parts } from '../../../src/daemon/parts.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/shutdown-marker.ts';
+import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 

@@ -1,24 +1,33 @@
-import { describe, expect, test } from 'vitest';
-import { ceilingOf } from '../../../../src/sync/quota/ceiling.ts';
+import { describe, expect, it } from 'vitest';
 import {
-  accepted,
-  admitted,
+  afterAdmission,
+  afterKeyAccepted,
+  afterKeyRejected,
+  afterRefusal,
   boundedHint,
-  halted,
+  cutFactor,
   isProbing,
+  isShared,
   OPEN,
+  othersUse,
   pausedUntil,
   provesRoom,
-  refused,
-  restored,
+  readCooldown,
+  rebaseCooldown,
 } from '../../../../src/sync/quota/cooldown.ts';
-import { effectiveShare } from '../../../../src/sync/quota/share.ts';
+import { ceilingOf, effectiveShare } from '../../../../src/sync/quota/share.ts';
 
-const refusal = { started: 1_000, now: 2_000, wait: 5_000, refusedShare: 0.8, smallestShare: 1 / 200, kept: 0.5 };
+import { openTestStore } from '../../../support/intake.ts';
+import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
+import { createTravellingClock } from '../../../support/travelling-clock.ts';
+
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const REFUSAL = { started: 1_000, now: 2_000, wait: 5_000, refusedShare: 0.8, smallestShare: 1 / 200, factor: 0.5 };
 
 describe('a refusal', () => {
-  test('cuts the share, pauses until the hint, and lets one request at a time', () => {
-    expect(refused(OPEN, refusal)).toEqual({
+  it('reduces the share, pauses as long as the hint says, and limits to one request at a time', () => {
+    expect(afterRefusal(OPEN, REFUSAL)).toEqual({
       share: 0.4,
       refusedShare: 0.8,
       quietSince: 2_000,
@@ -31,19 +40,19 @@ describe('a refusal', () => {
     });
   });
 
-  test('of a request that started before the last cut only lengthens the pause', () => {
-    const first = refused(OPEN, refusal);
-    const second = refused(first, { ...refusal, started: 1_500, now: 2_100, wait: 9_000 });
+  it('of a request that started before the last reduction only extends the pause', () => {
+    const first = afterRefusal(OPEN, REFUSAL);
+    const second = afterRefusal(first, { ...REFUSAL, started: 1_500, now: 2_100, wait: 9_000 });
     expect(second).toEqual({ ...first, refusedUntil: 11_100 });
-    expect(refused(second, { ...refusal, started: 1_500, now: 2_200, wait: 1_000 }).refusedUntil).toBe(11_100);
+    expect(afterRefusal(second, { ...REFUSAL, started: 1_500, now: 2_200, wait: 1_000 }).refusedUntil).toBe(11_100);
   });
 
-  test('after the pause cuts again, down to one request and no further', () => {
+  it('after the pause reduces the share again, down to one request', () => {
     let cooldown = OPEN;
     const shares: number[] = [];
     for (let now = 1_000; now <= 10_000; now += 1_000) {
       const refusedShare = effectiveShare(cooldown, ceilingOf(0.8, 0), now);
-      cooldown = refused(cooldown, { ...refusal, started: now - 10, now, wait: 990, refusedShare });
+      cooldown = afterRefusal(cooldown, { ...REFUSAL, started: now - 10, now, wait: 990, refusedShare });
       shares.push(cooldown.share);
     }
     expect(shares.slice(0, 3)).toEqual([0.4, 0.2, 0.1].map((share) => expect.closeTo(share, 2)));
@@ -51,7 +60,7 @@ describe('a refusal', () => {
     expect(cooldown.refusals).toBe(10);
   });
 
-  test.each([
+  it.each([
     [0, 1_000],
     [1_000, 1_000],
     [61_000, 61_000],
@@ -62,7 +71,7 @@ describe('a refusal', () => {
 });
 
 describe('an answer', () => {
-  test.each([
+  it.each([
     [200, true],
     [304, true],
     [404, true],
@@ -75,63 +84,246 @@ describe('an answer', () => {
     expect(provesRoom(status)).toBe(proof);
   });
 
-  test('ends the limit only when its request started after the cut', () => {
-    const cooldown = refused(OPEN, refusal);
-    expect(admitted(cooldown, 1_500)).toBe(cooldown);
-    expect(admitted(cooldown, 8_000)).toEqual({ ...cooldown, limited: false, refusals: 0 });
-    expect(admitted(OPEN, 8_000)).toBe(OPEN);
+  it('ends the probing only if its request started after the reduction', () => {
+    const cooldown = afterRefusal(OPEN, REFUSAL);
+    expect(afterAdmission(cooldown, 1_500)).toBe(cooldown);
+    expect(afterAdmission(cooldown, 8_000)).toEqual({ ...cooldown, limited: false, refusals: 0 });
+    expect(afterAdmission(OPEN, 8_000)).toBe(OPEN);
   });
 });
 
 const HALT = { until: 300_000, since: 2_000, code: 'unauthorized', reason: 'the key was refused' } as const;
 
 describe('a halt', () => {
-  test('holds beside a refusal: the later end counts, with its reason', () => {
-    const both = halted(refused(OPEN, refusal), HALT);
+  it('is independent of a refusal: the pause that ends later counts', () => {
+    const both = afterKeyRejected(afterRefusal(OPEN, REFUSAL), HALT);
     expect(pausedUntil(both)).toEqual(HALT);
     expect(pausedUntil({ ...both, refusedUntil: 400_000 }).until).toBe(400_000);
     expect(pausedUntil({ ...both, halt: null }).until).toBe(7_000);
   });
 
-  test('is not shortened by a shorter one', () => {
-    const long = halted(OPEN, { ...HALT, reason: 'first' });
-    expect(halted(long, { ...HALT, until: 200_000, reason: 'second' })).toBe(long);
+  it('is not shortened by a shorter one', () => {
+    const long = afterKeyRejected(OPEN, { ...HALT, reason: 'first' });
+    expect(afterKeyRejected(long, { ...HALT, until: 200_000, reason: 'second' })).toBe(long);
   });
 
-  test('is over only when a request that started after it is accepted; until then one goes at a time', () => {
-    const cooldown = halted(OPEN, HALT);
+  it('ends only when a request that started after it is accepted; until then one request goes at a time', () => {
+    const cooldown = afterKeyRejected(OPEN, HALT);
     expect(isProbing(cooldown)).toBe(true);
-    expect(accepted(cooldown, 2_000)).toBe(cooldown);
-    expect(accepted(cooldown, 300_000)).toEqual(OPEN);
+    expect(afterKeyAccepted(cooldown, 2_000)).toBe(cooldown);
+    expect(afterKeyAccepted(cooldown, 300_000)).toEqual(OPEN);
     expect(isProbing(OPEN)).toBe(false);
-    expect(accepted(OPEN, 300_000)).toBe(OPEN);
+    expect(afterKeyAccepted(OPEN, 300_000)).toBe(OPEN);
   });
 });
 
-describe('a brake that was kept', () => {
-  const cooldown = halted(refused(OPEN, refusal), { ...HALT, until: 302_000 });
-  const saved = { boot: 'a', at: 2_000, wall: 1_000_000, cooldown };
-  const DAY = 86_400_000;
-
-  test('stands as it is in the same boot, wherever the wall clock jumped', () => {
-    for (const wall of [1_001_000, 1_000_000 - DAY, 1_000_000 + DAY])
-      expect(restored(saved, 'a', 3_000, wall)).toBe(cooldown);
+describe('a stored cooldown', () => {
+  it('counts the time without detected use from the first start, across restarts and reboots', async () => {
+    const { query } = await openTestStore();
+    const clock = createTravellingClock();
+    await clock.advance(1_000);
+    expect((await readCooldown(query, clock)).quietSince).toBe(1_000);
+    await clock.advance(HOUR);
+    expect((await readCooldown(query, clock)).quietSince).toBe(1_000);
+    clock.reboot();
+    await clock.advance(500);
+    const since = 500 - (HOUR + 500);
+    expect((await readCooldown(query, clock)).quietSince).toBe(since);
+    // The cooldown is converted only once, so a later change of the wall clock has no effect.
+    clock.jumpWall(5 * HOUR);
+    expect((await readCooldown(query, clock)).quietSince).toBe(since);
   });
 
-  test('is re-dated by the wall clock in another boot', () => {
-    const present = restored(saved, 'b', 50, 1_004_000);
+  const cooldown = afterKeyRejected(afterRefusal(OPEN, REFUSAL), { ...HALT, until: 302_000 });
+  const saved = { boot: 'a', at: 2_000, wall: 1_000_000, cooldown };
+
+  it('is unchanged within the same boot, whatever the wall clock shows', () => {
+    for (const wall of [1_001_000, 1_000_000 - DAY, 1_000_000 + DAY])
+      expect(rebaseCooldown(saved, 'a', 3_000, wall)).toBe(cooldown);
+  });
+
+  it('is converted by the wall clock in another boot', () => {
+    const present = rebaseCooldown(saved, 'b', 50, 1_004_000);
     expect(present.refusedUntil - 50).toBe(1_000);
     expect(present.growsFrom - 50).toBe(-4_000);
     expect(present.halt).toEqual({ ...HALT, until: 50 + 296_000, since: 50 - 4_000 });
     expect(present.cutAt).toBeLessThan(50);
   });
 
-  test('is kept for what was left, never longer, when the wall clock went back; lapses when it went ahead', () => {
-    expect(restored(saved, 'b', 50, 1_000_000 - DAY).halt?.until).toBe(50 + 300_000);
-    expect(pausedUntil(restored(saved, 'b', 50, 1_000_000 + DAY)).until).toBeLessThan(50);
+  it('never pauses for longer than what was left, and ends early after a jump of the wall clock ahead', () => {
+    expect(rebaseCooldown(saved, 'b', 50, 1_000_000 - DAY).halt?.until).toBe(50 + 300_000);
+    expect(pausedUntil(rebaseCooldown(saved, 'b', 50, 1_000_000 + DAY)).until).toBeLessThan(50);
   });
 
-  test('of the same boot, but from the future: a restored machine image counts as another boot', () => {
-    expect(restored(saved, 'a', 1_000, 1_000_000).refusedUntil).toBe(6_000);
+  it('from the future of the same boot, as in a restored machine image, is converted like one of another boot', () => {
+    expect(rebaseCooldown(saved, 'a', 1_000, 1_000_000).refusedUntil).toBe(6_000);
   });
+});
+
+/** @param cap null: the limit is lifted */
+const window = (length: number, cap: number | null, used: number) => ({
+  window: length,
+  cap,
+  used,
+  usedByBackground: 0,
+  usedByBackfill: 0,
+  backfillLimit: null,
+  backgroundLimit: null,
+});
+
+describe('the use by others that a refusal reveals', () => {
+  it.each([
+    ['a hint longer than the burst window: the long one was full', 200, 51, 40, 11, 300_000, 'long', 150, 30],
+    ['a hint that fits both: either was full', 200, 51, 40, 11, 30_000, 'either', 150, 30],
+    ['a hint of the whole burst window, rounded up', 200, 51, 40, 11, 61_000, 'either', 150, 30],
+    ['no hint', 200, 51, 40, 11, undefined, 'either', 150, 30],
+    ['no burst window', 200, 51, null, 11, 5_000, 'long', 150, null],
+    ['no long window', null, 51, 40, 11, 5_000, 'burst', null, 30],
+    ['only the refused request was ours', 200, 1, 40, 0, undefined, 'either', 200, 40],
+  ] as const)('%s', (_rule, longCap, longUsed, burstCap, burstUsed, hint, full, othersLong, othersBurst) => {
+    const snapshots = { long: window(900_000, longCap, longUsed), burst: window(60_000, burstCap, burstUsed) };
+    expect(othersUse(snapshots, hint)).toEqual({ window: full, othersLong, othersBurst });
+  });
+
+  it('is restored with the cooldown, in times of the present boot', () => {
+    const observed = { at: 5_000, window: 'long', othersLong: 150, othersBurst: 30 } as const;
+    const refusal = { ...REFUSAL, now: 5_000, observed };
+    const cooldown = afterRefusal(OPEN, refusal);
+    expect(cooldown.observed).toEqual(observed);
+    const saved = { boot: 'a', at: 6_000, wall: 1_000_000, cooldown };
+    expect(rebaseCooldown(saved, 'b', 100, 1_010_000).observed).toEqual({ ...observed, at: 100 - 10_000 - 1_000 });
+  });
+});
+
+describe('the factor of a refusal', () => {
+  it.each([
+    ['the long window was full', 200, 40, 21, 300_000, 0.5],
+    ['much own use in the last minute and a long wait: probably the burst window was full', 200, 40, 21, 30_000, 0.9],
+    ['little own use in the last minute', 200, 40, 5, 30_000, 0.5],
+    ['a short wait, as in a full long window', 200, 40, 21, 2_000, 0.5],
+    ['the longest wait that counts as short', 200, 40, 21, 4_000, 0.5],
+    ['the shortest wait that counts as long', 200, 40, 21, 4_001, 0.9],
+    ['a quarter of the burst window was own use', 200, 40, 11, 30_000, 0.5],
+    ['one request more than a quarter was own use', 200, 40, 12, 30_000, 0.9],
+    ['no hint', 200, 40, 21, undefined, 0.5],
+    ['no long window', null, 40, 21, 30_000, 0.5],
+    ['no burst window', 200, null, 21, 30_000, 0.5],
+  ] as const)('%s', (_rule, longCap, burstCap, burstUsed, hint, factor) => {
+    const snapshots = { long: window(900_000, longCap, 51), burst: window(60_000, burstCap, burstUsed) };
+    expect(cutFactor(snapshots, hint)).toBe(factor);
+  });
+});
+
+it('assumes for a day after a refusal that others use the workspace', () => {
+  const observed = { at: 5_000, window: 'long', othersLong: 150, othersBurst: 30 } as const;
+  const cooldown = afterRefusal(OPEN, { ...REFUSAL, now: 5_000, observed });
+  expect(isShared(OPEN, 5_000)).toBe(false);
+  expect(isShared(cooldown, 5_000)).toBe(true);
+  expect(isShared(cooldown, 5_000 + 86_399_999)).toBe(true);
+  expect(isShared(cooldown, 5_000 + 86_400_000)).toBe(false);
+});
+
+it('pauses every lane as long as the hint says, then sends one request at a time until one is accepted', async () => {
+  const on = await openQuotaBench({ burst: 0, requests: 100, share: 0.8 });
+  await on.send('mirror', 1, 429, 30_000);
+  const requests = [on.acquire('interactive'), on.acquire('mirror'), on.acquire('mirror')];
+  await on.clock.advance(29_999);
+  expect(on.granted).toHaveLength(1);
+  expect(on.throttle.snapshot()).toMatchObject({ limited: true, effectiveShare: expect.closeTo(0.436, 3) });
+  expect(on.throttle.snapshot().paused?.until).toBe(on.clock.now() + 1);
+  await on.clock.advance(1);
+  expect(on.granted).toHaveLength(2);
+  const probe = await Promise.race(requests);
+  await probe.complete({ status: 200 });
+  await on.clock.advance(1_000);
+  await Promise.all(requests);
+  expect(on.throttle.snapshot()).toMatchObject({ limited: false, paused: null });
+});
+
+it('sends one request at a time for long after a refusal, past slow ones', async () => {
+  const on = await openQuotaBench({ burst: 0, requests: 100, concurrency: 3 });
+  await on.send('mirror', 1, 429, 1_000);
+  await on.clock.advance(1_000);
+  await on.send('mirror');
+  const requests = [on.acquire('mirror'), on.acquire('mirror'), on.acquire('mirror')];
+  const first = await Promise.race(requests);
+  await on.clock.advance(999);
+  expect(on.granted).toHaveLength(3);
+  await on.clock.advance(1);
+  expect(on.granted).toHaveLength(4);
+  await first.complete({ status: 200 });
+  expect(on.granted).toHaveLength(4);
+});
+
+it('doubles a jittered pause with each consecutive refusal without a hint', async () => {
+  const on = await openQuotaBench({ burst: 0, requests: 100 });
+  const pauses: number[] = [];
+  for (let refusal = 0; refusal < 4; refusal += 1) {
+    const sent = on.send('mirror', 1, 429);
+    if (refusal > 0) await on.clock.toNextTimer();
+    await sent;
+    pauses.push((on.throttle.snapshot().paused?.until ?? 0) - on.clock.now());
+  }
+  expect(pauses).toEqual([500, 1_000, 2_000, 4_000]);
+});
+
+it('keeps the pause and the reduced share across a restart, a reboot and a jump of the wall clock', async () => {
+  const before = await openQuotaBench({ burst: 0, requests: 100 });
+  await before.send('mirror', 1, 429, 300_000);
+  before.clock.jumpWall(86_400_000);
+  const restarted = await before.restart();
+  expect(restarted.throttle.snapshot()).toMatchObject({ limited: true, effectiveShare: 0.5 });
+  const left = () => (restarted.throttle.snapshot().paused?.until ?? 0) - restarted.clock.now();
+  expect(left()).toBe(300_000);
+  restarted.clock.jumpWall(-2 * 86_400_000);
+  restarted.clock.reboot();
+  const rebooted = await restarted.restart();
+  const sent = rebooted.send('mirror');
+  await rebooted.clock.advance(299_999);
+  expect(rebooted.granted).toEqual([]);
+  await rebooted.clock.advance(1);
+  await sent;
+});
+
+const KEY_REJECTED = { status: 401, key: { code: 'unauthorized', reason: 'the key was refused' } } as const;
+const KEY_ACCEPTED = { status: 200, key: null } as const;
+
+it('stops every lane while the key is rejected, also after a restart, until it is replaced; a pause after a 429 stays', async () => {
+  const on = await openQuotaBench();
+  await (await on.acquire('mirror')).complete(KEY_REJECTED);
+  on.granted.length = 0;
+  expect(on.throttle.snapshot().paused).toEqual({ until: on.clock.now() + 5 * MINUTE, ...KEY_REJECTED.key });
+  const again = await on.restart();
+  const sent = again.send('interactive', 1, 429, 10_000);
+  await again.clock.advance(MINUTE);
+  expect(again.granted).toEqual([]);
+  await again.throttle.resume();
+  await sent;
+  await again.throttle.resume();
+  expect(again.throttle.snapshot().paused?.until).toBe(again.clock.now() + 10_000);
+  expect((await again.restart()).throttle.isHalted()).toBe(false);
+});
+
+it('sends nothing with a rejected key until the pause is over, then one request at a time until one is accepted', async () => {
+  const on = await openQuotaBench();
+  const early = await on.acquire('mirror');
+  const refused = await on.acquire('mirror');
+  const lanes = ['interactive', 'mirror', 'link'] as const;
+  await refused.complete(KEY_REJECTED);
+  const slots = lanes.map((lane) => on.acquire(lane));
+  // This request started before the key was rejected, so its success proves nothing.
+  await early.complete(KEY_ACCEPTED);
+  await on.clock.advance(5 * MINUTE - 1);
+  expect(on.granted).toHaveLength(2);
+  expect(on.throttle.isHalted()).toBe(true);
+  await on.clock.advance(1);
+  expect(on.granted).toHaveLength(3);
+  await on.clock.advance(MINUTE);
+  expect(on.granted).toHaveLength(3);
+  await (await slots[0])?.complete(KEY_REJECTED);
+  await on.clock.advance(5 * MINUTE);
+  expect(on.granted).toHaveLength(4);
+  await (await Promise.race(slots.slice(1)))?.complete(KEY_ACCEPTED);
+  await Promise.all(slots);
+  expect(on.throttle.snapshot()).toMatchObject({ halt: null, paused: null });
 });

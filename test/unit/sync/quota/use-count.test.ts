@@ -1,21 +1,14 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { CALLERS, keyCaller, tokenCaller } from '../../../../src/model/caller.ts';
 import { windowOf } from '../../../../src/model/windows.ts';
 import { quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../../src/sync/quota/use-count.ts';
 import { openWindowLedger } from '../../../../src/sync/quota/window-ledger.ts';
-import { type OpenedStore, openStore } from '../../../support/store.ts';
+import { openTestStore } from '../../../support/intake.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
-let store: OpenedStore | undefined;
-afterEach(async () => {
-  await store?.close();
-  store = undefined;
-});
-
 async function setUp() {
-  store = await openStore({ file: ':memory:' });
-  const { query, commit } = store;
+  const { query, commit } = await openTestStore();
   const clock = createTravellingClock();
   const used = async () =>
     (await quotaUseSince(query, 0)).map(({ caller, requests, refused }) => [caller, requests, refused]);
@@ -24,7 +17,7 @@ async function setUp() {
 
 const key = (name: string) => keyCaller(Buffer.from(name).toString('hex').padEnd(64, '0'));
 
-test('requests are counted by caller and quarter; those answered 429 apart', async () => {
+test('counts requests and refusals by caller and quarter of an hour', async () => {
   const { query, clock } = await setUp();
   const uses = createUseCount(clock);
   const first = quarterOf(clock.now());
@@ -39,7 +32,7 @@ test('requests are counted by caller and quarter; those answered 429 apart', asy
   ]);
 });
 
-test('a flood of keys makes few rows, over a restart too, and keys that nobody knows make one', async () => {
+test('limits the rows of a flood of keys, also across a restart, and counts unknown keys in one row', async () => {
   const { query, clock, used } = await setUp();
   const uses = createUseCount(clock);
   for (let made = 0; made < 50; made++) await uses.add(query, { caller: key(`wrong ${made}`), status: 401 });
@@ -54,7 +47,7 @@ test('a flood of keys makes few rows, over a restart too, and keys that nobody k
   expect(rows).toContainEqual([key('63'), 1, 0]);
 });
 
-test('what a refusal shows of others counts once in a quarter: the largest', async () => {
+test('stores the largest use by others that refusals show within a quarter', async () => {
   const { query, clock, used } = await setUp();
   const uses = createUseCount(clock);
   const at = 0;
@@ -72,27 +65,27 @@ test.each([
   ['either', null, 12, 12],
   ['long', null, 12, 0],
 ] as const)(
-  'at a full %s window, with %s and %s, others used at least %s',
+  'a refusal at a full %s window with %s and %s requests of others proves %s',
   (window, othersLong, othersBurst, least) => {
     expect(leastOfOthers({ at: 0, window, othersLong, othersBurst })).toBe(least);
   },
 );
 
-test('an end that is written twice counts once, one that was rolled back not at all, one that a kill cut off at the start', async () => {
+test('counts an end that is written twice once, a rolled-back one never, and an interrupted one at the next start', async () => {
   const { query, commit, clock, used } = await setUp();
   const windows = [windowOf(5, 60_000)];
-  const book = await openWindowLedger(query, clock, windows);
-  const twice = book.open('mirror');
-  await book.record(twice, query);
-  book.complete(twice, 200);
+  const ledger = await openWindowLedger(query, clock, windows);
+  const twice = ledger.open('mirror');
+  await ledger.record(twice, query);
+  ledger.complete(twice, 200);
   const lost = commit(async (transaction) => {
-    await book.recordEnd(twice, transaction);
+    await ledger.recordEnd(twice, transaction);
     throw new Error('rolled back');
   });
   await expect(lost).rejects.toThrow('rolled back');
   expect(await used()).toEqual([]);
-  for (let times = 0; times < 2; times++) await book.recordEnd(twice, query);
-  await book.record(book.open('interactive', CALLERS.command), query);
+  for (let times = 0; times < 2; times++) await ledger.recordEnd(twice, query);
+  await ledger.record(ledger.open('interactive', CALLERS.command), query);
   expect(await used()).toEqual([['mirror', 1, 0]]);
   for (let starts = 0; starts < 2; starts++) await openWindowLedger(query, clock, windows);
   expect(await used()).toEqual([

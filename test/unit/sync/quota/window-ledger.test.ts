@@ -1,148 +1,136 @@
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { UNKNOWN_GRACE, windowOf } from '../../../../src/model/windows.ts';
 import { addLedgerRow, endLedgerRow, readLedger } from '../../../../src/store/ledger.ts';
-import { openWindowLedger, redated } from '../../../../src/sync/quota/window-ledger.ts';
-import { type OpenedStore, openStore } from '../../../support/store.ts';
+import { openWindowLedger, rebaseRow } from '../../../../src/sync/quota/window-ledger.ts';
+import { openTestStore } from '../../../support/intake.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 const row = { id: 7, boot: 'a', lane: 'mirror' as const, caller: null, started: 1_000, completed: 1_500, status: 200 };
 const NOW = 5_000;
 
 test.each([
-  ['of this boot, ended: as it stands', row, 'a', row],
+  ['of this boot with an end unchanged', row, 'a', row],
   [
-    'of this boot and this very moment: as it stands',
+    'of this boot and the present moment unchanged',
     { ...row, started: NOW, completed: NOW },
     'a',
     { ...row, started: NOW, completed: NOW },
   ],
   [
-    'in flight: just sent, with grace',
+    'in flight as just sent, with grace',
     { ...row, completed: null, status: null },
     'a',
     { ...row, completed: NOW + UNKNOWN_GRACE, status: null },
   ],
   [
-    'of another boot: as long ago as that boot tells of',
+    'of another boot as old as its boot proves',
     row,
     'b',
     { ...row, boot: 'b', started: NOW - 2_000, completed: NOW - 1_500 },
   ],
   [
-    'of another boot, in flight: from now, with grace',
+    'of another boot in flight as just sent, with grace',
     { ...row, completed: null, status: null },
     'b',
     { ...row, boot: 'b', started: NOW - 2_000, completed: NOW + UNKNOWN_GRACE, status: null },
   ],
   [
-    'of another boot, ended without an answer: from now, with grace',
+    'of another boot without an answer as just sent, with grace',
     { ...row, status: null },
     'b',
     { ...row, boot: 'b', started: NOW - 2_000, completed: NOW + UNKNOWN_GRACE, status: null },
   ],
   [
-    'from the future, as in a restored machine image: as long ago as it tells of',
+    'from the future, as in a restored machine image, as old as its boot proves',
     { ...row, started: 9_000, completed: 9_500 },
     'a',
     { ...row, started: NOW - 500, completed: NOW },
     9_500,
   ],
-] as const)('a row %s', (_name, before, boot, after, lastSeen: number = 3_000) => {
-  expect(redated(before, { boot, now: NOW, lastSeen })).toEqual(after);
+] as const)('returns a row %s', (_name, before, boot, after, lastSeen: number = 3_000) => {
+  expect(rebaseRow(before, { boot, now: NOW, lastSeen })).toEqual(after);
 });
 
-test('a row without an end counts for as long as a successor says that it may be on its way', () => {
+test('counts a row without an end for the given grace', () => {
   const sent = { ...row, completed: null, status: null };
   const known = { boot: 'a', now: NOW, lastSeen: NOW };
-  expect(redated(sent, { ...known, grace: 40_000 }).completed).toBe(NOW + 40_000);
-  expect(redated(sent, known).completed).toBe(NOW + UNKNOWN_GRACE);
+  expect(rebaseRow(sent, { ...known, grace: 40_000 }).completed).toBe(NOW + 40_000);
+  expect(rebaseRow(sent, known).completed).toBe(NOW + UNKNOWN_GRACE);
 });
 
-let store: OpenedStore | undefined;
-afterEach(async () => {
-  await store?.close();
-  store = undefined;
-});
-
-async function open() {
-  store ??= await openStore({ file: ':memory:' });
-  return store;
-}
-
-test('an entry is a row from its record to one window after its end; deletion rides along with the next record', async () => {
-  const { query } = await open();
+test('keeps the row of an entry until one window after its end, and deletes it with the next record', async () => {
+  const { query } = await openTestStore();
   const clock = createTravellingClock();
-  const book = await openWindowLedger(query, clock, [windowOf(5, 60_000)]);
-  const entry = book.open('mirror');
-  await book.record(entry, query);
-  book.complete(entry, 201);
-  await book.recordEnd(entry, query);
+  const ledger = await openWindowLedger(query, clock, [windowOf(5, 60_000)]);
+  const entry = ledger.open('mirror');
+  await ledger.record(entry, query);
+  ledger.complete(entry, 201);
+  await ledger.recordEnd(entry, query);
   await clock.advance(60_100);
   expect(await readLedger(query)).toMatchObject([{ id: entry.id, status: 201, completed: 0 }]);
-  const next = book.open('read');
-  await book.record(next, query);
+  const next = ledger.open('read');
+  await ledger.record(next, query);
   expect(await readLedger(query)).toMatchObject([{ id: next.id, completed: null, status: null }]);
 });
 
-test('a released entry leaves memory at once and the database with the next record', async () => {
-  const { query } = await open();
+test('removes a released entry from memory at once, and from the database with the next record', async () => {
+  const { query } = await openTestStore();
   const clock = createTravellingClock();
-  const book = await openWindowLedger(query, clock, [windowOf(5, 60_000)]);
-  const entry = book.open('mirror');
-  await book.record(entry, query);
-  book.release(entry);
-  expect([book.all.inFlight, book.background.inFlight]).toEqual([0, 0]);
-  const next = book.open('mirror');
-  await book.record(next, query);
+  const ledger = await openWindowLedger(query, clock, [windowOf(5, 60_000)]);
+  const entry = ledger.open('mirror');
+  await ledger.record(entry, query);
+  ledger.release(entry);
+  expect([ledger.all.inFlight, ledger.background.inFlight]).toEqual([0, 0]);
+  const next = ledger.open('mirror');
+  await ledger.record(next, query);
   expect((await readLedger(query)).map(({ id }) => id)).toEqual([next.id]);
 });
 
-test('a workspace that has sent nothing is opened without a write', async () => {
+test('opens a workspace that has sent nothing without a write', async () => {
   const statements: string[] = [];
-  store = await openStore({ file: ':memory:', onStatement: (statement) => void statements.push(statement) });
+  const { query } = await openTestStore({ onStatement: (statement) => void statements.push(statement) });
   statements.length = 0;
-  await openWindowLedger(store.query, createTravellingClock(), [windowOf(5, 60_000)]);
+  await openWindowLedger(query, createTravellingClock(), [windowOf(5, 60_000)]);
   expect(statements.filter((statement) => !statement.startsWith('select'))).toEqual([]);
   expect(statements.length).toBeGreaterThan(0);
 });
 
-test('where old rows cannot be removed no request is recorded', async () => {
+test('records no request if old rows cannot be deleted', async () => {
   let failures = 0;
   const steps = {
     reached() {
       if (failures-- > 0) throw new Error('the disk is full');
     },
   };
-  store = await openStore({ file: ':memory:', steps });
-  const { query } = store;
-  const book = await openWindowLedger(query, createTravellingClock(), [windowOf(5, 60_000)]);
-  const entry = book.open('mirror');
-  // Only the first statement of it.
+  const { query } = await openTestStore({ steps });
+  const ledger = await openWindowLedger(query, createTravellingClock(), [windowOf(5, 60_000)]);
+  const entry = ledger.open('mirror');
+  // Only its first statement fails.
   failures = 1;
-  await expect(book.record(entry, query)).rejects.toThrow('the disk is full');
+  await expect(ledger.record(entry, query)).rejects.toThrow('the disk is full');
   expect(await readLedger(query)).toEqual([]);
 });
 
-test('an id is not given twice, also where its row was rolled back', async () => {
-  const database = await open();
+test('never reuses an id, even if its row was rolled back', async () => {
+  const database = await openTestStore();
   const clock = createTravellingClock();
-  const book = await openWindowLedger(database.query, clock, [windowOf(5, 60_000)]);
-  const lost = book.open('mirror');
+  const ledger = await openWindowLedger(database.query, clock, [windowOf(5, 60_000)]);
+  const lost = ledger.open('mirror');
   const failing = database.commit(async (query) => {
-    await book.record(lost, query);
+    await ledger.record(lost, query);
     throw new Error('rolled back');
   });
   await expect(failing).rejects.toThrow('rolled back');
-  const kept = book.open('mirror');
-  await book.record(kept, database.query);
-  book.release(lost);
-  const next = book.open('mirror');
-  await book.record(next, database.query);
+  const kept = ledger.open('mirror');
+  await ledger.record(kept, database.query);
+  ledger.release(lost);
+  const next = ledger.open('mirror');
+  await ledger.record(next, database.query);
   expect((await readLedger(database.query)).map(({ id }) => id)).toEqual([kept.id, next.id]);
 });
 
-test('rows of another boot are re-dated once, also over a second restart in the new boot', async () => {
-  const { query } = await open();
+test('converts rows of another boot once, also across a second restart in the new boot', async () => {
+  const { query } = await openTestStore();
   const clock = createTravellingClock();
   const windows = [windowOf(5, 60_000)];
   const first = await openWindowLedger(query, clock, windows);
@@ -157,8 +145,8 @@ test('rows of another boot are re-dated once, also over a second restart in the 
   expect(third.all.completed).toEqual(second.all.completed);
 });
 
-test('after a reboot, what passed until the last beat has passed, and no more', async () => {
-  const { query } = await open();
+test('assumes after a reboot that only the time until the last heartbeat has passed', async () => {
+  const { query } = await openTestStore();
   const clock = createTravellingClock();
   const windows = [windowOf(5, 60_000)];
   const first = await openWindowLedger(query, clock, windows);
@@ -167,7 +155,7 @@ test('after a reboot, what passed until the last beat has passed, and no more', 
   first.complete(entry, 200);
   await first.recordEnd(entry, query);
   await clock.advance(20_000);
-  await first.beat(query);
+  await first.heartbeat(query);
   await clock.advance(5_000);
   clock.reboot();
   await clock.advance(1_000);
@@ -176,12 +164,12 @@ test('after a reboot, what passed until the last beat has passed, and no more', 
   await clock.advance(3_000);
   clock.reboot();
   await clock.advance(1_000);
-  // The second boot told only of its start.
+  // The second boot stored only its start.
   expect((await openWindowLedger(query, clock, windows)).all.completed).toEqual([1_000 - 20_000]);
 });
 
-test('the end of a request without an answer lies ahead, and is no time that its boot has seen', async () => {
-  const { query } = await open();
+test('ignores the assumed end of an unanswered request as a proof of passed time', async () => {
+  const { query } = await openTestStore();
   const clock = createTravellingClock();
   const rows = [
     { id: 1, completed: 40_000, status: undefined },

@@ -1,0 +1,176 @@
+import { describe, expect, test } from 'vitest';
+import { admissionOf } from '../../../../src/admin/quota.ts';
+import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
+
+const WINDOW = 15 * MINUTE;
+
+describe('limits', () => {
+  test('free a slot one window after the completion of its request, not after the start', async () => {
+    const on = await openQuotaBench({ burst: 1 });
+    const slot = await on.acquire('mirror');
+    await on.clock.advance(50_000);
+    await slot.complete({ status: 200 });
+    const next = on.acquire('mirror');
+    await on.clock.advance(60_000);
+    expect(on.granted).toHaveLength(1);
+    await on.clock.advance(32);
+    await next;
+    expect(on.clock.elapsed()).toBe(110_032);
+  });
+
+  test('keep the background within its share, and admit interactive requests up to the cap', async () => {
+    const on = await openQuotaBench({ burst: 0, share: 0.8, concurrency: 1 });
+    await on.spend(8);
+    const background = on.send('mirror', 1);
+    const interactive = [on.send('interactive', 60), on.send('interactive', 90), on.send('interactive', 70)];
+    await on.clock.advance(MINUTE);
+    expect(on.granted.slice(8)).toEqual(['interactive 60', 'interactive 70']);
+    expect(on.throttle.snapshot()).toMatchObject({
+      long: { cap: 10, used: 10, usedByBackground: 8, backgroundLimit: 8 },
+      burst: { cap: null },
+      waiting: { interactive: 1, mirror: 1 },
+      effectiveShare: 0.8,
+    });
+    await on.clock.until(() => on.granted.length === 12);
+    await Promise.all([background, ...interactive]);
+    expect(on.granted.slice(10).toSorted()).toEqual(['interactive 90', 'mirror 1']);
+  });
+
+  test('leave the background at least one slot, however small its share', async () => {
+    const on = await openQuotaBench({ share: 0 });
+    await on.send('mirror');
+    expect(on.throttle.usedShare()).toBe(1);
+    expect(on.throttle.snapshot().long.backgroundLimit).toBe(1);
+  });
+
+  test('have no effect once they are lifted', async () => {
+    const on = await openQuotaBench({ requests: 0, burst: 0 });
+    await on.spend(300);
+    expect(on.clock.elapsed()).toBe(0);
+    expect(on.throttle.usedShare()).toBe(0);
+    const { nextSlotAt, long } = on.throttle.snapshot();
+    expect(nextSlotAt).toBe(on.clock.now());
+    expect(long).toMatchObject({ cap: null, backgroundLimit: null, backfillLimit: null });
+  });
+
+  test('report the used share as the larger one of the cap and of the background limit', async () => {
+    const on = await openQuotaBench({ share: 0.5 });
+    expect(on.throttle.usedShare()).toBe(0);
+    await on.spend(2, 'interactive');
+    expect(on.throttle.usedShare()).toBe(0.2);
+    await on.spend(2);
+    expect(on.throttle.usedShare()).toBe(0.4);
+    await on.clock.advance(16 * MINUTE);
+    expect(on.throttle.usedShare()).toBe(0);
+  });
+
+  test('spread backfills evenly, reserve slots for live lanes, and stop backfills while live lanes need theirs', async () => {
+    const on = await openQuotaBench({ burst: 0, requests: 100 });
+    const backfills = Array.from({ length: 120 }, () => on.send('backfill'));
+    await on.clock.advance(8_999);
+    expect(on.granted).toHaveLength(1);
+    await on.clock.advance(90_000);
+    expect(on.granted).toHaveLength(11);
+    await on.clock.advance(13 * MINUTE);
+    // Three slots are the reserve for live lanes, and one is for live work that may come although none came recently.
+    expect(on.granted).toHaveLength(96);
+    await on.spend(3);
+    expect(on.granted.slice(-3)).toEqual(['mirror 1', 'mirror 1', 'mirror 1']);
+    expect(on.throttle.usedShare()).toBeCloseTo(0.03, 9);
+    await on.clock.until(() => on.granted.length === 123);
+    await Promise.all(backfills);
+  });
+
+  test('reserve slots for people after an interactive request even at full share, and forecast its start', async () => {
+    const on = await openQuotaBench({ burst: 0, requests: 100 });
+    await on.spend(100);
+    await on.clock.advance(5 * MINUTE);
+    const background = Array.from({ length: 100 }, () => on.send('mirror'));
+    const forecast = on.throttle.snapshot().nextForPeopleAt;
+    expect(forecast - on.clock.now()).toBeCloseTo(10 * MINUTE, -3);
+    const interactive = on.acquire('interactive', 99);
+    await on.clock.until(() => on.granted.includes('interactive 99'));
+    expect(on.clock.now()).toBe(forecast);
+    await (await interactive).complete({ status: 200 });
+    await on.clock.advance(1);
+    expect(on.throttle.snapshot().long).toMatchObject({ usedByBackground: 95, backgroundLimit: 95 });
+    await on.send('interactive');
+    await on.clock.advance(15 * MINUTE + 1_000);
+    expect(on.throttle.snapshot().long.backgroundLimit).toBe(100);
+    await Promise.all(background);
+  });
+});
+
+describe('the forecast of a backfill', () => {
+  const open = (requests = 200, share: number | 'auto' = 1) =>
+    openQuotaBench({ requests, burst: 0, share, concurrency: 8 });
+
+  test('depends on the slots that live work leaves', async () => {
+    const { clock, throttle, send, spend } = await open();
+    expect(admissionOf(throttle, clock, 1_940)).toEqual({
+      requests: 1_940,
+      drainedAt: clock.now() + 10 * WINDOW,
+      perWindow: { live: 0, backfill: 194, free: 6 },
+      objection: null,
+    });
+    await spend(97);
+    const busy = admissionOf(throttle, clock, 1_940);
+    expect(busy.perWindow).toEqual({ live: 97, backfill: 97, free: 6 });
+    expect(busy.drainedAt).toBe(clock.now() + 20 * WINDOW);
+    // Backfills do not count as live work.
+    const backfilled = send('backfill');
+    await clock.until(() => throttle.snapshot().long.usedByBackfill === 1);
+    await backfilled;
+    expect(admissionOf(throttle, clock, 1_940).perWindow?.live).toBe(97);
+  });
+
+  test('objects while others use the workspace, and while live work needs the share itself', async () => {
+    const refused = await open();
+    await refused.send('mirror', 1, 429, 60_000);
+    const paused = admissionOf(refused.throttle, refused.clock, 100);
+    expect(paused.objection).toMatch(/refused/);
+    expect(paused.drainedAt).toBeGreaterThan(refused.clock.now() + 60_000);
+    await refused.clock.advance(61_000);
+    expect(admissionOf(refused.throttle, refused.clock, 100).objection).toMatch(/others use the workspace/);
+
+    const crowded = await open();
+    await crowded.spend(180);
+    expect(admissionOf(crowded.throttle, crowded.clock, 100).objection).toMatch(/live work/);
+  });
+
+  test('does not object to an automatic share that has not risen yet, but to a reduced one', async () => {
+    const { clock, throttle, send } = await open(200, 'auto');
+    expect(admissionOf(throttle, clock, 100).objection).toBe(null);
+    await send('mirror', 1, 429, 1_000);
+    await clock.advance(5_000);
+    expect(admissionOf(throttle, clock, 100).objection).toMatch(/was cut/);
+  });
+
+  test('of a waiting backfill does not assume that live work continues', async () => {
+    const { clock, throttle, send, spend } = await open();
+    await spend(193);
+    const now = clock.now();
+    expect(admissionOf(throttle, clock, 2).drainedAt - now).toBe(2 * WINDOW);
+    // The slots of live work are free after one window. Then two backfills start, a two hundredth of a window apart.
+    const forecast = throttle.drainedAt(2, 2) - now;
+    expect(forecast).toBeGreaterThan(0);
+    expect(forecast).toBeLessThan(1.01 * WINDOW);
+    expect(throttle.drainedAt(4, 2) - now).toBeLessThan(1.01 * WINDOW);
+    const both = [send('backfill'), send('backfill')];
+    await clock.until(() => throttle.snapshot().long.usedByBackfill === 2);
+    await Promise.all(both);
+    expect(Math.abs(clock.now() - now - forecast)).toBeLessThan(10_000);
+  });
+
+  test('spreads requests over the window, and starts a single one at once', async () => {
+    const { clock, throttle } = await open();
+    expect(throttle.drainedAt(1, 1)).toBe(clock.now());
+    expect((throttle.drainedAt(101, 101) - clock.now()) / WINDOW).toBeCloseTo(0.5, 2);
+    expect((throttle.drainedAt(1_941, 1_941) - clock.now()) / WINDOW).toBeCloseTo(10, 0);
+  });
+
+  test('ends at once without limits', async () => {
+    const { clock, throttle } = await open(0);
+    expect(admissionOf(throttle, clock, 5_000)).toMatchObject({ drainedAt: clock.now(), objection: null });
+  });
+});
