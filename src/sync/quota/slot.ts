@@ -204,7 +204,7 @@ export async function markRunning(query: Scope): Promise<void> {
  *
  * @param cautionMs time for which the next process is cautious, milliseconds
  */
-export async function markShutdown(query: Scope, cautionMs = 0): Promise<void> {
+async function markShutdown(query: Scope, cautionMs: number): Promise<void> {
   if (cautionMs > 0) await writeMeta(query, MARKER_KEY, String(Math.ceil(cautionMs)));
   else await forgetMeta(query, MARKER_KEY);
 }

@@ -19,7 +19,7 @@ import { createLimits, type Limits, type QuotaOptions, type QuotaState } from '.
 import { type QuotaSnapshot, snapshotOf, wallTimeOf } from './quota-snapshot.ts';
 import { storeShare } from './share.ts';
 import { createSlots, durably, remainingCaution, type Slot, wasUncleanShutdown } from './slot.ts';
-import { createDeadlineTimer, createWaitQueue, type SlotRequest } from './wait-queue.ts';
+import { createDeadlineTimer, createWaitQueue, type SlotRequest, type WaitQueue } from './wait-queue.ts';
 import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './window-ledger.ts';
 
 /**
@@ -143,24 +143,6 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const isIdle = () => limits.isIdle(state());
   const slots = createSlots({ ...options, ledger, control, measure, wasUnclean, isIdle });
 
-  /** Serves the most urgent admitted request. False if none is admitted. */
-  const serveNext = (): boolean => {
-    const current = state();
-    const { now } = current;
-    if (pausedUntil(current.cooldown).until > now || limits.roomForAll(current) > now) return false;
-    if (limits.roomForBackground(current) > now) return queue.serveOne('interactive');
-    return queue.serveOne(limits.roomForBackfill(current) > now ? 'live' : 'backfill');
-  };
-
-  /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
-  const nextAdmission = (): number => {
-    const current = state();
-    const interactive = queue.waits('interactive') ? limits.roomForAll(current) : Number.POSITIVE_INFINITY;
-    const live = queue.waits('live') ? limits.nextForBackground(current) : Number.POSITIVE_INFINITY;
-    const backfill = queue.waits('backfill') ? limits.nextForBackfill(current) : Number.POSITIVE_INFINITY;
-    return Math.max(pausedUntil(current.cooldown).until, Math.min(interactive, live, backfill));
-  };
-
   const concurrency = () => {
     const { cooldown } = control;
     if (isProbing(cooldown)) return 1;
@@ -172,8 +154,8 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const pump = () => {
     if (stopped) return;
     queue.setConcurrency(concurrency());
-    while (serveNext());
-    timer.set(nextAdmission());
+    while (serveNext(queue, limits, state()));
+    timer.set(nextAdmission(queue, limits, state()));
   };
 
   /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
@@ -239,6 +221,22 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
       await slots.recordShutdown(cautiousUntil - clock.monotonic());
     },
   };
+}
+
+/** Serves the most urgent admitted request. False if none is admitted. */
+function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean {
+  const { cooldown, now } = state;
+  if (pausedUntil(cooldown).until > now || limits.roomForAll(state) > now) return false;
+  if (limits.roomForBackground(state) > now) return queue.serveOne('interactive');
+  return queue.serveOne(limits.roomForBackfill(state) > now ? 'live' : 'backfill');
+}
+
+/** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
+function nextAdmission(queue: WaitQueue, limits: Limits, state: QuotaState): number {
+  const interactive = queue.waits('interactive') ? limits.roomForAll(state) : Number.POSITIVE_INFINITY;
+  const live = queue.waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
+  const backfill = queue.waits('backfill') ? limits.nextForBackfill(state) : Number.POSITIVE_INFINITY;
+  return Math.max(pausedUntil(state.cooldown).until, Math.min(interactive, live, backfill));
 }
 
 function cancelled(): SyncError {
