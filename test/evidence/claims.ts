@@ -432,7 +432,10 @@ export const FAULTS: readonly Resistance[] = [
         'test/faults/daemon.test.ts',
         'for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt',
       ],
-      ['test/faults/daemon.test.ts', 'for a database file that is none ends with 78 and the remedy'],
+      [
+        'test/faults/daemon.test.ts',
+        'for a data folder of a version before the first release ends with 78 and the remedy',
+      ],
       ['test/faults/databases.test.ts', '%s while the daemon runs takes no delivery any more'],
       [
         'test/faults/databases.test.ts',

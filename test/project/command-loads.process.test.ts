@@ -71,7 +71,9 @@ describe('a command loads only what it needs', () => {
     expect(packages).toEqual(LIGHT);
     expect(builtins).toContain('http');
     expect(builtins).not.toContain('https');
-    expect(files.filter((file) => !/^(?:cli|model\/errors|platform\/(?:lib|http|database)|main)\b/.test(file))).toMatchInlineSnapshot(`
+    expect(
+      files.filter((file) => !/^(?:cli|model\/errors|platform\/(?:lib|http|database)|main)\b/.test(file)),
+    ).toMatchInlineSnapshot(`
       [
         "admin/ci-job.ts",
         "platform/config/daemon-options.ts",
