@@ -10,25 +10,22 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import type { Share } from './share.ts';
 
 /**
- * The state that delays requests in addition to the windows. Times are monotonic milliseconds, so that a jump of the
- * wall clock changes nothing.
+ * Delays beyond the windows. Times are monotonic milliseconds, so a jump of the wall clock has no effect.
  *
- *   free      the configured concurrency applies.
+ *   free      full concurrency.
  *   refused   after a 429: no lane sends before `refusedUntil`, and the share is reduced.
- *   probing   the pause is over: one request at a time, until an answer proves that the quota has room.
+ *   probing   after the pause: one request at a time, until an answer proves room.
  *
  *   free → refused (429);  refused → probing (time);  probing → free (proof of room) | refused (429).
  *
- * Several requests can be in flight when the first 429 arrives. A 429 to a request that started before the last
- * reduction repeats known facts: it can extend the pause, but does not reduce the share again. A success of such a
- * request proves nothing.
+ * A request that started before the last reduction proves nothing new: its 429 can only extend the pause, and its
+ * success does not end the probing.
  *
- * A halt is independent of refusals: the workspace rejected the daemon's own key. Nothing is sent before its end, then
- * one request at a time until an answer shows that the key is accepted. Answers to requests that started before the halt
- * prove nothing.
+ * A halt is independent: the workspace rejected the daemon's key. Nothing is sent before its end, then one request at a
+ * time until a request that started later shows that the key is accepted.
  */
 export interface Cooldown extends Share {
-  /** A 429 arrived, and no answer since has proved that the quota has room: one request at a time. */
+  /** Refused or probing. */
   readonly limited: boolean;
   /** Time of the last reduction of the share. */
   readonly cutAt: number;
@@ -36,52 +33,46 @@ export interface Cooldown extends Share {
   readonly refusals: number;
   readonly refusedUntil: number;
   readonly halt: KeyHalt | null;
-  /** Start of the time without detected use by others: the last refusal, or the very first start. */
+  /** The last detection of other users: the last refusal, or else the very first start. */
   readonly quietSince: number;
-  /** The use by others that the last reducing refusal revealed. */
   readonly observed?: ObservedUse;
 }
 
-/** The reason why the workspace rejects the daemon's key. */
 export interface KeyRefusal {
   readonly code: ErrorCode;
-  /** A text for operators. */
   readonly reason: string;
 }
 
 interface KeyHalt extends KeyRefusal {
   readonly until: number;
-  /** Time of the last rejection. Only requests that started later can end the halt. */
+  /** Time of the last rejection. */
   readonly since: number;
 }
 
-/** The reason why nothing is sent, and the end of the pause. */
 export type Pause = Pick<KeyHalt, 'until' | 'code' | 'reason'>;
 
-/** The parts of an answer that matter for the quota. */
 export interface SlotAnswer {
   readonly status: number;
-  /** Time to wait as requested by a refusal, milliseconds. */
+  /** Wait requested by a refusal, milliseconds. */
   readonly retryAfter?: number;
-  /** Verdict on the daemon's own key: null if accepted, the reason if rejected, absent if the answer shows neither. */
+  /** The daemon's key: null if accepted, the reason if rejected, absent if unknown. */
   readonly key?: KeyRefusal | null;
 }
 
 /**
- * Use by others, measured by a refusal. The full window held exactly its cap, so others sent the part that was not ours.
- * If the hint does not identify the full window, only one of the two counts is right.
+ * Use by others, measured by a refusal: the cap of the full window minus our own requests. If the full window is
+ * unknown, only one of the two counts is right.
  */
 export interface ObservedUse {
   readonly at: number;
   readonly window: 'long' | 'burst' | 'either';
-  /** Requests of others in each window, if that window was the full one; null if its limit is lifted. */
+  /** Requests of others if this window was full; null if its limit is lifted. */
   readonly othersLong: number | null;
   readonly othersBurst: number | null;
 }
 
 type WindowSnapshots = Readonly<Record<'long' | 'burst', WindowSnapshot>>;
 
-/** The state without any restriction besides the windows and the configured share. */
 export const OPEN: Cooldown = {
   share: 1,
   growsFrom: 0,
@@ -93,10 +84,10 @@ export const OPEN: Cooldown = {
   quietSince: 0,
 };
 
-/** A hint in whole seconds is rounded up, so it can exceed the window by this much, milliseconds. */
+/** Servers round hints up to whole seconds, milliseconds. */
 const HINT_ROUNDING = 1_000;
 
-/** Computes the use by others from a refusal. `hint` is the wait that the refusal requested, milliseconds. */
+/** Measures the use by others. `hint`: the wait that the refusal requested, milliseconds. */
 export function othersUse({ long, burst }: WindowSnapshots, hint: number | undefined): Omit<ObservedUse, 'at'> {
   // Our count includes the refused request; the server's never did.
   const others = ({ cap, used }: WindowSnapshot) => (cap === null ? null : Math.max(0, cap - Math.max(0, used - 1)));
@@ -105,18 +96,17 @@ export function othersUse({ long, burst }: WindowSnapshots, hint: number | undef
   return { window, othersLong: others(long), othersBurst: others(burst) };
 }
 
-/** Factors by which a refusal reduces the share: usually, and if the burst window was probably the full one. */
+/** Factors of a reduction: usually, and if the burst window was probably full. */
 const CUT_FACTOR = 0.5;
 const BURST_CUT_FACTOR = 0.9;
-/** The burst window is assumed to be full above this part of our own requests in it and above this hint. */
+/** Thresholds of our own part of the burst window, and of the hint, above which that window was probably full. */
 const LIKELY_BURST_PART = 0.25;
 const LIKELY_BURST_HINT = 4_000;
 
 /**
- * Returns the factor by which a refusal reduces the share. A full burst window is free within a minute and says little
- * about use by others over the long window, so it reduces less.
- * If the hint fits both windows, two signs together point to the burst window: many requests of our own within the last
- * minute, and a hint of more than a few seconds. In a full long window, a slot expires every few seconds.
+ * The factor by which a refusal reduces the share. A full burst window says little about use by others over the long
+ * window, so it reduces less. If the hint fits both windows, much own use in the last minute and a long hint together
+ * point to the burst window: in a full long window a slot expires every few seconds.
  */
 export function cutFactor({ long, burst }: WindowSnapshots, hint: number | undefined): number {
   const isEither = othersUse({ long, burst }, hint).window === 'either';
@@ -124,18 +114,17 @@ export function cutFactor({ long, burst }: WindowSnapshots, hint: number | undef
   return isEither && (hint ?? 0) > LIKELY_BURST_HINT && ownPart > LIKELY_BURST_PART ? BURST_CUT_FACTOR : CUT_FACTOR;
 }
 
-/** After a refusal, others are assumed to use the workspace for this long, milliseconds. */
 const OTHERS_REMEMBERED = 24 * 3_600_000;
 
 /**
- * Whether others used the workspace recently. A window can then be full at any moment, and all requests in flight would
- * be refused together. So requests go one at a time.
+ * Whether others used the workspace within a day. Then a window can be full at any moment, and all requests in flight
+ * would be refused together, so requests go one at a time.
  */
 export function isShared({ observed }: Cooldown, now: number): boolean {
   return observed !== undefined && now - observed.at < OTHERS_REMEMBERED;
 }
 
-/** Bounds of a trusted hint, milliseconds. No pause is longer. */
+/** Bounds of a hint, milliseconds. */
 const MIN_HINT = 1_000;
 const MAX_PAUSE = 900_000;
 
@@ -144,24 +133,17 @@ export function boundedHint(retryAfter: number): number {
 }
 
 interface Refusal {
-  /** Start of the refused request. */
   readonly started: number;
   readonly now: number;
-  /** Length of the pause, milliseconds. */
+  /** Milliseconds. */
   readonly wait: number;
-  /** Share of the background when the refusal arrived. */
   readonly refusedShare: number;
-  /** Lower bound of the share: one request of the largest cap. */
   readonly smallestShare: number;
-  /** See `cutFactor`. */
   readonly factor: number;
   readonly observed?: ObservedUse;
 }
 
-/**
- * Reduces the share and starts or extends the pause. The share grows from this moment on, also during the pause, because
- * the requests of others leave the windows meanwhile.
- */
+/** Pauses, and reduces the share. The share grows during the pause too, because requests of others expire meanwhile. */
 export function afterRefusal(cooldown: Cooldown, refusal: Refusal): Cooldown {
   const { now, refusedShare } = refusal;
   const refusedUntil = Math.max(cooldown.refusedUntil, now + refusal.wait);
@@ -180,44 +162,41 @@ export function afterRefusal(cooldown: Cooldown, refusal: Refusal): Cooldown {
   };
 }
 
-/** Ends the probing after a request that found room. Returns the given object if nothing changes. */
+/** Ends the probing. Returns the given object if nothing changes. */
 export function afterAdmission(cooldown: Cooldown, started: number): Cooldown {
   if (!cooldown.limited || started < cooldown.cutAt) return cooldown;
   return { ...cooldown, limited: false, refusals: 0 };
 }
 
-/**
- * Whether an answer proves that the quota had room. The server answers 401 before it checks the quota, and a 5xx can
- * come from a proxy in front of it.
- */
+/** Whether an answer proves room: a 401 comes before the quota check, and a 5xx can come from a proxy. */
 export function provesRoom(status: number): boolean {
   return status < 500 && status !== 401 && status !== 429;
 }
 
-/** Halts all requests. Keeps a present halt that lasts longer. */
+/** Starts a halt, unless a present one lasts longer. */
 export function afterKeyRejected(cooldown: Cooldown, halt: KeyHalt): Cooldown {
   return cooldown.halt !== null && cooldown.halt.until >= halt.until ? cooldown : { ...cooldown, halt };
 }
 
-/** Ends the halt if the accepted request started after it. Returns the given object if nothing changes. */
+/** Ends the halt. Returns the given object if nothing changes. */
 export function afterKeyAccepted(cooldown: Cooldown, started: number): Cooldown {
   if (cooldown.halt === null || started <= cooldown.halt.since) return cooldown;
   return { ...cooldown, halt: null };
 }
 
-/** Whether requests go one at a time, because a refusal or a halt is not yet known to be over. */
+/** Whether a refusal or a halt is not yet known to be over: one request at a time. */
 export function isProbing({ limited, halt }: Cooldown): boolean {
   return limited || halt !== null;
 }
 
-/** The pause that ends last. Its end is in the past if nothing pauses. */
+/** The pause that ends last; it is in the past if nothing pauses. */
 export function pausedUntil(cooldown: Cooldown): Pause {
   const reason = 'the workspace refused a request: its quota is used up';
   const refusal = { until: cooldown.refusedUntil, code: 'rate_limited', reason } as const;
   return cooldown.halt !== null && cooldown.halt.until > refusal.until ? cooldown.halt : refusal;
 }
 
-/** The interval between requests that test whether a rejected key was replaced, milliseconds. */
+/** The interval between tests of a rejected key, milliseconds. */
 const KEY_PROBE_INTERVAL = 5 * 60_000;
 
 interface CooldownControlDeps {
@@ -226,9 +205,7 @@ interface CooldownControlDeps {
   readonly logger: Logger;
   readonly meter: Meter;
   readonly smallestShare: number;
-  /** Returns the present windows and the background's share. */
   readonly measure: () => QuotaMeasure;
-  /** Called after each change, because it can admit or stop requests. */
   readonly onChange: () => void;
 }
 
@@ -236,12 +213,12 @@ export interface QuotaMeasure extends WindowSnapshots {
   readonly share: number;
 }
 
-/** Holds the present cooldown and updates it from the answers of the workspace. */
+/** Updates the cooldown from the answers of the workspace. */
 export interface CooldownControl {
   readonly cooldown: Cooldown;
   /** Applies an answer. Returns whether the cooldown changed and must be stored. */
   apply(request: Request, answer: SlotAnswer | undefined): boolean;
-  /** Forgets that the key was rejected. Returns false if it was not. */
+  /** Returns false if there is no halt. */
   clearHalt(): boolean;
 }
 
@@ -311,7 +288,7 @@ export function createCooldownControl(initial: Cooldown, deps: CooldownControlDe
 /** Key of the stored cooldown in `meta`. */
 export const COOLDOWN_KEY = 'throttle.brake';
 
-/** The stored form: times belong to boot `boot`, and the wall clock showed `wall` at `at`. */
+/** Stored form: times of boot `boot`; the wall clock showed `wall` at `at`. */
 interface SavedCooldown {
   readonly boot: string;
   readonly at: number;
@@ -319,10 +296,7 @@ interface SavedCooldown {
   readonly cooldown: Cooldown;
 }
 
-/**
- * Reads the stored cooldown, in times of the present boot. One of another boot is stored again at once, so that it is
- * converted only once. If none is stored, `quietSince` is now.
- */
+/** Reads the cooldown in times of the present boot. Stores a converted one, so that it is converted only once. */
 export async function readCooldown(query: Scope, clock: Clock): Promise<Cooldown> {
   const text = await readMeta(query, COOLDOWN_KEY);
   const initial = { ...OPEN, quietSince: clock.monotonic() };
@@ -348,9 +322,8 @@ function withQuietSince(saved: SavedCooldown): SavedCooldown {
 }
 
 /**
- * Converts a stored cooldown to times of the present boot; within the same boot it is returned as it is. After a reboot
- * only the wall clock shows how much time passed, and it may have jumped: a jump ahead ends a pause early, a jump back
- * keeps the remaining pause, but never extends it.
+ * Converts a stored cooldown to times of the present boot. After a reboot only the wall clock shows how much time
+ * passed. If it jumped ahead, a pause ends early; if it jumped back, a pause is never extended.
  */
 export function rebaseCooldown(saved: SavedCooldown, boot: string, now: number, wall: number): Cooldown {
   if (saved.boot === boot && saved.at <= now) return saved.cooldown;

@@ -1,24 +1,22 @@
 import type { Use, Window } from '../../model/windows.ts';
 
-/** One window, or the background's part of it: a limited number of slots. Times are monotonic milliseconds. */
+/** A limited number of slots: one window, or the background's part of it. Times are monotonic milliseconds. */
 interface Constraint {
   /** Slots at this time, at least one. */
   limitAt(at: number): number;
-  /** The time at which the limit grows; Infinity if it never does, or if that is unknown. */
+  /** Time at which the limit grows; Infinity if never or unknown. */
   growsAfter(at: number): number;
   /** Time for which a request takes its slot, milliseconds. */
   readonly hold: number;
   readonly use: Use;
 }
 
-/** Most requests to simulate. The rest is extrapolated: a forecast of thousands needs hours, not seconds. */
+/** Further requests are extrapolated: their forecast needs hours, not seconds. */
 const MAX_SIMULATED = 3_000;
 
 /**
- * The time at which the last of `requests` can start, if each starts as soon as every constraint has room. No other order
- * is faster. Assumes that requests take no time, and that those in flight end now.
- *
- * @param from nothing is sent before this time, monotonic milliseconds
+ * Time at which the last of `requests` can start, not before `from`, if each starts as soon as every constraint has
+ * room. No other order is faster. Assumes that requests take no time, and that those in flight end now.
  */
 export function lastStart(constraints: readonly Constraint[], from: number, requests: number): number {
   const simulated = constraints.map((constraint) => simulate(constraint, from));
@@ -33,7 +31,7 @@ export function lastStart(constraints: readonly Constraint[], from: number, requ
 
 interface Simulated {
   readonly constraint: Constraint;
-  /** Times at which each slot ever taken becomes free, ascending. */
+  /** End of each use of a slot, ascending. */
   readonly freeAt: number[];
 }
 
@@ -52,7 +50,7 @@ function firstWithRoom(simulated: readonly Simulated[], from: number): number {
   }
 }
 
-/** `at` if there is room, otherwise a later time before which there is none. */
+/** `at` if there is room, else a later time before which there is none. */
 function earliestRoom({ constraint, freeAt }: Simulated, at: number): number {
   // If more slots are taken than exist, the earliest of them free nothing.
   const mustBeFree = freeAt.at(-constraint.limitAt(at));
@@ -60,18 +58,14 @@ function earliestRoom({ constraint, freeAt }: Simulated, at: number): number {
   return Math.min(mustBeFree, constraint.growsAfter(at));
 }
 
-/** The constraints on a request of any lane: room in every window. */
+/** Room in every window, for a request of any lane. */
 export function windowConstraints(windows: readonly Window[], use: Use): Constraint[] {
   return windows.map(({ cap, hold }) => ({ limitAt: () => cap, growsAfter: never, hold, use }));
 }
 
 type AtTime<SharedWindow> = (window: SharedWindow, at: number) => number;
 
-/**
- * The constraints on a background request: room in every window, and in the background's share of it.
- *
- * @param slots the background's slots of a window, now and later
- */
+/** Room in every window and in the background's share of it. `slots`: the background's slots over time. */
 export function backgroundConstraints<SharedWindow extends Window>(
   windows: readonly SharedWindow[],
   { all, background }: { readonly all: Use; readonly background: Use },

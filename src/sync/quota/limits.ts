@@ -22,8 +22,8 @@ export interface QuotaOptions {
   /** Milliseconds. */
   readonly burstWindow: number;
   /**
-   * The part of both caps that the background lanes may use, 0..1, or `auto` (`share.ts`). Even at 1, a small reserve
-   * is kept for people from an interactive request until one long window after it.
+   * The part of both caps for the background lanes. Even at 1, a small reserve is kept for people for one long window
+   * after an interactive request.
    */
   readonly share: ConfiguredShare;
   /** Most requests in flight at once. */
@@ -43,62 +43,53 @@ interface SharedWindow extends Window {
   readonly ceilingOf: (share: ConfiguredShare, quietSince: number) => Ceiling;
 }
 
-/** The part of each cap that is reserved for people while they are active: 10 of 200, 2 of 40. */
+/** The part of each cap that is reserved for active people: 10 of 200, 2 of 40. */
 const INTERACTIVE_RESERVE = 0.05;
-/**
- * The part of the background's slots that backfills leave to the live lanes, so that these find a slot at once. It is
- * also the throughput that a backfill gives up.
- */
+/** The part of the background's slots that backfills leave free, so that live lanes find a slot at once. */
 const LIVE_RESERVE = 0.03;
 
 /** A backfill that must wait for live work checks again after this, milliseconds. */
 const BACKFILL_RETRY = 5_000;
-/** After a refusal, a forecast takes other users into account for this long, milliseconds. */
+/** A forecast takes a refusal into account for this long, milliseconds. */
 const FORECAST_MEMORY = 3_600_000;
-/** The shortest time from which the rate of live work is computed, milliseconds. */
+/** The shortest sample of live work, milliseconds. */
 const MIN_OBSERVATION = 60_000;
 
 /**
  * Decides which lanes may send, and when. Every lane needs room in both windows. The background lanes (all except
- * `interactive`) also need room in their share of both, counted over their own requests only: the rest is left to
- * people, and people who use more than that do not starve the background.
+ * `interactive`) also need room in their share, which counts only their own requests, so that people who use more than
+ * the rest do not starve them.
  *
- * A backfill takes a slot only if live lanes, at their recent rate, find a free slot for each request until the
- * backfill's own slot is free again. A reserve stays free besides, and backfills are spread evenly over the window. So
- * live work finds free slots at once, and more of them every few seconds.
+ * A backfill also needs a free slot for each live request, at the recent rate, until its own slot is free again. A
+ * reserve stays free besides, and backfills are spread evenly, so that live work finds a slot every few seconds.
  */
 export interface Limits {
-  /** The windows whose limit is not lifted. */
+  /** Without lifted limits. */
   readonly windows: readonly Window[];
-  /** The longest time for which a request counts, milliseconds. */
+  /** Milliseconds. */
   readonly longestHold: number;
-  /** Lower bound of the background's share: one request of the largest cap. */
+  /** One request of the largest cap. */
   readonly smallestShare: number;
-  /** The background's present share of the long window. */
+  /** Background's share of the long window. */
   share(state: QuotaState): number;
   /** Upper bound to which a reduced share grows. */
   ceiling(state: QuotaState): number;
   /** Time at which any lane has room: -Infinity if it has now, Infinity if an answer must come first. */
   roomForAll(state: QuotaState): number;
   roomForBackground(state: QuotaState): number;
-  /** Time to check the background again. A growing share or the end of the reserve for people can also make room. */
+  /** Time to check again: also a growing share or the end of the reserve for people can make room. */
   nextForBackground(state: QuotaState): number;
   roomForBackfill(state: QuotaState): number;
   nextForBackfill(state: QuotaState): number;
   /** Start of the last of this many more interactive requests; not before `from`. */
   interactiveServedAt(state: QuotaState, from: number, requests: number): number;
-  /** The used part, 0..1, of the available long window. Backfills do not count, because they make room. */
+  /** See `Throttle.usedShare`. Backfills do not count, because they make room. */
   usedShare(state: QuotaState): number;
-  /** Background requests that each window admits at the present share; `hold` in milliseconds. */
   paces(state: QuotaState): { slots: number; hold: number }[];
-  /**
-   * Start of the last of these background requests, if nothing else arrives. The share grows as usual, or less if others
-   * use the workspace. Not before `from`.
-   */
+  /** Start of the last of these background requests, not before `from`, if nothing else arrives. */
   drainedAt(state: QuotaState, from: number, queued: Queued): number;
   /** Whether nothing is in flight and no request counts in a window. */
   isIdle(state: QuotaState): boolean;
-  /** Use of the long window. */
   used(state: QuotaState): Pick<WindowSnapshot, 'used' | 'cap'>;
   snapshot(state: QuotaState): { long: WindowSnapshot; burst: WindowSnapshot };
 }
@@ -119,7 +110,7 @@ export function createLimits(quota: QuotaOptions): Limits {
     window.ceilingOf(quota.share, cooldown.quietSince);
   const share = (window: SharedWindow, state: QuotaState) =>
     effectiveShare(state.cooldown, ceiling(window, state), state.now);
-  /** End of the reserve for people; in the past if there is none. */
+  /** In the past if there is no reserve for people. */
   const reserveEnds = ({ interactiveAt }: QuotaState) => interactiveAt + longestHold;
   const backgroundSlots = (window: SharedWindow, state: QuotaState) => {
     const { cap } = window;
@@ -135,11 +126,10 @@ export function createLimits(quota: QuotaOptions): Limits {
   const roomInShare = (state: QuotaState, slots: typeof backgroundSlots) =>
     latest(windows.map((window) => roomAt(state.ledger.background, slots(window, state), window.hold)));
   const roomForBackground = (state: QuotaState) => Math.max(roomForAll(state), roomInShare(state, backgroundSlots));
-  /** Interval between backfills that spreads them evenly over the long window. */
   const backfillInterval = (state: QuotaState) => (long.cap === 0 ? 0 : long.hold / backgroundSlots(long, state));
   const nextEvenBackfill = (state: QuotaState) =>
     (state.ledger.latest.get('backfill') ?? Number.NEGATIVE_INFINITY) + backfillInterval(state);
-  /** Time at which a backfill can take a slot without delaying live lanes while it keeps the slot. */
+  /** Time at which a backfill can take a slot without delaying live lanes. */
   const besideLive = (state: QuotaState) => {
     const { ledger, now } = state;
     const slots = backgroundSlots(long, state);
@@ -149,7 +139,7 @@ export function createLimits(quota: QuotaOptions): Limits {
   };
   const roomForBackfill = (state: QuotaState) =>
     Math.max(roomForAll(state), roomInShare(state, backfillSlots), nextEvenBackfill(state), besideLive(state));
-  /** Time at which the background gets more slots of a window: its share has grown, or the reserve for people ends. */
+  /** Time at which the background gets more slots: by growth, or by the end of the reserve for people. */
   const growthAt = (window: SharedWindow, state: QuotaState) => {
     const reserveEnd = reserveEnds(state);
     const grown = nextSlotAt(state.cooldown, ceiling(window, state), window.cap, state.now);
@@ -164,7 +154,7 @@ export function createLimits(quota: QuotaOptions): Limits {
     backgroundLimit: window.cap > 0 ? backgroundSlots(window, state) : null,
     backfillLimit: window.cap > 0 ? backfillSlots(window, state) : null,
   });
-  /** Start of the last of `count` requests that may use `slots`, with the share that is expected meanwhile. */
+  /** Start of the last of `count` requests, with the share that is expected meanwhile. */
   const lastOf = (state: QuotaState, from: number, slots: typeof backgroundSlots, count: number) => {
     const slotsLater = (window: SharedWindow, now: number) => {
       const expected = expectedShare(state.cooldown, ceiling(window, state).at(state.now), state.now);
@@ -221,25 +211,21 @@ function useOf({ cap, hold }: SharedWindow, { ledger, now }: QuotaState): Pick<W
 }
 
 /**
- * The average share that the background is expected to reach, at most `ceiling`. If others use the workspace, either it
- * is refused again at the last refused share, or they stop. Neither is known, so the middle is assumed. Tuned on the
- * tuning days of `quota.forecast`.
+ * The expected average share. Either it is refused again at the last refused share, or the other users stop, so the
+ * middle is assumed. Tuned on the tuning days of `quota.forecast`.
  */
 function expectedShare({ observed, refusedShare }: Cooldown, ceiling: number, now: number): number {
   const isRecent = observed !== undefined && now - observed.at < FORECAST_MEMORY;
   return isRecent && refusedShare !== undefined ? (Math.min(refusedShare, ceiling) + ceiling) / 2 : 1;
 }
 
-/** The first time with a free slot, within one window: without new requests, the rate of live lanes falls. */
+/** The first time with a free slot, within one window, because the rate of live lanes falls without new requests. */
 function firstFree(from: number, hold: number, isFree: (at: number) => boolean): number {
   for (let at = from; at < from + hold; at += BACKFILL_RETRY) if (isFree(at)) return at;
   return from + hold;
 }
 
-/**
- * Requests per millisecond that live lanes may need, derived from their recent use. Chance exceeds this rate once in
- * forty times.
- */
+/** Requests per millisecond that live lanes may need by their recent use: exceeded by chance once in forty times. */
 function liveRate({ ledger, now }: QuotaState, hold: number): number {
   const live = usedAt(ledger.background, hold, now) - usedAt(ledger.backfill, hold, now);
   const observed = Math.min(hold, Math.max(MIN_OBSERVATION, now - ledger.since));

@@ -12,19 +12,18 @@ export interface QuotaSnapshot {
   readonly effectiveShare: number;
   /** Upper bound of the share: the configured one, or the present ceiling of `auto`. */
   readonly ceiling: number;
-  /** A request was refused, and no answer since has proved that the quota has room: one request at a time. */
+  /** Refused, and no proof of room since: one request at a time. */
   readonly limited: boolean;
   /** End in epoch milliseconds, and reason; null if nothing pauses. */
   readonly paused: Pause | null;
-  /** The daemon's key was rejected, and no answer has shown yet that it is accepted again. */
+  /** The rejection of the daemon's key, until an answer shows that it is accepted. */
   readonly halt: KeyRefusal | null;
   readonly waiting: Readonly<Record<Lane, number>>;
   readonly inFlight: number;
   /** Earliest start of a background request, epoch milliseconds; null if an answer must come first. */
   readonly nextSlotAt: number | null;
-  /** Start of an interactive request that arrives now, behind those that wait, epoch milliseconds. */
+  /** Start of an interactive request that arrives now, epoch milliseconds. */
   readonly nextForPeopleAt: number;
-  /** Use by others that the last refusal revealed; null if none is stored. */
   readonly lastRefusal: ObservedUse | null;
 }
 
@@ -58,7 +57,7 @@ export function snapshotOf({ state, limits, waiting, clock, share }: SnapshotInp
   };
 }
 
-/** Converts a monotonic time to wall-clock time, epoch milliseconds. */
+/** Converts monotonic to epoch milliseconds. */
 export function wallTimeOf(at: number, clock: Clock): number {
   return Math.round(clock.now() + at - clock.monotonic());
 }

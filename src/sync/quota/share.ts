@@ -4,9 +4,8 @@ import type { Scope } from '../../store/workspace-scope.ts';
 /**
  * The part of a window's cap that the background lanes may use, 0..1.
  *
- * Others spend from the same windows unseen. A refusal reduces the share at once. It then grows along the curve of TCP
- * CUBIC: fast at first, slowly near the share that was refused, and faster again the longer it stays above that without
- * a refusal. It never grows more slowly than a straight line, and never above its ceiling.
+ * Others use the same windows unseen. A refusal reduces the share; then it grows along the curve of TCP CUBIC: slowly
+ * near the refused share, fast far from it. It never grows more slowly than a straight line, nor above its ceiling.
  */
 export interface Share {
   /** The share at `growsFrom` and before. */
@@ -18,8 +17,8 @@ export interface Share {
 }
 
 /**
- * Growth of 4.3 slots of 200 per minute, and 16 minutes until the refused share is reached again. Chosen by the bench
- * `quota.tenant`: faster growth uses little more and is refused much more often; slower growth leaves slots unused.
+ * Chosen by the bench `quota.tenant`: faster growth uses little more and is refused much more often; slower growth
+ * leaves slots unused.
  */
 const GROWTH_PER_MS = 4.3 / 200 / 60_000;
 const RECOVERY = 16 * 60_000;
@@ -31,67 +30,66 @@ export function effectiveShare(state: Share, ceiling: Ceiling, now: number): num
   return Math.min(ceiling.at(now), Math.max(state.share + GROWTH_PER_MS * elapsed, recovered(state, elapsed)));
 }
 
-/** The share on the curve: the reduced share at 0, and the refused share at `RECOVERY`, where the curve is flat. */
+/** The curve: the reduced share at 0; flat at `RECOVERY`, at the refused share. */
 function recovered({ share, refusedShare = share }: Share, elapsed: number): number {
   return refusedShare + (refusedShare - share) * (elapsed / RECOVERY - 1) ** 3;
 }
 
-/** The time at which the curve reaches a share: the inverse of `recovered`. Infinity if the curve is flat. */
+/** The inverse of `recovered`; Infinity if the curve is a flat line. */
 function recoversTo({ share, refusedShare = share }: Share, target: number): number {
   if (refusedShare <= share) return Number.POSITIVE_INFINITY;
   return RECOVERY * (1 + Math.cbrt((target - refusedShare) / (refusedShare - share)));
 }
 
-/** Slots of a window for the background lanes: at least one, so that they do not starve. */
+/** Slots for the background lanes: at least one, so that they do not starve. */
 export function slotsOf(cap: number, share: number): number {
   return Math.max(1, Math.floor(cap * share + EPSILON));
 }
 
-/** The time at which growth adds the next slot. Infinity if the ceiling does not allow another. */
+/** Time of the next added slot; Infinity if the ceiling allows none. */
 export function nextSlotAt(state: Share, ceiling: Ceiling, cap: number, now: number): number {
   const target = (slotsOf(cap, effectiveShare(state, ceiling, now)) + 1) / cap;
   const grows = state.growsFrom + Math.min((target - state.share) / GROWTH_PER_MS, recoversTo(state, target));
   return Math.max(grows, ceiling.reaches(target));
 }
 
-/** The configured upper bound of the share: a fixed number 0..1, or `auto`. */
+/** A fixed ceiling 0..1, or `auto`. */
 export type ConfiguredShare = number | 'auto';
 
 /** The upper bound of the share over time. Times are monotonic milliseconds. */
 export interface Ceiling {
   at(now: number): number;
-  /** The time at which the ceiling reaches this share; Infinity if it never does. */
+  /** Time at which it reaches this share; Infinity if never. */
   reaches(share: number): number;
 }
 
-/** An automatic ceiling: after hours without detected use by others, and shortly after a detection. */
+/** Ceilings long after the last detection of other users, and shortly after it. */
 interface AutoCeiling {
   readonly alone: number;
   readonly shared: number;
 }
 
-/** Alone, three slots of 200 stay free; otherwise a frequent other user would find its slots taken. */
+/** Three slots of 200 always stay free for new users. */
 const LONG: AutoCeiling = { alone: 0.985, shared: 0.85 };
-/** Others may need many slots within a minute, while the long window allows us a third of this on average. */
+/** Others may need many slots within a minute; the long window allows us a third of this on average. */
 const BURST: AutoCeiling = { alone: 0.8, shared: 0.5 };
 
 const HOUR = 3_600_000;
-/** After a detection the ceiling stays low for this long, then rises over this long, milliseconds. */
+/** The ceiling stays low after a detection, then rises, milliseconds. */
 const LOW_FOR = HOUR;
 const RISES_OVER = 5 * HOUR;
 
 /**
- * The ceiling of the share of the long window. `auto` takes nearly all slots if no other use was detected for hours. A
- * detected user finds room at once and for hours after. A first start leaves the same room, because it has had no time
- * to detect other users.
+ * The ceiling of the long window. `auto` takes nearly all slots if no other user was detected for hours. A first start
+ * begins low, because it has had no time to detect one.
  *
- * @param quietSince start of the time without detected use by others, monotonic milliseconds
+ * @param quietSince the last detection of other users, monotonic milliseconds
  */
 export function ceilingOf(share: ConfiguredShare, quietSince: number): Ceiling {
   return share === 'auto' ? rising(LONG, quietSince) : fixed(share);
 }
 
-/** The ceiling of the share of the burst window. */
+/** The ceiling of the burst window. */
 export function burstCeilingOf(share: ConfiguredShare, quietSince: number): Ceiling {
   return share === 'auto' ? rising(BURST, quietSince) : fixed(share);
 }
@@ -115,16 +113,15 @@ function rising({ alone, shared }: AutoCeiling, quietSince: number): Ceiling {
   };
 }
 
-/** Key in `meta` of the share with which the previous process was configured. */
+/** Key in `meta`. */
 const SHARE_KEY = 'throttle.share';
-/** The default before it became `auto`, when the share was not stored yet. */
+/** The default of versions that did not store the share. */
 const FORMER_DEFAULT = 0.8;
 
 /**
- * Stores the configured share. An unset share can change with a version, so operators must be informed of a change.
+ * Stores the configured share. A new version can change the default, and operators must learn of it.
  *
- * @param wasUsed returns whether a request was ever sent, by any version
- * @returns the previous share if it differs; undefined if it is the same, or nothing was ever sent
+ * @returns the previous share if it differs and a request was ever sent
  */
 export async function storeShare(
   query: Scope,

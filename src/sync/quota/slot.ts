@@ -16,25 +16,25 @@ import {
 import { createDeadlineTimer } from './wait-queue.ts';
 import type { Entry, WindowLedger } from './window-ledger.ts';
 
-/** The right to send one request. Every slot must end by exactly one of `release`, `complete` and `leave`. */
+/** The right to send one request. Exactly one of `release`, `complete` and `leave` must end it. */
 export interface Slot {
   /** Writes the ledger row in the caller's transaction, which must be committed before the request is sent. */
   record(query: Scope): Promise<void>;
-  /** Frees the slot at once, because nothing was sent; also after the transaction was rolled back. Idempotent. */
+  /** Frees the slot at once: nothing was sent, or the transaction was rolled back. Idempotent. */
   release(): void;
   /**
-   * Ends the request; `undefined` if no answer came. The slot becomes free one window later. Commits once, or writes
-   * within the given transaction. If that is rolled back, a repeated call only writes again.
+   * Ends the request; `undefined` if no answer came. The slot is free one window later. Commits, or writes within the
+   * given transaction; after a rollback, a repeated call only writes again.
    */
   complete(answer: SlotAnswer | undefined, query?: Scope): Promise<void>;
   /**
-   * Gives up the slot without storing how the request ended. The row stays as recorded, and the next process that opens
-   * the ledger counts the request as in flight. Has no effect on a slot that has ended.
+   * Gives up the slot without storing an end: the next process that opens the ledger counts the request as in flight.
+   * Has no effect on an ended slot.
    */
   leave(): void;
 }
 
-/** The time is stored when no ledger row was written for this long, milliseconds. */
+/** Milliseconds without another write. */
 const HEARTBEAT_INTERVAL = 5_000;
 
 interface SlotsDeps {
@@ -45,26 +45,22 @@ interface SlotsDeps {
   readonly ledger: WindowLedger;
   readonly control: CooldownControl;
   readonly measure: () => QuotaMeasure;
-  /** Whether the previous process ended uncleanly. */
   readonly wasUnclean: boolean;
-  /** Whether no request counts in any window. */
   readonly isIdle: () => boolean;
 }
 
-/** The slots that are given out, and their representation in the database. */
+/** The slots that are given out, and their rows. */
 export interface Slots {
-  /** Creates the slot of a ledger entry. Calls `onEnd` when the slot has ended. */
   create(entry: Entry, onEnd: () => void): Slot;
-  /** Stops storing the time. */
   stopHeartbeat(): Promise<void>;
-  /** Records the clean shutdown after all slots have ended. `cautionMs`: time for which the next process is cautious. */
+  /** Must be called after all slots have ended. `cautionMs`: how long the next process is cautious. */
   recordShutdown(cautionMs: number): Promise<void>;
 }
 
 export function createSlots(deps: SlotsDeps): Slots {
   const { store, logger, meter, ledger, control, measure, wasUnclean } = deps;
   const heartbeat = createHeartbeat(deps);
-  /** Whether the marker of a running process may be stored, and whether it is known to be committed. */
+  /** The running marker may be stored; it is known to be committed. */
   let mayBeMarked = wasUnclean;
   let isMarked = wasUnclean;
 
@@ -132,10 +128,7 @@ export function createSlots(deps: SlotsDeps): Slots {
   };
 }
 
-/**
- * Stores the present time at intervals while any window contains a request. After a reboot only stored time is known to
- * have passed.
- */
+/** Stores the time while any window contains a request: after a reboot, only stored time is known to have passed. */
 function createHeartbeat({ store, clock, logger, ledger, isIdle }: SlotsDeps) {
   const failures = createTransitionLogger(logger, 'warn', {
     failed: 'the time of the ledger could not be stored',
@@ -170,7 +163,6 @@ function createHeartbeat({ store, clock, logger, ledger, isIdle }: SlotsDeps) {
   };
 }
 
-/** Commits one unit of work. Throws a `SyncError`. */
 export async function durably<Result>(store: Store, work: (query: Scope) => Promise<Result>): Promise<Result> {
   try {
     return await store.commit(work);
@@ -179,7 +171,7 @@ export async function durably<Result>(store: Store, work: (query: Scope) => Prom
   }
 }
 
-/** Key in `meta` of the marker: present while a process uses the quota, and after an unclean end. */
+/** Key in `meta`: present while a process uses the quota, and after an unclean end. */
 const MARKER_KEY = 'throttle.running';
 const RUNNING = 'yes';
 
@@ -188,22 +180,16 @@ export async function wasUncleanShutdown(query: Scope): Promise<boolean> {
   return (await readMeta(query, MARKER_KEY)) === RUNNING;
 }
 
-/** The caution that the previous process left at its clean shutdown, after an earlier unclean end. Milliseconds. */
+/** Caution that the previous process left at its clean shutdown, milliseconds. */
 export async function remainingCaution(query: Scope): Promise<number> {
   const marker = await readMeta(query, MARKER_KEY);
   return marker === undefined || marker === RUNNING ? 0 : Number(marker);
 }
 
-/** Marks that a process uses the quota. A process that sends nothing writes nothing. */
 export async function markRunning(query: Scope): Promise<void> {
   await writeMeta(query, MARKER_KEY, RUNNING);
 }
 
-/**
- * Marks a clean shutdown, after all requests of the process have ended.
- *
- * @param cautionMs time for which the next process is cautious, milliseconds
- */
 async function markShutdown(query: Scope, cautionMs: number): Promise<void> {
   if (cautionMs > 0) await writeMeta(query, MARKER_KEY, String(Math.ceil(cautionMs)));
   else await forgetMeta(query, MARKER_KEY);

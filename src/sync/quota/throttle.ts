@@ -27,34 +27,30 @@ import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './wind
  *
  * States of a slot:
  *
- *   waiting    in the queue, ordered by `due` (`wait-queue.ts`), until it is served, cancelled or the throttle stops.
+ *   waiting    in the queue, until it is served, cancelled or the throttle stops.
  *   reserved   counts in both windows, in memory. `record` writes its ledger row in the caller's transaction.
  *   sent       that transaction is committed, and the request may be in flight.
- *   completed  the answer came, or none will. Counts for one window and its guard (`model/windows.ts`).
+ *   completed  the answer came, or none will. Counts for one more window.
  *   released   nothing was sent, or the transaction was rolled back. No longer counts.
  *
  *   waiting → reserved → sent → completed;  reserved | sent → released.
  *
- * A crash leaves no trace of `reserved`, and leaves `sent` as a row without an end (`window-ledger.ts`).
- * `limits.ts` decides which lanes may send, `cooldown.ts` defines the effect of a refusal. Of the admitted requests, the
- * most urgent goes first.
+ * A crash leaves no trace of `reserved`, and leaves `sent` as a row without an end. `limits.ts` decides which lanes may
+ * send; of their requests the most urgent goes first. `cooldown.ts` defines the effect of a refusal.
  */
 export interface Throttle {
   /** Resolves with a slot when the request's turn comes. Rejects with `aborted`. */
   acquire(request: SlotRequest): Promise<Slot>;
-  /** The used part u, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills. */
+  /** The used part, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills. */
   usedShare(): number;
   /** Background requests that each window admits at the present share; `hold` in milliseconds. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];
   snapshot(): QuotaSnapshot;
-  /** Requests that count in the long window, and its cap; null if the limit is lifted. Cheaper than `snapshot`. */
+  /** Requests in the long window, and its cap; null if lifted. Cheaper than `snapshot`. */
   used(): { readonly used: number; readonly cap: number | null };
-  /**
-   * Start of the last of this many more background requests, backfills included, if nothing else arrives. Epoch
-   * milliseconds.
-   */
+  /** Start of the last of these background requests if nothing else arrives, epoch milliseconds. */
   drainedAt(requests: number, backfills?: number): number;
-  /** Whether the daemon's key was rejected, and no answer has shown yet that it is accepted: one request at a time. */
+  /** Whether the daemon's key was rejected, and is not yet known to be accepted again. */
   isHalted(): boolean;
   /** Forgets that the key was rejected, because the daemon has a new one. A pause after a 429 stays. */
   resume(): Promise<void>;
@@ -80,7 +76,7 @@ export interface ThrottleOptions {
 /** A request without an answer for this long no longer delays the others, milliseconds. */
 const SLOW_AFTER = 1_000;
 
-/** Reads the stored ledger and cooldown, and converts times of an earlier boot. Throws if the database fails. */
+/** Restores the state of the previous process. Throws if the database fails. */
 export async function createThrottle(options: ThrottleOptions): Promise<Throttle> {
   const { clock, store, logger, quota } = options;
   const limits = createLimits(quota);
@@ -102,12 +98,11 @@ export async function createThrottle(options: ThrottleOptions): Promise<Throttle
   return wire(options, limits, stored);
 }
 
-/** The state that the previous process left. */
 interface StoredState {
   readonly ledger: WindowLedger;
   readonly cooldown: Cooldown;
   readonly wasUnclean: boolean;
-  /** Remaining caution of the previous process after an earlier unclean end, milliseconds. */
+  /** Milliseconds. */
   readonly remainingCaution: number;
 }
 
@@ -118,13 +113,11 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const timer = createDeadlineTimer(clock, () => pump());
   /** Requests that have waited long for their answer. */
   const slow = new Set<Entry>();
-  /**
-   * A process that crashed may soon crash again, and its requests in flight would then count for longer than they must.
-   * So for one long window after an unclean end, few requests are in flight.
-   */
+  // After a crash another one is likely, and requests in flight at a crash count for longer than they must. So few are
+  // in flight for a while.
   const cautiousUntil =
     clock.monotonic() + (wasUnclean ? (options.careful ?? limits.longestHold) : stored.remainingCaution);
-  /** Time of the last interactive request for a slot. After a restart, the ledger has the requests that were sent. */
+  /** Time of the last interactive request. After a restart the ledger contains it. */
   let requestedAt = Number.NEGATIVE_INFINITY;
   let stopped = false;
 

@@ -6,7 +6,7 @@ import type { ObservedUse } from './cooldown.ts';
 
 /** Length of a counting interval, milliseconds. */
 export const QUARTER = 15 * 60_000;
-/** Most tokens and keys with their own row per interval. The limit keeps invented credentials from filling the table. */
+/** Most tokens and keys with a row per interval, because anyone can invent credentials. */
 const MAX_CREDENTIALS = 64;
 const UNAUTHORIZED = 401;
 const TOO_MANY_REQUESTS = 429;
@@ -19,19 +19,18 @@ export interface UseCount {
   addOthers(query: Scope, observed: ObservedUse): Promise<void>;
 }
 
-/** Start of the counting interval that contains `time`, epoch milliseconds. */
 export function quarterOf(time: number): number {
   return Math.floor(time / QUARTER) * QUARTER;
 }
 
 export function createUseCount(clock: Clock): UseCount {
-  /** Tokens and keys with their own row in the present interval. */
+  /** Tokens and keys with a row in the present interval. */
   let counted = { since: Number.NaN, callers: new Set<string>() };
 
   async function rowOf(query: Scope, since: number, caller: string, status: number | undefined): Promise<string> {
     const { kind } = readCaller(caller);
     if (kind !== 'token' && kind !== 'key') return caller;
-    // Invented credentials share one row, so that they do not use up the rows of real ones.
+    // Invented credentials must not use up the rows of real ones.
     if (kind === 'key' && status === UNAUTHORIZED) return CALLERS.wrongKeys;
     if (counted.since !== since) {
       const stored = await quotaCallersIn(query, since);
@@ -56,7 +55,7 @@ export function createUseCount(clock: Clock): UseCount {
   };
 }
 
-/** The use by others that is certain: the smaller count if the refusal does not identify the full window. */
+/** The certain use by others: the smaller count if the full window is unknown. */
 export function leastOfOthers({ window, othersLong, othersBurst }: ObservedUse): number {
   const counts = [...(window === 'burst' ? [] : [othersLong]), ...(window === 'long' ? [] : [othersBurst])];
   const known = counts.filter((count) => count !== null);

@@ -4,11 +4,11 @@ import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 
 export interface SlotRequest {
   readonly lane: Lane;
-  /** The caller to which the request is attributed, see `model/caller.ts`; the lane if absent. Has no effect on order. */
+  /** See `model/caller.ts`; the lane if absent. Has no effect on order. */
   readonly caller?: string;
   /** Epoch milliseconds; smaller is more urgent. */
   readonly due: number;
-  /** Cancels the request while it waits. It has no effect on a slot that was given out. */
+  /** Cancels the request while it waits. */
   readonly signal?: AbortSignal;
 }
 
@@ -16,32 +16,32 @@ export interface SlotRequest {
 type PriorityClass = 'interactive' | 'live' | 'backfill';
 
 /**
- * The queue of requests that wait for a slot, most urgent first, and the requests that hold one: at most `concurrency`.
+ * Requests that wait for a slot, most urgent first, and at most `concurrency` that have one.
  *
- * p-queue holds both. It starts a job synchronously, so a job's reservation is visible before any other code runs. The
- * queue stays paused and opens for one job at a time, so that a late urgent request still goes first.
+ * p-queue starts a job synchronously, so its reservation is visible before any other code runs. It stays paused and
+ * opens for one job at a time, so that a late urgent request still goes first.
  */
 export interface WaitQueue {
   /**
-   * Enqueues a request. Calls `serve` when its turn comes, or `reject` if it was cancelled first. The request occupies
-   * its place until the promise of `serve` settles.
+   * Calls `serve` when the turn of the request comes, or `reject` if it is cancelled first. The request occupies its
+   * place until `serve` settles.
    */
   enter(request: SlotRequest, serve: () => Promise<void>, reject: () => void): void;
-  /** Serves the most urgent request of this class or a more urgent one. False if there is none or no place is free. */
+  /** Serves the most urgent request, of this class at the lowest. False if there is none or no place is free. */
   serveOne(lowest: PriorityClass): boolean;
   setConcurrency(concurrency: number): void;
   /** Whether a request of this class waits and a place is free for it. */
   waits(of: PriorityClass): boolean;
   waiting(): Record<Lane, number>;
-  /** Calls `listener` after a place became free, and after a request was cancelled. */
+  /** Calls back after a place became free or a request was cancelled. */
   onChange(listener: () => void): void;
-  /** Rejects all waiting requests. Resolves when no request occupies a place. */
+  /** Rejects waiting requests. Resolves when all places are free. */
   close(): Promise<void>;
 }
 
-/** A priority above every due time, for a request that overtakes less urgent classes. */
+/** A priority above that of every due time. */
 const FRONT = Number.MAX_VALUE;
-/** More milliseconds than any due time, and few enough to be added to one without loss of precision. */
+/** More milliseconds than any due time, but addable without loss of precision. */
 const BEHIND_ALL = 1e15;
 
 interface Waiter {
@@ -61,7 +61,7 @@ export function createWaitQueue(concurrency: number): WaitQueue {
   return {
     enter(request, serve, reject) {
       const id = String(nextId++);
-      // p-queue would apply the caller's signal to a running job too. This one is detached before the job starts.
+      // p-queue applies its signal to a running job too, so the caller's is detached before the job starts.
       const cancellation = new AbortController();
       const cancel = () => cancellation.abort();
       const leave = () => {
@@ -118,7 +118,6 @@ export function createWaitQueue(concurrency: number): WaitQueue {
   };
 }
 
-/** The waiter with the earliest due time; the first of equals. */
 function mostUrgent(waiters: readonly Waiter[]): Waiter | undefined {
   return waiters.toSorted((a, b) => a.request.due - b.request.due)[0];
 }
@@ -127,7 +126,7 @@ function priorityClassOf({ lane }: SlotRequest): PriorityClass {
   return lane === 'interactive' || lane === 'backfill' ? lane : 'live';
 }
 
-/** The priority in p-queue. A backfill has the oldest due time of all, and goes last nevertheless. */
+/** Backfills go last although their due times are the oldest. */
 function priorityOf(request: SlotRequest): number {
   return priorityClassOf(request) === 'backfill' ? -request.due - BEHIND_ALL : -request.due;
 }

@@ -18,7 +18,7 @@ import { createUseCount, type UseCount } from './use-count.ts';
 export interface Entry {
   readonly id: number;
   readonly lane: Lane;
-  /** The caller to which it is attributed, see `model/caller.ts`. */
+  /** See `model/caller.ts`. */
   readonly caller: string;
   /** Monotonic milliseconds. */
   readonly started: number;
@@ -29,44 +29,37 @@ export interface Entry {
 }
 
 /**
- * The requests that count in the windows, in memory and as rows in the database.
- *
- * Decisions use memory only, so they are immediate. A row is written before its request is sent and updated when the
- * request ends, both within transactions that are needed anyway. After a crash in between, the next start finds a row
- * without an end, and counts its request as just sent.
+ * The requests that count in the windows. Decisions use memory only. A row is written before its request is sent and
+ * updated when the request ends, within transactions that are needed anyway. After a crash in between, the next start
+ * counts the request as just sent.
  */
 export interface WindowLedger {
-  /** All requests that count. */
   readonly all: Use;
-  /** Requests of the background lanes. */
   readonly background: Use;
-  /** Requests of backfills, a part of `background`. */
+  /** A part of `background`. */
   readonly backfill: Use;
-  /** Time since which all requests are known, monotonic milliseconds: the first that counts, or the start. */
+  /** Time since which all requests are known, monotonic milliseconds. */
   readonly since: number;
   /** Start of the latest request of each lane that still counts. */
   readonly latest: ReadonlyMap<Lane, number>;
-  /** Use of the quota by caller. */
   readonly uses: UseCount;
   /** Reserves a slot in memory. */
   open(lane: Lane, caller?: string): Entry;
-  /** Writes the row of the entry. */
   record(entry: Entry, query: Scope): Promise<void>;
   /** Frees the slot, because nothing was sent. */
   release(entry: Entry): void;
   /** Ends the request now; `status` is undefined if no answer came. */
   complete(entry: Entry, status: number | undefined): void;
-  /** Writes the end of the request, and counts it for its caller: once, however often it is written. */
+  /** Writes the end, and counts the request for its caller: once, however often this is called. */
   recordEnd(entry: Entry, query: Scope): Promise<void>;
-  /** Stores the present time, so that a later boot knows how much time has passed for the rows. */
+  /** Stores the present time, so that a later boot knows how much time has passed. */
   heartbeat(query: Scope): Promise<void>;
 }
 
 /**
- * Converts a row to times of the present boot. Times of another boot are comparable only with each other: at least the
- * time up to `lastSeen`, the latest known moment of that boot, has passed, and no more is assumed. Rows from the future,
- * as in a restored machine image, are treated in the same way. A row without an end was in flight when its process died.
- * Returns the given object if nothing changes.
+ * Converts a row to times of the present boot. Of another boot, only the time up to `lastSeen`, its latest known moment,
+ * is known to have passed. Rows from the future come from a restored machine image and are converted too. Returns the
+ * given object if nothing changes.
  *
  * @param grace time for which requests without an answer can still be in flight, milliseconds
  */
@@ -77,18 +70,17 @@ export function rebaseRow(
   const isForeign = row.boot !== boot || row.started > now;
   if (!isForeign && row.completed !== null) return row;
   const shift = isForeign ? now - lastSeen : 0;
-  // Without a status no answer came, so the request may still be in flight, whether its end was written or not.
+  // Without a status no answer came, so the request may still be in flight.
   const completed = row.status === null || row.completed === null ? now + grace : row.completed + shift;
   return { ...row, boot, started: row.started + shift, completed };
 }
 
-/** Key in `meta` of the latest stored time. */
+/** Key in `meta`. */
 const HEARTBEAT_KEY = 'throttle.beat';
 
 interface Heartbeat {
   readonly boot: string;
   readonly at: number;
-  /** Time since which all requests are known, in times of that boot. */
   readonly since: number;
 }
 
@@ -97,15 +89,12 @@ async function readHeartbeat(query: Scope): Promise<Heartbeat | undefined> {
   return text === undefined ? undefined : (JSON.parse(text) as Heartbeat);
 }
 
-/** Whether a request was ever sent, by any version. The time is stored from the first request on. */
+/** Whether any version ever sent a request. */
 export async function wasUsed(query: Scope): Promise<boolean> {
   return (await readHeartbeat(query)) !== undefined || (await readLedger(query)).length > 0;
 }
 
-/**
- * The latest known moment of each boot, from its rows and its heartbeat. The end of a request without an answer is an
- * assumption about the future, so it is ignored.
- */
+/** The latest known moment of each boot. The assumed end of an unanswered request is in the future, so it is ignored. */
 function lastSeenOf(rows: readonly LedgerRow[], heartbeat: Heartbeat | undefined): ReadonlyMap<string, number> {
   const moments = new Map(heartbeat && [[heartbeat.boot, heartbeat.at]]);
   for (const { boot, started, completed, status } of rows) {
@@ -115,11 +104,7 @@ function lastSeenOf(rows: readonly LedgerRow[], heartbeat: Heartbeat | undefined
   return moments;
 }
 
-/**
- * Reads the ledger within `query`. Stores converted rows of an earlier boot, so that they are converted only once.
- *
- * @param grace time for which unanswered requests of the previous process can still be in flight, milliseconds
- */
+/** Reads the ledger. Stores converted rows, so that they are converted only once. `grace`: see `rebaseRow`. */
 export async function openWindowLedger(
   query: Scope,
   clock: Clock,
@@ -147,7 +132,7 @@ export async function openWindowLedger(
   return ledger;
 }
 
-/** Converts `since` to times of this boot. Of another boot, only the time until its last heartbeat is known to have passed. */
+/** `since` in times of this boot. */
 function knownSince(heartbeat: Heartbeat | undefined, boot: string, now: number): number {
   if (heartbeat?.since === undefined) return now;
   const isForeign = heartbeat.boot !== boot || heartbeat.at > now;
@@ -161,8 +146,8 @@ function createEmptyLedger(
 ): WindowLedger & { latest: Map<Lane, number> } {
   const longestHold = Math.max(0, ...windows.map((window) => window.hold));
   let nextId = firstId;
-  // Rows of released entries. The next write of a row deletes them. If that is rolled back, they stay until the next
-  // start and use a slot there, which is harmless.
+  // The next write of a row deletes those of released entries. If it is rolled back, they use a slot after the next
+  // start, which is harmless.
   let unsentIds: number[] = [];
   const latest = new Map<Lane, number>();
   const uses = createUseCount(clock);
@@ -234,18 +219,17 @@ function usesOf(
   return lane === 'backfill' ? [all, background, backfill] : [all, background];
 }
 
-/** Prefix of a boot id whose times are not comparable with those of any real boot. */
 const COPIED = 'copied:';
 
 /**
- * Returns the boot id for times that were copied to another database. No real boot has this id. So all copied requests
- * count in full from the moment at which the ledger is opened there; the intervals between them are kept.
+ * The boot id of times that were copied to another database. No real boot has it, so copied requests count in full from
+ * the moment at which the ledger is opened there.
  */
 export function rebaseMonotonic(boot: string): string {
   return boot.startsWith(COPIED) ? boot : COPIED + boot;
 }
 
-/** Replaces the boot id in a `meta` value that contains times of a boot; returns other values unchanged. */
+/** Replaces the boot id in a `meta` value; returns values without one unchanged. */
 export function rebaseFact(name: string, value: string): string {
   if (name !== HEARTBEAT_KEY && name !== COOLDOWN_KEY) return value;
   const fact = JSON.parse(value) as { readonly boot: string };

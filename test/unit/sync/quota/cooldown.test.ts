@@ -16,7 +16,6 @@ import {
   rebaseCooldown,
 } from '../../../../src/sync/quota/cooldown.ts';
 import { ceilingOf, effectiveShare } from '../../../../src/sync/quota/share.ts';
-
 import { openTestStore } from '../../../support/intake.ts';
 import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';

@@ -130,7 +130,7 @@ async function decisions(isRestarted: boolean) {
   const { throttle } = on;
   await clock.advance(10);
   const backfill = throttle.acquire({ lane: 'backfill', due: clock.now() }).then(() => clock.monotonic());
-  const seen = {
+  const decided = {
     snapshot: throttle.snapshot(),
     usedShare: throttle.usedShare(),
     paces: throttle.paces(),
@@ -139,7 +139,7 @@ async function decisions(isRestarted: boolean) {
     isHalted: throttle.isHalted(),
   };
   await clock.advance(20 * MINUTE);
-  return { ...seen, backfillAt: await backfill, later: throttle.paces() };
+  return { ...decided, backfillAt: await backfill, later: throttle.paces() };
 }
 
 test('makes the same decisions after a restart as without one', async () => {

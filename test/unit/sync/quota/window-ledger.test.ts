@@ -121,12 +121,12 @@ test('never reuses an id, even if its row was rolled back', async () => {
     throw new Error('rolled back');
   });
   await expect(failing).rejects.toThrow('rolled back');
-  const kept = ledger.open('mirror');
-  await ledger.record(kept, database.query);
+  const recorded = ledger.open('mirror');
+  await ledger.record(recorded, database.query);
   ledger.release(lost);
   const next = ledger.open('mirror');
   await ledger.record(next, database.query);
-  expect((await readLedger(database.query)).map(({ id }) => id)).toEqual([kept.id, next.id]);
+  expect((await readLedger(database.query)).map(({ id }) => id)).toEqual([recorded.id, next.id]);
 });
 
 test('converts rows of another boot once, also across a second restart in the new boot', async () => {
