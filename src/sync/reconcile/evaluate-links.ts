@@ -23,6 +23,8 @@ import { type KnownRecord, recordEntity } from './evaluate-record.ts';
 export interface KnownLink {
   readonly url?: string;
   readonly externalId?: string | null;
+  /** The server's own spelling of the address; absent where it is ours. Its records may not show such a link. */
+  readonly spelled?: string;
 }
 
 /** Brings the links of an item to those that its text, and the tasks that were made for it, ask for. */

@@ -63,7 +63,9 @@ export async function compareLinks(query: Scope, itemKey: string, record: Listed
   for (const link of links) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
     // After a rename at the provider the record has another address than the link: then it says nothing about it.
-    const isTold = (json<KnownLink>(link.known)?.url ?? record.url) === record.url;
+    // The same holds where the server spells the address in its own way: it compares addresses as they are spelled.
+    const known = json<KnownLink>(link.known);
+    const isTold = known?.spelled === undefined && (known?.url ?? record.url) === record.url;
     if (!isTold || !isNews(link, sight.asOf)) continue;
     if (!exists) await missing(query, link, sight);
     else if (link.known === null) await foundByRecord(query, link, record, sight);
@@ -128,12 +130,18 @@ export async function applyAddedLink(query: Scope, answer: Answer): Promise<stri
   if (!row) return [];
   if (link && row.known !== null && isNews(row, answer.asOf ?? 0)) {
     const isTheirs = answer.status === 200 && !isAutomatic(link.externalId) && (await mayBeFound(query, row));
-    const own = { url: json<KnownLink>(row.known)?.url ?? link.url, externalId: externalIdOf(row.item_key ?? '') };
+    const url = json<KnownLink>(row.known)?.url ?? link.url;
+    const own = { url, externalId: externalIdOf(row.item_key ?? ''), ...spelledBy(link.url, url) };
     const theirs = { url: link.url, externalId: link.externalId ?? null };
     const known = JSON.stringify((isTheirs ? theirs : own) satisfies KnownLink);
     await saveEntity(query, { ...row, known, remote_id: link.workItemId, hand: isTheirs ? 'manual' : null });
   }
   return row.item_key ? [row.item_key] : [];
+}
+
+/** The server's spelling of an address, where it is not ours. */
+function spelledBy(theirs: string | undefined, ours: string | undefined): Pick<KnownLink, 'spelled'> {
+  return theirs === undefined || theirs === ours ? {} : { spelled: theirs };
 }
 
 /** Whether the answer may name a link that was there before: not after an attempt of ours whose answer was lost. */
@@ -248,9 +256,10 @@ async function foundInList(query: Scope, row: EntityRow, link: Match, sight: Sig
   const change = await findChange(query, row.entity);
   if (change?.state === 'sending') return;
   const isOurs = isOwn(row, link, change);
+  // As we spell it, where the server only spells it otherwise.
+  const url = spelling(link.ownUrl) === spelling(link.url) ? link.ownUrl : link.url;
   const known = {
-    // As we spell it, where the server only spells it otherwise.
-    url: spelling(link.ownUrl) === spelling(link.url) ? link.ownUrl : link.url,
+    ...{ url, ...spelledBy(link.url, url) },
     externalId: isOurs ? externalIdOf(row.item_key ?? '') : (link.externalId ?? null),
   } satisfies KnownLink;
   const hand = isOurs ? null : 'manual';

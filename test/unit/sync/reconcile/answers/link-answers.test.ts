@@ -165,6 +165,20 @@ test.each<[what: string, becomes: Partial<EntityRow>, before: Before, left?: str
   expect((await findChange(store.query, LINK))?.state).toBe(left);
 });
 
+/** Our link as it is known at a server that spells its address otherwise. */
+const spelled = (url: string) =>
+  expect.toSatisfy((known: string) => {
+    const { spelled: theirs, ...ours } = JSON.parse(known);
+    return theirs === url && ours.url === URL && ours.externalId === OURS;
+  });
+
+test('a record without the task of a link leaves a link as it is whose address the server spells otherwise', async () => {
+  const row = { ...STANDS, known: JSON.stringify({ url: URL, spelled: `${URL}/`, externalId: OURS }) };
+  const store = await linked({ row });
+  await tell(store, 'saw-record', recordOf([]));
+  expect(await findEntity(store.query, LINK)).toMatchObject({ known: row.known, hand: null });
+});
+
 test('a record that says nothing about links changes none', async () => {
   const store = await linked({ row: STANDS });
   await tell(store, 'saw-record', { ...recordOf([]), taskIds: undefined });
@@ -230,7 +244,7 @@ test.each<[what: string, url: string]>([
 ])('a link whose address the server returns with %s is recognised and keeps our spelling', async (_what, url) => {
   const store = await linked({ row: WANTED, change: 'pending', lost: 'add-link' });
   await tell(store, ...listed(link({ url, externalId: null })));
-  expect(await findEntity(store.query, LINK)).toMatchObject(OWN);
+  expect(await findEntity(store.query, LINK)).toMatchObject({ ...OWN, known: spelled(url) });
   const seen = await linked({ row: STANDS });
   await tell(seen, ...created({ url }));
   expect(await areLinksWanted(seen)).toBe(false);
@@ -475,7 +489,7 @@ const ADDED = { ...STANDS, remote_id: null };
 
 test.each<[what: string, becomes: Partial<EntityRow>, before: Before, told: Told]>([
   ['is ours, whatever the server echoes', OWN, { row: ADDED }, added(link({ externalId: null }))],
-  ['is ours in our spelling', OWN, { row: ADDED }, added(link({ url: `${URL}/` }))],
+  ['is ours in our spelling', { ...OWN, known: spelled(`${URL}/`) }, { row: ADDED }, added(link({ url: `${URL}/` }))],
   ['has no id yet if the answer has no body', ADDED, { row: ADDED }, added(null, 204)],
   [
     "is a person's if an idempotent server found it",
