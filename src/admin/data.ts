@@ -82,7 +82,7 @@ export async function restore(place: StorePlace, backup: string, workspace?: str
   });
 }
 
-/** What `restore` would do. Changes nothing, and throws what it would throw. */
+/** Describes what `restore` would change, without changing anything. Throws the errors that `restore` would throw. */
 export async function tryRestore(place: StorePlace, backup: string, workspace?: string): Promise<RestorePlan> {
   return withBackup(place, backup, (_folder, given) => planRestore(given, workspace));
 }

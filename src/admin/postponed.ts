@@ -7,7 +7,7 @@ export const DELAY = 10_000;
 /** Actions that wait at a time. */
 const MOST = 100;
 
-/** What can be postponed, as `admin/admin-operations.ts` takes it. */
+/** The admin operations that can be postponed, with their arguments; see `admin/admin-operations.ts`. */
 export type PostponeWish =
   | {
       readonly question: 'release';

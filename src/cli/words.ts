@@ -41,9 +41,9 @@ export function printable(text: string): string {
 
 /** Everything but the line breaks and tabs of our own tables. */
 const UNSAFE = /[^\P{Cc}\t\n]|[\p{Cf}\p{Zl}\p{Zp}]/gu;
-/** What CI services take for a command anywhere in a line (Azure Pipelines, GitHub Actions). */
+/** The start of a command that CI services execute anywhere in a line (Azure Pipelines, GitHub Actions). */
 const CI_COMMAND = /#(?=#(?:vso)?\[)/g;
-/** What GitHub Actions takes for one where a line begins. */
+/** The start of a command that GitHub Actions executes at the start of a line. */
 const CI_COMMAND_AT_START = /^\s*:(?=:)/;
 
 /**

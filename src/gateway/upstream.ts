@@ -60,7 +60,7 @@ export interface Upstream {
   readonly settings: GatewaySettings;
   readonly store: Store;
   readonly logger: Logger;
-  /** Rung when somebody requested a read. */
+  /** Notified when a read was requested. */
   readonly outbox: WakeSignal;
   /**
    * Sends through the throttle in the interactive lane. `waiting` ends the wait for a slot, not a request that is out.

@@ -81,7 +81,7 @@ function contentOf(backup: string, draft: string) {
   }
 }
 
-/** What a database contains to which exactly these migrations were applied. */
+/** The objects of a database to which exactly these migrations were applied. */
 async function objectsAfter(names: readonly string[]): Promise<readonly SchemaObject[]> {
   const migrations = Object.fromEntries(
     Object.entries(INSTALLATION_MIGRATIONS).filter(([name]) => names.includes(name)),

@@ -3,7 +3,7 @@ import { type Dialect, dialectOf, textIn } from '../platform/database/dialect.ts
 import { createCounts } from './count-triggers.ts';
 import { createStatistics } from './statistics.ts';
 
-/** Of a change; see `store/next-change.ts`. */
+/** The queue of a change; see `store/next-change.ts`. */
 const QUEUE = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;
 
 /**
@@ -26,7 +26,7 @@ export async function createTables(db: Kysely<unknown>): Promise<void> {
   await createStatistics(db);
 }
 
-/** What belongs to no workspace. */
+/** Tables of the installation, whose rows belong to no workspace. */
 async function createInstallation(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('installation')
@@ -249,7 +249,7 @@ async function createItems(db: Kysely<unknown>): Promise<void> {
     .columns(['workspace', 'seen_at'])
     .where(sql.ref('gone'), '=', 1)
     .execute();
-  // What a new rule looks at again: few of the items that years leave.
+  // A new rule re-evaluates open items only: few of the items that accumulate over the years.
   await db.schema
     .createIndex('items_open')
     .on('items')
@@ -371,7 +371,7 @@ async function createOutbox(db: Kysely<unknown>): Promise<void> {
   await index(db, 'outbox', 'next', ['state', 'queue', 'due', 'entity', 'not_before']);
   await index(db, 'outbox', 'turn', ['state', 'queue', 'not_before', 'due', 'entity']);
   await index(db, 'outbox', 'age', ['state', 'lane', 'since']);
-  // What the guard counts is answered by the index alone.
+  // The index alone answers the counts of the guard.
   await index(db, 'outbox', 'effect', ['effect', 'state', 'guard', 'kind']);
   await db.schema
     .createTable('notices')
@@ -516,7 +516,7 @@ async function index(db: Kysely<unknown>, table: string, name: string, columns: 
     .execute();
 }
 
-/** Of the key `BUG-12`: `BUG-` and 12. */
+/** The prefix and the number of a task key: `BUG-` and 12 of `BUG-12`. */
 const PREFIX = sql`rtrim(key, '0123456789')`;
 const DIGITS = sql`substr(key, length(${PREFIX}) + 1)`;
 

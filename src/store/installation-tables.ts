@@ -95,7 +95,7 @@ export interface InstallationTables {
     address: string;
     /** By the database's clock; moves with each renewal, and never back. */
     expires_at: number;
-    /** What it tells of itself, as JSON; see `cluster/replica-facts.ts`. */
+    /** Facts that the process reports about itself, as JSON; see `cluster/replica-facts.ts`. */
     about: string;
   };
 

@@ -37,7 +37,7 @@ export interface Replica {
   readonly id: string;
   readonly incarnation: string;
   readonly address: string;
-  /** What it tells of itself, as JSON; see `cluster/replica-facts.ts`. */
+  /** Facts that the process reports about itself, as JSON; see `cluster/replica-facts.ts`. */
   readonly about: string;
 }
 

@@ -116,7 +116,7 @@ function waiting(query: Scope, connections: readonly string[], isReading: boolea
   );
 }
 
-/** What is known of an item that is unverified since a restore is no reason to write anything. */
+/** Leaves out items that are unverified since a restore: nothing is written because of them. */
 const isVerified = sql<boolean>`not exists (select 1 from items where items.workspace = notices.workspace
   and items.key = notices.item_key and items.unverified = 1)`;
 

@@ -20,7 +20,7 @@ export interface DatabaseRows {
   readonly sessions: number;
 }
 
-/** What a restore would do. */
+/** The effects of a restore. */
 export interface RestorePlan {
   readonly backup: DatabaseRows;
   /** Null where there is no database. */

@@ -21,7 +21,7 @@ export interface Restore {
   readonly checkFile: CheckFile;
 }
 
-/** What is added to the name of the database that a restore replaces; the next ones get `.2`, `.3` and so on besides. */
+/** The suffix of a database that a restore replaced; the next ones also get `.2`, `.3` and so on. */
 const KEPT = '.before-restore';
 
 /** The name under which the present database would be kept: the first that is not taken. */

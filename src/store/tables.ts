@@ -188,7 +188,7 @@ export interface Tables {
     waiting: string;
   };
 
-  /** What was sent for the outbox, one row for each attempt; see `sync/outbox/request-history.ts`. */
+  /** Requests that the outbox sent, one row for each attempt; see `sync/outbox/request-history.ts`. */
   requests: {
     /** In the order of their ends, within the workspace. */
     id: number;
@@ -323,7 +323,7 @@ export interface Tables {
     count: number;
   };
 
-  /** What the last run of each scheduled job counts from, see `platform/lib/scheduler.ts`. */
+  /** The time from which the next run of each scheduled job is computed; see `platform/lib/scheduler.ts`. */
   job_runs: { job: string; last_at: number };
 
   /** One row per request sent, kept while it counts in the longer window. Times are monotonic milliseconds of `boot`. */

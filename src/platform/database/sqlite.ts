@@ -213,7 +213,7 @@ const MAGIC = 'SQLite format 3\0';
 const HEADER_BYTES = 100;
 const AT = { pageSize: 16, pages: 28, userVersion: 60 } as const;
 
-/** What the header of a database file says. */
+/** Fields of the header of a database file. */
 export interface FileHeader {
   /** Bytes of the file, and those that the header tells of. */
   readonly bytes: number;

@@ -22,7 +22,7 @@ export interface DeliveryDeps {
   readonly logger: Logger;
   /** Gives up after 3 s; refuses private addresses unless they are allowed. */
   readonly http: HttpClient;
-  /** Rung by whoever writes an event. */
+  /** Notified after an event was written. */
   readonly wakeSignal: WakeSignal;
 }
 

@@ -20,7 +20,7 @@ export interface CollectorDeps {
   readonly clock: Clock;
   /** That of the process; absent: one of its own. */
   readonly groupCommit?: GroupCommit;
-  /** Rung after each commit that left something to reconcile. */
+  /** Notified after each commit that appended deliveries. */
   readonly wakeSignal: WakeSignal;
   /** More pending deliveries than this are refused. */
   readonly mostPending?: number;

@@ -31,7 +31,7 @@ export interface FetchDeps {
   readonly store: Store;
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
-  /** Rung when a fetched object is in the inbox. */
+  /** Notified when a fetched object is in the inbox. */
   readonly inbox: WakeSignal;
   readonly clock: Clock;
   readonly random: Random;

@@ -23,7 +23,7 @@ export interface SweepDeps {
   readonly store: Store;
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
-  /** Rung when objects are to be fetched. */
+  /** Notified when objects are to be fetched. */
   readonly fetches: { notify(): void };
   readonly clock: Clock;
   readonly random: Random;

@@ -17,26 +17,26 @@ export interface VerifyDeps {
   readonly store: Store;
   readonly connections: readonly ActiveConnection[];
   readonly pauses: Pauses;
-  /** Rung when a fetched object is in the inbox. */
+  /** Notified when a fetched object is in the inbox. */
   readonly inbox: WakeSignal;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
 }
 
-/** Between two fetches of a connection, milliseconds: the limit of a vendor that tells none is not known. */
+/** Time between two fetches of a connection, milliseconds, because some vendors report no limit. */
 const PACE = 2_000;
 /** Items read from the database at once. */
 const AT_ONCE = 20;
-/** Between two looks for items that are still unverified, milliseconds. */
+/** Time between two rounds over the items that are still unverified, milliseconds. */
 const LOOK_EVERY = 3_600_000;
-/** The first and the longest pause after a failure that time may mend, milliseconds. */
+/** The first and the longest pause after a temporary failure, milliseconds. */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
-/** After so many failures of one item the others go on; it is tried again with the next look. */
+/** Attempts for one item before the others continue; the next round tries it again. */
 const MOST_TRIES = 6;
 
-/** Before all items: open ones come first. */
+/** The position before the first item; open items come first. */
 const START: UnverifiedPlace = { finished: 0, key: '' };
 
 /**

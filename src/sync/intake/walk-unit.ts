@@ -19,7 +19,7 @@ export interface WalkDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly random: Random;
-  /** Rung when a page is in the inbox. */
+  /** Notified when a page is in the inbox. */
   readonly inbox: WakeSignal;
   readonly tracer?: Tracer;
 }

@@ -44,9 +44,9 @@ export interface OutboxOptions {
   readonly linksAreIdempotent: boolean;
   /** How long nothing is sent about what a process that died was sending, milliseconds; absent: it cannot be on its way any more. */
   readonly untouched?: number;
-  /** Rung when a change may have become due. */
+  /** Notified when a change may have become due. */
   readonly outbox: WakeSignal;
-  /** Rung when an answer was appended to the inbox. */
+  /** Notified when an answer was appended to the inbox. */
   readonly inbox: WakeSignal;
   /** Called with the reason when the workspace cannot be written to, and with undefined when it can again. */
   readonly onTrouble?: (trouble: SyncError | undefined) => void;

@@ -27,7 +27,7 @@ export interface SweepJobsDeps {
   readonly quota: { readonly requests: number; readonly window: number };
   /** Whether any connection records its pull requests in the workspace. */
   readonly recordsPullRequests: boolean;
-  /** Rung when a read was requested. */
+  /** Notified when a read was requested. */
   readonly outbox: WakeSignal;
 }
 

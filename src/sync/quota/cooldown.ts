@@ -304,7 +304,7 @@ export async function readCooldown(query: Scope, clock: Clock): Promise<Cooldown
     await writeCooldown(query, clock, initial);
     return initial;
   }
-  const saved = withQuietSince(JSON.parse(text) as SavedCooldown);
+  const saved = JSON.parse(text) as SavedCooldown;
   const cooldown = rebaseCooldown(saved, clock.bootId, clock.monotonic(), clock.now());
   if (cooldown !== saved.cooldown) await writeCooldown(query, clock, cooldown);
   return cooldown;
@@ -313,12 +313,6 @@ export async function readCooldown(query: Scope, clock: Clock): Promise<Cooldown
 export async function writeCooldown(query: Scope, clock: Clock, cooldown: Cooldown): Promise<void> {
   const saved: SavedCooldown = { boot: clock.bootId, at: clock.monotonic(), wall: clock.now(), cooldown };
   await writeMeta(query, COOLDOWN_KEY, JSON.stringify(saved));
-}
-
-/** Adds `quietSince`, which older versions did not store. */
-function withQuietSince(saved: SavedCooldown): SavedCooldown {
-  const { observed, quietSince = observed?.at ?? saved.at } = saved.cooldown as Partial<Cooldown>;
-  return { ...saved, cooldown: { ...saved.cooldown, quietSince } };
 }
 
 /**

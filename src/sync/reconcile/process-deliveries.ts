@@ -26,11 +26,11 @@ export interface DeliveryProcessorDeps {
   readonly tracer?: Tracer;
   readonly inputs: BatchInputs;
   readonly poisonMessages: PoisonMessages;
-  /** Rung when the outbox may have something new. */
+  /** Notified when the outbox may have a new change. */
   readonly outbox: WakeSignal;
-  /** Rung when objects are to be fetched. */
+  /** Notified when objects are to be fetched. */
   readonly fetches: WakeSignal;
-  /** Rung when something may have to be written to a vendor. */
+  /** Notified when a notice may have to be written to a vendor. */
   readonly writeBack?: WakeSignal;
 }
 

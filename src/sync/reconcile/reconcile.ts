@@ -37,13 +37,13 @@ export interface ReconcileOptions {
   readonly rules?: Rules;
   /** Absent: nothing is held. */
   readonly guard?: GuardLimits;
-  /** Rung by whoever appends deliveries. */
+  /** Notified after deliveries were appended. */
   readonly inbox: WakeSignal;
-  /** Rung when the outbox may have something new. */
+  /** Notified when the outbox may have a new change. */
   readonly outbox: WakeSignal;
-  /** Rung when objects are to be fetched. */
+  /** Notified when objects are to be fetched. */
   readonly fetches: WakeSignal;
-  /** Rung when something may have to be written to a vendor. */
+  /** Notified when a notice may have to be written to a vendor. */
   readonly writeBack?: WakeSignal;
 }
 

@@ -55,7 +55,7 @@ export interface WriteBackDeps {
 }
 
 export interface WriteBack extends Stage {
-  /** Rung by whoever may have committed a notice. */
+  /** Notified after a commit that may contain a notice. */
   readonly wakeSignal: WakeSignal;
   readonly jobs: readonly Job[];
 }

@@ -57,7 +57,7 @@ export interface LearnDeps {
   readonly store: Store;
   readonly routeOf: RouteOf;
   readonly readLarge: ReadLarge;
-  /** Rung when something was appended to the inbox, and when somebody requested a read. */
+  /** Notified when a delivery was appended to the inbox or a read was requested. */
   readonly inbox: WakeSignal;
   readonly outbox: WakeSignal;
   readonly clock: Clock;

@@ -63,7 +63,7 @@ export async function compareLinks(query: Scope, itemKey: string, record: Listed
   for (const link of links) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
     // After a rename at the provider the record has another address than the link: then it says nothing about it.
-    // The same holds where the server spells the address in its own way: it compares addresses as they are spelled.
+    // A server that stores addresses in its own spelling finds no task by ours, so its record says nothing either.
     const known = json<KnownLink>(link.known);
     const isTold = known?.spelled === undefined && (known?.url ?? record.url) === record.url;
     if (!isTold || !isNews(link, sight.asOf)) continue;
