@@ -3,6 +3,7 @@ import { linksOfTask } from './entities.ts';
 import { readMeta, writeMeta } from './meta.ts';
 import { findChanges, saveChange } from './outbox-rows.ts';
 import { readRecordsRoute } from './records-route.ts';
+import { readServerFact, writeServerFact } from './server-facts.ts';
 import { removeRows } from './unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -18,9 +19,19 @@ export async function configureLinks(query: Scope, areIdempotent: boolean): Prom
   if (((await readMeta(query, CONFIGURED)) ?? '') !== value) await writeMeta(query, CONFIGURED, value);
 }
 
-/** Whether an address that a task has already is not added a second time (W39, W74). */
+/**
+ * Whether the server adds no second link with an address that the task has already (W39, W74): its route for records implies
+ * it, the configuration states it, or a repeated addition has shown it.
+ */
 export async function linksAreIdempotent(query: Scope): Promise<boolean> {
-  return (await readRecordsRoute(query)).state === 'open' || (await readMeta(query, CONFIGURED)) === 'idempotent';
+  if ((await readRecordsRoute(query)).state === 'open') return true;
+  if ((await readMeta(query, CONFIGURED)) === 'idempotent') return true;
+  return (await readServerFact(query, 'links')) !== undefined;
+}
+
+/** An addition of worksync was repeated and came back with the id of the first one. */
+export async function noteLinksAreIdempotent(query: Scope, now: number): Promise<void> {
+  if ((await readServerFact(query, 'links')) === undefined) await writeServerFact(query, 'links', { since: now });
 }
 
 /** A request that read the links of a task and was answered. */

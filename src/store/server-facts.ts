@@ -5,10 +5,11 @@ import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * What is known about the server of a workspace: which routes it has, which fields it accepts. It holds for one base address;
+ * What is known about the server of a workspace: which routes it has, which fields it accepts, whether
+ * it recognises a repeated link. It holds for one base address;
  * nothing is known about a server at another address.
  */
-export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks'] as const;
+export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks', 'links'] as const;
 type ServerFact = (typeof SERVER_FACTS)[number];
 
 const ADDRESS = 'server.address';

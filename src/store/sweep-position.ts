@@ -5,8 +5,9 @@ import { readRecordsRoute } from './records-route.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * No list contains the links of work items, links with an address from before a rename, and attached documents: worksync reads
- * them one after the other, a task or a document at a time. Its position outlives the process.
+ * No list contains the links of work items, links with an address from before a rename, and attached documents. worksync reads
+ * them one after the other, a task or a document at a time. Where nothing is recorded in the workspace, it also reads the tasks
+ * without any known link, because nothing else shows which links people made. Its position outlives the process.
  */
 export interface SweepPosition {
   /** When it began, and when it came to its end; null while it goes on. Epoch milliseconds. */
@@ -16,12 +17,12 @@ export interface SweepPosition {
   readonly readAt: number;
   /** How many were asked for. */
   readonly read: number;
-  /** What was asked for last: links of tasks first, then documents. */
+  /** The last one requested: tasks with known links first, then documents, then all other tasks. */
   readonly after: Place;
 }
 
 interface Place {
-  readonly kind: 'link' | 'document';
+  readonly kind: 'link' | 'document' | 'task';
   /** Id of the task, or entity of the document. */
   readonly name: string;
 }
@@ -64,8 +65,9 @@ export interface Step {
 }
 
 /** The next one, among the next rows. */
-export async function nextSweepStep(query: Scope, after: Place): Promise<Step> {
-  return after.kind === 'link' ? nextLinks(query, after.name) : nextDocument(query, after.name);
+export async function nextSweepStep(query: Scope, { kind, name }: Place): Promise<Step> {
+  if (kind === 'link') return nextLinks(query, name);
+  return kind === 'document' ? nextDocument(query, name) : nextUnlinkedTask(query, name);
 }
 
 /**
@@ -130,5 +132,30 @@ async function nextDocument(query: Scope, after: string): Promise<Step> {
   const found = rows.find(({ known, task_id }) => task_id !== null && json(known)?.['taskId'] === task_id);
   if (found) return { found: { kind: 'document', name: found.entity } };
   const last = rows.at(-1)?.entity;
-  return last && rows.length === LOOKED_AT ? { after: { kind: 'document', name: last } } : {};
+  if (last && rows.length === LOOKED_AT) return { after: { kind: 'document', name: last } };
+  return (await readRecordsRoute(query)).state === 'open' ? {} : { after: { kind: 'task', name: '' } };
+}
+
+/** The next cached task of which no link is known. */
+async function nextUnlinkedTask(query: Scope, after: string): Promise<Step> {
+  const rows = await query
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('task_id', '>', after)
+    .orderBy('task_id')
+    .limit(LOOKED_AT)
+    .execute();
+  const ids = rows.map(({ task_id }) => task_id);
+  const linked = await query
+    .selectFrom('entities')
+    .select('task_id')
+    .where('task_id', 'in', ['', ...ids])
+    .where('kind', '=', 'link')
+    .where(({ or, eb }) => or([eb('hand', 'is', null), eb('hand', '!=', 'gone')]))
+    .execute();
+  const isLinked = new Set(linked.map(({ task_id }) => task_id));
+  const found = ids.find((id) => !isLinked.has(id));
+  if (found !== undefined) return { found: { kind: 'task', name: found } };
+  const last = ids.at(-1);
+  return last !== undefined && ids.length === LOOKED_AT ? { after: { kind: 'task', name: last } } : {};
 }

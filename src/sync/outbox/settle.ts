@@ -16,6 +16,7 @@ import { holdsTask } from '../../store/cached-tasks.ts';
 import { endCreation } from '../../store/creates.ts';
 import { noteCreationPassed, noteCreationRefused } from '../../store/creation-trials.ts';
 import { type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../../store/entities.ts';
+import { noteLinksAreIdempotent } from '../../store/link-reads.ts';
 import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../../store/list-reads.ts';
 import { isReadAfterRestore } from '../../store/mark-unverified.ts';
 import {
@@ -188,6 +189,7 @@ async function settleWrite(
   const { action, sentAt, open: isRepeat } = prepared;
   const written: Written = { action, sentAt, answeredAt: context.now, id, ...(isRepeat && { isRepeat }) };
   const known = { known: knownFrom(prepared, body), known_at: context.now, revision: await currentRevision(query) };
+  if (isRepeatedLink(held, prepared, body)) await noteLinksAreIdempotent(query, context.now);
   await saveEntity(query, { ...held, ...known, written: JSON.stringify(written), ...ofLink(prepared) });
   if (!differs(held, prepared)) return removeChange(query, row.entity);
   const since = row.next_since ?? context.now;
@@ -229,6 +231,13 @@ const REST = {
 function ofLink({ kind, action }: Prepared): Partial<EntityRow> {
   if (kind !== 'link') return {};
   return action === 'add-link' ? { hand: null, remote_id: null } : { hand: null };
+}
+
+/** Whether an earlier addition of this link, which worksync did not remove since, was answered with the same id. */
+function isRepeatedLink(held: EntityRow, { action }: Prepared, body: unknown): boolean {
+  const { workItemId } = (body ?? {}) as { readonly workItemId?: unknown };
+  const isAddition = action === 'add-link' && json<Written>(held.written)?.action === 'add-link';
+  return isAddition && held.remote_id !== null && held.remote_id === workItemId;
 }
 
 /** Whether desired, as it is now, is something else than what was sent. */

@@ -129,7 +129,7 @@ async function untilAnswered(
 }
 
 function nameOf({ kind, name }: SweepPosition['after']): string {
-  return kind === 'link' ? entity.readLinks(name) : entity.readDocument(name.slice(entity.document('').length));
+  return kind === 'document' ? entity.readDocument(name.slice(entity.document('').length)) : entity.readLinks(name);
 }
 
 /** @returns the turn after one read more; undefined at its end */

@@ -11,6 +11,7 @@ import {
   json,
   saveEntity,
 } from '../../../store/entities.ts';
+import { itemsAtUrl } from '../../../store/find-items.ts';
 import { itemsNamed } from '../../../store/item-names.ts';
 import { linksAreIdempotent, noteLinksRead } from '../../../store/link-reads.ts';
 import { enqueueReads } from '../../../store/list-reads.ts';
@@ -326,17 +327,26 @@ async function readLinks(query: Scope, taskId: string, { now }: EvaluationContex
   return [];
 }
 
-/** A person linked an item of a tracker to a task: then that task is the item's task. */
+/** The work items that go by this address, else the items whose provider spells it so, apart from a slash or a fragment. */
+async function itemsAtAddress(query: Scope, address: string): Promise<readonly string[]> {
+  const url = normalUrl(address);
+  if (url === undefined) return [];
+  const named = await itemsNamed(query, [nameOf.url(url)]);
+  return named.length > 0
+    ? named.map(({ itemKey }) => itemKey)
+    : itemsAtUrl(query, `${URL.parse(address)?.protocol}//${url}`);
+}
+
+/** A person linked an item to a task: then that task is the item's task. */
 async function keepForeign(
   query: Scope,
   link: ListedLink,
   { asOf, receivedRevision }: Pick<Answer, 'asOf' | 'receivedRevision'>,
   moment: EvaluationContext,
 ): Promise<string[]> {
-  const url = normalUrl(link.url);
-  if (url === undefined || link.taskId === undefined || isAutomatic(link.externalId)) return [];
+  if (link.taskId === undefined || isAutomatic(link.externalId)) return [];
   const again: string[] = [];
-  for (const { itemKey } of await itemsNamed(query, [nameOf.url(url)])) {
+  for (const itemKey of await itemsAtAddress(query, link.url)) {
     const name = entity.link(itemKey, link.taskId);
     const row = await findEntity(query, name);
     if (row && (row.hand !== 'gone' || (asOf !== undefined && !isNews(row, asOf)))) continue;
