@@ -26,12 +26,12 @@ export async function configureLinks(query: Scope, areIdempotent: boolean): Prom
 export async function linksAreIdempotent(query: Scope): Promise<boolean> {
   if ((await readRecordsRoute(query)).state === 'open') return true;
   if ((await readMeta(query, CONFIGURED)) === 'idempotent') return true;
-  return (await readServerFact(query, 'links')) !== undefined;
+  return (await readServerFact(query, 'repeatedLinks')) !== undefined;
 }
 
 /** An addition of worksync was repeated and came back with the id of the first one. */
 export async function noteLinksAreIdempotent(query: Scope, now: number): Promise<void> {
-  if ((await readServerFact(query, 'links')) === undefined) await writeServerFact(query, 'links', { since: now });
+  if ((await readServerFact(query, 'repeatedLinks')) === undefined) await writeServerFact(query, 'repeatedLinks', { since: now });
 }
 
 /** A request that read the links of a task and was answered. */

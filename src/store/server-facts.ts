@@ -9,7 +9,7 @@ import type { Scope, Sql } from './workspace-scope.ts';
  * it recognises a repeated link. It holds for one base address;
  * nothing is known about a server at another address.
  */
-export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks', 'links'] as const;
+export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks', 'repeatedLinks'] as const;
 type ServerFact = (typeof SERVER_FACTS)[number];
 
 const ADDRESS = 'server.address';

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { saveTask } from '../../../src/store/cached-tasks.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
@@ -111,6 +112,22 @@ it('reads every task with a link where the workspace records no pull requests, a
   expect(await nextSweepStep(query, START)).toEqual({ found: link('t2') });
 });
 
+it('reads tasks without a known link after all documents, where the workspace records no pull requests', async () => {
+  const query = await withLinks([['t1', 'pull']]);
+  for (const taskId of ['t1', 't2', 't3']) {
+    const times = { createdAt: '2026-01-01T00:00:00Z', updatedAt: '2026-01-01T00:00:00Z' };
+    await saveTask(query, { taskId, key: taskId, title: '', status: 'open', source: 'api', ...times }, 1);
+  }
+  expect(await nextSweepStep(query, document('document:z'))).toEqual({});
+  await writeServerFact(query, 'records', { state: 'closed', since: 0 });
+  const { after } = await nextSweepStep(query, document('document:z'));
+  const task = (name: string) => ({ kind: 'task', name }) as const;
+  expect(after).toEqual(task(''));
+  expect(await nextSweepStep(query, task(''))).toEqual({ found: task('t2') });
+  expect(await nextSweepStep(query, task('t2'))).toEqual({ found: task('t3') });
+  expect(await nextSweepStep(query, task('t3'))).toEqual({});
+});
+
 it('some links are looked at in one step', async () => {
   const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
   const query = await withLinks([...rows, ['t2000', 'item']]);
@@ -125,7 +142,7 @@ it.each<[what: string, step: Step, known: object | null, task: string | null, af
   ['none that nobody attached', {}, { taskId: null }, null],
   ['none of which nothing is known', {}, null, 't1'],
 ])('of documents the turn reads %s', async (_what, step, known, task_id, after = '') => {
-  const { query } = await openTestStore();
+  const { query } = await recordingStore();
   const row = blankEntity('document:a', 'document', { task_id });
   await saveEntity(query, { ...row, known: known && JSON.stringify(known) });
   expect(await nextSweepStep(query, document(after))).toEqual(step);

@@ -2,7 +2,7 @@ import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, ON_ITS_WAY, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { configureLinks } from '../../../../src/store/link-reads.ts';
+import { configureLinks, linksAreIdempotent } from '../../../../src/store/link-reads.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { noteRouteAnswered } from '../../../../src/store/route-states.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
@@ -110,6 +110,22 @@ describe('a write that was answered', () => {
     await settle(removed.query, removed.prepared, {}, CONTEXT);
     expect(await findEntity(removed.query, LINK)).toMatchObject({ known: null, remote_id: 'w1' });
   });
+
+  it.each<[isIdempotent: boolean, claim: string, earlier: object | null, workItemId: string]>([
+    [true, 'a repeated addition comes back with its first id', { action: 'add-link' }, 'w1'],
+    [false, 'it comes back with another id', { action: 'add-link' }, 'w2'],
+    [false, 'worksync removed the link meanwhile', { action: 'remove-link' }, 'w1'],
+    [false, 'worksync never added the link before', null, 'w1'],
+  ])(
+    'shows that the server recognises repeated links: %j, if %s',
+    async (isIdempotent, _claim, earlier, workItemId) => {
+      const written = earlier && JSON.stringify(earlier);
+      const { query, prepared } = await inFlight({ ...link, remote_id: 'w1', written });
+      await configureLinks(query, false);
+    await settle(query, prepared, { workItemId }, CONTEXT);
+      expect(await linksAreIdempotent(query)).toBe(isIdempotent);
+    },
+  );
 
   it('tells when the deliveries came that waited for it, and leaves those that came later', async () => {
     const waiting = JSON.stringify([30, 40].map((at) => ({ id: at, at })));

@@ -362,6 +362,15 @@ test.each<[what: string, isKept: boolean, action: Answer['action'], link: object
   expect(await found(store)).toEqual(isKept && action === 'read-links' ? [`link-added ${FOREIGN} ${NOW}`] : []);
 });
 
+test.each([URL, `${URL}/`, `${URL}#discussion_r1`])(
+  "a link to the address of a pull request whose text names no task is a person's: %s",
+  async (url) => {
+    const store = await linked({});
+    expect(await tell(store, ...listed(link({ url, externalId: null })))).toEqual([PULL.key]);
+    expect(await findEntity(store.query, LINK)).toMatchObject({ hand: 'manual', remote_id: 'w1', desired: null });
+  },
+);
+
 test.each<[what: string, row: Partial<EntityRow>, told: Told, isRead?: boolean]>([
   ["is a person's if a later list shows it again", { hand: 'manual', remote_id: 'w7' }, listed(OF_ISSUE)],
   [
