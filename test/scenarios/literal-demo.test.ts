@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { signedDeliveries } from '../../src/reference-service/demo/bundled-deliveries.ts';
+import { TASKS } from '../../src/reference-service/demo/story.ts';
+import { OWN_VARIANT } from '../../src/reference-service/http/variant.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { TOP } from '../support/processes.ts';
+
+let world: World | undefined;
+afterEach(() => world?.close());
+
+/** `config/default.yaml`, whose demo secret is the one that the tests sign with. */
+function demoConfig(): Record<string, unknown> {
+  const { name: _, ...config } = parse(readFileSync(join(TOP, 'config/default.yaml'), 'utf8')) as Record<
+    string,
+    unknown
+  >;
+  const [connection] = Object.values(config['connections'] as Record<string, object>);
+  return { ...config, connections: { github: { ...connection, webhookSecrets: WEBHOOK_SECRET } } };
+}
+
+it('plays the demo against a literal workspace: the same links, nothing opened, nothing recorded', async () => {
+  const aboutPulls: string[] = [];
+  world = await createWorld({
+    variant: { ...OWN_VARIANT, isLiteral: true },
+    config: demoConfig(),
+    faults: {
+      async before({ method, url }) {
+        if (url.includes('pull-request')) aboutPulls.push(`${method} ${url.split('/').at(-1)?.split('?')[0]}`);
+        return undefined;
+      },
+    },
+  });
+  const { people, service } = world;
+  const ids = new Map<string, string>();
+  for (const { kind, title } of TASKS) {
+    const request = { body: { title } };
+    const { body } = await (kind === 'bug' ? people.createBug(request, {}) : people.createIdea(request, {}));
+    const number = [...ids.keys()].filter((key) => key.startsWith(kind)).length + 1;
+    ids.set(`${kind}-${number}`, body.taskId);
+  }
+  await world.settled();
+  // A literal workspace has no keys, so the story's branches and titles name the ids of its tasks.
+  for (const { headers, body } of await signedDeliveries(WEBHOOK_SECRET)) {
+    const named = body.replace(/\b(bug|idea)-\d\b/gi, (key) => ids.get(key.toLowerCase()) ?? key);
+    expect(await world.deliver(headers['x-github-event'] as string, JSON.parse(named))).toBe(202);
+  }
+  await world.until(async () => (await service().statistics()).workItems === TASKS.length);
+  expect(await service().statistics()).toMatchObject({ pullRequests: 0, workItems: 3 });
+  // The first read shows that the workspace has no route for records.
+  expect(aboutPulls).toEqual(['GET pull-request-records']);
+  // That read, two lists of tasks, and a read and an addition for each link.
+  expect(await world.requests()).toEqual({ received: 9, refused: 0 });
+});
