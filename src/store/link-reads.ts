@@ -31,7 +31,8 @@ export async function linksAreIdempotent(query: Scope): Promise<boolean> {
 
 /** An addition of worksync was repeated and came back with the id of the first one. */
 export async function noteLinksAreIdempotent(query: Scope, now: number): Promise<void> {
-  if ((await readServerFact(query, 'repeatedLinks')) === undefined) await writeServerFact(query, 'repeatedLinks', { since: now });
+  if ((await readServerFact(query, 'repeatedLinks')) === undefined)
+    await writeServerFact(query, 'repeatedLinks', { since: now });
 }
 
 /** A request that read the links of a task and was answered. */

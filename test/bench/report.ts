@@ -52,7 +52,7 @@ function worstOf({ better }: Meaning, values: readonly number[]): number {
 }
 
 /** Whether the aim is reached, by the median and, where each run counts, by the worst; undefined where there is none. */
-export function reaches({ value, ratio, better, aim, worst, everyRun }: Figure): boolean | undefined {
+function reaches({ value, ratio, better, aim, worst, everyRun }: Figure): boolean | undefined {
   if (aim === false) return undefined;
   const judged = [ratio ?? value, ...(everyRun ? [worst] : [])];
   return judged.every((each) => (better === 'higher' ? each >= aim : each <= aim));

@@ -206,7 +206,7 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await codeOf(verify(sign(body, retired), body, [present, upcoming]))).toBe('signature_mismatch');
     });
 
-    it('refuses when no secret is configured, or an empty one', async () => {
+    it('refuses when no secret is configured, or an empty one [F14]', async () => {
       for (const secrets of [[], [''], [present, '']])
         expect(await codeOf(verify(sign(body, present), body, secrets))).toBe('signature_missing');
     });
@@ -217,14 +217,14 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await codeOf(verify({ ...headers, [signatureHeader]: '' }))).toBe('signature_mismatch');
     });
 
-    it('refuses a repeated header, also when one of the values is right', async () => {
+    it('refuses a repeated header, also when one of the values is right [A1]', async () => {
       const good = sign(body, present);
       const value = good[signatureHeader] as string;
       for (const repeated of [[value], [value, value], [], `${value}, ${value}`])
         expect(await codeOf(verify({ ...good, [signatureHeader]: repeated }))).toBe('signature_mismatch');
     });
 
-    it.each(Object.entries(OTHERWISE))('refuses a right signature %s', async (_, spell) => {
+    it.each(Object.entries(OTHERWISE))('refuses a right signature %s [A1]', async (_, spell) => {
       const good = sign(body, present);
       const right = good[signatureHeader] as string;
       const made = spell(right);
@@ -234,7 +234,7 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await codeOf(verify({ ...good, [signatureHeader]: made }))).toMatch(/^signature_(missing|mismatch)$/);
     });
 
-    it('refuses a right signature in the header of any other vendor', async () => {
+    it('refuses a right signature in the header of any other vendor [A1]', async () => {
       const { [signatureHeader]: right, ...others } = sign(body, present);
       const headers = new Set([
         ...PROFILES.map(({ webhook }) => webhook.signatureHeader),
@@ -268,7 +268,7 @@ describe.each(PROFILES)('$id', (profile) => {
         expect(await codeOf(verify({ ...good, [name]: value }))).toBe('delivery_malformed');
     });
 
-    it('accepts nothing that is made up', async () => {
+    it('accepts nothing that is made up [F14] [A1]', async () => {
       const digest = fc.stringMatching(/^[0-9a-f]{64}$/).map((hex) => `sha256=${hex}`);
       const value = fc.oneof(digest, fc.string(), fc.array(fc.string(), { maxLength: 3 }), fc.constant(undefined));
       const good = sign(body, present);
@@ -312,7 +312,7 @@ describe.each(PROFILES)('$id', (profile) => {
       );
     });
 
-    it('accepts no change of what is signed, and no other secret', async () => {
+    it('accepts no change of what is signed, and no other secret [A1]', async () => {
       await fc.assert(
         fc.asyncProperty(fc.nat(body.length - 1), fc.integer({ min: 1, max: 255 }), async (at, flip) => {
           const changed = Buffer.from(body);
@@ -407,7 +407,7 @@ describe.each(PROFILES)('$id', (profile) => {
       }
     };
 
-    it.each(followed)('calls broken bodies of $file malformed', (fixture) => {
+    it.each(followed)('calls broken bodies of $file malformed [F13]', (fixture) => {
       const whole = read(fixture);
       const bodies = ['', '{', 'null', '7', '"text"', '{}', '<html></html>', '{"__proto__":{}}', '['.repeat(500)];
       const cut = whole.subarray(0, whole.length >> 1);
@@ -472,7 +472,7 @@ describe.each(PROFILES)('$id', (profile) => {
       }
     });
 
-    it.each(followed)('survives any drift of $file', (fixture) => {
+    it.each(followed)('survives any drift of $file [F20]', (fixture) => {
       const payload = JSON.parse(read(fixture).toString('utf8')) as object;
       fc.assert(
         fc.property(mutationsOf(payload), (mutations) => {
@@ -495,7 +495,7 @@ describe.each(PROFILES)('$id', (profile) => {
 
     it('tell of at least two events', () => expect(events.length).toBeGreaterThan(1));
 
-    it.each(events)('%s is signed as the vendor signs, and in scope', async (_, sample) => {
+    it.each(events)('%s is signed as the vendor signs, and in scope [U6]', async (_, sample) => {
       const body = Buffer.from(JSON.stringify(sample.payload(options, moment)));
       const headers = { ...sample.headers, ...samples!.sign(body, secret, moment) };
       const { event, deliveryId } = await connector.verify({ headers, body }, [secret], moment.at);
@@ -575,7 +575,7 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(await codeOf(connect().poll(start, signal))).not.toMatch(/^not a SyncError/);
     });
 
-    it('refuses a next page on another host', async () => {
+    it('refuses a next page on another host [A4]', async () => {
       script([foreignNext]);
       expect(await codeOf(connect().poll(start, signal))).toBe('answer_malformed');
     });
@@ -637,7 +637,7 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
-    it('follows no redirect to another host', async () => {
+    it('follows no redirect to another host [A4]', async () => {
       for (const status of [301, 302, 307, 308]) {
         script([{ ...first, status, headers: { location: `https://evil.example${first.path}` } }]);
         expect(await codeOf(connect().poll(start, signal))).toBe('refused');
@@ -722,7 +722,7 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
-    it('asks for nothing that a locator smuggles in', async () => {
+    it('asks for nothing that a locator smuggles in [A4]', async () => {
       for (const key of Object.keys(reference.locator))
         for (const value of ['../../user', '1/../../user', '1?x=', '1%2f..', '', 'a/..']) {
           const locator = { ...reference.locator, [key]: value };

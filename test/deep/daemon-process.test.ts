@@ -74,7 +74,7 @@ describe('another user of this machine', () => {
   const isRoot = process.getuid?.() === 0;
   const NOBODY = { uid: 65_534, gid: 65_534 };
 
-  it('gets nothing: no file, no page, no command', async ({ skip }) => {
+  it('gets nothing: no file, no page, no command [A16]', async ({ skip }) => {
     if (!isRoot) skip('left out: the tests do not run as root, so they cannot start a process as another user');
     // Everybody may enter the folders, as those of a checkout; what lies in them is what counts.
     chmodSync(scratch.folder, 0o755);

@@ -139,7 +139,7 @@ describe('the container', () => {
     }
   });
 
-  it('is small above its base', () => {
+  it('is small above its base [U18]', () => {
     expect(sizeOf(app)).toBeLessThan(LARGEST);
   });
 
@@ -201,7 +201,7 @@ describe('the container', () => {
       return folder;
     }
 
-    it('works: it becomes ready, is healthy, and ends in order', async () => {
+    it('works: it becomes ready, is healthy, and ends in order [A16]', async () => {
       const container = open();
       const daemon = container.start(execForm(START), { ...environmentOf(instructions), ...own });
       const address = /Status page: (\S+)\//.exec(await daemon.says('Status page: '))?.[1];
@@ -217,7 +217,7 @@ describe('the container', () => {
       expect([code, stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{'))]).toEqual([0, []]);
     });
 
-    it('can write its data and shared memory, and nothing else', async () => {
+    it('can write its data and shared memory, and nothing else [A16]', async () => {
       const places = [
         '/',
         '/app',
@@ -241,7 +241,7 @@ describe('the container', () => {
       expect(JSON.parse(stdout)).toEqual({ uid: Number(uid), open: ['/data', '/dev/shm'] });
     });
 
-    it('cannot start a shell, though the base has one, nor read what its user may not', async () => {
+    it('cannot start a shell, though the base has one, nor read what its user may not [A16]', async () => {
       const flags = (ENTRY ?? []).slice(1, -1);
       const look = `import { execFileSync } from 'node:child_process';
         import { readFileSync, writeFileSync } from 'node:fs';

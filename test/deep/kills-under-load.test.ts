@@ -9,7 +9,6 @@ import { SECRET, type SignedBody } from '../bench/deliveries.ts';
 import { deliver } from '../bench/load.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { allRecords } from '../support/all-records.ts';
-import { tellCases } from '../support/figures.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import { freePort } from '../support/listen.ts';
 import type { Running } from '../support/processes.ts';
@@ -169,7 +168,6 @@ it(`leaves each pull request with the link of its last title after ${KILLS} kill
   await startDaemon();
   await sender.end();
   while (count("inbox where state = 'pending'") + count("outbox where state != 'held'") > 0) await pause(100);
-  tellCases(KILLS);
 
   const links: string[] = [];
   for (const { taskId, key } of tasks) {

@@ -83,7 +83,7 @@ const lockedIn = (place: string) => {
 };
 
 describe.runIf(knowsAges)('a version that has just come out', () => {
-  it('is not the one that is taken', async () => {
+  it('is not the one that is taken [A17]', async () => {
     const place = newProject();
     expect((await npm(place, 'install', 'left-pat')).code).toBe(0);
     expect(lockedIn(place)).toBe('1.0.1');
@@ -91,7 +91,7 @@ describe.runIf(knowsAges)('a version that has just come out', () => {
     expect([named.code, named.stderr]).toEqual([1, expect.stringContaining('ETARGET')]);
   });
 
-  it('is refused where somebody has put it into the lock file', async () => {
+  it('is refused where somebody has put it into the lock file [A17]', async () => {
     const place = newProject();
     expect((await npm(place, 'install', 'left-pat@1.0.2', '--save-exact', '--min-release-age=0')).code).toBe(0);
     expect(lockedIn(place)).toBe('1.0.2');

@@ -96,7 +96,7 @@ describe('the package', () => {
     expect(existsSync(join(folder, 'node_modules/typescript'))).toBe(false);
   });
 
-  it('lists the packages that it brings, with their hashes', () => {
+  it('lists the packages that it brings, with their hashes [A17]', () => {
     const sbom = JSON.parse(readFileSync(join(installed, 'sbom.cdx.json'), 'utf8')) as Parameters<
       typeof faultsOfSbom
     >[0];

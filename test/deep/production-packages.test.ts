@@ -21,15 +21,18 @@ const row = new Database(':memory:').prepare('select 6 * 7 as answer').get();
 console.log(row.answer, String(uncompressSync(compressSync(Buffer.from('packed')))));
 `;
 
-it.runIf(isInstalled)('are those that are counted', () => {
+it.runIf(isInstalled)('are those that are counted [A17]', () => {
   const { packages } = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8')) as {
     packages: Record<string, object>;
   };
   expect(Object.keys(packages).toSorted()).toEqual(installedPaths(readLock(), LINUX).toSorted());
 });
 
-it.runIf(isInstalled)('work, those with code of the machine too, though no script of theirs has run', async () => {
-  expect(existsSync(join(folder, 'node_modules/better-sqlite3/build'))).toBe(false);
-  const ended = await startNode(['-e', NATIVE], { cwd: folder }).ended;
-  expect(ended).toEqual({ code: 0, stdout: '42 packed\n', stderr: '' });
-});
+it.runIf(isInstalled)(
+  'work, those with code of the machine too, though no script of theirs has run [A17]',
+  async () => {
+    expect(existsSync(join(folder, 'node_modules/better-sqlite3/build'))).toBe(false);
+    const ended = await startNode(['-e', NATIVE], { cwd: folder }).ended;
+    expect(ended).toEqual({ code: 0, stdout: '42 packed\n', stderr: '' });
+  },
+);

@@ -3,7 +3,7 @@ import { databaseRestarted, frozen } from '../support/replicas/faults.ts';
 import { describeFaults } from '../support/replicas/one-after-another.ts';
 
 // Leases expire in them, which takes real time.
-describe('three replicas under load', () => {
+describe('three replicas under load [F24]', () => {
   describeFaults([
     ['one stands still, and wakes when its leases are over', frozen],
     ['the database restarts', databaseRestarted],

@@ -2,7 +2,6 @@ import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { EXPECTED, expectGoodEnd, held, openWithTasks, STORY } from '../support/crash-story.ts';
 import { killsOf, PARTS_OF_KILLS } from '../support/depth.ts';
-import { tellCases } from '../support/figures.ts';
 
 /** Of all steps, one of so many in a plain run. */
 const EVERY = 24;
@@ -25,7 +24,7 @@ async function survive(killAt: number): Promise<boolean> {
 describe('kill -9', () => {
   let steps = 0;
 
-  it('is numbered at every commit and every request, as counted at the database and at the service', async () => {
+  it('is numbered at every commit and every request, as counted at the database and at the service [F1]', async () => {
     const { site, tasks } = await openWithTasks();
     const end = await site.runChild(STORY, 0);
     if (end.killed) throw new Error('nobody was to kill it');
@@ -39,12 +38,11 @@ describe('kill -9', () => {
   });
 
   it.each(PARTS_OF_KILLS)(
-    'at any step loses nothing, doubles nothing and keeps both windows, part %d',
+    'at any step loses nothing, doubles nothing and keeps both windows, part %d [F1]',
     async (part) => {
       expect(steps).toBeGreaterThan(0);
       const all = Array.from({ length: steps }, (_, index) => index + 1);
       const left = killsOf(all, EVERY).filter((_, index) => index % PARTS_OF_KILLS.length === part - 1);
-      tellCases(left.length);
       const survived: number[] = [];
       const work = async () => {
         for (let step = left.shift(); step !== undefined; step = left.shift()) {

@@ -109,7 +109,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('a second daemon on the same data', () => {
-  it('ends at once with 75 and says why; the first one goes on', async () => {
+  it('ends at once with 75 and says why; the first one goes on [U8] [F24]', async () => {
     const { address } = await startDaemon();
     const { code, stderr } = await command('run', ...flags());
     expect(code).toBe(75);
@@ -118,7 +118,7 @@ describe('a second daemon on the same data', () => {
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
   });
 
-  it('may take over as soon as the first was killed', async () => {
+  it('may take over as soon as the first was killed [F24]', async () => {
     const { running } = await startDaemon();
     await running.end('SIGKILL');
     const second = await startDaemon();
@@ -155,7 +155,7 @@ describe('SIGTERM', () => {
     return seen;
   }
 
-  it('under load ends with 0, readiness first, and loses nothing that was acknowledged', async () => {
+  it('under load ends with 0, readiness first, and loses nothing that was acknowledged [U14] [F28]', async () => {
     const { running, address } = await startDaemon();
     hold = () => new Promise((resolve) => setTimeout(resolve, 300));
     const load = putUnderLoad(address);
@@ -171,7 +171,7 @@ describe('SIGTERM', () => {
     await until(async () => (await service.statistics()).pullRequests >= load.acknowledged.size);
   });
 
-  it('while the workspace does not answer ends with 0 all the same', async () => {
+  it('while the workspace does not answer ends with 0 all the same [F28]', async () => {
     const { running, address } = await startDaemon();
     let release: () => void = () => undefined;
     let held = 0;
@@ -211,7 +211,7 @@ describe('other signals', () => {
     for (const text of [scripts.start, image]) expect(text).toContain('--disable-sigusr1');
   });
 
-  it('a second one ends at once, with the code that shells know, however long the end takes', async () => {
+  it('a second one ends at once, with the code that shells know, however long the end takes [U14] [F28]', async () => {
     const { running, address } = await startDaemon();
     let held = 0;
     hold = () => {
@@ -234,7 +234,7 @@ describe('other signals', () => {
 });
 
 describe('a start that cannot be', () => {
-  it('for a wrong configuration ends with 78 and names every place', async () => {
+  it('for a wrong configuration ends with 78 and names every place [U2]', async () => {
     writeConfig({ quotas: {}, quota: { share: 2 } });
     const { code, stderr } = await command('run', ...flags());
     expect(code).toBe(78);
@@ -243,7 +243,7 @@ describe('a start that cannot be', () => {
     expect(stderr).toContain('code:   config_invalid');
   });
 
-  it('for a data folder of a version before the first release ends with 78 and the remedy', async () => {
+  it('for a data folder of a version before the first release ends with 78 and the remedy [F26]', async () => {
     mkdirSync(data());
     writeFileSync(join(data(), 'test.db'), 'the rows of a workspace');
     const { code, stderr } = await command('run', ...flags());
@@ -254,7 +254,7 @@ describe('a start that cannot be', () => {
     expect(readFileSync(join(data(), 'test.db'), 'utf8')).toBe('the rows of a workspace');
   });
 
-  it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt', async () => {
+  it('for a database that is damaged ends with 78 and the remedy each time; moved away, it is rebuilt [F26]', async () => {
     const first = await startDaemon();
     for (let number = 1; number <= 10; number++) expect(await post(first.address, number)).toBe(202);
     await until(async () => (await service.statistics()).pullRequests === 10);
@@ -290,7 +290,7 @@ describe('a full disk', () => {
    * Modelled: SQLite refuses to take another page, in the middle of whatever transaction needs it, as it does when the
    * file system has no block left. Not modelled: a file system that fails other files too.
    */
-  it('under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself', async () => {
+  it('under the whole daemon: refused before any acknowledgement, nothing sent unrecorded, resumed by itself [F3]', async () => {
     const world = await createWorld();
     try {
       await world.settled();

@@ -116,18 +116,18 @@ describe('certainly not sent', () => {
     expect(error.hint).toContain('Nothing listens');
   });
 
-  it('an unknown name', async () => {
+  it('an unknown name [F18]', async () => {
     expect((await failure(client().request(post('http://no-such-host.invalid/')))).code).toBe('unreachable');
   });
 
-  it('a peer that does not speak TLS, and one that hangs up in the handshake', async () => {
+  it('a peer that does not speak TLS, and one that hangs up in the handshake [A19]', async () => {
     const peer = await httpPeer((_request, response) => response.end());
     expect((await failure(client().request(post(peer.url.replace('http:', 'https:'))))).code).toBe('unreachable');
     const port = await listen(createNetServer((socket) => socket.once('data', () => socket.resetAndDestroy())));
     expect((await failure(client().request(post(`https://127.0.0.1:${port}/`)))).code).toBe('unreachable');
   });
 
-  it('a TLS handshake that never ends', async () => {
+  it('a TLS handshake that never ends [F18]', async () => {
     const port = await listen(createNetServer(() => undefined));
     const error = await failure(client({ timeouts: { connect: 200 } }).request(post(`https://127.0.0.1:${port}/`)));
     expect(error.code).toBe('unreachable');
@@ -146,7 +146,7 @@ describe('certainly not sent', () => {
 });
 
 describe('of unknown outcome', () => {
-  it('a reset after the request arrived', async () => {
+  it('a reset after the request arrived [F18]', async () => {
     const peer = await rawPeer((socket) => socket.resetAndDestroy());
     const error = await failure(client().request(post(peer.url)));
     expect(error).toMatchObject({ code: 'outcome_unknown', status: undefined });
@@ -164,20 +164,20 @@ describe('of unknown outcome', () => {
     expect(peer.requests()).toBe(2);
   });
 
-  it('a half-open peer that never answers', async () => {
+  it('a half-open peer that never answers [F18]', async () => {
     const peer = await rawPeer(() => undefined);
     const error = await failure(client({ timeouts: { headers: 300 } }).request(post(peer.url)));
     expect(error.code).toBe('outcome_unknown');
     expect(error.message).toContain('UND_ERR_HEADERS_TIMEOUT');
   });
 
-  it('a body that stops in the middle', async () => {
+  it('a body that stops in the middle [F10]', async () => {
     const peer = await rawPeer((socket) => socket.write('HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n{"a"'));
     const error = await failure(client({ timeouts: { body: 300 } }).request(post(peer.url)));
     expect(error).toMatchObject({ code: 'outcome_unknown', status: 201 });
   });
 
-  it('a body that drips past the total time', async () => {
+  it('a body that drips past the total time [F18]', async () => {
     const peer = await rawPeer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n');
       const drip = setInterval(() => socket.write('x'), 20);
@@ -200,7 +200,7 @@ describe('of unknown outcome', () => {
       (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{'),
       'http:',
     ],
-  ])('is open for 30 seconds at most, whatever it waits for: %s', async (_name, onRequest, protocol) => {
+  ])('is open for 30 seconds at most, whatever it waits for: %s [F18]', async (_name, onRequest, protocol) => {
     const clock = createTravellingClock();
     const asked = Promise.withResolvers<void>();
     const port = await listen(
@@ -245,7 +245,7 @@ describe('of unknown outcome', () => {
 });
 
 describe('answers', () => {
-  it('cuts an answer that is too large, whether or not it names its length', async () => {
+  it('cuts an answer that is too large, whether or not it names its length [F10]', async () => {
     const peer = await httpPeer((request, response) => {
       if (request.method === 'POST') response.setHeader('content-length', 5_000_000);
       response.on('error', () => undefined);
@@ -258,7 +258,7 @@ describe('answers', () => {
     expect((await http.request(get(peer.url))).body.length).toBe(5_000_000);
   });
 
-  it('takes 16 MiB by default and not a byte more', async () => {
+  it('takes 16 MiB by default and not a byte more [A18]', async () => {
     const peer = await httpPeer((request, response) =>
       response.end(Buffer.alloc(16 * 1024 * 1024 + Number(request.headers['x-more']))),
     );
@@ -275,7 +275,7 @@ describe('answers', () => {
     expect(answer.headers['content-length']).toBe('99999999');
   });
 
-  it('returns an HTML error page as it is', async () => {
+  it('returns an HTML error page as it is [F10]', async () => {
     const peer = await httpPeer((_request, response) =>
       response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
     );
@@ -293,7 +293,7 @@ describe('answers', () => {
     expect([answer.status, answer.body.toString(), answer.headers['link']]).toEqual([200, 'ok', undefined]);
   });
 
-  it('does not follow a redirect', async () => {
+  it('does not follow a redirect [A4]', async () => {
     const elsewhere = await rawPeer(() => undefined);
     for (const status of [301, 302, 303, 307, 308]) {
       const peer = await httpPeer((_request, response) =>
@@ -325,16 +325,19 @@ describe('blocked addresses', () => {
   ];
   const loopback = ['127.0.0.0/8', '::1/128', '0.0.0.0/8'];
 
-  it.each(['http:', 'https:'])('every spelling of loopback over %s, and no connection is made', async (protocol) => {
-    let connections = 0;
-    const port = await listen(createNetServer(() => connections++));
-    const http = client({ blockedRanges: loopback });
-    for (const host of spellings) {
-      const error = await failure(http.request(post(`${protocol}//${host}:${port}/`)));
-      expect([host, error.code]).toEqual([host, 'address_blocked']);
-    }
-    expect(connections).toBe(0);
-  });
+  it.each(['http:', 'https:'])(
+    'every spelling of loopback over %s, and no connection is made [A4]',
+    async (protocol) => {
+      let connections = 0;
+      const port = await listen(createNetServer(() => connections++));
+      const http = client({ blockedRanges: loopback });
+      for (const host of spellings) {
+        const error = await failure(http.request(post(`${protocol}//${host}:${port}/`)));
+        expect([host, error.code]).toEqual([host, 'address_blocked']);
+      }
+      expect(connections).toBe(0);
+    },
+  );
 
   it.each([
     'http://169.254.169.254/latest/meta-data/',
@@ -348,7 +351,7 @@ describe('blocked addresses', () => {
     'http://[fe80::1]/',
     'http://[fd00:ec2::254]/',
     'http://100.100.100.200/',
-  ])('always: %s', async (url) => {
+  ])('always: %s [A4]', async (url) => {
     expect((await failure(client().request(get(url)))).code).toBe('address_blocked');
   });
 });
@@ -372,18 +375,21 @@ describe('a name that leads elsewhere after it was looked at', () => {
 
   const METADATA = '169.254.169.254';
 
-  it.each(['http:', 'https:'])('is looked at again for each connection (DNS rebinding) over %s', async (protocol) => {
-    const peer = await httpPeer((_request, response) => response.setHeader('connection', 'close').end('ok'));
-    const { port } = new URL(peer.url);
-    resolveTo(['127.0.0.1'], [METADATA]);
-    const http = client();
-    expect((await http.request(get(`http://rebound.example:${port}/`))).status).toBe(200);
-    expect((await failure(http.request(get(`${protocol}//rebound.example:${port}/`)))).code).toBe('address_blocked');
-    expect(peer.connections.count).toBe(1);
-  });
+  it.each(['http:', 'https:'])(
+    'is looked at again for each connection (DNS rebinding) over %s [A4]',
+    async (protocol) => {
+      const peer = await httpPeer((_request, response) => response.setHeader('connection', 'close').end('ok'));
+      const { port } = new URL(peer.url);
+      resolveTo(['127.0.0.1'], [METADATA]);
+      const http = client();
+      expect((await http.request(get(`http://rebound.example:${port}/`))).status).toBe(200);
+      expect((await failure(http.request(get(`${protocol}//rebound.example:${port}/`)))).code).toBe('address_blocked');
+      expect(peer.connections.count).toBe(1);
+    },
+  );
 
   it.each(['http:', 'https:'])(
-    'is not followed to one of several addresses that is blocked over %s',
+    'is not followed to one of several addresses that is blocked over %s [A4]',
     async (protocol) => {
       const peer = await httpPeer((_request, response) => response.end('ok'));
       const { port } = new URL(peer.url);
@@ -400,7 +406,7 @@ describe('a name that leads elsewhere after it was looked at', () => {
 });
 
 describe('the server', () => {
-  it('answers 408 to a slow-loris, in the head or in the body, within the time-out and half a second', async () => {
+  it('answers 408 to a slow-loris, in the head or in the body, within the time-out and half a second [F11]', async () => {
     const server = createServer({ requestTimeout: 1_000 });
     server.post('/webhooks/a', async () => 'ok');
     closing.push(() => server.close());
@@ -454,7 +460,7 @@ describe('the server', () => {
     mute.destroy();
   });
 
-  it('refuses compressed and oversized bodies', async () => {
+  it('refuses compressed and oversized bodies [F12]', async () => {
     const server = createServer({ bodyLimit: 1_000 });
     server.post('/webhooks/a', async () => 'ok');
     closing.push(() => server.close());
@@ -486,7 +492,7 @@ describe('the server', () => {
     ['Proxy-Authorization', 'Basic YTpi', 'Basic YTpj'],
     ['Host', 'a', 'b'],
     ['Content-Type', 'application/json', 'text/plain'],
-  ])('refuses %s twice: somebody on the way may have looked at the other one', async (name, first, second) => {
+  ])('refuses %s twice: somebody on the way may have looked at the other one [A1]', async (name, first, second) => {
     const server = createServer();
     const seen: unknown[] = [];
     server.post('/webhooks/a', async (request) => void seen.push(request.headers));

@@ -139,7 +139,7 @@ async function liveOnAfterBackup() {
 }
 
 describe('a workspace that is full', () => {
-  it('beside a database that was deleted is read again: no record and no task is written, and nothing is doubled', async () => {
+  it('beside a database that was deleted is read again: no record and no task is written, and nothing is doubled [F26]', async () => {
     const before = await content();
     expect([before.records.length, before.tasks.length, before.links.length]).toEqual([18, 2 + 6, 6 + 6 + 6]);
     const seen = writes();
@@ -155,7 +155,7 @@ describe('a workspace that is full', () => {
     ['by the command', (data: string, backup: string) => restore({ data }, backup)],
     ['by hand, as a copy of the file', putCopy],
   ])(
-    'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled',
+    'beside an older backup, put back %s, is read again: no record and no task is written, and nothing is doubled [F26]',
     async (_name, putBack) => {
       const { backup, before } = await liveOnAfterBackup();
       const seen = writes();
@@ -168,7 +168,7 @@ describe('a workspace that is full', () => {
     },
   );
 
-  it('beside an older copy that nobody said to be one doubles nothing either', async () => {
+  it('beside an older copy that nobody said to be one doubles nothing either [F26]', async () => {
     const { backup, before } = await liveOnAfterBackup();
     const seen = writes();
     await restart((data) => {

@@ -65,7 +65,7 @@ function deliveriesInFile(): number {
 }
 
 describe('a program that reads the database on and on', () => {
-  it('and a backup beside it are noticed by nobody, and the log is taken over when it ends', async () => {
+  it('and a backup beside it are noticed by nobody, and the log is taken over when it ends [F4]', async () => {
     await begin(READ);
     const backup = join(world.dataFolder, 'beside.backup');
     const copying = worksync(['backup', backup, '--data', world.dataFolder]);
@@ -91,7 +91,7 @@ describe('a program that reads the database on and on', () => {
     expect(deliveriesInFile()).toBeGreaterThanOrEqual(count);
   });
 
-  it('is told with a remedy when the log has grown over its limit; after its end the log is emptied by itself', async () => {
+  it('is told with a remedy when the log has grown over its limit; after its end the log is emptied by itself [F4]', async () => {
     await begin(READ);
     await write(LOG_LIMIT);
     expect(await deliver(1)).toBe(202);
@@ -119,7 +119,7 @@ describe('a program that reads the database on and on', () => {
 });
 
 describe('a program that keeps the database locked', () => {
-  it('for a moment is waited for: the delivery is taken, and all else goes on meanwhile', async () => {
+  it('for a moment is waited for: the delivery is taken, and all else goes on meanwhile [F4]', async () => {
     await begin(LOCK);
     const answer = deliver(1);
     // All this while the other program holds the lock: the delivery is tried again and again, and probes are answered.
@@ -133,7 +133,7 @@ describe('a program that keeps the database locked', () => {
     expect(await answer).toBe(202);
   });
 
-  it('for long gets every delivery 503 before any acknowledgement, with the cause and a remedy, and is over by itself', async () => {
+  it('for long gets every delivery 503 before any acknowledgement, with the cause and a remedy, and is over by itself [F4]', async () => {
     await begin(LOCK);
     expect(await Promise.all(numbers(5).map((number) => deliver(number)))).toEqual(numbers(5).map(() => 503));
     expect(

@@ -139,7 +139,7 @@ it.each([
   [800, 20],
   [1_600, 40],
 ])(
-  '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted',
+  '50 clients, kill -9 in the middle of a quota of %d: all acknowledged is there, all sent is counted [F1]',
   async (quota, row) => {
     const first = await serve(quota);
     const book = await killedUnderLoad(first, quota / 2);

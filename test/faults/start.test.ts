@@ -113,7 +113,7 @@ function fullVolume(left: number): string {
 describe.runIf(CAN_MOUNT)('a full disk at the start', () => {
   // From not even a place for the lock to one for everything but the last table.
   it.each(sampleOf([0, 4_096, 16_384, 65_536, 131_072, 262_144], 2))(
-    'ends with 75, also with %d bytes left',
+    'ends with 75, also with %d bytes left [F3]',
     async (left) => {
       data = join(fullVolume(left), 'data');
       const { code, stderr } = await worksync(['run', ...flags(workspaces({ 'one.yaml': GOOD }))]);
@@ -147,7 +147,7 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
   afterAll(() => rmSync(cache, { recursive: true }));
   beforeEach(() => chmodSync(scratch, 0o755));
 
-  it.each(['worksync.db', 'worksync.lock', 'one.service.db'])('%s: ends with 78 and names it', async (name) => {
+  it.each(['worksync.db', 'worksync.lock', 'one.service.db'])('%s: ends with 78 and names it [F3]', async (name) => {
     const config = workspaces({ 'one.yaml': GOOD });
     mkdirSync(data, { mode: 0o755 });
     chownSync(data, NOBODY, NOBODY);
@@ -167,7 +167,7 @@ describe.runIf(process.getuid?.() === 0)('files that the daemon may not write', 
 });
 
 describe('a daemon of variables alone, with its data in memory', () => {
-  it('is found by commands of the same variables, stores deliveries, and leaves nothing', async () => {
+  it('is found by commands of the same variables, stores deliveries, and leaves nothing [U19]', async () => {
     const name = `:memory:start-${process.pid}`;
     const env = { WORKSYNC_CONFIG_YAML: `name: ci\n${GOOD}`, WORKSYNC_CONFIG: '/absent', WORKSYNC_DATA: name };
     const daemon = startWorksync(['run', '--port', '0'], { env });

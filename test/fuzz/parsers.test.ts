@@ -172,7 +172,7 @@ it('a query says again what it was made of, and the page’s own means one of wh
   );
 });
 
-it('a path names one workspace or task, of one segment, and an id never leaves its own', () => {
+it('a path names one workspace or task, of one segment, and an id never leaves its own [A6]', () => {
   const path = fc.array(
     fc.oneof(fc.constantFrom('/', 'workspaces', 'tasks', '..', '.', '%2f', '%2e%2e', '\\', '?', '#'), text),
     { maxLength: 9 },
@@ -378,7 +378,7 @@ const ANSWERS: Partial<Record<RouteName, object>> = {
   addWorkItem: LINK,
 };
 
-it('an answer of the workspace is what the contract says, or refused', async () => {
+it('an answer of the workspace is what the contract says, or refused [A18]', async () => {
   const seen = new Set<string>();
   const routes = Object.entries(ANSWERS).map(([name, answer]) => ({ name: name as RouteName, tree: treeOf(answer) }));
   const status = fc.constantFrom(200, 200, 200, 200, 201, 206, 302, 400, 401, 409, 422, 429, 500);

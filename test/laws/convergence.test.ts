@@ -389,7 +389,7 @@ function failureOf(fate: Fate): SyncError {
 }
 
 describe('once all is delivered and sent', () => {
-  it('the workspace holds what it should', async () => {
+  it('the workspace holds what it should [F9]', async () => {
     await fc.assert(
       fc.asyncProperty(fc.boolean(), fc.array(step, { maxLength: 60, size: 'max' }), async (started, steps) => {
         const store = await openStore({ file: ':memory:' });

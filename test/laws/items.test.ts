@@ -88,7 +88,7 @@ describe.each([
   ['times that increase', increasing],
   ['times that are shared, with versions that increase', versioned],
 ] as const)('%s', (_, times) => {
-  it('any order and any repetition end in the newest value of each field', () => {
+  it('any order and any repetition end in the newest value of each field [F7]', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ history, course }) => {
         let held: Held | undefined;
@@ -106,7 +106,7 @@ describe.each([
     );
   });
 
-  it('at every moment each field is the newest value delivered so far: nothing moves backwards', () => {
+  it('at every moment each field is the newest value delivered so far: nothing moves backwards [F7]', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ course }) => {
         let held: Held | undefined;
@@ -120,7 +120,7 @@ describe.each([
     );
   });
 
-  it('what changes nothing says so, and what says so changes nothing', () => {
+  it('what changes nothing says so, and what says so changes nothing [F15]', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ course }) => {
         let held: Held | undefined;

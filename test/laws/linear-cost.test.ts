@@ -87,12 +87,12 @@ it.each(readers.filter(([name]) => OWN_KIND.test(name)))('%s: each sign, repeate
   expect(tooHard(casesOf(read, SINGLE), LONGEST)).toBe('');
 });
 
-it.each(readers)('%s: signs that follow one another', (_, read) => {
+it.each(readers)('%s: signs that follow one another [A8]', (_, read) => {
   expect(tooHard(casesOf(read, fc.sample(hostile, { numRuns: drawn(25), seed: 20_261_121 })), LONGEST)).toBe('');
 });
 
 /** What a vendor sends, with hostile texts in every place of which something is made. */
-it.each(PROFILES)('deliveries of $id', ({ id, options: given, fixtures }) => {
+it.each(PROFILES)('deliveries of $id [A8]', ({ id, options: given, fixtures }) => {
   const connector = connectors.find((each) => each.id === id) as Connector<unknown>;
   const options = connector.options.parse(given);
   const seen = new Set<string>();

@@ -31,7 +31,7 @@ const CORPUS: readonly (readonly [pattern: string, repeated: string, end: string
 ];
 
 describe('a pattern of a configuration', () => {
-  it.each(CORPUS)('takes no time over what it would go back over: %s', (pattern, repeated, end) => {
+  it.each(CORPUS)('takes no time over what it would go back over: %s [A8]', (pattern, repeated, end) => {
     // It is one of those: in JavaScript's own syntax it goes back.
     expect(analyse(new RegExp(pattern)).reports.length).toBeGreaterThan(0);
     const compiled = createPattern(patternText(pattern));
@@ -45,7 +45,7 @@ describe('a pattern of a configuration', () => {
   });
 });
 
-it.each(Object.entries(READERS))('%s: no text of strangers takes long', (_, read) => {
+it.each(Object.entries(READERS))('%s: no text of strangers takes long [A8]', (_, read) => {
   const slow = SINGLE.filter((each) => {
     const text = textOf(each, LENGTH);
     return quickestOf(1, () => read(text)) >= MOST && quickestOf(TRIES, () => read(text)) >= MOST;

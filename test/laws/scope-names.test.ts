@@ -310,7 +310,7 @@ it('every connector that follows things by name is here', () => {
 describe.each(modelProviders.map((provider, index) => [`${provider.id} ${index}`, provider] as const))(
   '%s',
   (_, provider) => {
-    it('takes only what its name led to first, under all names', async () => {
+    it('takes only what its name led to first, under all names [A3]', async () => {
       const place = PLACES[provider.id] as Place;
       await fc.assert(
         fc.asyncProperty(steps, async (course) => {

@@ -82,11 +82,11 @@ const NAIVE: Readonly<Record<string, Compare>> = {
 };
 
 describe('a guess', () => {
-  it.each(Object.entries(NAIVE))('is seen to be nearly right where it is compared %s', async (_, compare) => {
+  it.each(Object.entries(NAIVE))('is seen to be nearly right where it is compared %s [A2]', async (_, compare) => {
     expect(await timesOf(compare, PAIRS[0]!)).toBe('different');
   });
 
-  it.each(PAIRS)('that is %s takes as long as one that is %s', async (one, other) => {
+  it.each(PAIRS)('that is %s takes as long as one that is %s [A2]', async (one, other) => {
     expect(await timesOf(isSameSecret, [one, other])).toBe('alike');
   });
 
@@ -122,7 +122,7 @@ describe.each(PROFILES)(
     const good = sign(body, secret);
     const right = good[signatureHeader] as string;
 
-    it.each(coversBody ? OF_DIGESTS : [])('that is %s takes as long as one that is %s', async (one, other) => {
+    it.each(coversBody ? OF_DIGESTS : [])('that is %s takes as long as one that is %s [A2]', async (one, other) => {
       // Vendors name the algorithm first.
       const begin = /^(?:sha256=|v1,)?/.exec(right)?.[0] ?? '';
       const guesses = guessesAt(right.slice(begin.length));
@@ -136,7 +136,7 @@ describe.each(PROFILES)(
     });
 
     const repeat = REPEATED[id];
-    it.each(repeat ? PAIRS : [])('whose long secret is %s takes as long as one that is %s', async (one, other) => {
+    it.each(repeat ? PAIRS : [])('whose long secret is %s takes as long as one that is %s [A2]', async (one, other) => {
       const guesses = guessesAt(SECRET);
       const ask = (given: string) => connector.verify({ headers: repeat!(given), body }, [SECRET], sentAt);
       await expect(ask(SECRET)).resolves.toBeDefined();

@@ -254,7 +254,7 @@ function failureOf(fate: Fate): SyncError {
 }
 
 describe('whatever is lost, killed, repeated or overtaken', () => {
-  it('an item has one task, and one link to it', async () => {
+  it('an item has one task, and one link to it [A14]', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async (steps) => {
         const store = await openStore({ file: ':memory:' });

@@ -227,14 +227,14 @@ describe('architecture', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('makes no SQL of texts: statements have parameters', () => {
+  it('makes no SQL of texts: statements have parameters [A15]', () => {
     const raw = (text: string) => /\bsql\.raw\((?!String\.raw`[^`$]*`\))/.test(withoutComments(text));
     const texts = ['sql.raw(given)', 'sql.raw(`given`)', 'sql.raw(String.raw`a constant`)', '// sql.raw(given)'];
     expect(texts.map(raw)).toEqual([true, true, false, false]);
     expect(FILES.filter(({ text }) => raw(text)).map(({ path }) => path)).toEqual([]);
   });
 
-  it('asks the database in store/ only, apart from the reference service, which has its own', () => {
+  it('asks the database in store/ only, apart from the reference service, which has its own [A15]', () => {
     const queries =
       /\.(selectFrom|selectJoined|selectOver|selectNoFrom|insertInto|replaceInto|updateTable|deleteFrom|mergeInto|executeQuery)\(|\bsql(<[^>`]*>)?`/;
     const rooms = ['store', 'reference-service'];

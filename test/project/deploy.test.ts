@@ -30,7 +30,7 @@ const documents = parseAllDocuments(readFileSync(join(TOP, 'config/deploy/kubern
 const manifests = documents.map((document) => document.toJS() as { kind: string; spec?: Loose; data?: Loose });
 const ofKind = (kind: string) => manifests.find((manifest) => manifest.kind === kind);
 
-it('the Kubernetes manifests run the image as it is meant: one replica, its user, no rights', () => {
+it('the Kubernetes manifests run the image as it is meant: one replica, its user, no rights [U18] [A16]', () => {
   expect(documents.flatMap(({ errors }) => errors)).toEqual([]);
   const { replicas, strategy, template } = ofKind('Deployment')?.spec ?? {};
   expect([replicas, strategy]).toEqual([1, { type: 'Recreate' }]);
@@ -87,7 +87,7 @@ it('several replicas run as one does, and keep their rows in PostgreSQL', () => 
   expect(services.proxy.ports).toHaveLength(ports.length);
 });
 
-it('the compose service runs the image as it is meant', () => {
+it('the compose service runs the image as it is meant [A16]', () => {
   const { services, secrets, volumes } = documentOf('compose.yaml');
   const service = services.worksync;
   expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
@@ -150,7 +150,7 @@ const WITHOUT_RIGHTS = [
 ];
 const OURS = /^registry\.example\/worksync:/;
 
-it('each file that runs the image takes its rights away, and mounts nothing of the machine into it', () => {
+it('each file that runs the image takes its rights away, and mounts nothing of the machine into it [A16]', () => {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
   const running = files.filter((name) =>
     /image: registry\.example\/worksync|name: registry/.test(readFileSync(join(FOLDER, name), 'utf8')),

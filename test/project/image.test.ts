@@ -33,7 +33,7 @@ describe('the image', () => {
     expect(compiled.some(({ text }) => text.includes(' healthcheck'))).toBe(true);
   });
 
-  it('is built on one base that a build pins, and runs as no root', () => {
+  it('is built on one base that a build pins, and runs as no root [U18] [A16]', () => {
     const bases = instructions.filter(({ keyword }) => keyword === 'FROM').map(({ text }) => text.split(' ')[0]);
     expect(new Set(bases)).toEqual(new Set([`$\{NODE_IMAGE}`, 'app']));
     // As a number: Kubernetes cannot tell whether a name is root.

@@ -57,7 +57,7 @@ const foundIn = (...texts: readonly string[]) =>
   comparisonsOfSecrets(texts.map((text, index) => ({ file: `src/${index}.ts`, text }))).length;
 
 describe('in the sources', () => {
-  it('nothing that proves who somebody is is compared sign by sign', () => {
+  it('nothing that proves who somebody is is compared sign by sign [A2]', () => {
     expect(comparisonsOfSecrets(SOURCES)).toEqual(Object.keys(NO_PROOF).toSorted());
   });
 
@@ -126,7 +126,7 @@ describe('in the sources', () => {
     ],
     ['given on', 'const same = (one, other) => one === other; const on = (a, b) => same(b, a); on(secret, 1);'],
     ['a constant of the file', 'const OWN = process.env.SECRET; export const isIn = (given) => OWN === given;'],
-  ])('finds a comparison %s', (_way, text) => {
+  ])('finds a comparison %s [A2]', (_way, text) => {
     expect(foundIn(text)).toBe(1);
   });
 

@@ -47,7 +47,7 @@ describe('the slope', () => {
 });
 
 describe('a soak', () => {
-  it('finds a leak in a noisy course, and none in one that only swings', () => {
+  it('finds a leak in a noisy course, and none in one that only swings [F30]', () => {
     expect(judge(course(() => ({}))).missed).toEqual([]);
     const leaking = course((hours) => ({ resident: (200 + 4 * hours) * MEGABYTE + (hours % 1) * 10 * MEGABYTE }));
     expect(judge(leaking).missed).toEqual(['resident memory, MB']);

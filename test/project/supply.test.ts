@@ -20,7 +20,7 @@ const HASH = `sha512-${'a'.repeat(86)}==`;
 const faultsWith = (path: string, change: Partial<Locked>) => faultsOf(manifest, withPackage(path, change)).join('\n');
 
 describe('the packages', () => {
-  it('are as they should be', () => {
+  it('are as they should be [A17]', () => {
     expect(faultsOf(manifest, lock)).toEqual([]);
   });
 
@@ -76,7 +76,7 @@ describe('the list of packages for others', () => {
     expect(sbom.components.map(({ name }) => name)).not.toContain('vitest');
   });
 
-  it('is not believed where one is missing, too many, or without a hash', () => {
+  it('is not believed where one is missing, too many, or without a hash [A17]', () => {
     const [first, ...others] = sbom.components;
     const said = faultsOfSbom({ ...sbom, components: [...others, { name: 'x', version: '1' }] }, manifest, lock);
     expect(said).toEqual([
@@ -90,7 +90,7 @@ describe('the list of packages for others', () => {
 describe('the settings of npm', () => {
   const settings = readFileSync(join(TOP, '.npmrc'), 'utf8');
 
-  it('run no script, and take no version before others have tried it', () => {
+  it('run no script, and take no version before others have tried it [A17]', () => {
     expect(faultsOfSettings(settings)).toEqual([]);
   });
 
@@ -110,7 +110,7 @@ describe('what publishes the package', () => {
     text: readFileSync(join(TOP, file), 'utf8'),
   }));
 
-  it('runs pinned code with no more rights than it needs, holds no token, and tells where the package comes from', () => {
+  it('runs pinned code with no more rights than it needs, holds no token, and tells where the package comes from [A17]', () => {
     expect(workflows.length).toBeGreaterThan(0);
     expect(faultsOfWorkflows(workflows)).toEqual([]);
   });

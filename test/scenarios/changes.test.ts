@@ -30,7 +30,7 @@ async function open(guard: object = {}, faults?: Faults): Promise<void> {
   await world.settled();
 }
 
-it('lists what waits, with the name of the item, and shows what is to stand there', async () => {
+it('lists what waits, with the name of the item, and shows what is to stand there [U6]', async () => {
   await open();
   await deliver(7, 'Pay by card');
   const [change] = await ask('changes', { states: ['pending'], limit: 10 });

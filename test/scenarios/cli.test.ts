@@ -55,7 +55,7 @@ function tasks({ url }: ServedLine, credential: string): Promise<Response> {
 }
 
 describe('demo', () => {
-  it('plays the whole story inside its budget, and ends with one JSON line', async () => {
+  it('plays the whole story inside its budget, and ends with one JSON line [U1]', async () => {
     const { code, stdout } = await worksync(['demo', '--json']);
     expect(code).toBe(0);
     const result = JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as Record<string, number>;
@@ -124,7 +124,7 @@ describe('run', () => {
     expect(await byEnvironment.end()).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('writes its log to standard error, one JSON object per line, and its data for this user alone', async () => {
+  it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {
     const daemon = start(['run', '--config', file('one.yaml', CONNECTIONS), '--data', data, '--port', '0']);
     await daemon.says('Status page');
     expect(statSync(data).mode & 0o777).toBe(0o700);
@@ -220,7 +220,7 @@ describe('once and check', () => {
     return file('own.yaml', `workspace:\n  url: ${url}\n  apiKey: ${apiKey}\n${CONNECTIONS}`);
   }
 
-  it('once drains and ends with 0; with 3, and the reason, where nothing gets through', async () => {
+  it('once drains and ends with 0; with 3, and the reason, where nothing gets through [U8]', async () => {
     const { served, process } = await serve();
     const config = workspaceAt(served);
     const flags = ['once', '--json', '--config', config, '--data', data, '--log-level', 'silent'];
@@ -237,7 +237,7 @@ describe('once and check', () => {
     expect(failures).toEqual([expect.stringMatching(/^workspace: unreachable: GET http/)]);
   });
 
-  it('check names what is right and what is wrong, with a remedy', async () => {
+  it('check names what is right and what is wrong, with a remedy [U7]', async () => {
     const { served, process } = await serve();
     const config = workspaceAt(served);
     const found = await worksync(['check', '--json', '--config', config, '--data', data]);
@@ -261,7 +261,7 @@ describe('once and check', () => {
 });
 
 describe('usage', () => {
-  it('check --offline looks at the configuration alone: no data folder, no request, nobody waited for', async () => {
+  it('check --offline looks at the configuration alone: no data folder, no request, nobody waited for [U7]', async () => {
     const config = file(
       'own.yaml',
       `workspace: { url: "http://127.0.0.1:9/api/v1", apiKey: a-key-of-mine }\n${CONNECTIONS}`,

@@ -112,7 +112,7 @@ describe('tasks', () => {
     expect(await run('tasks', 'list', '--status', 'odd')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('shows nothing of a title that would act on a terminal', async () => {
+  it('shows nothing of a title that would act on a terminal [A9]', async () => {
     const { taskId } = await newTask('\u001b[2Jgone');
     expect((await good('tasks', 'get', taskId)).stdout).not.toContain('\u001b');
   });

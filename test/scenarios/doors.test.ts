@@ -126,7 +126,7 @@ const SHARED = [
 ];
 
 describe('every route', () => {
-  it('is one of these: a new one is closed until it says for whom it is', () => {
+  it('is one of these: a new one is closed until it says for whom it is [A10]', () => {
     const open = world
       .daemon()
       .routes()
@@ -190,7 +190,7 @@ describe('every route', () => {
     `);
   });
 
-  it.each(Object.keys(CREDENTIALS) as Name[])('lets in whom it should: %s', async (name) => {
+  it.each(Object.keys(CREDENTIALS) as Name[])('lets in whom it should: %s [A10]', async (name) => {
     const routes = world.daemon().routes();
     expect(routes.length).toBeGreaterThan(20);
     const found: Record<string, unknown> = {};
@@ -282,7 +282,7 @@ describe('a page of somebody else', () => {
   /** Nobody else than its caller knows a token: from a page of somebody else it must have been stolen. */
   const takesTokens = (route: GuardedRoute) => judged(route) && !['login', 'session'].includes(doorOf(route));
 
-  it.each(FOREIGN_HOSTS)('under the name %s gets 403 at every route that is not for everybody', async (host) => {
+  it.each(FOREIGN_HOSTS)('under the name %s gets 403 at every route that is not for everybody [A11]', async (host) => {
     const routes = world.daemon().routes();
     const guarded = routes.filter(judged);
     expect(guarded.length).toBeGreaterThan(30);
@@ -294,7 +294,7 @@ describe('a page of somebody else', () => {
     expect(await answersOf(withTokens, bearer(ADMIN), rebound(host))).toEqual(all(withTokens, () => 403));
   });
 
-  it.each(FOREIGN_ORIGINS)('of the origin %s gets 403 at every route that is not for everybody', async (from) => {
+  it.each(FOREIGN_ORIGINS)('of the origin %s gets 403 at every route that is not for everybody [A11]', async (from) => {
     const routes = world.daemon().routes();
     const guarded = routes.filter((route) => judged(route) && !(doorOf(route) === 'login' && route.method === 'GET'));
     const wanted = all(guarded, () => 403);
@@ -305,7 +305,7 @@ describe('a page of somebody else', () => {
   });
 
   it.each([...FOREIGN_HOSTS.map(rebound), ...FOREIGN_ORIGINS.map((from) => ({ origin: from }))])(
-    'learns at the others what everybody learns, and may read no answer of another origin: %j',
+    'learns at the others what everybody learns, and may read no answer of another origin: %j [A11]',
     async (from) => {
       const routes = world.daemon().routes();
       const others = routes.filter((route) => !judged(route));
@@ -397,7 +397,7 @@ describe('a body that is none of those that are expected', () => {
     'http://evil.example.org/',
     '',
     '/',
-  ])('sends no request to another place than the workspace: %j', async (path) => {
+  ])('sends no request to another place than the workspace: %j [A6]', async (path) => {
     const request = { method: 'GET', path, headers: {}, route: 'listTasks' };
     const answer = await post('/admin/workspaces/test/requests?patience=1', JSON.stringify(request));
     expect(answer).toMatchObject({

@@ -328,7 +328,7 @@ describe('a cached answer goes only to', () => {
 });
 
 describe('credentials that nobody knows', () => {
-  it('cannot drain the quota: an address has five tries, also at the same time', async () => {
+  it('cannot drain the quota: an address has five tries, also at the same time [A13]', async () => {
     await open();
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => ask(TASKS, { secret: `wsk_made_up_${index}` })),
@@ -535,7 +535,7 @@ describe('paths', () => {
   };
   const bodyOf = (answer: string) => JSON.parse(/\r\n\r\n(.*)$/s.exec(answer)?.[1] || 'null');
 
-  it('whatever they hold, go to the workspace as they stand or nowhere', async () => {
+  it('whatever they hold, go to the workspace as they stand or nowhere [A6]', async () => {
     await open({
       quota: { requests: 0, burst: 0 },
       config: { quota: { requests: 100_000, burst: 100_000, share: 1 } },
@@ -620,7 +620,7 @@ describe('bodies', () => {
 });
 
 describe('credentials', () => {
-  it('stand in no row and in no file of the data folder', async () => {
+  it('stand in no row and in no file of the data folder [A20]', async () => {
     await open();
     const { secret } = await token();
     await ask(TASKS);

@@ -21,7 +21,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-it.each(EXAMPLES)('%s: what it writes is valid once its variables are set', async (from) => {
+it.each(EXAMPLES)('%s: what it writes is valid once its variables are set [U1]', async (from) => {
   const { code, json } = await commandLine(
     'init',
     '--from',
@@ -99,7 +99,7 @@ it.each([
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('asks for what no flag says, and takes the standard answer for none', async () => {
+it('asks for what no flag says, and takes the standard answer for none [U1]', async () => {
   const input = new PassThrough();
   const output = new PassThrough();
   const asked = askQuestions(

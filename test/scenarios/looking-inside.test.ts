@@ -121,7 +121,7 @@ describe('translate', () => {
     expect(lines(on.stdout)[0]).toMatchObject({ outcome: 'items', items: [{ kind: 'work_item' }] });
   });
 
-  it('is for people without --json; hostile text cannot act on a terminal', async () => {
+  it('is for people without --json; hostile text cannot act on a terminal [A9]', async () => {
     const payload = {
       pullrequest: {
         id: 7,

@@ -131,7 +131,7 @@ const TITLE = 'As BUG-1';
 const WORDS = ['Fixes BUG-1', 'closes BUG-1', 'resolve BUG-1', 'BUG-1 #done', 'BUG-1 #close #time 1h', '/close BUG-1'];
 
 describe('whoever may write a text', () => {
-  it('may link a task, and take away such links alone as a text has made', async () => {
+  it('may link a task, and take away such links alone as a text has made [A14]', async () => {
     await open();
     for (const { author, number } of everybody) {
       await pull(author, number, { title: TITLE, body: 'Task: BUG-1' });
@@ -151,7 +151,7 @@ describe('whoever may write a text', () => {
     expect([await linksOf('BUG-2'), written]).toEqual([[], []]);
   });
 
-  it('may not change the state of a task, whatever the text says and whatever is merged or closed', async () => {
+  it('may not change the state of a task, whatever the text says and whatever is merged or closed [A14]', async () => {
     await open();
     const before = await tasks();
     const said = { title: WORDS[0], body: WORDS.join('\n') };
@@ -167,7 +167,7 @@ describe('whoever may write a text', () => {
     expect(written).toEqual([]);
   });
 
-  it('makes a task by no pull request, and by an issue only where a rule says so', async () => {
+  it('makes a task by no pull request, and by an issue only where a rule says so [A14]', async () => {
     await open();
     for (const { author, number } of everybody)
       await issue(author, number, { title: 'Crash', labels: [{ name: 'bug' }] });
@@ -180,7 +180,7 @@ describe('whoever may write a text', () => {
     expect(await tasks()).toHaveLength(2 + everybody.length);
   });
 
-  it('makes a task only by their own name, where a rule names authors', async () => {
+  it('makes a task only by their own name, where a rule names authors [A14]', async () => {
     await open({ triage: [{ when: { author: ['olga', 'mona'] }, create: 'bug' }] });
     for (const { author, number } of everybody) {
       const title = `Reported by ${author.login}`;
@@ -194,7 +194,7 @@ describe('whoever may write a text', () => {
     ).toEqual(['Reported by mona', 'Reported by olga']);
   });
 
-  it('closes nothing at the vendor: a person in the workspace does, where that is switched on', async () => {
+  it('closes nothing at the vendor: a person in the workspace does, where that is switched on [A14]', async () => {
     await open({}, { close: true });
     for (const { author, number } of everybody) {
       await issue(author, number, { title: TITLE });

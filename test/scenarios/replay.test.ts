@@ -168,7 +168,7 @@ async function deliveriesOf({ id, options, containerId }: Profile): Promise<read
 describe.each(PROFILES)('a signed delivery of $id', (profile) => {
   const { id } = profile;
 
-  it('does nothing in other workspaces and at other connections, and something where it belongs', async () => {
+  it('does nothing in other workspaces and at other connections, and something where it belongs [A3]', async () => {
     expect(Object.keys(ELSEWHERE)).toContain(id);
     const [first] = await deliveriesOf(profile);
     await settled();
@@ -185,7 +185,7 @@ describe.each(PROFILES)('a signed delivery of $id', (profile) => {
     await world.until(async () => asked.get(id) !== count || !isDeepStrictEqual(await effects(), before));
   });
 
-  it('does nothing at a connection of any other vendor', async () => {
+  it('does nothing at a connection of any other vendor [A3]', async () => {
     const [first] = await deliveriesOf(profile);
     await settled();
     const before = await effects();
@@ -202,7 +202,7 @@ describe('a signed delivery that comes again', () => {
     ['at once', 0],
     ['when its body is gone', (BODIES + 1) * HOUR],
     ['when it is forgotten', (KEPT + 1) * HOUR],
-  ])('%s does nothing, whoever sent it', async (_when, pause) => {
+  ])('%s does nothing, whoever sent it [A3]', async (_when, pause) => {
     const sent = new Map(await Promise.all(PROFILES.map(async (each) => [each.id, await deliveriesOf(each)] as const)));
     const postAll = async (index: 0 | 1) => {
       for (const [id, deliveries] of sent) answers.push([id, await post('test', id, deliveries[index]!)]);

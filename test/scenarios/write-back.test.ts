@@ -331,7 +331,7 @@ describe('a comment', () => {
     });
   });
 
-  it('is not written where nothing says so', async () => {
+  it('is not written where nothing says so [A14]', async () => {
     await open(undefined);
     await say(1);
     await finish('completed');

@@ -1,10 +1,8 @@
 import { afterEach } from 'vitest';
 import { fixSeed } from './depth.ts';
-import { countRuns } from './figures.ts';
 import { surprises } from './vendor-requests/surprises.ts';
 
 fixSeed();
-countRuns();
 
 /** Runs before each test file: whatever asks a vendor, what is not documented fails its test. */
 afterEach(() => {

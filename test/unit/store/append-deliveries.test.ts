@@ -64,7 +64,7 @@ describe('a repeat of a delivery in quarantine', () => {
   it.each([
     ['another key', delivery('b')],
     ['the same key of another connection', delivery('a', 'body', 'gitlab')],
-  ])('%s is another delivery, and stays there', async (_name, other) => {
+  ])('%s is another delivery, and stays there [A3]', async (_name, other) => {
     const store = await openTestStore();
     expect(await outcomesOf(store.query, [delivery('a'), other], 1)).toEqual(['new', 'new']);
     await quarantine(store.query, 'internal: no');

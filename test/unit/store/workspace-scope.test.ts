@@ -41,7 +41,7 @@ describe('what a workspace reads over two tables is its own', () => {
     expect((await readSweeps(own)).running?.repairs).toEqual({ done: 1, waiting: 0, held: 0 });
   });
 
-  it('the items of a name', async () => {
+  it('the items of a name [A15]', async () => {
     const [own, other] = await twoWorkspaces();
     const key = 'jira:cloud:1';
     await saveItem(own, itemRow(key, { connection: 'ours' }), 1);

@@ -65,7 +65,7 @@ describe('without a credential', () => {
     ['a trailing dot', 'localhost.'],
     ['another port than the configured one', 'port.example.com:8080'],
     ['no port in the place of the configured one', 'port.example.com'],
-  ])('a host that is none of ours is told so: %s', async (_name, host) => {
+  ])('a host that is none of ours is told so: %s [A11]', async (_name, host) => {
     expect(await knock('/', { headers: { host } })).toBe(403);
     expect(await knock('/login', { headers: { host } })).toBe(403);
   });
@@ -142,7 +142,7 @@ describe('with a token', () => {
       expect(await knock('/', { headers: { ...own, ...bearer(token) } })).toBe(401);
   });
 
-  it('a page of another origin gets nothing, whatever it sends', async () => {
+  it('a page of another origin gets nothing, whatever it sends [A10]', async () => {
     for (const origin of [
       'http://localhost:3000',
       'https://localhost:8080',
@@ -194,7 +194,7 @@ describe('a browser that is logged in', () => {
     expect([await knock('/', limited), await knock('/whole', limited)]).toEqual(['read', 403]);
   });
 
-  it('changes something only from a page of ours, with the token that stands in it', async () => {
+  it('changes something only from a page of ours, with the token that stands in it [A10]', async () => {
     const { headers, page } = await browser();
     const post = (more: Record<string, string>) =>
       knock('/admin/pause', { method: 'POST', headers: { ...headers, ...json, ...more } });

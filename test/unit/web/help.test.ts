@@ -24,18 +24,18 @@ function linksOf(body: string): string[] {
 }
 
 describe('/help/', () => {
-  it('has a page for each connector, and those that operators need', async () => {
+  it('has a page for each connector, and those that operators need [U20]', async () => {
     const links = linksOf(await page('/help/'));
     expect(links).toEqual(expect.arrayContaining(['/help/operating', '/help/reference', '/help/connector-github']));
   });
 
-  it('has an anchor for each error code', async () => {
+  it('has an anchor for each error code [U20]', async () => {
     const ids = idsOf(await page('/help/reference'));
     const wanted = Object.keys(CODES).map((code) => helpOf(code).split('#')[1]);
     expect(wanted.filter((id) => !ids.includes(id as string))).toEqual([]);
   });
 
-  it('links to pages that it serves, and to anchors that they have, each anchor once', async () => {
+  it('links to pages that it serves, and to anchors that they have, each anchor once [U20]', async () => {
     const addresses = linksOf(await page('/help/'));
     const pages = new Map(await Promise.all(addresses.map(async (url) => [url, await page(url)] as const)));
     const wrong = [...pages].flatMap(([url, body]) => {

@@ -155,7 +155,7 @@ describe('who may log in', () => {
   it.each<[string, Sent]>([
     ['another machine', { from: '10.0.0.7' }],
     ['a proxy that is not trusted', { headers: { 'x-forwarded-for': '127.0.0.1', 'x-forwarded-proto': 'https' } }],
-  ])('not over plain HTTP from %s, unless the network is said to be safe', async (_name, sent) => {
+  ])('not over plain HTTP from %s, unless the network is said to be safe [A19]', async (_name, sent) => {
     const doors = await openDoors();
     const link = await doors.sessions.makeLink(ALL);
     const refused = await post(doors, { link }, sent);

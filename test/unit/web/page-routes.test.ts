@@ -115,12 +115,12 @@ function everywhere(text: string): Status {
 }
 
 describe('probes', () => {
-  it('/livez is 200 and says nothing', async () => {
+  it('/livez is 200 and says nothing [U9]', async () => {
     const { get, head } = serve(statusWith());
     expect([(await get('/livez')).body, (await head('/livez')).statusCode]).toEqual(['ok\n', 200]);
   });
 
-  it('/readyz is 503 with names and reason codes until all is well', async () => {
+  it('/readyz is 503 with names and reason codes until all is well [U9]', async () => {
     const { get, health } = serve(statusWith());
     health.set('store', true);
     health.set('workspace', false, 'unauthorized');
@@ -232,7 +232,7 @@ describe('who is limited to some workspaces', () => {
 });
 
 describe('/status.json', () => {
-  it('holds no secret, even where a stored error text does', async () => {
+  it('holds no secret, even where a stored error text does [A5]', async () => {
     const secret = 'ghp_16C7e42F292c"6912E7710<c838';
     const { get } = serve(everywhere(`Basic ${Buffer.from(`u:${secret}`).toString('base64')} ${secret}`), [secret]);
     const { body } = await get('/status.json');

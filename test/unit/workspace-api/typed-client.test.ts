@@ -62,7 +62,7 @@ describe('requests', () => {
     expect(sent.map(({ request }) => request.body)).toEqual([{ title: 'T' }, undefined]);
   });
 
-  it('never lets an id leave its segment: refused before anything is sent', async () => {
+  it('never lets an id leave its segment: refused before anything is sent [A6]', async () => {
     const odd = fc.oneof(
       fc.string(),
       fc.constantFrom('.', '..', '%2e%2e', 'a/b', 'a\\b', '?x', '#x', 'a%2fb', '', 'x'.repeat(65), 'ü', 'a\n'),
@@ -88,7 +88,7 @@ describe('requests', () => {
 });
 
 describe('answers', () => {
-  it('keeps unknown fields, takes unknown enum values, reads absent optional fields as null and []', async () => {
+  it('keeps unknown fields, takes unknown enum values, reads absent optional fields as null and [] [F20]', async () => {
     const { client } = clientOf({ json: { ...TASK, status: 'on_the_moon', priority: 'p0', extra: { a: 1 } } });
     const { body, status } = await client.getTask({ taskId: 'tsk_1' }, '');
     expect(status).toBe(200);
@@ -107,7 +107,7 @@ describe('answers', () => {
     expect(body).toMatchObject({ updatedAt: '2026-01-05T09:00:00.000Z', labels: ['ui'] });
   });
 
-  it('reads any mutated answer or says answer_malformed, never anything else', async () => {
+  it('reads any mutated answer or says answer_malformed, never anything else [A18]', async () => {
     const mutated = fc.dictionary(fc.constantFrom(...Object.keys(TASK), 'labels', 'reportedAt', 'x'), fc.jsonValue());
     await fc.assert(
       fc.asyncProperty(mutated, async (fields) => {

@@ -110,7 +110,7 @@ describe('the caps of a document', () => {
     expect(deep(300)).toMatch(/^begin \*+$/);
   });
 
-  it('elements: marks that are never closed are not opened again without end', () => {
+  it('elements: marks that are never closed are not opened again without end [A8]', () => {
     const marks = Array.from({ length: 200 }, (_, at) => `<b class="${at}">`).join('');
     expect(textOfHtml(`<p>${marks}${'<p>x'.repeat(20_000)}`).length).toBeLessThan(4 * 65_536);
   });

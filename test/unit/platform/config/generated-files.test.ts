@@ -102,7 +102,7 @@ test('GitHub without a token is polled every five minutes at most', () => {
   );
 });
 
-describe('the JSON Schema', () => {
+describe('the JSON Schema [U3]', () => {
   const validate = validator([tracker, forge], apiOverrides);
   const connection = (keys: object) => ({ connections: { main: keys } });
 

@@ -126,7 +126,7 @@ connections:
 });
 
 describe('problems', () => {
-  test('all of them at once, over all files, with places and suggestions', () => {
+  test('all of them at once, over all files, with places and suggestions [U2]', () => {
     const lines = problemsOf({
       'a.yaml': `
 nmae: x
@@ -375,7 +375,7 @@ connections:
     ]);
   });
 
-  test('a value from a variable is never shown', () => {
+  test('a value from a variable is never shown [U4]', () => {
     const canary = 'canary-value';
     const text = `connections: { main: { connector: "\${X}", poll: "\${X}", webhookSecrets: "\${X}" } }\nmirror: \${X}\nquota: { requests: "\${X}", window: "\${X}" }\nworkspace: { url: "\${X}" }`;
     const lines = problemsOf({ 'work.yaml': text }, { X: canary });
@@ -463,7 +463,7 @@ connections:
     ]);
   });
 
-  test('from files are secrets, and their files are known', () => {
+  test('from files are secrets, and their files are known [U4]', () => {
     const folder = folderOf({ key: '-----BEGIN-----\nabc\n-----END-----\n' });
     const path = join(folder, 'key');
     chmodSync(path, 0o600);
@@ -475,7 +475,7 @@ connections:
   });
 });
 
-test('plain http to another machine is a warning', () => {
+test('plain http to another machine is a warning [A19]', () => {
   const text = (url: string) => `workspace: { url: "${url}", apiKey: some-key }\n${MINIMAL}`;
   expect(loadText(text('http://localhost:1/api/v1')).warnings).toEqual([]);
   expect(loadText(text('http://127.0.0.1:1/api/v1')).warnings).toEqual([]);

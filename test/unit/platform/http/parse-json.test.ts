@@ -14,7 +14,7 @@ describe('parseJson', () => {
     ['65 levels behind a string full of quotes', `["\\\\","\\"",${'['.repeat(64)}${']'.repeat(64)}]`],
     ['65 levels with closing brackets in strings between', `${'["]",'.repeat(65)}1${']'.repeat(65)}`],
     ['65 levels that never close', '['.repeat(65)],
-  ])('refuses to nest %s', (_name, text) => {
+  ])('refuses to nest %s [F12]', (_name, text) => {
     expect(() => parseJson(bytes(text))).toThrow('nested deeper than 64 levels');
   });
 
@@ -29,7 +29,7 @@ describe('parseJson', () => {
     ['a comment', '{} // x'],
     ['NaN', 'NaN'],
     ['an HTML page', '<!doctype html><title>502</title>'],
-  ])('refuses %s', (_name, text) => {
+  ])('refuses %s [A7]', (_name, text) => {
     expect(() => parseJson(bytes(text))).toThrow(JsonError);
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
@@ -51,7 +51,7 @@ describe('parseJson', () => {
     ['an overlong slash', [0x22, 0xc0, 0xaf, 0x22]],
     ['a surrogate', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['UTF-16', [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
-  ])('refuses %s', (_name, raw) => {
+  ])('refuses %s [A7]', (_name, raw) => {
     expect(() => parseJson(Uint8Array.from(raw))).toThrow(JsonError);
   });
 
@@ -72,7 +72,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('throws nothing but JsonError, whatever comes', () => {
+  it('throws nothing but JsonError, whatever comes [A7]', () => {
     const thrownFor = (given: Uint8Array): unknown => {
       try {
         parseJson(given);

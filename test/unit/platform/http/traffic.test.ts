@@ -204,7 +204,7 @@ describe('turns', () => {
     expect(order).toHaveLength(301);
   });
 
-  it('suspects come after others, but are not starved', async () => {
+  it('suspects come after others, but are not starved [A12]', async () => {
     const forged = Array.from({ length: 200 }, () => ['forger', 100] as const);
     const good = Array.from({ length: 200 }, () => ['good', 100] as const);
     const order = (await served([...forged, ...good], ['forger'])).slice(70);
@@ -225,7 +225,7 @@ describe('turns', () => {
     expect(order.indexOf(21_000)).toBe(1);
   });
 
-  it('when too many wait, the worst address is turned away: 429 where it is suspect, else 503', async () => {
+  it('when too many wait, the worst address is turned away: 429 where it is suspect, else 503 [A12]', async () => {
     const forged = Array.from({ length: 1_500 }, () => ['forger', 100] as const);
     const order = await served([...forged, ['good', 100]], ['forger']);
     expect(order.filter((each) => each === 'forger 429').length).toBeGreaterThan(400);

@@ -68,7 +68,7 @@ describe('a canary never reaches a log line', () => {
     }
   });
 
-  it('holds for any secret in any surroundings', () => {
+  it('holds for any secret in any surroundings [A5]', () => {
     const secret = fc
       .string({ minLength: 12, maxLength: 40, unit: 'grapheme-ascii' })
       .filter((text) => text.trim().length >= 12);
@@ -132,7 +132,7 @@ describe('the scrubber', () => {
 });
 
 describe('a log line', () => {
-  it('is one line of JSON with level, time, fields of all parents, and message', () => {
+  it('is one line of JSON with level, time, fields of all parents, and message [U12]', () => {
     const { logger, lines } = recorder([]);
     logger.child({ workspace: 'acme' }).child({ delivery: 'd-1' }).warn({ count: 2 }, 'something\nhappened');
     expect(lines[0]?.endsWith('\n')).toBe(true);
@@ -160,7 +160,7 @@ describe('a log line', () => {
     expect(lines[0]).not.toMatch(/a1|b2|c3|d4/);
   });
 
-  it('holds no character that steers a terminal or reorders text, and reads back as it was', () => {
+  it('holds no character that steers a terminal or reorders text, and reads back as it was [A9]', () => {
     const { logger, lines } = recorder([]);
     const text = '\x1b[31mred\x07\x9b2J \u202Eevil\u2066 \u2028\u200b\ufeff\x7f';
     logger.info({ text }, text);

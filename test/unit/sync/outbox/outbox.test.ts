@@ -166,7 +166,7 @@ test('a database that takes nothing for a while stops nothing for good', async (
 });
 
 test.each([1, 2, 3, 4, 5])(
-  'nothing waits for good or goes twice where the answer to commit %s gets lost',
+  'nothing waits for good or goes twice where the answer to commit %s gets lost [F24]',
   async (lost) => {
     const asked: string[] = [];
     const { outbox, clock, untilDone, unheard, throttle } = await running(2, (taskId) => {

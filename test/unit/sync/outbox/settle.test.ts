@@ -122,7 +122,7 @@ describe('a write that was answered', () => {
       const written = earlier && JSON.stringify(earlier);
       const { query, prepared } = await inFlight({ ...link, remote_id: 'w1', written });
       await configureLinks(query, false);
-    await settle(query, prepared, { workItemId }, CONTEXT);
+      await settle(query, prepared, { workItemId }, CONTEXT);
       expect(await linksAreIdempotent(query)).toBe(isIdempotent);
     },
   );

@@ -154,7 +154,7 @@ test('after an orderly end nothing is suspected', async () => {
   expect(await states(store)).toEqual([{ key: 'meanwhile', state: 'applied', attempts: 0 }]);
 });
 
-test('what the process ended over again and again is read no more', async () => {
+test('what the process ended over again and again is read no more [F19]', async () => {
   const store = await openTestStore();
   await dieAtWork(store);
   await append(store, 'deadly', [1]);

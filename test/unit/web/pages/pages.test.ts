@@ -140,7 +140,7 @@ describe('each page', () => {
     expect((await open('/deliveries')).text()).toContain('<script>alert(1)</script>');
   });
 
-  it('allows nothing inline by its policy, and is kept by nobody', async () => {
+  it('allows nothing inline by its policy, and is kept by nobody [A9]', async () => {
     const { headers } = await fetch(`${origin}/workspaces/test`, { headers: { cookie: session.cookie } });
     expect(headers.get('content-security-policy')).toBe(
       "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
@@ -216,7 +216,7 @@ describe('problems', () => {
 });
 
 describe('what a button asked for', () => {
-  it('can be undone for ten seconds, and is done then', async () => {
+  it('can be undone for ten seconds, and is done then [U16]', async () => {
     const held = async () => (await world.partition().status()).changes.byState.held;
     const before = await held();
     expect((await press('release', { class: 'creations' })).headers.get('location')).toBe('/workspaces/test/problems');
@@ -256,7 +256,7 @@ describe('what a button could not do', () => {
 });
 
 describe('the configuration', () => {
-  it('shows each value with its origin, and no secret', async () => {
+  it('shows each value with its origin, and no secret [U5]', async () => {
     const body = await html('/workspaces/test/configuration');
     expect(readDom(body).text()).toMatch(
       /connections\.github\.webhookSecrets ?"?\*{4}\(\d+, [0-9a-f]{8}\).*test\.yaml:\d+/,
@@ -271,7 +271,7 @@ describe('the configuration', () => {
     expect(readDom(limited).byId('daemon')).toBeUndefined();
   });
 
-  it('says on the overview that the last one is not in use', async () => {
+  it('says on the overview that the last one is not in use [U14]', async () => {
     const before = readFileSync(join(world.configFolder, 'test.yaml'));
     world.configure('test', { connections: { github: { ...GITHUB, unknown: 1 } } });
     await world.reload();
@@ -498,7 +498,7 @@ describe('who is limited to another workspace', () => {
 });
 
 describe('all pages and files together', () => {
-  it('take less than 100 kB of a network', async () => {
+  it('take less than 100 kB of a network [U16]', async () => {
     const files = readDom(await html('/workspaces/test'))
       .all()
       .flatMap(({ attribs }) => [attribs['src'], attribs['href']])
