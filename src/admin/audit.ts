@@ -1,6 +1,5 @@
 import type { Tokens } from '../gateway/token-book.ts';
-import { withoutSecrets } from '../model/errors/secrets.ts';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError, withoutSecrets } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import {
   type AuditOutcome,

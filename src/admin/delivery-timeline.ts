@@ -1,5 +1,5 @@
 import type { DeliverySource } from '../model/delivery.ts';
-import { withoutSecrets } from '../model/errors/secrets.ts';
+import { withoutSecrets } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
 import { findEntity } from '../store/entities.ts';

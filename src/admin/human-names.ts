@@ -1,4 +1,4 @@
-import { type EntityKind, recordsWanted, taskOfLinkRead } from '../model/change.ts';
+import { branchOfRecordsRead, type EntityKind, taskOfLinkRead } from '../model/change.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { findEntities } from '../store/entities.ts';
@@ -124,7 +124,7 @@ function labelOf(about: {
 
 function readLabel(entity: string, task: string | undefined): string {
   if (task !== undefined) return `links of ${task}`;
-  const records = recordsWanted(entity);
+  const records = branchOfRecordsRead(entity);
   if (records) return `records of the branch ${records.headBranch}`;
   return entity === 'read:tasks' ? 'list of tasks' : entity.replace(/^read:/, '').replaceAll('_', ' ');
 }

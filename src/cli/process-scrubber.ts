@@ -1,4 +1,4 @@
-import { cleanErrorsWith } from '../model/errors/secrets.ts';
+import { cleanErrorsWith } from '../model/errors/sync-error.ts';
 import { createScrubber, type Scrubber } from '../platform/observe/scrubber.ts';
 
 /** The scrubber of this process, which every error is cleaned with from now on. */

@@ -1,4 +1,4 @@
-import type { Access } from '../model/access.ts';
+import type { Access } from '../model/caller.ts';
 
 /** Who asked the process that a request came to, as that one admitted it. */
 export interface Identity extends Access {

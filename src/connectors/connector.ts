@@ -1,11 +1,10 @@
 import type { ZodType } from 'zod';
-import type { StandingComment, WantedComment } from '../model/comment.ts';
-import type { CommitStatus } from '../model/commit-status.ts';
 import type { Delivery } from '../model/delivery.ts';
 import type { SyncError } from '../model/errors/sync-error.ts';
-import type { Grammar } from '../model/grammar.ts';
 import type { Item, ItemKey, ItemReference, PullRequest, PullRequestState } from '../model/item.ts';
-import type { Binding, Seen } from '../model/names.ts';
+import type { Grammar } from '../model/link.ts';
+import type { Binding, NamedUnit } from '../model/names.ts';
+import type { CommitStatus, DesiredComment, PostedComment } from '../model/notice.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
@@ -102,7 +101,7 @@ export type Translation =
        */
       readonly told?: readonly Item[];
       /** The comment that the delivery reports, on the item of the only reference. Absent where a comment was removed. */
-      readonly comment?: StandingComment;
+      readonly comment?: PostedComment;
     }
   | { readonly outcome: 'ignored'; readonly reason: string };
 
@@ -238,7 +237,7 @@ export interface Connection {
    * What a name of the configuration leads to now, as the vendor says it at this moment: the old name of a renamed thing may
    * still find it. Throws `not_found` where it leads to nothing.
    */
-  identify?(name: string, signal: AbortSignal): Promise<Seen>;
+  identify?(name: string, signal: AbortSignal): Promise<NamedUnit>;
   /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
   fetch(reference: ItemReference, signal: AbortSignal, known?: Known): Promise<Fetched>;
   /** Proves credentials, rights and scope; used by `worksync check`. */
@@ -262,13 +261,13 @@ export interface Connection {
    *
    * @returns the comment as it is now, where the vendor's webhooks report comments: so that our own costs no fetch
    */
-  comment?(reference: ItemReference, comment: WantedComment, signal: AbortSignal): Promise<StandingComment | undefined>;
+  comment?(reference: ItemReference, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
   /** Commit statuses of pull requests. */
   readonly status?: {
     /** What the credential needs for them, as the vendor calls it: `the right …`. */
     readonly right: string;
     /**
-     * Sets the status of that commit, under the one name of `model/commit-status.ts`; the same once more changes nothing that
+     * Sets the status of that commit, under the one name of `model/notice.ts`; the same once more changes nothing that
      * people see. Throws `refused` where the credential lacks the right.
      */
     write(reference: ItemReference, status: LinkedStatus, signal: AbortSignal): Promise<void>;
@@ -421,7 +420,7 @@ export interface Connector<Options = never> {
   /** Pure: the names of single repositories, projects or teams in these options, as they are configured. */
   namesIn?(options: Options): readonly string[];
   /** Pure: the unit by which polls ask for something by its id; the id itself unless the connector says otherwise. */
-  unitOf?(seen: Seen): string;
+  unitOf?(seen: NamedUnit): string;
   /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
   reference(item: Item): ItemReference;
   /** Pure: the grant by which these options get their access tokens, where they do. */

@@ -3,7 +3,7 @@ import { recordTriageStart } from '../cluster/record-triage-start.ts';
 import { createReplicas } from '../cluster/replicas.ts';
 import { createSignatures } from '../cluster/signature.ts';
 import { createTokenBook } from '../gateway/token-book.ts';
-import { ON_ITS_WAY } from '../model/change.ts';
+import { MAX_TIME_IN_FLIGHT } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
@@ -41,7 +41,7 @@ import { createWorkspaces, type Workspaces } from './workspaces.ts';
  * Of a workspace that another process worked on until it died. That it died says nothing of this process: it need not be careful for
  * long. Milliseconds.
  */
-export const SUCCESSION = { careful: 60_000, untouched: ON_ITS_WAY };
+export const SUCCESSION = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
 
 /** Everything open and wired, nothing running yet. */
 export interface Composition {

@@ -121,7 +121,7 @@ function sourceOf(
 
 /** Looking at an old delivery is no news of what names lead to. */
 function quietly(book: NameBook | undefined): NameBook | undefined {
-  return book && { ...book, told: () => undefined };
+  return book && { ...book, report: () => undefined };
 }
 
 /** The thread has a copy of the names; what it saw of them is reported here. */
@@ -135,7 +135,7 @@ function asideOf(
       const names = book?.bindings().map(({ entry, id }) => [entry, id] as const);
       const task = { connector, options, names, source, event, body: stored };
       const { translation, told } = await converter.translate(task);
-      for (const seen of told) book?.told(seen);
+      for (const seen of told) book?.report(seen);
       return translation;
     },
     parts: (body) => converter.parts({ body }),

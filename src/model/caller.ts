@@ -1,13 +1,28 @@
+/** `read` sees everything and changes nothing; `admin` may do everything. */
+export type Role = 'read' | 'admin';
+
+/** The rights of a caller of the daemon. */
+export interface Access {
+  readonly role: Role;
+  /** Names of the workspaces that the caller is limited to; null: all workspaces. */
+  readonly workspaces: readonly string[] | null;
+}
+
+/** Whether the caller may know of this workspace. */
+export function canAccess({ workspaces }: Pick<Access, 'workspaces'>, workspace: string): boolean {
+  return workspaces === null || workspaces.includes(workspace);
+}
+
 /**
- * Who a request of the quota is counted for, as it is stored:
+ * The callers for which requests of the quota are counted, as stored:
  *
- *   a lane        the daemon's own work, by its lane
+ *   a lane        work of the daemon itself, by lane
  *   command       a command of worksync
  *   token:<id>    a gateway token
- *   key:<hash>    a credential of its own at the gateway, by the first 12 hexadecimal digits of its SHA-256
- *   wrong keys    credentials that the workspace did not know
- *   other keys    gateway tokens and credentials beyond the most that are counted apart
- *   others        what does not go through worksync, as refusals show it: an estimate
+ *   key:<hash>    a credential that a caller brings to the gateway, by the first 12 hexadecimal digits of its SHA-256
+ *   wrong keys    credentials that the workspace did not accept
+ *   other keys    gateway tokens and credentials beyond the number that is counted separately
+ *   others        requests that do not pass through worksync, estimated from refusals
  */
 export const CALLERS = {
   command: 'command',
@@ -26,7 +41,7 @@ export function keyCaller(hash: string): string {
   return `key:${hash.slice(0, 12)}`;
 }
 
-/** The kind of a caller, and what tells it from others of its kind. */
+/** Parses a stored caller. `id` distinguishes callers of one kind. */
 export function readCaller(caller: string): { readonly kind: CallerKind; readonly id: string } {
   const [, kind, id] = /^(token|key):(.*)$/.exec(caller) ?? [];
   if (kind !== undefined && id !== undefined) return { kind: kind as 'token' | 'key', id };

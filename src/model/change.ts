@@ -85,7 +85,7 @@ export const SETTLE_AFTER = 60_000;
  * How long a request whose answer nobody saw may still be on its way, also one of a process that died, milliseconds. Requests live
  * for 30 s.
  */
-export const ON_ITS_WAY = 40_000;
+export const MAX_TIME_IN_FLIGHT = 40_000;
 
 /** The last request of ours about an entity that was answered. Epoch milliseconds. */
 export interface Written {
@@ -100,7 +100,7 @@ export interface Written {
 
 /** From when on it can be undone: an earlier attempt that arrived after the undoing would do it anew. */
 export function undoableFrom(written: Written | undefined): number {
-  return written?.isRepeat ? written.answeredAt + ON_ITS_WAY : 0;
+  return written?.isRepeat ? written.answeredAt + MAX_TIME_IN_FLIGHT : 0;
 }
 
 /** Entity names. The prefix is the kind; the rest is the natural key. */
@@ -121,7 +121,9 @@ export const entity = {
 } as const;
 
 /** What a read of `entity.readRecords` asks for. */
-export function recordsWanted(name: string): { provider: string; repoId: string; headBranch: string } | undefined {
+export function branchOfRecordsRead(
+  name: string,
+): { provider: string; repoId: string; headBranch: string } | undefined {
   const prefix = 'read:records:';
   if (!name.startsWith(prefix)) return undefined;
   const [provider, repoId, headBranch] = JSON.parse(name.slice(prefix.length)) as [string, string, string];

@@ -21,7 +21,7 @@ export interface Binding {
 }
 
 /** A repository, project or team as somebody tells of it. */
-export interface Seen {
+export interface NamedUnit {
   readonly id: string;
   readonly name: string;
 }
@@ -33,21 +33,21 @@ export interface Names {
   /** The entry, or the unit of that name, as its vendor is asked for it: by the id that the name is bound to. */
   addressOf(unit: string): string;
   /** Somebody told of a thing, by a delivery that was proved or an answer. */
-  told(seen: Seen): void;
+  report(seen: NamedUnit): void;
 }
 
 /** What is known of the names, as it is now: nothing that a sample tells changes it. */
 export function boundNames(bindings: readonly Binding[]): Names {
   const idOf = (entry: string) => bindings.find((each) => each.entry === entry.toLowerCase())?.id;
-  return { idOf, addressOf: (unit) => idOf(unit) ?? unit, told: () => undefined };
+  return { idOf, addressOf: (unit) => idOf(unit) ?? unit, report: () => undefined };
 }
 
-function bindingOf(entry: string, { id, name }: Seen): Binding {
+function bindingOf(entry: string, { id, name }: NamedUnit): Binding {
   return { entry, id, called: name };
 }
 
 /** After a delivery told of something. The same object where it says nothing new. */
-export function afterTold(entry: string, held: Binding | undefined, seen: Seen): Binding | undefined {
+export function afterReport(entry: string, held: Binding | undefined, seen: NamedUnit): Binding | undefined {
   const carriesName = seen.name.toLowerCase() === entry;
   if (!held) return carriesName ? bindingOf(entry, seen) : undefined;
   if (held.id === seen.id) return held.called === seen.name ? held : { ...held, called: seen.name };
@@ -55,7 +55,11 @@ export function afterTold(entry: string, held: Binding | undefined, seen: Seen):
 }
 
 /** After the vendor was asked what the name leads to; undefined: to nothing. */
-export function afterAsked(entry: string, held: Binding | undefined, found: Seen | undefined): Binding | undefined {
+export function afterLookup(
+  entry: string,
+  held: Binding | undefined,
+  found: NamedUnit | undefined,
+): Binding | undefined {
   if (!held) return found && bindingOf(entry, found);
   const { elsewhere: _, ...bound } = held;
   if (!found) return bound;

@@ -7,22 +7,25 @@ export interface Task {
   readonly key: string;
   readonly title: string;
   readonly status: string;
-  /** How a create is recognised: the item's key, or `api` for tasks that others made. */
+  /** Identifies a created task: the item's key, or `api` for tasks that others created. */
   readonly source: string;
-  /** RFC 3339, UTC; absent where the workspace does not tell. */
+  /** RFC 3339, UTC; absent if the workspace does not report it. */
   readonly createdAt?: string;
   /** RFC 3339, UTC. */
   readonly updatedAt: string;
 }
 
 /**
- * Fields of a created task that a server may refuse, or that an operator may leave out. Title, description and `reportedAt` are
- * always sent.
+ * Fields of a created task that a server may refuse, or that an operator may leave out.
+ * Title, description and `reportedAt` are always sent.
  */
 export const OPTIONAL_TASK_FIELDS = ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] as const;
 export type OptionalTaskField = (typeof OPTIONAL_TASK_FIELDS)[number];
 
-/** A task as the workspace returned it, with its id as `key` where it has no key. Returns other values unchanged. */
+/** The prefixes of task ids that are recognised until a list shows which ids the workspace assigns. */
+export const USUAL_ID_PREFIXES: readonly string[] = ['tsk_'];
+
+/** Returns a task of the workspace with its id as `key` if it has no key. Returns other values unchanged. */
 export function withKey(task: unknown): unknown {
   if (typeof task !== 'object' || task === null) return task;
   const { key, taskId } = task as { readonly key?: unknown; readonly taskId?: unknown };
@@ -32,11 +35,92 @@ export function withKey(task: unknown): unknown {
 
 const LONGEST_SHOWN_TITLE = 60;
 
-/** The name of a task for people: its key, or `"Door sticks" (tsk_9f2)` where it has none. Contains text of strangers. */
+/**
+ * Returns the name of a task for people: its key, or `"Door sticks" (tsk_9f2)` if it has none.
+ * Contains text of strangers.
+ */
 export function taskName({ taskId, key, title }: Pick<Task, 'taskId' | 'key' | 'title'>): string {
   if (key !== taskId) return key;
   return title === '' ? taskId : `"${cut(title, LONGEST_SHOWN_TITLE)}" (${taskId})`;
 }
 
-/** The prefixes of task ids that are recognised until a list shows which ids the workspace gives. */
-export const USUAL_ID_PREFIXES: readonly string[] = ['tsk_'];
+/** Variables that the configured title of a created task may contain, as `{name}`. */
+export const TEMPLATE_VARIABLES = [
+  'title',
+  'identifier',
+  'project',
+  'type',
+  'priority',
+  'status',
+  'author',
+  'connector',
+] as const;
+
+export type TemplateVariable = (typeof TEMPLATE_VARIABLES)[number];
+
+/** Returns the parts of a template: texts, and variables by name. Undefined if it contains an unknown variable. */
+export function parseTemplate(template: string): readonly (string | { readonly name: TemplateVariable })[] | undefined {
+  const parts = template.split(/(\{[^{}]*\})/).map((part) => {
+    if (!part.startsWith('{') || !part.endsWith('}')) return part;
+    const name = TEMPLATE_VARIABLES.find((variable) => variable === part.slice(1, -1).trim());
+    return name === undefined ? undefined : { name };
+  });
+  return parts.includes(undefined) ? undefined : (parts as (string | { name: TemplateVariable })[]);
+}
+
+/** Fills in the variables of a template. Returns an empty text if it contains an unknown variable. */
+export function fillTemplate(template: string, values: Readonly<Record<TemplateVariable, string>>): string {
+  return (parseTemplate(template) ?? []).map((part) => (typeof part === 'string' ? part : values[part.name])).join('');
+}
+
+const LINE = 'Source: ';
+/** A longer line names no item. UTF-16 units. */
+const LONGEST_LINE = 2_200;
+/** Lines of one text that are considered. */
+const MOST_LINES = 8;
+
+/** Returns the last line of the description of a created task: the address of its item, or its connector and name. */
+export function itemLine({
+  url,
+  connector,
+  identifier,
+}: {
+  url?: string;
+  connector: string;
+  identifier: string;
+}): string {
+  return `${LINE}${url ?? `${connector} ${identifier}`}`;
+}
+
+/** Appends the item line to a description. Cuts the description to fit `longest`, but never the line. */
+export function withItemLine(description: string | null | undefined, line: string, longest: number): string {
+  const text = description?.trimEnd() ?? '';
+  return text === '' ? line : `${cut(text, longest - line.length - 2)}\n\n${line}`;
+}
+
+/** Returns the item line at the end of a description; empty if there is none. */
+export function itemLineIn(description: string | null | undefined): string {
+  const line = lastLine(description);
+  return line.startsWith(LINE) && line.length <= LONGEST_LINE ? line : '';
+}
+
+/** Returns the address or the name in an item line. */
+export function addressIn(line: string): string {
+  return line.slice(LINE.length);
+}
+
+/** Returns all possible item lines in a text that others may have edited or marked up, one per line. */
+export function itemLinesIn(text: string): string {
+  const lines: string[] = [];
+  for (let at = text.indexOf(LINE); at !== -1 && lines.length < MOST_LINES; at = text.indexOf(LINE, at + 1)) {
+    const [line = ''] = text.slice(at, at + LONGEST_LINE).split('\n', 1);
+    lines.push(line);
+  }
+  return lines.join('\n');
+}
+
+/** Returns the last line of a text, trimmed; empty if there is none. */
+export function lastLine(text: string | null | undefined): string {
+  const end = text?.trimEnd() ?? '';
+  return end.slice(end.lastIndexOf('\n') + 1).trim();
+}

@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely';
-import type { Role } from '../model/access.ts';
+import type { Role } from '../model/caller.ts';
 
 /** The rows of `worksync.db`, which belong to the data folder and to no workspace. Times are epoch milliseconds. */
 export interface InstallationTables {

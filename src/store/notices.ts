@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
-import { entity, ON_ITS_WAY } from '../model/change.ts';
-import type { StandingComment } from '../model/comment.ts';
+import { entity, MAX_TIME_IN_FLIGHT } from '../model/change.ts';
 import type { ItemKey } from '../model/item.ts';
+import type { PostedComment } from '../model/notice.ts';
 import { json } from './entities.ts';
 import { areUnderWay } from './outbox-rows.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
@@ -46,7 +46,7 @@ export async function wantNotice(query: Scope, wish: Wish): Promise<void> {
   const state = wanted === done ? 'done' : 'waiting';
   if (row?.wanted === wanted && row.done === done) return;
   // Another text must not be sent before the one that may be on its way has arrived.
-  const arrived = row?.done === UNSURE ? Math.min(row.not_before, now + ON_ITS_WAY) : 0;
+  const arrived = row?.done === UNSURE ? Math.min(row.not_before, now + MAX_TIME_IN_FLIGHT) : 0;
   const not_before = Math.max(notBefore, arrived);
   const set = { connection, wanted, done, state, not_before, attempts: 0, error: null } as const;
   await saveRows(query, 'notices', [{ item_key: itemKey, kind, ...set, standing: row?.standing ?? null }]);
@@ -134,7 +134,7 @@ export async function beginNotice(query: Scope, notice: NoticeRow): Promise<bool
 }
 
 /** It was written as it was wanted then. */
-export async function settleNotice(query: Scope, notice: NoticeRow, comment?: StandingComment): Promise<void> {
+export async function settleNotice(query: Scope, notice: NoticeRow, comment?: PostedComment): Promise<void> {
   const row = await findNotice(query, notice.item_key, notice.kind);
   if (!row) return;
   const sent = notice.wanted;
@@ -156,8 +156,8 @@ export async function postponeNotice(
 }
 
 /** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
-export async function standingComment(query: Scope, itemKey: ItemKey): Promise<StandingComment | undefined> {
-  return json<StandingComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
+export async function standingComment(query: Scope, itemKey: ItemKey): Promise<PostedComment | undefined> {
+  return json<PostedComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
 }
 
 async function updateNotice(query: Scope, { item_key, kind }: NoticeRow, set: Partial<NoticeRow>): Promise<void> {
@@ -196,7 +196,7 @@ export async function takeUpNotices(query: Scope, now: number): Promise<void> {
 export async function redateNotices(query: Scope, now: number): Promise<void> {
   await waitNoLonger(query, now);
   await untilArrived(query, now)
-    .where('not_before', '>', now + ON_ITS_WAY)
+    .where('not_before', '>', now + MAX_TIME_IN_FLIGHT)
     .execute();
 }
 
@@ -214,7 +214,7 @@ async function waitNoLonger(query: Scope, now: number): Promise<void> {
 function untilArrived(query: Scope, now: number) {
   return query
     .updateTable('notices')
-    .set({ not_before: now + ON_ITS_WAY })
+    .set({ not_before: now + MAX_TIME_IN_FLIGHT })
     .where('state', '=', 'waiting')
     .where('done', '=', UNSURE);
 }

@@ -1,4 +1,4 @@
-import type { Access } from '../model/access.ts';
+import type { Access } from '../model/caller.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /** A browser that is logged in. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
-import { type Failure, readFailure } from '../model/errors/stored-failure.ts';
+import { parseFailure, type StoredFailure } from '../model/errors/sync-error.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
 import { type BackfillStatus, backfillsOf } from './backfills.ts';
@@ -43,7 +43,7 @@ export interface ChangeRow {
   /** Not tried before. */
   readonly notBefore: number;
   readonly attempts: number;
-  readonly failure: Failure | null;
+  readonly failure: StoredFailure | null;
 }
 
 export interface ConnectionActivity {
@@ -57,7 +57,7 @@ export interface ConnectionActivity {
   readonly lastPollAt: number | null;
   readonly failingUnits: number;
   /** The latest failure that no success has followed. */
-  readonly failure: (Failure & { readonly unit: string | null; readonly at: number }) | null;
+  readonly failure: (StoredFailure & { readonly unit: string | null; readonly at: number }) | null;
   /** Objects waiting to be fetched. */
   readonly fetches: number;
   /** Objects that the provider refuses, so that worksync has stopped asking for them. */
@@ -410,7 +410,7 @@ function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
     .toSorted((a, b) => a.due - b.due)
     .map((row) => {
       const { workspace: _workspace, due: _due, not_before, error, ...rest } = row;
-      return { ...rest, notBefore: not_before, failure: error === null ? null : readFailure(error) };
+      return { ...rest, notBefore: not_before, failure: error === null ? null : parseFailure(error) };
     });
 }
 
@@ -598,10 +598,10 @@ export function pollActivity(rows: readonly PollRow[]) {
     walking: units.filter((row) => row.walk !== null).length,
     lastPollAt: latest(rows),
     failingUnits: failing.length,
-    switchedOff: off.map(({ error }) => readFailure(error ?? '').message).sort(),
+    switchedOff: off.map(({ error }) => parseFailure(error ?? '').message).sort(),
     failure: lastFailure
       ? {
-          ...readFailure(lastFailure.error ?? ''),
+          ...parseFailure(lastFailure.error ?? ''),
           unit: lastFailure.unit === ALL_UNITS ? null : lastFailure.unit,
           at: lastFailure.failed_at ?? 0,
         }

@@ -153,7 +153,7 @@ export interface Tables {
     not_before: number;
     attempts: number;
     error: string | null;
-    /** Of a comment: what stands at the vendor since the last writing, as JSON: `StandingComment`. */
+    /** Of a comment: what stands at the vendor since the last writing, as JSON: `PostedComment`. */
     standing: Generated<string | null>;
   };
 

@@ -1,5 +1,5 @@
 import type { Action } from '../model/change.ts';
-import type { ListPage } from '../model/list-page.ts';
+import type { ListPage } from '../model/delivery.ts';
 import { appendDeliveries } from './append-deliveries.ts';
 import { currentRevision } from './revision.ts';
 import type { Scope } from './workspace-scope.ts';

@@ -3,7 +3,7 @@
 import { type Actor, NOBODY } from '../admin/audit.ts';
 import type { Identity } from '../cluster/admitted-caller.ts';
 import { isSignedBody, type Signed } from '../cluster/signature.ts';
-import { reaches } from '../model/access.ts';
+import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER } from '../platform/http/ask-daemon.ts';
 import type { Addressed } from '../platform/http/origin.ts';
@@ -281,7 +281,7 @@ function refusalOfRights({ params }: ServerRequest, { door, filters }: Needs, ca
   if (door === 'admin' && caller.role !== 'admin') return 'read_only';
   if (caller.workspaces === null || filters) return undefined;
   const { workspace } = params as { readonly workspace?: string };
-  return workspace !== undefined && reaches(caller, workspace) ? undefined : 'limited';
+  return workspace !== undefined && canAccess(caller, workspace) ? undefined : 'limited';
 }
 
 function refusalOfChange(

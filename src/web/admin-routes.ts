@@ -3,7 +3,7 @@ import { type Actor, audited, auditedTokens, auditLog, sendAudited } from '../ad
 import { endSessions, forget } from '../admin/data.ts';
 import { isElsewhere, type OpenWorkspace } from '../admin/open-workspace.ts';
 import { refusedRequests } from '../admin/refused.ts';
-import { reaches } from '../model/access.ts';
+import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Server, ServerReply, ServerRequest } from '../platform/http/server.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -102,7 +102,7 @@ function addRoutes(server: Server, options: AdminOptions): void {
   server.post('/admin/login-links', { config: { filters: true } }, async (request) => {
     const { role, workspaces: limited } = bodyOf(request, loginWish);
     const caller = callerOf(request);
-    const beyond = limited?.find((name) => !reaches(caller, name) || !isKnown(name));
+    const beyond = limited?.find((name) => !canAccess(caller, name) || !isKnown(name));
     if (beyond !== undefined) throw new SyncError('body_invalid', `workspaces: there is no workspace "${beyond}"`);
     const access = { role, workspaces: limited ?? caller.workspaces };
     const subject = `${role}${access.workspaces === null ? '' : `: ${access.workspaces.join(', ')}`}`;

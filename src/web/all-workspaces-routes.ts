@@ -3,7 +3,7 @@ import { notPolled, type OnceResult, pollOnce } from '../admin/once.ts';
 import { isElsewhere, type OpenWorkspaces } from '../admin/open-workspace.ts';
 import { namesOfReplicas } from '../admin/replica-status.ts';
 import type { Replicas } from '../cluster/replicas.ts';
-import { reaches } from '../model/access.ts';
+import { canAccess } from '../model/caller.ts';
 import type { Server, ServerRequest } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -30,21 +30,21 @@ const LONGEST_POLL = 60_000;
 export function allWorkspacesRoutes(server: Server, options: AllWorkspacesOptions): void {
   const { workspaces, installation, clock, version, serverClocks } = options;
   const reached = (request: ServerRequest) =>
-    workspaces.partitions().filter(({ name }) => reaches(callerOf(request), name));
+    workspaces.partitions().filter(({ name }) => canAccess(callerOf(request), name));
   const elsewhere = async <Answer>(request: ServerRequest, patience: number) =>
     options.replicas && !isPassedOn(request)
       ? queryReplicas<Answer>(request, callerOf(request), { replicas: options.replicas, patience })
       : [];
   const silentAbout = (told: readonly OnceResult[], request: ServerRequest) =>
     [...workspaces.broken().keys()]
-      .filter((name) => isElsewhere(workspaces, name) && reaches(callerOf(request), name))
+      .filter((name) => isElsewhere(workspaces, name) && canAccess(callerOf(request), name))
       .filter((name) => told.every(({ workspace }) => workspace !== name))
       .map((name) => notPolled(name));
   server.post('/admin/check', { config: { filters: true } }, async (request) => {
     bodyOf(request, nothing);
     // Another process checks what it works on.
     const broken = [...workspaces.broken()].filter(([name]) => !isElsewhere(workspaces, name));
-    const lost = [...broken, ...workspaces.rejected()].filter(([name]) => reaches(callerOf(request), name));
+    const lost = [...broken, ...workspaces.rejected()].filter(([name]) => canAccess(callerOf(request), name));
     const checked = { partitions: reached(request), wrong: new Map(lost), clock };
     // Servers and files of the whole process are no business of who may know of some workspaces only.
     const isLimited = callerOf(request).workspaces !== null || isPassedOn(request);

@@ -1,4 +1,4 @@
-import type { Access } from '../model/access.ts';
+import type { Access } from '../model/caller.ts';
 import type { LoggedIn } from './sessions.ts';
 import type { KnownToken } from './token-callers.ts';
 

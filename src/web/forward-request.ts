@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { isAdminOperation, longestAnswer } from '../admin/admin-operations.ts';
 import type { Identity } from '../cluster/admitted-caller.ts';
 import { type Answered, noAnswer, type Replicas } from '../cluster/replicas.ts';
-import type { Access } from '../model/access.ts';
+import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER } from '../platform/http/ask-daemon.ts';
 import type { ServerReply, ServerRequest } from '../platform/http/server.ts';

@@ -1,5 +1,5 @@
 import { type Status, verdictOf } from '../admin/status.ts';
-import { type Access, reaches } from '../model/access.ts';
+import { type Access, canAccess } from '../model/caller.ts';
 import type { Server } from '../platform/http/server.ts';
 import type { Meter } from '../platform/lib/meter.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
@@ -92,7 +92,7 @@ const READ = { door: 'read', filters: true } as const;
 
 /** The workspaces that the caller may see. */
 function visibleTo(caller: Access, status: Status): Status {
-  const isVisible = ({ name }: { readonly name: string }) => reaches(caller, name);
+  const isVisible = ({ name }: { readonly name: string }) => canAccess(caller, name);
   const { workspaces, broken, elsewhere, shared } = status;
   const seen = {
     ...{ workspaces: workspaces.filter(isVisible), broken: broken.filter(isVisible) },

@@ -1,5 +1,5 @@
 import { createHmac, hash } from 'node:crypto';
-import type { Access } from '../model/access.ts';
+import type { Access } from '../model/caller.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';

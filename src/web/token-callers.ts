@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Access } from '../model/access.ts';
+import type { Access } from '../model/caller.ts';
 import { createAddressGuard } from '../platform/http/address-guard.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { isSameSecret } from '../platform/lib/same-secret.ts';

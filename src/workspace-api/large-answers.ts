@@ -1,4 +1,4 @@
-import { itemLinesIn } from '../model/item-line.ts';
+import { itemLinesIn } from '../model/task.ts';
 import { keep, type Shape } from '../platform/lib/shape.ts';
 import { readBody } from './answer.ts';
 import { ROUTES, type RouteName } from './contract.ts';

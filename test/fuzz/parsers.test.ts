@@ -5,7 +5,7 @@ import { createSignatures, SIGNATURE_HEADER, type SignedRequest } from '../../sr
 import { connectors } from '../../src/connectors/registry.ts';
 import { taskOf, workspaceOf } from '../../src/gateway/request-path.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
-import { fillTemplate, parseTemplate, TEMPLATE_VARIABLES } from '../../src/model/template.ts';
+import { fillTemplate, parseTemplate, TEMPLATE_VARIABLES } from '../../src/model/task.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { patternText } from '../../src/platform/lib/pattern.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
-import type { Seen } from '../../src/model/names.ts';
+import type { NamedUnit } from '../../src/model/names.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { type NameBook, openNameBook } from '../../src/sync/intake/name-book.ts';
@@ -26,7 +26,7 @@ import { createTravellingClock, type TravellingClock } from '../support/travelli
 interface Place {
   readonly id: (number: number) => string;
   readonly name: (word: string) => string;
-  render(provider: ModelProvider, at: Seen): { source: 'webhook' | 'fetch'; event: string; payload: unknown };
+  render(provider: ModelProvider, at: NamedUnit): { source: 'webhook' | 'fetch'; event: string; payload: unknown };
 }
 
 const numbered = (number: number) => String(7_000 + number);
@@ -190,7 +190,7 @@ class World {
   #book!: NameBook;
   /** What exists, by its id, as it is called now; null: deleted. */
   readonly #things = new Map<string, string | null>();
-  readonly #sent: Seen[] = [];
+  readonly #sent: NamedUnit[] = [];
   /** What was otherwise than it must be. */
   readonly wrong: string[] = [];
   /** The id that the name was bound to. */
@@ -265,7 +265,7 @@ class World {
   }
 
   /** What the vendor says of a name. */
-  readonly #identify = async (name: string): Promise<Seen> => {
+  readonly #identify = async (name: string): Promise<NamedUnit> => {
     const found = [...this.#things].find(([, called]) => called === name);
     if (!found) throw new SyncError('not_found', 'no such thing');
     return { id: found[0], name };

@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import type { Connection, Connector, LinkedStatus } from '../../src/connectors/connector.ts';
-import { plainComment, type StandingComment } from '../../src/model/comment.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
-import type { Grammar } from '../../src/model/grammar.ts';
 import {
   type Item,
   type ItemReference,
@@ -11,6 +9,8 @@ import {
   type WorkItem,
   workItemKey,
 } from '../../src/model/item.ts';
+import type { Grammar } from '../../src/model/link.ts';
+import { type PostedComment, plainComment } from '../../src/model/notice.ts';
 
 /** What a made-up tracker holds beside its items: the comments and closings that were written to it. */
 export interface Tracker {
@@ -96,7 +96,7 @@ export function createTracker(id = 'tracker'): Tracker {
       return { event: 'item', deliveryId: String(headers['x-tracker-delivery']) };
     },
     translate: ({ body }) => {
-      const { comment, ...item } = JSON.parse(Buffer.from(body).toString()) as Item & { comment?: StandingComment };
+      const { comment, ...item } = JSON.parse(Buffer.from(body).toString()) as Item & { comment?: PostedComment };
       return comment
         ? { outcome: 'references', references: [reference(item)], comment }
         : { outcome: 'items', items: [item] };
@@ -157,7 +157,7 @@ let deliveries = 0;
 /** Posts an item as the tracker's webhook, or a comment on it. @returns the status */
 export async function tell(
   address: string,
-  item: Item & { readonly comment?: StandingComment },
+  item: Item & { readonly comment?: PostedComment },
   { secret = '', id = `tracker-${++deliveries}` } = {},
 ) {
   const answer = await fetch(`${address}/webhooks/test/tracker`, {

@@ -1,5 +1,5 @@
-import { plainComment, type StandingComment, type WantedComment } from '../../model/comment.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { type DesiredComment, type PostedComment, plainComment } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
@@ -179,7 +179,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
 }
 
 /** Azure takes comments out of HTML, so the words of the marker are the comment's last line. */
-async function writeComment(api: Rest, { id, container }: Locator, given: WantedComment, signal: AbortSignal) {
+async function writeComment(api: Rest, { id, container }: Locator, given: DesiredComment, signal: AbortSignal) {
   if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
   const path = `/${container}/_apis/wit/workItems/${id}/comments`;
   return keepComment<schema.Comment>(given, {
@@ -217,7 +217,7 @@ async function whoAmI(api: Rest, signal: AbortSignal): Promise<schema.Who | unde
 }
 
 /** Without its id, which webhooks do not tell. */
-function standing(answer: unknown, html: string): StandingComment | undefined {
+function standing(answer: unknown, html: string): PostedComment | undefined {
   const author = readable(schema.written, answer)?.createdBy?.id;
   return author === undefined ? undefined : { author, text: plainComment(textOfHtml(html)) };
 }

@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /** In a list behind one word only the first is closed (AZ4). */
 export const grammar: Grammar = {

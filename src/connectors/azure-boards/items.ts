@@ -1,6 +1,6 @@
-import { plainComment, type StandingComment } from '../../model/comment.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { WorkItem } from '../../model/item.ts';
+import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
 import { segmentOf } from '../kit/addresses.ts';
 import { emailsOf, present, sorted } from '../kit/fields.ts';
@@ -39,7 +39,7 @@ export function told(payload: unknown): WebhookFacts | Translation | undefined {
 }
 
 /** A change of more than a comment is news, whoever made it. */
-function toldComment(payload: unknown, eventType: string): StandingComment | undefined {
+function toldComment(payload: unknown, eventType: string): PostedComment | undefined {
   if (eventType === 'workitem.commented') {
     const fields = readable(schema.commented, payload)?.resource.fields;
     return fields && asWritten(fields['System.ChangedBy'].id, fields['System.History']);
@@ -49,7 +49,7 @@ function toldComment(payload: unknown, eventType: string): StandingComment | und
   return asWritten(told.revisedBy.id, told.fields['System.History'].newValue);
 }
 
-function asWritten(author: string, html: string): StandingComment {
+function asWritten(author: string, html: string): PostedComment {
   return { author, text: plainComment(textOfHtml(html)) };
 }
 

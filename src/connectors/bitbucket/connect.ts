@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { STATUS_NAME } from '../../model/commit-status.ts';
 import { asSyncError } from '../../model/errors/sync-error.ts';
+import { STATUS_NAME } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
 import { absent } from '../kit/fields.ts';

@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /** The words that close an item of another tracker. worksync does not read the issues of Bitbucket's own tracker. */
 export const grammar: Grammar = {

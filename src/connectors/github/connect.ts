@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { STATUS_NAME } from '../../model/commit-status.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { STATUS_NAME } from '../../model/notice.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';

@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /** The keyword must be repeated for each issue: `Resolves #1, resolves #2` (GH8). */
 export const grammar: Grammar = {

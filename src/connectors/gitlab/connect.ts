@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { STATUS_NAME } from '../../model/commit-status.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { STATUS_NAME } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { messageText, withCommits } from '../kit/commits.ts';

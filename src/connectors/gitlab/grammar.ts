@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /** GitLab's default pattern: one word closes a whole list, `Closes #4, #6 and group/project#7` (GL12). */
 export const grammar: Grammar = {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { plainComment, type StandingComment } from '../../model/comment.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { findingsOf, renamed, tenantFinding } from '../kit/finding.ts';
@@ -201,7 +201,7 @@ function credential(api: Rest, signal: AbortSignal) {
   });
 }
 
-function standing(answer: unknown, text: string): StandingComment | undefined {
+function standing(answer: unknown, text: string): PostedComment | undefined {
   const found = readable(schema.commented, answer);
   const author = found?.updateAuthor ?? found?.author;
   return found && author ? { id: found.id, author: author.accountId, text: plainComment(text) } : undefined;

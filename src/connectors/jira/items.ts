@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
+import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
 import { emailsOf, nameOf, present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
@@ -43,7 +43,7 @@ function commentEvent(payload: unknown): WebhookFacts | Translation {
   return { ...named({ ...issue, id }), comment: toldComment(payload) };
 }
 
-function toldComment(payload: unknown): StandingComment | undefined {
+function toldComment(payload: unknown): PostedComment | undefined {
   const comment = readable(schema.toldComment, payload)?.comment;
   return comment && { id: comment.id, author: comment.updateAuthor.accountId, text: plainComment(comment.body) };
 }

@@ -1,4 +1,4 @@
-import { withoutSecrets } from '../../model/errors/secrets.ts';
+import { withoutSecrets } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { parseJson } from '../../platform/http/parse-json.ts';
 

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
-import type { WantedComment } from '../../model/comment.ts';
 import type { Item, PullRequest, WorkItem } from '../../model/item.ts';
-import type { Seen } from '../../model/names.ts';
+import type { NamedUnit } from '../../model/names.ts';
+import type { DesiredComment } from '../../model/notice.ts';
 import type {
   Connection,
   ConnectionDeps,
@@ -71,7 +71,7 @@ export interface GitSource<Locator> extends GitChecks {
     wanted: Pick<WantedOf, 'noun' | 'unit'>,
     signal: AbortSignal,
   ): Promise<Omit<SweepPage, 'next'>>;
-  identify(name: string, signal: AbortSignal): Promise<Seen>;
+  identify(name: string, signal: AbortSignal): Promise<NamedUnit>;
   /** Looks for the item by what does not change. Where it is not there and may only be hidden, `prove` is called next. */
   item(noun: string, locator: Locator, known: Known, signal: AbortSignal): Promise<Looked>;
   /** Throws where this credential cannot see the repository of this item, or its list, at this moment. */
@@ -83,7 +83,7 @@ export interface GitSource<Locator> extends GitChecks {
   switchedOff?(noun: string, place: string, signal: AbortSignal): Promise<string | undefined>;
   readonly hooks: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
-  comment(noun: string, locator: Locator, comment: WantedComment, signal: AbortSignal): Promise<undefined>;
+  comment(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
   /** Sets the status of a commit of a pull request, in its repository; `right` as in `Connection`. */
   readonly status: {
     readonly right: string;

@@ -1,4 +1,4 @@
-import type { StandingComment, WantedComment } from '../../model/comment.ts';
+import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 
 /** How one vendor stores comments. Which comment is ours, and when worksync edits it, is the same everywhere. */
 export interface Comments<Standing> {
@@ -16,14 +16,14 @@ export interface Comments<Standing> {
   post(text: string): Promise<unknown>;
   edit(standing: Standing, text: string): Promise<unknown>;
   /** The comment with this text, as far as an answer or the comment that was found tells of it. */
-  told(of: unknown, text: string): StandingComment | undefined;
+  told(of: unknown, text: string): PostedComment | undefined;
 }
 
 /** Posts a comment, or updates the one of this credential that carries the marker: somebody else may quote it. */
 export async function keepComment<Standing>(
-  { marker, text, isCorrection = false }: WantedComment,
+  { marker, text, isCorrection = false }: DesiredComment,
   comments: Comments<Standing>,
-): Promise<StandingComment | undefined> {
+): Promise<PostedComment | undefined> {
   const words = wordsOfMarker(marker);
   const wanted = comments.write(text, words);
   const standing = await findOwn(words, comments);
@@ -38,7 +38,7 @@ export async function keepComment<Standing>(
  * who this credential is, the marker alone says that a comment is ours.
  */
 export async function keepHiddenComment<Standing>(
-  given: WantedComment,
+  given: DesiredComment,
   comments: Omit<Comments<Standing>, 'write' | 'plain' | 'told'>,
 ): Promise<undefined> {
   let isAnybody = false;

@@ -33,7 +33,7 @@ export interface Candidate {
  * its name leads to, so the name book hears of it.
  */
 export function inScope(candidate: Candidate, scope: Scope): boolean {
-  scope.names?.told(candidate);
+  scope.names?.report(candidate);
   if (scope.exclude.some((entry) => isExcluded(entry, candidate))) return false;
   return scope.include.some((entry) => isMeant(entry, candidate, scope));
 }

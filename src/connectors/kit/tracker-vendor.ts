@@ -1,6 +1,6 @@
 import type { ZodType } from 'zod';
-import type { StandingComment, WantedComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
+import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 import type { CloseFields, Connection, ConnectionDeps, Connector, Finding, Hooks, Translation } from '../connector.ts';
 import type { Candidate, Scope } from './scope.ts';
 import type { Order, Walk } from './walk.ts';
@@ -38,7 +38,7 @@ export interface WebhookFacts {
   /** When it ceased to exist, epoch milliseconds. */
   readonly goneAt?: number;
   /** The comment that the webhook reports; one of ours is no news. */
-  readonly comment?: StandingComment | undefined;
+  readonly comment?: PostedComment | undefined;
 }
 
 /** What a search by id brought. Where the item is not there and may only be hidden, the engine asks for its container. */
@@ -72,7 +72,7 @@ export interface Source<Container> extends Pick<Walk, 'list'> {
   /** What `check` says of a unit whose container can be seen. */
   describe(unit: string, container: Container, signal: AbortSignal): Promise<Finding>;
   /** Both get what is known of the item; see `Connection`. */
-  comment(locator: Locator, comment: WantedComment, signal: AbortSignal): Promise<StandingComment | undefined>;
+  comment(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
   /**
    * @param key for people, in errors
    * @param fields see `Connection`

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { plainComment } from '../../model/comment.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { plainComment } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';

@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /** One word covers a whole list, `Fixes ENG-1, DES-5 and ENG-6` (LI4). */
 export const grammar: Grammar = {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
+import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
 import { emailsOf, present, sorted } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
@@ -57,7 +57,7 @@ function commentEvent(payload: unknown): WebhookFacts | Translation {
   return { ...named(about), comment: toldComment(payload) };
 }
 
-function toldComment(payload: unknown): StandingComment | undefined {
+function toldComment(payload: unknown): PostedComment | undefined {
   const comment = readable(schema.toldComment, payload);
   return comment && { id: comment.data.id, author: comment.actor.id, text: plainComment(comment.data.body) };
 }

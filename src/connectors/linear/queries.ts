@@ -62,7 +62,7 @@ export const WHO = `
   }`;
 
 export const COMMENT = `
-  query StandingComment($id: ID!) {
+  query PostedComment($id: ID!) {
     comments(filter: { id: { eq: $id } }, first: 1) { nodes { id body user { id } } }
   }`;
 

@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /**
  * What Redmine understands before anybody sets more words there: `refs #12`, `references #12, #13`, `IssueID #12`

@@ -1,5 +1,5 @@
-import { plainComment, type StandingComment } from '../../model/comment.ts';
 import type { WorkItem } from '../../model/item.ts';
+import { type PostedComment, plainComment } from '../../model/notice.ts';
 import { nameOf, present } from '../kit/fields.ts';
 import { identityOf } from '../kit/identity.ts';
 import { parseAnswer, read, readable } from '../kit/json.ts';
@@ -21,7 +21,7 @@ export function told(payload: unknown): WebhookFacts | undefined {
   return { id: String(id), container, isFollowed: 'unknown', comment: toldNote(payload) };
 }
 
-function toldNote(payload: unknown): StandingComment | undefined {
+function toldNote(payload: unknown): PostedComment | undefined {
   const journal = readable(schema.noted, payload)?.data.journal;
   return journal && { author: String(journal.user.id), text: plainComment(journal.notes) };
 }

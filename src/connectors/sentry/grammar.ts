@@ -1,4 +1,4 @@
-import type { Grammar } from '../../model/grammar.ts';
+import type { Grammar } from '../../model/link.ts';
 
 /** `Fixes MYAPP-317` in a commit, a title or a description (SE4). */
 export const grammar: Grammar = {

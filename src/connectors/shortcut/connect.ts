@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { plainComment } from '../../model/comment.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
+import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { onOneLine } from '../kit/answers.ts';
 import { isNamed, UUID } from '../kit/fields.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { OPTIONAL_TASK_FIELDS } from '../../model/task.ts';
-import { parseTemplate, TEMPLATE_VARIABLES } from '../../model/template.ts';
+import { OPTIONAL_TASK_FIELDS, parseTemplate, TEMPLATE_VARIABLES } from '../../model/task.ts';
 import { PatternError, type PatternText, patternText } from '../lib/pattern.ts';
 
 /** The keys of `rules` and `users`. */

@@ -1,4 +1,4 @@
-import type { Access, Role } from '../../model/access.ts';
+import type { Access, Role } from '../../model/caller.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { createVariables, type Environment } from './interpolate.ts';
 

@@ -1,4 +1,4 @@
-import { beginOf, decisionOf } from '../../model/span-names.ts';
+import { beginOf, decisionOf } from '../../model/delivery.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { AppendedRow } from '../../store/append-deliveries.ts';
 

@@ -1,6 +1,6 @@
 import type { Connection, Connector } from '../../connectors/connector.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import { afterAsked, afterTold, type Binding, type Names, type Seen } from '../../model/names.ts';
+import { afterLookup, afterReport, type Binding, type NamedUnit, type Names } from '../../model/names.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
@@ -99,10 +99,10 @@ export async function openNameBook(
     idOf: (entry) => held.get(entry.toLowerCase())?.binding.id,
     bindings: () => [...held.values()].map(({ binding }) => binding),
     version: () => version,
-    told(seen) {
+    report(seen) {
       for (const entry of names) {
         const before = held.get(entry);
-        const after = afterTold(entry, before?.binding, seen);
+        const after = afterReport(entry, before?.binding, seen);
         if (!after || after === before?.binding) continue;
         if (after.elsewhere !== before?.binding.elsewhere) doubt();
         keep(entry, after, before?.askedAt ?? null);
@@ -115,7 +115,7 @@ export async function openNameBook(
       for (const entry of due) {
         try {
           const found = await ask(vendor, spelling.get(entry) ?? entry, signal);
-          const after = afterAsked(entry, held.get(entry)?.binding, found);
+          const after = afterLookup(entry, held.get(entry)?.binding, found);
           if (after) keep(entry, after, clock.now());
           doubted.delete(entry);
         } catch (thrown) {
@@ -138,7 +138,7 @@ export async function openNameBook(
           ? await ask(vendor, spelling.get(entry) ?? entry, signal)
           : { id: elsewhere, name: entry };
         if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
-        else keep(entry, afterAsked(entry, binding, found) ?? binding, clock.now());
+        else keep(entry, afterLookup(entry, binding, found) ?? binding, clock.now());
       }
       if (bound.length === 0) return bound;
       await writing;
@@ -189,7 +189,7 @@ async function ask(
   { identify }: Pick<Connection, 'identify'>,
   name: string,
   signal: AbortSignal,
-): Promise<Seen | undefined> {
+): Promise<NamedUnit | undefined> {
   if (!identify) throw new SyncError('refused', 'this connection cannot resolve names');
   try {
     return await identify(name, signal);

@@ -1,5 +1,4 @@
-import { storedFailure } from '../../model/errors/stored-failure.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, formatFailure, type SyncError } from '../../model/errors/sync-error.ts';
 import type { Cancel } from '../../platform/lib/clock.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
@@ -200,7 +199,7 @@ async function failed(
   const isOff = error.code === 'feature_off';
   deps.meter.count('polls_total', { connection, outcome: isOff ? 'off' : pause > 0 ? 'limited' : 'failed' });
   deps.logger[isOff ? 'debug' : 'warn']({ connection, unit, code: error.code, error }, 'poll failed');
-  const text = storedFailure(error);
+  const text = formatFailure(error);
   const { store, clock, logger } = deps;
   // By a commit: one that has lost the workspace leaves no failure to its owner.
   await store

@@ -1,5 +1,4 @@
-import { storedFailure } from '../../model/errors/stored-failure.ts';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, formatFailure, SyncError } from '../../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
@@ -89,7 +88,7 @@ async function attempt<Result>(
     if (signal.aborted) return { error };
     meter.count('sweeps_total', { connection, outcome: 'failed' });
     logger.warn({ connection, unit, code: error.code, error }, 'sweep failed');
-    const text = storedFailure(error);
+    const text = formatFailure(error);
     // By a commit: one that has lost the workspace leaves no failure to its owner.
     await store
       .commit((transaction) => recordSweepFailure(transaction, { connection, unit }, text, clock.now()))

@@ -1,4 +1,4 @@
-import { type Action, entity as entityName, ON_ITS_WAY } from '../../model/change.ts';
+import { type Action, entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { creationsUnderWay, holdForCreation, marksWereSeen } from '../../store/creates.ts';
 import { json } from '../../store/entities.ts';
 import { isUnverified } from '../../store/items.ts';
@@ -59,7 +59,7 @@ async function linkBlockedUntil(
   if (await linksAreIdempotent(query)) return undefined;
   const earlier = json<SentBefore>(sent);
   // An earlier request with a time ahead was sent before the clock was set back: only the revision says what came first.
-  const arrived = earlier === undefined || earlier.sentAt > now ? 0 : earlier.sentAt + ON_ITS_WAY;
+  const arrived = earlier === undefined || earlier.sentAt > now ? 0 : earlier.sentAt + MAX_TIME_IN_FLIGHT;
   const read = await lastLinksRead(query, taskId);
   // Others may have requested a read that was sent too early to show the link.
   if (read !== undefined && read.revision > (earlier?.revision ?? 0) && read.sentAt >= arrived) return undefined;

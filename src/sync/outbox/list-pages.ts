@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ListPage, mayBeCut } from '../../model/list-page.ts';
+import { type ListPage, mayBeCut } from '../../model/delivery.ts';
 import type { Prepared } from './prepare.ts';
 
 /** Where a list read stands; it is the body of the prepared request, and outlives the process in the outbox row. */

@@ -1,5 +1,5 @@
-import { type Action, entity as entityName, recordsWanted } from '../../model/change.ts';
-import { itemLineIn } from '../../model/item-line.ts';
+import { type Action, branchOfRecordsRead, entity as entityName } from '../../model/change.ts';
+import { itemLineIn } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
 import { formOf } from '../../store/creation-trials.ts';
 import { type EntityRow, findEntity, forgetOrBury, json, saveEntity } from '../../store/entities.ts';
@@ -159,7 +159,7 @@ function readOf(row: OutboxRow): Request {
   if (row.entity === entityName.readPullRequests) {
     return { ...none, action: 'read-pull-requests', body: json(row.sent) ?? {} };
   }
-  const records = recordsWanted(row.entity);
+  const records = branchOfRecordsRead(row.entity);
   if (records) return { ...none, action: 'read-records', body: records };
   const ofDocument = entityName.readDocument('');
   if (row.entity.startsWith(ofDocument)) {

@@ -1,5 +1,5 @@
 import type { Action, RequestOutcome } from '../../model/change.ts';
-import { DECISION, decisionOf, traceOf } from '../../model/span-names.ts';
+import { DECISION, decisionOf, traceOf } from '../../model/delivery.ts';
 import type { Span, SpanName } from '../../platform/lib/tracer.ts';
 import { ROUTES, type RouteName } from '../../workspace-api/contract.ts';
 import type { Prepared } from './prepare.ts';

@@ -8,9 +8,9 @@ import {
   undoableFrom,
   type Written,
 } from '../../model/change.ts';
+import type { ListPage } from '../../model/delivery.ts';
 import { type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import { debounceOf } from '../../model/lane.ts';
-import type { ListPage } from '../../model/list-page.ts';
 import { backoff, type Random } from '../../platform/lib/random.ts';
 import { holdsTask } from '../../store/cached-tasks.ts';
 import { endCreation } from '../../store/creates.ts';

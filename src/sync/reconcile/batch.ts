@@ -1,7 +1,7 @@
 import type { Translation } from '../../connectors/connector.ts';
-import { isEcho } from '../../model/comment.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey, ItemReference } from '../../model/item.ts';
+import { isEcho } from '../../model/notice.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import { holdCreates, tasksAreUnsure } from '../../store/creates.ts';
 import {

@@ -1,7 +1,7 @@
 import type { Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
-import type { Grammar } from '../../model/grammar.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
+import type { Grammar } from '../../model/link.ts';
 import type { StoredBody } from '../../store/bodies.ts';
 import type { Vendor } from './desired.ts';
 

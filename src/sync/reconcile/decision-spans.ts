@@ -1,5 +1,5 @@
+import { BEGIN, decisionOf } from '../../model/delivery.ts';
 import type { ItemKey } from '../../model/item.ts';
-import { BEGIN, decisionOf } from '../../model/span-names.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { PendingDelivery, Verdict } from '../../store/inbox.ts';
 

@@ -1,6 +1,6 @@
 import { entity } from '../../model/change.ts';
-import { statusOf, writtenStatus } from '../../model/commit-status.ts';
 import type { Item } from '../../model/item.ts';
+import { formatStatus, statusOf } from '../../model/notice.ts';
 import type { Task } from '../../model/task.ts';
 import { tasksByIds } from '../../store/cached-tasks.ts';
 import { linksOfItem } from '../../store/entities.ts';
@@ -38,7 +38,7 @@ export async function evaluateNotices({ query, item, source, moment: { now } }: 
     const wanted = item.state === 'open' ? statusOf(item.headSha, keys, status === 'require') : undefined;
     if (!wanted) await forgetNotice(query, item.key, 'status');
     else if (isIncomplete) await deferNotice(query, item.key, 'status');
-    else await wantNotice(query, { ...about, kind: 'status', wanted: writtenStatus(wanted), notBefore: now + QUIET });
+    else await wantNotice(query, { ...about, kind: 'status', wanted: formatStatus(wanted), notBefore: now + QUIET });
   }
   if (!close || item.kind !== 'work_item') return;
   const statuses = tasks.map(({ status }) => status);

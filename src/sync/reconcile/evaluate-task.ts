@@ -1,6 +1,6 @@
 import { entity } from '../../model/change.ts';
 import type { WorkItem } from '../../model/item.ts';
-import { itemLine } from '../../model/item-line.ts';
+import { itemLine } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
 import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../store/entities.ts';
 import { triageSince } from '../../store/meta.ts';

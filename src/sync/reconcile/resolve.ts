@@ -1,5 +1,4 @@
-import type { Intent } from '../../model/grammar.ts';
-import type { LinkReason } from '../../model/link.ts';
+import type { Intent, LinkReason } from '../../model/link.ts';
 import { existingTasks, tasksByKeys } from '../../store/cached-tasks.ts';
 import { itemsNamed, type NamedItem } from '../../store/item-names.ts';
 import { readMentions, saveMentions } from '../../store/mentions.ts';

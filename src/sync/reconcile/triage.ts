@@ -1,7 +1,11 @@
 import type { WorkItem } from '../../model/item.ts';
-import { itemLine, withItemLine } from '../../model/item-line.ts';
-import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../../model/task.ts';
-import { fillTemplate } from '../../model/template.ts';
+import {
+  fillTemplate,
+  itemLine,
+  OPTIONAL_TASK_FIELDS,
+  type OptionalTaskField,
+  withItemLine,
+} from '../../model/task.ts';
 import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../../model/text-limits.ts';
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../platform/lib/pattern.ts';
 import { type Users, userFinder } from './users.ts';

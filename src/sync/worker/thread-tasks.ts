@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Connector, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import type { Seen } from '../../model/names.ts';
+import type { NamedUnit } from '../../model/names.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { type BrokenConfig, type LoadedConfig, loadConfig, readConfigText } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
@@ -37,7 +37,7 @@ export interface TranslateTask {
 export interface Translated {
   readonly translation: Translation;
   /** What the delivery said about names. */
-  readonly told: readonly Seen[];
+  readonly told: readonly NamedUnit[];
 }
 
 export interface PartsTask {
@@ -139,11 +139,11 @@ function read({ bytes, keep }: ReadTask): Content {
 function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): Translated {
   const connector = connectors.find(({ id }) => id === task.connector);
   if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
-  const told: Seen[] = [];
+  const told: NamedUnit[] = [];
   const bound = new Map(task.names);
   const names = task.names && {
     idOf: (entry: string) => bound.get(entry.toLowerCase()),
-    told: (seen: Seen) => void told.push(seen),
+    told: (seen: NamedUnit) => void told.push(seen),
   };
   const options = names === undefined ? task.options : { ...(task.options as object), names };
   const { source, event } = task;

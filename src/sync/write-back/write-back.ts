@@ -1,10 +1,10 @@
 import type { CloseFields, Connection } from '../../connectors/connector.ts';
-import { ON_ITS_WAY } from '../../model/change.ts';
-import type { StandingComment } from '../../model/comment.ts';
-import { readStatus } from '../../model/commit-status.ts';
+import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
+import type { PostedComment } from '../../model/notice.ts';
+import { parseStatus } from '../../model/notice.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
@@ -200,7 +200,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
 /** A comment that may still be on its way would be there twice if it were looked for at once, not found, and written again. */
 function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number {
-  return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? ON_ITS_WAY : 0);
+  return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? MAX_TIME_IN_FLIGHT : 0);
 }
 
 /**
@@ -212,7 +212,7 @@ async function prepare(
   deps: Pick<WriteBackDeps, 'store' | 'connections'>,
   notice: NoticeRow,
   workspace: string,
-): Promise<((signal: AbortSignal) => Promise<StandingComment | undefined>) | undefined> {
+): Promise<((signal: AbortSignal) => Promise<PostedComment | undefined>) | undefined> {
   const { item_key: key, kind, wanted, done, attempts } = notice;
   // Nothing was ever written, and nothing is desired. A failed write may have been carried out.
   if (wanted === null && done === null && attempts === 0) return undefined;
@@ -223,7 +223,7 @@ async function prepare(
   const reference = target.reference(item);
   const { connection } = target;
   if (kind === 'status') {
-    const status = readStatus(wanted);
+    const status = parseStatus(wanted);
     // Only the head of an open pull request counts: people have gone on.
     if (!status || item.kind !== 'pull_request' || item.state !== 'open' || item.headSha !== status.sha)
       return undefined;

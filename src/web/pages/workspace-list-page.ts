@@ -1,5 +1,5 @@
 import { type ListedWorkspace, searchWorkspaces } from '../../admin/workspace-list.ts';
-import { reaches } from '../../model/access.ts';
+import { canAccess } from '../../model/caller.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { numberOf } from './choices.ts';
@@ -47,7 +47,7 @@ export function createWorkspaceList({ list }: WorkspaceListDeps): (visit: Visit)
   }
 
   return async (visit) => {
-    const seen = (await all(visit)).filter(({ name }) => reaches(visit.caller, name));
+    const seen = (await all(visit)).filter(({ name }) => canAccess(visit.caller, name));
     const search = visit.query.get('search') ?? '';
     const found = searchWorkspaces(seen, search);
     const first = Math.min((numberOf(visit.query, 'at') ?? 0) * SHOWN, Math.max(0, found.length - 1));

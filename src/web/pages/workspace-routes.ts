@@ -3,7 +3,7 @@ import type { OpenWorkspaces } from '../../admin/open-workspace.ts';
 import type { SharedStatus } from '../../admin/replica-status.ts';
 import type { ProcessStatus } from '../../admin/status.ts';
 import type { ListedWorkspace } from '../../admin/workspace-list.ts';
-import { reaches } from '../../model/access.ts';
+import { canAccess } from '../../model/caller.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Server, ServerRequest } from '../../platform/http/server.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
@@ -219,7 +219,7 @@ function listRoutes(server: Server, deps: PageDeps, { live, maker }: ListParts):
   /** The only workspace that the caller sees; undefined where there are several, or none. */
   function onlyOne(request: ServerRequest): string | undefined {
     const names = [...workspaces.partitions().map(({ name }) => name), ...workspaces.broken().keys()];
-    const seen = names.filter((name) => reaches(callerOf(request), name));
+    const seen = names.filter((name) => canAccess(callerOf(request), name));
     return seen.length === 1 ? seen[0] : undefined;
   }
 

@@ -1,5 +1,5 @@
 import { entity } from '../../model/change.ts';
-import { mayBeCut } from '../../model/list-page.ts';
+import { mayBeCut } from '../../model/delivery.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { RouteName } from '../contract.ts';
 import type { Matched } from './route-of.ts';

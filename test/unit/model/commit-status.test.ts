@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readStatus, statusOf, writtenStatus } from '../../../src/model/commit-status.ts';
+import { formatStatus, parseStatus, statusOf } from '../../../src/model/notice.ts';
 
 const SHA = 'a1b2c3d4'.repeat(5);
 
@@ -11,7 +11,7 @@ it.each([
 ] as const)('%j, required: %s', (tasks, isRequired, state, text) => {
   const status = statusOf(SHA, tasks, isRequired);
   expect(status).toEqual({ sha: SHA, state, text });
-  expect(readStatus(writtenStatus(status!))).toEqual(status);
+  expect(parseStatus(formatStatus(status!))).toEqual(status);
 });
 
 it('is as short as GitHub wants it, however many tasks there are', () => {
@@ -24,5 +24,5 @@ it.each([undefined, '', 'main', '../../x', `${SHA}\n`, 'abc'])('there is none fo
 });
 
 it.each([null, '', 'closed', 'Linked to BUG-1.'])('%j is no line of a status', (line) => {
-  expect(readStatus(line)).toBeUndefined();
+  expect(parseStatus(line)).toBeUndefined();
 });

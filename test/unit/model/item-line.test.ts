@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { itemLine, itemLinesIn, lastLine, withItemLine } from '../../../src/model/item-line.ts';
+import { itemLine, itemLinesIn, lastLine, withItemLine } from '../../../src/model/task.ts';
 
 const LINE = 'Source: https://example.com/1';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { mayBeCut } from '../../../src/model/list-page.ts';
+import { mayBeCut } from '../../../src/model/delivery.ts';
 
 it.each([
   [50, null, true],

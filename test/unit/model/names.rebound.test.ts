@@ -73,7 +73,7 @@ function connect({ connector, options, name, id }: Vendor) {
   const names: Names = {
     idOf: (entry) => (entry === name ? id : undefined),
     addressOf: (unit) => (unit === name ? (connector.unitOf?.(bound) ?? id) : unit),
-    told: () => undefined,
+    report: () => undefined,
   };
   const given = { ...(connector.options.parse(options) as object), names } as never;
   return {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Status } from '../../../src/admin/status.ts';
-import type { Access } from '../../../src/model/access.ts';
+import type { Access } from '../../../src/model/caller.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { createServer, type Server } from '../../../src/platform/http/server.ts';
 import { createHealth } from '../../../src/platform/observe/health.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { entity, ON_ITS_WAY } from '../../../model/change.ts';
+import { entity, MAX_TIME_IN_FLIGHT } from '../../../model/change.ts';
+import { mayBeCut } from '../../../model/delivery.ts';
 import { externalIdOf, isAutomatic } from '../../../model/link.ts';
-import { mayBeCut } from '../../../model/list-page.ts';
 import {
   allLinksOfItem,
   allLinksOfTask,
@@ -223,7 +223,7 @@ async function unansweredBy(query: Scope, rows: readonly EntityRow[], { sentAt }
   const revisions: number[] = [];
   for (const row of rows) {
     const sent = json<Sent>((await findChange(query, row.entity))?.sent ?? null);
-    if (sent?.action === 'add-link' && sentAt < sent.sentAt + ON_ITS_WAY) revisions.push(sent.revision);
+    if (sent?.action === 'add-link' && sentAt < sent.sentAt + MAX_TIME_IN_FLIGHT) revisions.push(sent.revision);
   }
   return revisions;
 }

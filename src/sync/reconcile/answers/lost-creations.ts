@@ -1,7 +1,7 @@
 // Design: src/decisions/lists-and-lost-creations.md
 
-import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../model/change.ts';
-import { itemLinesIn, lastLine } from '../../../model/item-line.ts';
+import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../model/change.ts';
+import { itemLinesIn, lastLine } from '../../../model/task.ts';
 import { marksWereSeen, saveTaskMarks, taskMarks, unknownCreates } from '../../../store/creates.ts';
 import { findEntities, findEntity, json, madeTasks, saveEntity } from '../../../store/entities.ts';
 import { enqueueTaskListRead } from '../../../store/list-reads.ts';
@@ -157,7 +157,7 @@ async function askPerson(query: Scope, change: OutboxRow, found: readonly Candid
 
 async function requestLaterList(query: Scope, change: OutboxRow, { now, usedShare }: EvaluationContext): Promise<void> {
   // Further ahead only if the clock was set back meanwhile.
-  const notBefore = Math.min(change.not_before, now + ON_ITS_WAY + SETTLE_AFTER);
+  const notBefore = Math.min(change.not_before, now + MAX_TIME_IN_FLIGHT + SETTLE_AFTER);
   await saveChange(query, { ...change, not_before: notBefore });
   await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore });
 }

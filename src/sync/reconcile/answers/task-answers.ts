@@ -1,5 +1,5 @@
 import { entity } from '../../../model/change.ts';
-import { addressIn, itemLineIn } from '../../../model/item-line.ts';
+import { addressIn, itemLineIn } from '../../../model/task.ts';
 import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksSeenBefore } from '../../../store/cached-tasks.ts';
 import { releaseCreates, trustTasks } from '../../../store/creates.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';

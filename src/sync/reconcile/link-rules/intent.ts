@@ -1,4 +1,4 @@
-import type { Grammar, Intent } from '../../../model/grammar.ts';
+import type { Grammar, Intent } from '../../../model/link.ts';
 
 /** Where the word of a text stood before a name. */
 export interface Word {

@@ -1,5 +1,5 @@
-import type { Grammar } from '../../../model/grammar.ts';
 import type { WorkItem } from '../../../model/item.ts';
+import type { Grammar } from '../../../model/link.ts';
 import { withoutEnd } from '../../../platform/lib/text.ts';
 
 /**

@@ -5,8 +5,8 @@ import type { Connector } from '../../../../src/connectors/connector.ts';
 import { jira } from '../../../../src/connectors/jira/index.ts';
 import { linear } from '../../../../src/connectors/linear/index.ts';
 import { redmine } from '../../../../src/connectors/redmine/index.ts';
-import { isEcho, type StandingComment } from '../../../../src/model/comment.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
+import { isEcho, type PostedComment } from '../../../../src/model/notice.ts';
 import { courseOf, type Turn } from '../../../support/course.ts';
 
 const { signal } = new AbortController();
@@ -39,7 +39,7 @@ interface Vendor {
   /** What the text stands in at the vendor. */
   readonly written: string;
   /** The comment's id, where the webhook tells it. */
-  readonly id: (standing: StandingComment) => string;
+  readonly id: (standing: PostedComment) => string;
   readonly webhook: (deed: Deed) => object;
   /** Deeds that tell of no text that stands now, or of more than a text. */
   readonly others: Readonly<Record<string, (deed: Deed) => object>>;
@@ -186,13 +186,13 @@ const VENDORS: readonly Vendor[] = [
 describe.each(VENDORS)('a webhook of $name', (vendor) => {
   const { connector, options, origin, course, event, me, somebody, written, others } = vendor;
 
-  async function standing(): Promise<StandingComment> {
+  async function standing(): Promise<PostedComment> {
     const { connection } = courseOf(connector, options, origin, course);
     const made = await connection.comment?.(vendor.reference, WANTED, signal);
     return made!;
   }
 
-  function isOurs(payload: object, ours: StandingComment): boolean {
+  function isOurs(payload: object, ours: PostedComment): boolean {
     const body = Buffer.from(JSON.stringify(payload));
     const translation = connector.translate({ source: 'webhook', event, body }, connector.options.parse(options));
     expect(translation).toMatchObject({ outcome: 'references', references: [expect.anything()] });

@@ -90,7 +90,7 @@ describe('a name that is bound', () => {
   const names = {
     idOf: (entry: string) => bound.get(entry.toLowerCase()),
     addressOf: (unit: string) => bound.get(unit.toLowerCase()) ?? unit,
-    told: ({ id, name }: { id: string; name: string }) => void told.push(`${id} ${name}`),
+    report: ({ id, name }: { id: string; name: string }) => void told.push(`${id} ${name}`),
   };
   const scope = (include: readonly string[], exclude: readonly string[] = []): Scope => ({
     ...{ include, exclude, archived: false, forks: false, names },

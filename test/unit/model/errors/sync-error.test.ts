@@ -1,8 +1,7 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CODES, type ErrorCode } from '../../../../src/model/errors/codes.ts';
-import { cleanErrorsWith } from '../../../../src/model/errors/secrets.ts';
-import { asSyncError, SyncError } from '../../../../src/model/errors/sync-error.ts';
+import { asSyncError, cleanErrorsWith, SyncError } from '../../../../src/model/errors/sync-error.ts';
 
 describe.each(Object.keys(CODES) as ErrorCode[])('%s', (code) => {
   const entry: { verdict: string; hint: string; exit?: number } = CODES[code];

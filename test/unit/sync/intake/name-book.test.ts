@@ -58,7 +58,7 @@ test('when names have been asked for, or are said to be settled, what they lead 
   const store = await openTestStore();
   const { book } = await reboundBook(store);
   expect(await idsOf(store)).toEqual(['1', '7']);
-  book.told({ id: '7', name: 'acme/renamed' });
+  book.report({ id: '7', name: 'acme/renamed' });
   await book.settled();
   const names = await loadNames(store.query, 'github', ENTRIES);
   expect(names.find(({ id }) => id === '7')?.called).toBe('acme/renamed');
@@ -141,7 +141,7 @@ test('a target that could not be stored is logged, and leaves no error to nobody
       async (store) => {
         const { book } = await reboundBook(store);
         return async () => {
-          book.told({ id: '7', name: 'acme/renamed' });
+          book.report({ id: '7', name: 'acme/renamed' });
           await book.settled();
         };
       },
@@ -187,10 +187,10 @@ test('a delivery that says that a name went elsewhere is a reason to ask again s
   await clock.advance(25 * HOUR);
   await book.refresh({ identify }, signal);
   clock.jumpWall(HOUR / 4);
-  book.told({ id: '1', name: 'acme/called-anew' });
+  book.report({ id: '1', name: 'acme/called-anew' });
   await book.refresh({ identify }, signal);
   expect(asked).toBe(2);
-  book.told({ id: '9', name: 'acme/web' });
+  book.report({ id: '9', name: 'acme/web' });
   await book.refresh({ identify }, signal);
   expect(asked).toBe(4);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ON_ITS_WAY } from '../../../../src/model/change.ts';
+import { MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
 import { noteLinksRead } from '../../../../src/store/link-reads.ts';
 import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { blockedUntil, LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
@@ -15,15 +15,15 @@ const changeSentAt = (sentAt: number) =>
 test.each([
   ['before the earlier request', 2, SENT_AT - 1, true],
   ['while the earlier request may still arrive', 4, SENT_AT + 5_000, true],
-  ['when the earlier request has arrived or never will', 4, SENT_AT + ON_ITS_WAY, false],
+  ['when the earlier request has arrived or never will', 4, SENT_AT + MAX_TIME_IN_FLIGHT, false],
 ])('an addition whose answer was lost, after a read of the links %s', async (_when, revision, sentAt, isBlocked) => {
   const { query } = await openTestStore();
   await noteLinksRead(query, 't1', { revision, sentAt });
-  const now = NOW + ON_ITS_WAY;
+  const now = NOW + MAX_TIME_IN_FLIGHT;
   const until = await blockedUntil(query, changeSentAt(SENT_AT), ADD, now);
   expect(until).toBe(isBlocked ? now + LONGEST_BLOCK : undefined);
   const read = await findChange(query, 'read:links:t1');
-  expect(read?.not_before).toBe(isBlocked ? SENT_AT + ON_ITS_WAY : undefined);
+  expect(read?.not_before).toBe(isBlocked ? SENT_AT + MAX_TIME_IN_FLIGHT : undefined);
 });
 
 test('the revision alone decides after the clock was set back', async () => {

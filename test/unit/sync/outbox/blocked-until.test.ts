@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { entity as entityName, ON_ITS_WAY } from '../../../../src/model/change.ts';
+import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
 import { saveTaskMarks } from '../../../../src/store/creates.ts';
 import { noteLinksRead } from '../../../../src/store/link-reads.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
@@ -43,7 +43,7 @@ describe('on a server that may double links', () => {
     await settleFailure(query, first as never, LOST, { ...FAILING, now: NOW + 1 });
     // Sent before the addition.
     await noteLinksRead(query, 't1', { revision: (first?.revision as number) - 1, sentAt: NOW });
-    const later = NOW + ON_ITS_WAY - 1;
+    const later = NOW + MAX_TIME_IN_FLIGHT - 1;
     expect(await take(query, later)).toBeUndefined();
     const read = await take(query, later + 1);
     expect(read).toMatchObject({ entity: LINKS });

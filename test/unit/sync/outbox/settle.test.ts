@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { entity as entityName, ON_ITS_WAY, SETTLE_AFTER } from '../../../../src/model/change.ts';
+import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { configureLinks, linksAreIdempotent } from '../../../../src/store/link-reads.ts';
@@ -86,7 +86,7 @@ describe('a write that was answered', () => {
   });
 
   it.each([
-    ['link', link, { desired: null }, NOW + ON_ITS_WAY],
+    ['link', link, { desired: null }, NOW + MAX_TIME_IN_FLIGHT],
     ['record', record, { desired: '{"a":2}' }, 0],
   ])(
     'of a %s that was sent before is undone once the first request must have arrived',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entity, ON_ITS_WAY, type Written } from '../../../../src/model/change.ts';
+import { entity, MAX_TIME_IN_FLIGHT, type Written } from '../../../../src/model/change.ts';
 import type { Item } from '../../../../src/model/item.ts';
 import { externalIdOf } from '../../../../src/model/link.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
@@ -97,7 +97,7 @@ test.each<[what: string, after: After, change: object | undefined, read: boolean
   [
     'of ours, asked for twice, goes once both requests have arrived',
     'kept',
-    { state: 'pending', effect: 'removal', not_before: NOW + ON_ITS_WAY },
+    { state: 'pending', effect: 'removal', not_before: NOW + MAX_TIME_IN_FLIGHT },
     false,
     { row: { ...STANDS, written: TWICE } },
   ],

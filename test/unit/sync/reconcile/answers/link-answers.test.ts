@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entity, ON_ITS_WAY } from '../../../../../src/model/change.ts';
+import { entity, MAX_TIME_IN_FLIGHT } from '../../../../../src/model/change.ts';
 import { externalIdOf } from '../../../../../src/model/link.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
@@ -326,7 +326,12 @@ test.each<[path: string, told: Told]>([
 
 test('a list that was requested while an addition was on its way does not allow its repetition', async () => {
   const store = await linked({ row: WANTED, change: 'pending' });
-  const sent = JSON.stringify({ action: 'add-link', sentAt: ASKED - ON_ITS_WAY + 1, revision: 3, body: { url: URL } });
+  const sent = JSON.stringify({
+    action: 'add-link',
+    sentAt: ASKED - MAX_TIME_IN_FLIGHT + 1,
+    revision: 3,
+    body: { url: URL },
+  });
   await updateChange(store.query, LINK, { sent });
   await tell(store, ...listed());
   expect(await lastLinksRead(store.query, 't1')).toMatchObject({ revision: 3 });

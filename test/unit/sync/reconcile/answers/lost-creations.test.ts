@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../../../src/model/change.ts';
-import type { ListPage } from '../../../../../src/model/list-page.ts';
+import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../../src/model/change.ts';
+import type { ListPage } from '../../../../../src/model/delivery.ts';
 import { saveTaskMarks, taskMarks } from '../../../../../src/store/creates.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
@@ -102,7 +102,7 @@ test('a task whose source the server cut may be the task of a lost creation', as
 });
 
 const ATTEMPT = { state: 'pending', sent: null, not_before: 0, attempts: 2 };
-const LATER = NOW + ON_ITS_WAY + SETTLE_AFTER;
+const LATER = NOW + MAX_TIME_IN_FLIGHT + SETTLE_AFTER;
 
 test.each<[what: string, becomes: object, tasks: readonly object[], before?: Before]>([
   ['is sent again if lists show a mark', ATTEMPT, [OTHER]],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { entity, ON_ITS_WAY, SETTLE_AFTER } from '../../../../../src/model/change.ts';
+import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../../src/model/change.ts';
+import type { ListPage } from '../../../../../src/model/delivery.ts';
 import type { Item } from '../../../../../src/model/item.ts';
-import type { ListPage } from '../../../../../src/model/list-page.ts';
 import { systemRandom } from '../../../../../src/platform/lib/random.ts';
 import { saveTask, tasksByKeys } from '../../../../../src/store/cached-tasks.ts';
 import { doubtTasks, holdCreates, releaseCreates, tasksAreUnsure } from '../../../../../src/store/creates.ts';
@@ -77,11 +77,11 @@ test('a list that was read too early settles no creation any sooner, although th
   const sending = { state: 'sending', sent: JSON.stringify(sent), sent_at: START } as const;
   await query.updateTable('outbox').set(sending).where('entity', '=', NAME).execute();
   const context = { now: START, random: systemRandom(), usedShare: 0, visibility: 0 };
-  await store.commit((transaction) => recover(transaction, context, ON_ITS_WAY));
+  await store.commit((transaction) => recover(transaction, context, MAX_TIME_IN_FLIGHT));
   // Its successor reads what there is at once, for other reasons.
   await store.commit((scope) => takeBatch(scope, [answered('read-tasks', { tasks: [] }, { seconds: 1 })], 1));
   const [row] = await query.selectFrom('outbox').select(['state', 'not_before']).where('entity', '=', NAME).execute();
-  expect(row).toEqual({ state: 'unknown', not_before: START + ON_ITS_WAY + SETTLE_AFTER });
+  expect(row).toEqual({ state: 'unknown', not_before: START + MAX_TIME_IN_FLIGHT + SETTLE_AFTER });
 });
 
 /** When the answers were asked for, and when they are processed. */
