@@ -1,5 +1,5 @@
 import type { Clock } from '../platform/lib/clock.ts';
-import type { AuditWish } from '../store/audit-rows.ts';
+import type { AuditQuery } from '../store/audit-rows.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/held-changes.ts';
 import { quarantined, retryQuarantined } from '../store/inbox.ts';
 import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
@@ -119,7 +119,7 @@ const QUESTIONS = {
   undo: (partition: OpenWorkspace, wish: { readonly id: string }, clock: Clock, actor: Actor) =>
     undo(partition, wish, { clock, actor }),
 
-  audit: ({ store, name }: OpenWorkspace, wish: Omit<AuditWish, 'workspaces'>) =>
+  audit: ({ store, name }: OpenWorkspace, wish: Omit<AuditQuery, 'workspaces'>) =>
     auditLog(store.query.whole, { ...wish, workspaces: [name] }),
 
   'quota-by-caller': (partition: OpenWorkspace, _asked: object, clock: Clock) => quotaByCaller(partition, clock),

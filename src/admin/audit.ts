@@ -3,8 +3,8 @@ import { asSyncError, SyncError, withoutSecrets } from '../model/errors/sync-err
 import type { Clock } from '../platform/lib/clock.ts';
 import {
   type AuditOutcome,
+  type AuditQuery,
   type AuditRow,
-  type AuditWish,
   addAudit,
   endAudit,
   listAudit,
@@ -115,7 +115,7 @@ export interface AuditPage {
   readonly next: number | null;
 }
 
-export async function auditLog(query: Sql, wish: AuditWish): Promise<AuditPage> {
+export async function auditLog(query: Sql, wish: AuditQuery): Promise<AuditPage> {
   if (wish.limit < 1) throw new SyncError('usage', 'limit: expected at least 1');
   const rows = await listAudit(query, { ...wish, limit: wish.limit + 1 });
   const entries = rows.slice(0, wish.limit);

@@ -7,8 +7,8 @@ import type { Clock } from '../platform/lib/clock.ts';
 import { checkInWorker } from '../platform/lib/integrity.ts';
 import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
 import { systemRandom } from '../platform/lib/random.ts';
-import type { AuditWish } from '../store/audit-rows.ts';
-import { ownDataFolder } from '../store/data-folder.ts';
+import type { AuditQuery } from '../store/audit-rows.ts';
+import { acquireDataFolder } from '../store/data-folder.ts';
 import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/forget.ts';
 import {
   INSTALLATION_FILE,
@@ -17,8 +17,8 @@ import {
   openSharedInstallation,
 } from '../store/installation.ts';
 import { ownerOf } from '../store/leases.ts';
-import { type Restore, restoreAll, restoreWorkspace } from '../store/restore.ts';
-import { planRestore, type RestorePlan } from '../store/restore-plan.ts';
+import { type Restore, restoreAll, restoreWorkspace } from '../store/restore/restore.ts';
+import { planRestore, type RestorePlan } from '../store/restore/restore-plan.ts';
 import { endAllSessions } from '../store/session-rows.ts';
 import { type Actor, type AuditPage, audited, auditLog } from './audit.ts';
 import { unknownName } from './named.ts';
@@ -96,7 +96,7 @@ async function withBackup<Result>(
   if (!existsSync(backup)) throw new SyncError('not_found', `there is no backup at ${backup}`);
   if (isMemoryFolder(data))
     throw new SyncError('usage', 'data in memory begin empty: restore into a folder, and start with that');
-  const folder = ownDataFolder(data);
+  const folder = acquireDataFolder(data);
   try {
     const file = join(folder.path, INSTALLATION_FILE);
     return await work(folder.path, { backup, file, random: systemRandom(), checkFile: checkInWorker });
@@ -148,7 +148,7 @@ export function endSessions({ query }: Installation, { actor, clock }: Who, end:
 }
 
 /** A page of the audit of all workspaces, where no daemon runs. */
-export function auditAlone(place: StorePlace, wish: AuditWish): Promise<AuditPage> {
+export function auditAlone(place: StorePlace, wish: AuditQuery): Promise<AuditPage> {
   return alone(place, ({ query }) => auditLog(query, wish));
 }
 
@@ -178,7 +178,7 @@ async function alone<Result>(
   { data, store }: StorePlace,
   work: (installation: Installation) => Promise<Result>,
 ): Promise<Result> {
-  const folder = ownDataFolder(data);
+  const folder = acquireDataFolder(data);
   const random = systemRandom();
   try {
     return await within(

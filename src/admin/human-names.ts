@@ -35,7 +35,7 @@ export function nameOfItem(item: Item): NamedItem {
   return namedItem({ key, kind, title, url, called: calledOf(item) ?? key });
 }
 
-/** As the generated column `called` has it: see `store/installation-migrations.ts`. */
+/** As the generated column `called` has it: see `store/schema/create-tables.ts`. */
 function calledOf(item: Item): string | undefined {
   if (item.kind === 'pull_request') return item.repoName && `${item.repoName}#${item.identifier}`;
   return item.identifier.startsWith('#') ? item.containerName && item.containerName + item.identifier : item.identifier;

@@ -12,7 +12,7 @@ import { type EntityRow, json, linksOfItem } from '../store/entities.ts';
 import { findItem, findItems, itemsAfter, readFields } from '../store/items.ts';
 import { itemsMentioningOther } from '../store/mentions.ts';
 import { countWaiting, type OutboxRow } from '../store/outbox-rows.ts';
-import { type Trial, tryOut } from '../store/trial.ts';
+import { beginDryRun, type DryRun } from '../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { Work } from '../sync/reconcile/changes.ts';
 import type { EvaluationContext } from '../sync/reconcile/context.ts';
@@ -164,7 +164,7 @@ async function tryItems(
   finished: boolean,
   tally: Tally,
 ): Promise<void> {
-  const trial = tryOut(query);
+  const trial = beginDryRun(query);
   const looks = new EvaluationQueue(trial.scope, tried);
   const works: Work[] = [];
   for (const row of await findItems(trial.scope, keys)) {
@@ -225,7 +225,7 @@ class Tally {
     if (!isTried) this.#missed.set(connection, (this.#missed.get(connection) ?? 0) + 1);
   }
 
-  async take(trial: Trial, finished: boolean): Promise<void> {
+  async take(trial: DryRun, finished: boolean): Promise<void> {
     const entities = new Map(
       trial.changed('entities').map(({ before, after }) => [(after ?? before)?.entity, after ?? before]),
     );

@@ -9,10 +9,10 @@ import { counted } from '../platform/lib/quantities.ts';
 import type { CopiedName } from '../store/copy/copied-tables.ts';
 import { type CopiedRows, type CopyProgress, copyStore, giveUpCopy } from '../store/copy/copy-store.ts';
 import type { StoredRow } from '../store/copy/row-portions.ts';
-import { ownDataFolder } from '../store/data-folder.ts';
+import { acquireDataFolder } from '../store/data-folder.ts';
 import { INSTALLATION_FILE, openTables } from '../store/installation.ts';
 import { replicasOf } from '../store/leases.ts';
-import type { Schema } from '../store/tables.ts';
+import type { Schema } from '../store/schema/tables.ts';
 import { rebaseFact, rebaseMonotonic } from '../sync/quota/window-ledger.ts';
 import { noteAct } from './audit.ts';
 import type { Who } from './data.ts';
@@ -103,7 +103,7 @@ async function checkSource({ address, folder }: Place): Promise<void> {
 /** Takes the database for as long as the work takes. Throws `locked` while a daemon works on it. */
 async function withStore<Result>(place: Place, work: (database: Database<Schema>) => Promise<Result>): Promise<Result> {
   if (place.existing) refuseMissing(place);
-  const owned = place.folder === undefined ? undefined : ownDataFolder(place.folder);
+  const owned = place.folder === undefined ? undefined : acquireDataFolder(place.folder);
   try {
     const database = await openTables({ file: place.address, existing: place.existing });
     try {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
-import type { RestorePlan, WorkspaceRows } from '../store/restore-plan.ts';
+import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
-import { findOwner } from '../store/daemon-file.ts';
+import { findDaemon } from '../store/daemon-file.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { plural } from './words.ts';
@@ -23,7 +23,7 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
       const wish = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
       const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', wish);
       say('Open this link in the browser. It works once, within ten minutes:');
-      const link = `${address ?? findOwner(data)?.address}${path}`;
+      const link = `${address ?? findDaemon(data)?.address}${path}`;
       print(json ? JSON.stringify({ link }) : link);
       exit(0);
     });

@@ -1,7 +1,7 @@
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
-import { findOwner, type Owner } from '../store/daemon-file.ts';
+import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { audibly } from './patience.ts';
 import { span } from './words.ts';
@@ -79,15 +79,15 @@ async function ask(
   throw wrongAnswer(owner, answer.status);
 }
 
-function ownerOf(dataFolder: string): Owner {
-  const owner = findOwner(dataFolder);
+function ownerOf(dataFolder: string): DaemonEndpoint {
+  const owner = findDaemon(dataFolder);
   if (owner) return owner;
   throw notRunning(dataFolder);
 }
 
 async function answered<Answer>(
   dataFolder: string,
-  owner: Owner,
+  owner: DaemonEndpoint,
   patience: number,
   ask: () => Promise<Answer>,
 ): Promise<Answer> {
@@ -100,12 +100,12 @@ async function answered<Answer>(
   }
 }
 
-function wrongAnswer({ address }: Owner, status: number): SyncError {
+function wrongAnswer({ address }: DaemonEndpoint, status: number): SyncError {
   const code = status === 401 || status === 403 ? 'unauthorized' : 'server_failed';
   return new SyncError(code, `the daemon at ${address} answered ${status}`);
 }
 
-function notAnswering({ address }: Owner, patience: number): SyncError {
+function notAnswering({ address }: DaemonEndpoint, patience: number): SyncError {
   return new SyncError('not_answering', `the daemon at ${address} did not answer within ${span(patience)}`);
 }
 

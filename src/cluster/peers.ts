@@ -1,4 +1,4 @@
-import type { Owner, RenewedReplica, Replica } from '../store/leases.ts';
+import type { LeaseOwner, RenewedReplica, Replica } from '../store/leases.ts';
 import { type ReplicaFacts, readFacts, type SeenReplica } from './replica-facts.ts';
 
 interface NeighboursDeps {
@@ -18,7 +18,7 @@ export interface Peers {
   /** This process too. */
   all(): readonly SeenReplica[];
   /** One that a row names. */
-  seen(owner: Owner): SeenReplica;
+  seen(owner: LeaseOwner): SeenReplica;
 }
 
 export function createPeers({ id, address, facts }: NeighboursDeps): Peers {

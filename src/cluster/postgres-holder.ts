@@ -3,17 +3,17 @@ import type { Logger } from '../platform/lib/logger.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';
 import {
-  freeOf,
-  giveBack,
   lockLeases,
   ownerOf,
   ownersOf,
-  removeLapsed,
+  releaseLeases,
+  removeExpired,
   renew,
   type StoreTime,
   takeLeases,
-  tellAbout,
+  unownedOf,
   unregister,
+  updateReplica,
 } from '../store/leases.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
@@ -88,10 +88,10 @@ export function createPostgresLeaseHolder(deps: SharedHolderDeps): LeaseHolder {
     const timesSet = deps.storeClock.timesSet();
     if (timesSet > settingsTold) await deps.onClockSet?.();
     settingsTold = timesSet;
-    if (neighbours.isOutdated(replicas)) await tellAbout(query, { ...own, ...neighbours.own() });
+    if (neighbours.isOutdated(replicas)) await updateReplica(query, { ...own, ...neighbours.own() });
     const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
     const lapsed = watch.lapsed({ replicas: others, began, ended });
-    await removeLapsed(query, lapsed);
+    await removeExpired(query, lapsed);
     await release(database, own);
     wanted = await numbered(query, names, wanted);
     const living = replicas.filter((each) => !lapsed.includes(each));
@@ -247,12 +247,12 @@ async function release({ query, commit }: SharedHolderDeps['database'], own: Ter
     await commit(async (transaction) => {
       // The transaction without an answer has ended then.
       await lockLeases(transaction);
-      await giveBack(transaction, own.incarnation, unsure);
+      await releaseLeases(transaction, own.incarnation, unsure);
     });
   own.unsure.clear();
   const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
   if (closed.length === 0) return;
-  await giveBack(query, own.incarnation, closed);
+  await releaseLeases(query, own.incarnation, closed);
   for (const number of closed) own.leaving.delete(number);
 }
 
@@ -263,7 +263,7 @@ async function freeFor(
   wanted: ReadonlyMap<string, number>,
 ): Promise<readonly number[]> {
   const lacking = [...wanted.values()].filter((number) => !held.has(number) && !leaving.has(number));
-  return freeOf(query, lacking);
+  return unownedOf(query, lacking);
 }
 
 /** From what is held to what others are to take over. */

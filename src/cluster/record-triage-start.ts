@@ -2,7 +2,7 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import type { Installation } from '../store/installation.ts';
-import { switchTriageOn } from '../store/meta.ts';
+import { recordTriageStarts } from '../store/meta.ts';
 import { numbersOf } from '../store/workspace-numbers.ts';
 
 interface Deps {
@@ -32,7 +32,7 @@ export async function recordTriageStart(
       workspace: numbers[index] as number,
       connections: connections.map(({ name }) => name),
     }));
-    await switchTriageOn(query, wanted, now);
+    await recordTriageStarts(query, wanted, now);
   } catch (error) {
     logger.error({ error }, 'triage is switched on only when its workspaces open');
   }

@@ -1,7 +1,7 @@
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Installation } from '../store/installation.ts';
-import { fenceOf, type RenewedReplica, register, renewAmongAll, replicasOf, type StoreTime } from '../store/leases.ts';
+import { fenceOf, type RenewedReplica, register, renewAndList, replicasOf, type StoreTime } from '../store/leases.ts';
 import type { Lease } from './holder.ts';
 
 /** How long leases are trusted after the begin of a renewal, milliseconds. */
@@ -62,7 +62,7 @@ export function createTerms(deps: TermsDeps): Terms {
     const began = passed();
     const present = term;
     if (present && isTrusted(present)) {
-      const { now, replicas } = await renewAmongAll(query, present.incarnation, storeTime, TTL);
+      const { now, replicas } = await renewAndList(query, present.incarnation, storeTime, TTL);
       if (now !== undefined) deps.onTime(now, { began, ended: passed() });
       if (now !== undefined && isTrusted(present)) return { term: trust(present, began), replicas };
     }

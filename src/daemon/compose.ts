@@ -13,7 +13,7 @@ import { createServerClocks, type ServerClocks } from '../platform/http/server-c
 import { doAll } from '../platform/lib/failures.ts';
 import { createScheduler } from '../platform/lib/scheduler.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { type DataFolder, ownDataFolder } from '../store/data-folder.ts';
+import { acquireDataFolder, type DataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
 import { installationRuns } from '../store/job-runs.ts';
 import { createGrants } from '../sync/intake/grants.ts';
@@ -86,7 +86,7 @@ export interface ComposeInput {
 export async function compose(input: ComposeInput, given: Parts): Promise<Composition> {
   const serverClocks = createServerClocks(given.http, given.clock);
   const { http } = serverClocks;
-  const folder = ownDataFolder(input.options.data);
+  const folder = acquireDataFolder(input.options.data);
   const undo: Undo[] = [
     ['the data folder', () => folder.release()],
     ['the HTTP client', () => http.close()],

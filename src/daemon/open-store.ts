@@ -11,10 +11,10 @@ import type { Clock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
 import { createSuspendAwareClock } from '../platform/lib/suspend-aware-clock.ts';
-import { bumpClockEra, readClockEra } from '../store/clock-era.ts';
+import { bumpClockEra, readClockEra } from '../store/clock-changes.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
-import { timeOfServer } from '../store/leases.ts';
-import type { Schema } from '../store/tables.ts';
+import { serverTime } from '../store/leases.ts';
+import type { Schema } from '../store/schema/tables.ts';
 import type { Parts, SharedDatabase } from './parts.ts';
 
 /** Where the rows are, and which of the workspaces this process works on. */
@@ -80,7 +80,7 @@ async function openServer(input: StoreInput & { readonly store: string }, { rand
   // Whoever has no server loads nothing of it.
   const { openApart } = await import('../platform/database/postgres.ts');
   const apart = openApart<Schema>({ file: input.store, within: RENEWED_WITHIN });
-  return { installation, apart, time: timeOfServer };
+  return { installation, apart, time: serverTime };
 }
 
 async function openShared(

@@ -6,7 +6,7 @@ import type { Stage } from '../platform/lib/stage.ts';
 import { phaseOf } from '../platform/lib/startup-jitter.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
-import { readMeta, switchTriage, WORKSPACE_ID } from '../store/meta.ts';
+import { readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
 import { rememberRecording } from '../store/records-route.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
@@ -111,7 +111,7 @@ function serverAddressOf({ config, address }: PartitionOptions): string {
 async function rememberConnections({ connections }: WorkspaceConfig, rules: Rules, { store, clock }: PartitionParts) {
   const names = connections.map(({ name }) => name);
   await store.commit(async (transaction) => {
-    await switchTriage(transaction, rules.triage.isOn ? names : [], clock.now());
+    await setTriagedConnections(transaction, rules.triage.isOn ? names : [], clock.now());
     await keepRedeliveryCursors(transaction, names);
     const [recording, others] = [true, false].map((wanted) =>
       connections.filter((each) => recordsItsPullRequests(each) === wanted).map(({ name }) => name),

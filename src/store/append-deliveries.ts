@@ -3,7 +3,7 @@ import type { DeliverySource } from '../model/delivery.ts';
 import { dialectOf } from '../platform/database/dialect.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import { COSTLY } from './inbox.ts';
-import type { Schema } from './tables.ts';
+import type { Schema } from './schema/tables.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /** A delivery that has no row yet. */

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import type { InstallationTables } from './installation-tables.ts';
+import type { InstallationTables } from './schema/installation-tables.ts';
 import type { Sql } from './workspace-scope.ts';
 
 export type AuditRow = Selectable<InstallationTables['audit']>;
@@ -19,7 +19,7 @@ export async function endAudit(
   await query.updateTable('audit').set(end).where('id', '=', id).execute();
 }
 
-export interface AuditWish {
+export interface AuditQuery {
   /** Names; null: all, and what concerns none of them or all. */
   readonly workspaces: readonly string[] | null;
   /** Epoch milliseconds; null: all that is stored. */
@@ -30,7 +30,7 @@ export interface AuditWish {
 }
 
 /** The latest first. */
-export function listAudit(query: Sql, { workspaces, since, before, limit }: AuditWish): Promise<readonly AuditRow[]> {
+export function listAudit(query: Sql, { workspaces, since, before, limit }: AuditQuery): Promise<readonly AuditRow[]> {
   return query
     .selectFrom('audit')
     .selectAll()

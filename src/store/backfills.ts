@@ -1,7 +1,7 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Store } from './database.ts';
 import { ALL_UNITS } from './poll-states.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './schema/tables.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**

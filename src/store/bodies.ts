@@ -21,7 +21,7 @@ export function packBody(body: Buffer): StoredBody {
 }
 
 /** The same; the main thread goes on meanwhile where the body is large. */
-export async function packAside(body: Buffer): Promise<StoredBody> {
+export async function packBodyAsync(body: Buffer): Promise<StoredBody> {
   if (body.length <= LARGE) return packBody(body);
   return { body: await compress(body), unpacked_length: body.length };
 }

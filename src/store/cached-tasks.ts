@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { type Task, taskName, USUAL_ID_PREFIXES } from '../model/task.ts';
 import { readCounts } from './counts.ts';
-import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** The cached tasks of these keys. Keys that are no task cost nothing more than this look. */

@@ -1,8 +1,9 @@
-import type { Selectable } from 'kysely';
-import type { Tables } from './tables.ts';
+import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
+import { type Dialect, dialectOf } from '../platform/database/dialect.ts';
+import type { Tables } from './schema/tables.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
-/** How many rows of a workspace there are, told by a look at some tens of rows, however many they are. */
+/** The numbers of rows of a workspace. Reading them takes some tens of rows of `counts`, whatever the numbers are. */
 export interface Counts {
   readonly items: number;
   readonly tasks: number;
@@ -11,7 +12,7 @@ export interface Counts {
   readonly changes: readonly Count<'outbox', 'kind' | 'state' | 'lane' | 'effect' | 'guard'>[];
 }
 
-/** Rows that agree in these columns. */
+/** The number of rows with the same values in these columns. */
 type Count<Table extends keyof Tables, Column extends keyof Selectable<Tables[Table]>> = Pick<
   Selectable<Tables[Table]>,
   Column
@@ -19,7 +20,7 @@ type Count<Table extends keyof Tables, Column extends keyof Selectable<Tables[Ta
   readonly count: number;
 };
 
-/** Of several workspaces. */
+/** Reads the counts of several workspaces. */
 export async function countsOf(query: Sql, workspaces: readonly number[]): Promise<(workspace: number) => Counts> {
   const rows = await query
     .selectFrom('counts')
@@ -49,10 +50,105 @@ export async function readCounts({ whole, workspace }: Scope): Promise<Counts> {
   return counts(workspace);
 }
 
-/** Counts those that pass the test; without a test: all. */
+/** Returns the sum of the counts that pass the test; without a test, of all. */
 export function sumOf<Each extends { readonly count: number }>(
   counts: readonly Each[],
-  isMeant: (each: Each) => boolean = () => true,
+  passes: (each: Each) => boolean = () => true,
 ): number {
-  return counts.reduce((sum, each) => (isMeant(each) ? sum + each.count : sum), 0);
+  return counts.reduce((sum, each) => (passes(each) ? sum + each.count : sum), 0);
+}
+
+/** A table whose rows are counted, separately for each combination of values in the columns `by`. */
+interface CountedTable {
+  readonly table: string;
+  readonly by: readonly string[];
+}
+
+const COUNTED_TABLES: readonly CountedTable[] = [
+  { table: 'items', by: [] },
+  { table: 'tasks', by: [] },
+  { table: 'fetches', by: ['connection'] },
+  { table: 'entities', by: ['kind', 'hand'] },
+  { table: 'outbox', by: ['kind', 'state', 'lane', 'effect', 'guard'] },
+];
+
+/**
+ * Creates the table `counts`, and the triggers that keep it up to date. With triggers each write and its count are atomic, also when
+ * thousands of rows are copied or deleted.
+ */
+export async function createCounts(db: Kysely<unknown>): Promise<void> {
+  await db.schema
+    .createTable('counts')
+    .addColumn('workspace', 'integer', (column) => column.notNull())
+    .addColumn('counted', 'text', (column) => column.notNull())
+    .addColumn('class', 'text', (column) => column.notNull())
+    .addColumn('count', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('counts_key', ['workspace', 'counted', 'class'])
+    .execute();
+  for (const counted of COUNTED_TABLES) await createTriggers(db, counted);
+}
+
+async function createTriggers(db: Kysely<unknown>, { table, by }: CountedTable): Promise<void> {
+  const dialect = dialectOf(db);
+  const increment = incrementOf(dialect, table, by);
+  const decrement = decrementOf(dialect, table, by);
+  await createTrigger(db, { name: 'counted_in', table, when: sql`after insert`, work: increment });
+  await createTrigger(db, { name: 'counted_out', table, when: sql`after delete`, work: decrement });
+  if (by.length === 0) return;
+  const changes = by.map((column) => sql`${sql.ref(`old.${column}`)} ${differs(dialect)} ${sql.ref(`new.${column}`)}`);
+  await createTrigger(db, {
+    name: 'counted_anew',
+    table,
+    when: sql`after update of ${sql.join(by.map((column) => sql.ref(column)))}`,
+    condition: sql`when (${sql.join(changes, sql` or `)})`,
+    work: sql`${decrement}; ${increment}`,
+  });
+}
+
+interface Trigger {
+  readonly name: string;
+  readonly table: string;
+  readonly when: RawBuilder<unknown>;
+  readonly condition?: RawBuilder<unknown>;
+  /** Statements separated by semicolons; none after the last. */
+  readonly work: RawBuilder<unknown>;
+}
+
+async function createTrigger(db: Kysely<unknown>, trigger: Trigger): Promise<void> {
+  const { name, table, when, condition = sql``, work } = trigger;
+  const id = sql.id(`${table}_${name}`);
+  if (dialectOf(db) === 'sqlite') {
+    await sql`create trigger ${id} ${when} on ${sql.table(table)} ${condition} begin ${work}; end`.execute(db);
+    return;
+  }
+  await sql`create function ${id}() returns trigger language plpgsql as $$ begin ${work}; return null; end $$`.execute(
+    db,
+  );
+  await sql`create trigger ${id} ${when} on ${sql.table(table)} for each row ${condition} execute function ${id}()`.execute(
+    db,
+  );
+}
+
+function differs(dialect: Dialect): RawBuilder<unknown> {
+  return dialect === 'sqlite' ? sql`is not` : sql`is distinct from`;
+}
+
+function incrementOf(dialect: Dialect, table: string, by: readonly string[]): RawBuilder<unknown> {
+  const known = dialect === 'sqlite' ? sql`count` : sql`counts.count`;
+  return sql`insert into counts (workspace, counted, class, count)
+    values (new.workspace, ${sql.lit(table)}, ${classOf(dialect, by, 'new')}, 1)
+    on conflict (workspace, counted, class) do update set count = ${known} + 1`;
+}
+
+function decrementOf(dialect: Dialect, table: string, by: readonly string[]): RawBuilder<unknown> {
+  return sql`update counts set count = count - 1
+    where workspace = old.workspace and counted = ${sql.lit(table)} and class = ${classOf(dialect, by, 'old')}`;
+}
+
+/** Returns the JSON object of the columns `by`, which `countsOf` parses. */
+function classOf(dialect: Dialect, by: readonly string[], row: 'new' | 'old'): RawBuilder<string> {
+  const values = by.map((column) => sql`${sql.lit(column)}, ${sql.ref(`${row}.${column}`)}`);
+  return dialect === 'sqlite'
+    ? sql`json_object(${sql.join(values)})`
+    : sql`json_build_object(${sql.join(values)})::text`;
 }

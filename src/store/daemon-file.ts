@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { SyncError } from '../model/errors/sync-error.ts';
 
 /** How a command finds the daemon that owns a data folder. */
-export interface Owner {
+export interface DaemonEndpoint {
   /** Where pages and admin actions are served, for example `http://127.0.0.1:8080`. */
   readonly address: string;
   /** Where webhooks come in, if pages are served elsewhere. */
@@ -21,10 +21,10 @@ export function daemonFile(folder: string): string {
  * The daemon that owns the folder; undefined when none has announced itself.
  * Throws `unauthorized` where one may have, and this user may not read what it left for commands.
  */
-export function findOwner(folder: string): Owner | undefined {
+export function findDaemon(folder: string): DaemonEndpoint | undefined {
   const file = daemonFile(folder);
   try {
-    return JSON.parse(readFileSync(file, 'utf8')) as Owner;
+    return JSON.parse(readFileSync(file, 'utf8')) as DaemonEndpoint;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EACCES' && code !== 'EPERM') return undefined;

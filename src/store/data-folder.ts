@@ -3,18 +3,18 @@ import { dirname, join, resolve } from 'node:path';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type Lock, syncNames, takeLock } from '../platform/database/sqlite.ts';
 import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
-import { daemonFile, type Owner } from './daemon-file.ts';
+import { type DaemonEndpoint, daemonFile } from './daemon-file.ts';
 
 /** The data folder as its only owner holds it. */
 export interface DataFolder {
   readonly path: string;
   /** Says where the daemon answers; readable by this user only. */
-  announce(owner: Owner): void;
+  announce(owner: DaemonEndpoint): void;
   release(): void;
 }
 
 /** Takes the folder for this process; one in memory begins empty and ends with it. Throws `locked` when another process holds it. */
-export function ownDataFolder(folder: string): DataFolder {
+export function acquireDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   const inMemory = isMemoryFolder(path);
   const lock = lockFolder(path);

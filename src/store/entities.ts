@@ -1,5 +1,5 @@
-import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
-import type { UnitRow } from './unit-tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
+import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 export type EntityRow = UnitRow<'entities'>;

@@ -2,9 +2,9 @@ import { type Selectable, sql } from 'kysely';
 import type { Delivery, DeliverySource, DeliveryState } from '../model/delivery.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import type { Store } from './database.ts';
-import { AT_ONCE, changeNamed } from './in-chunks.ts';
+import { CHUNK_SIZE, changeKeysInChunks } from './in-chunks.ts';
 import { REPLAYED } from './inbox.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './schema/tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** A delivery without its body. Times are epoch milliseconds. */
@@ -46,7 +46,7 @@ function listed({ delivery_key: key, received_at: receivedAt, settled_at: settle
 export async function deliveriesByIds(query: Scope, ids: readonly number[]): Promise<ListedDelivery[]> {
   const found: ListedDelivery[] = [];
   const newestFirst = [...new Set(ids)].sort((a, b) => b - a);
-  for (const some of piecesOf(newestFirst, AT_ONCE)) {
+  for (const some of piecesOf(newestFirst, CHUNK_SIZE)) {
     const rows = await query
       .selectFrom('inbox')
       .select(COLUMNS)
@@ -212,7 +212,7 @@ export async function withBody(query: Scope, ids: readonly number[]): Promise<nu
 
 /** Makes these pending, to be judged again by the present rules. @returns how many: one that is pending stays as it is */
 export async function replayDeliveries(store: Pick<Store, 'commit'>, ids: readonly number[]): Promise<number> {
-  return changeNamed(store, ids, async (query, some) => {
+  return changeKeysInChunks(store, ids, async (query, some) => {
     const { numUpdatedRows } = await query
       .updateTable('inbox')
       .set({ state: 'pending', attempts: 0, reason: REPLAYED, settled_at: null })

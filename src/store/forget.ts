@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { yieldForRequests } from '../platform/lib/yield.ts';
-import { WORKSPACE_TABLES, type WorkspaceTable } from './copy-rows.ts';
 import { deleteAnyDeliveries } from './deletions.ts';
 import type { Installation } from './installation.ts';
 import { forgetRefused } from './refused-requests.ts';
+import { WORKSPACE_TABLES, type WorkspaceTable } from './schema/tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /** The number of a workspace that has rows; undefined where there is none of this name. */

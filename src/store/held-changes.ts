@@ -3,7 +3,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { type Counts, readCounts, sumOf } from './counts.ts';
 import type { Store } from './database.ts';
-import { AT_ONCE, changeInChunks, changeNamed } from './in-chunks.ts';
+import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from './in-chunks.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** Changes of one effect that wait together; what a person confirmed is not among them. */
@@ -103,13 +103,13 @@ export async function releaseHeld(
   let released = 0;
   for (const which of classes)
     released += await changeInChunks(store, (query, most) => release(query, namesOfHeld(query, which, most)));
-  return released + (await changeNamed(store, entities, release));
+  return released + (await changeKeysInChunks(store, entities, release));
 }
 
 /** Throws `not_found` where one of them is not held. */
 async function refuseUnheld({ query }: Pick<Store, 'query'>, entities: readonly string[]): Promise<void> {
   const held = new Set<string>();
-  for (const some of piecesOf(entities, AT_ONCE)) {
+  for (const some of piecesOf(entities, CHUNK_SIZE)) {
     const named = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', 'in', some);
     for (const { entity } of await named.execute()) held.add(entity);
   }

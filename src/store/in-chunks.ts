@@ -4,7 +4,7 @@ import type { Store } from './database.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** Rows of one statement: some milliseconds, with what counts them. */
-export const AT_ONCE = 500;
+export const CHUNK_SIZE = 500;
 
 /**
  * Repeats a change of at most so many rows, each time in a transaction of its own, until it finds fewer. Others have their turn
@@ -19,21 +19,21 @@ export async function changeInChunks(
 ): Promise<number> {
   let changed = 0;
   for (;;) {
-    const some = await commit((query) => change(query, AT_ONCE));
+    const some = await commit((query) => change(query, CHUNK_SIZE));
     changed += some;
-    if (some < AT_ONCE) return changed;
+    if (some < CHUNK_SIZE) return changed;
     await yieldForRequests();
   }
 }
 
 /** The same for rows that are named, each once. */
-export async function changeNamed<Name>(
+export async function changeKeysInChunks<Name>(
   { commit }: Pick<Store, 'commit'>,
   names: readonly Name[],
   change: (query: Scope, some: readonly Name[]) => Promise<number>,
 ): Promise<number> {
   let changed = 0;
-  for (const some of piecesOf([...new Set(names)], AT_ONCE)) {
+  for (const some of piecesOf([...new Set(names)], CHUNK_SIZE)) {
     changed += await commit((query) => change(query, some));
     await yieldForRequests();
   }

@@ -4,7 +4,7 @@ import { piecesOf } from '../platform/lib/pieces.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import { compileStatement } from './compiled-statement.ts';
 import type { Store } from './database.ts';
-import { changeInChunks, changeNamed } from './in-chunks.ts';
+import { changeInChunks, changeKeysInChunks } from './in-chunks.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -199,7 +199,7 @@ export async function retryQuarantined(
   store: Pick<Store, 'commit'>,
   which: readonly number[] | 'costly' | 'all',
 ): Promise<number> {
-  if (typeof which !== 'string') return changeNamed(store, which, retry);
+  if (typeof which !== 'string') return changeKeysInChunks(store, which, retry);
   return changeInChunks(store, (query, most) => retry(query, quarantinedIds(query, which, most)));
 }
 

@@ -6,21 +6,21 @@ import type { Database, OpenOptions } from '../platform/database/database-types.
 import { openDatabase } from '../platform/database/open.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Store } from './database.ts';
-import { readId } from './installation-facts.ts';
-import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migrations.ts';
 import type { Fence } from './leases.ts';
 import { markCopyUnverified } from './mark-unverified.ts';
-import type { Schema } from './tables.ts';
+import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './schema/installation-migrations.ts';
+import type { Schema } from './schema/tables.ts';
 import { numbersOf } from './workspace-numbers.ts';
-import { type Scope, scopeOf } from './workspace-scope.ts';
+import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
-/** The database of the data folder, `worksync.db`: one for all workspaces, and for what belongs to none of them. */
+/** The database of all workspaces: `worksync.db` in the data folder, or a schema of a PostgreSQL. */
 export interface Installation extends Database<Schema> {
-  /** Made at the first start: tells this data folder from others that answer under the same host name. */
+  /** Created at the first start. It distinguishes this database from others that answer under the same host name. */
   readonly id: string;
   /**
-   * The rows of the workspace of this name, which is given a number when it is asked for first. Each of its commits begins with
-   * the fence, where there is one.
+   * Returns the store of a workspace. A name that is new here gets a number first.
+   *
+   * @param fence runs at the start of each commit of the store
    */
   store(workspace: string, fence?: Fence): Promise<Store>;
 }
@@ -31,7 +31,10 @@ export interface InstallationOptions extends Omit<OpenOptions, 'migrations'> {
   readonly random: Random;
 }
 
-/** Opens the database in a data folder. Throws `database_newer`, `database_too_old`, `database_corrupt`, `disk_full`, `database_failed`. */
+/**
+ * Opens the database in a data folder.
+ * Throws `database_newer`, `database_too_old`, `database_corrupt`, `disk_full`, `database_failed`.
+ */
 export async function openInstallation(
   folder: string,
   options: Omit<InstallationOptions, 'file'>,
@@ -45,7 +48,7 @@ export async function openInstallation(
   }
 }
 
-/** Versions before the first release had a file for each workspace. */
+/** Matches database files of versions before the first release, which had one for each workspace. */
 const OLDER_FILE = /^[^.]+\.db$/;
 
 function refuseOlderFiles(folder: string): void {
@@ -54,7 +57,10 @@ function refuseOlderFiles(folder: string): void {
   throw new SyncError('database_too_old', `${join(folder, older)} was written by a version before the first release`);
 }
 
-/** Opens those of a PostgreSQL. Throws `database_newer`, `database_away`, `data_folder_unusable`, `database_failed`. */
+/**
+ * Opens the database in a PostgreSQL.
+ * Throws `database_newer`, `database_away`, `data_folder_unusable`, `database_failed`.
+ */
 export async function openSharedInstallation(
   address: string,
   options: Omit<InstallationOptions, 'file'>,
@@ -69,7 +75,7 @@ export async function openSharedInstallation(
 export async function openInstallationFile({ random, ...options }: InstallationOptions): Promise<Installation> {
   const database = await openTables(options);
   try {
-    const id = await readId(database.query, random, database.file);
+    const id = await readInstallationId(database.query, random, database.file);
     await markCopyUnverified(database);
     return installationOver(database, id);
   } catch (error) {
@@ -89,7 +95,7 @@ export function installationOver(database: Database<Schema>, id: string): Instal
   };
 }
 
-/** The tables alone, of whatever installation their rows are, also where only a part of them is there. */
+/** Opens only the tables, without reading the id: also those of another installation, or of an unfinished copy. */
 export function openTables(options: Omit<OpenOptions, 'migrations' | 'readableSince'>): Promise<Database<Schema>> {
   const tables = { migrations: INSTALLATION_MIGRATIONS, readableSince: READABLE_SINCE };
   return openDatabase<Schema>({ ...tables, ...options });
@@ -114,7 +120,7 @@ function storeOf(database: Database<Schema>, workspace: number, fence: Fence | u
   };
 }
 
-/** The hints of the registry fit a workspace's database, so this one has its own. */
+/** Replaces the hints of the registry, because those are about a single workspace. */
 function withHint(error: SyncError, file: string): SyncError {
   const { code, message, cause } = error;
   if (code === 'database_newer') {
@@ -126,4 +132,35 @@ function withHint(error: SyncError, file: string): SyncError {
   if (code !== 'database_corrupt') return error;
   const hint = `Restore ${file} from a backup, or move it away: then everybody has to log in again.`;
   return new SyncError(code, message, { cause, hint });
+}
+
+/** The names of two facts: the id of the installation, and the progress of an unfinished copy into this database. */
+export const INSTALLATION_ID = 'id';
+export const UNFINISHED_COPY = 'copy';
+
+const ID_BYTES = 6;
+
+/**
+ * Reads the id of an installation, and creates it at the first start.
+ * Throws `copy_unfinished` if the database holds only a part of the rows of a copy.
+ */
+export async function readInstallationId(query: Sql, random: Random, place: string): Promise<string> {
+  const facts = await query
+    .selectFrom('installation')
+    .select(['name', 'value'])
+    .where('name', 'in', [INSTALLATION_ID, UNFINISHED_COPY])
+    .execute();
+  if (facts.some(({ name }) => name === UNFINISHED_COPY))
+    throw new SyncError('copy_unfinished', `${place}: "worksync store copy" has not copied all rows into it yet`);
+  const [known] = facts;
+  if (known) return known.value;
+  const value = random.bytes(ID_BYTES).toString('hex');
+  await query
+    .insertInto('installation')
+    .values({ name: INSTALLATION_ID, value })
+    .onConflict((conflict) => conflict.column('name').doNothing())
+    .execute();
+  // Another process may have created it concurrently, so the stored id counts.
+  const stored = query.selectFrom('installation').select('value').where('name', '=', INSTALLATION_ID);
+  return (await stored.executeTakeFirstOrThrow()).value;
 }

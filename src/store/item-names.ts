@@ -1,7 +1,7 @@
 import type { ItemKey } from '../model/item.ts';
 import { findItems } from './items.ts';
-import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
-import type { UnitRow } from './unit-tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
+import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 type NameRow = UnitRow<'item_names'>;

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
-import { rowsWhere, saveRows } from './unit-of-work.ts';
-import type { UnitRow } from './unit-tables.ts';
+import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
+import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 export type ItemRow = UnitRow<'items'>;

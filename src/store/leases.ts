@@ -14,13 +14,13 @@ import type { Sql } from './workspace-scope.ts';
 /** The time by the clock that all processes share: that of the database. Epoch milliseconds. */
 export interface StoreTime {
   /** The time in the words of a statement. @param now what `now` says, or a blank for it */
-  readonly inWords: (now: number) => Expression<number>;
+  readonly expression: (now: number) => Expression<number>;
   now(): number;
 }
 
 /** Of a process whose clock is the only one. */
-export function timeOf(clock: { now(): number }): StoreTime {
-  return { inWords: given, now: () => clock.now() };
+export function localTime(clock: { now(): number }): StoreTime {
+  return { expression: given, now: () => clock.now() };
 }
 
 function given(now: number): Expression<number> {
@@ -28,8 +28,8 @@ function given(now: number): Expression<number> {
 }
 
 /** Of a server, which all processes ask. */
-export const timeOfServer: StoreTime = {
-  inWords: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
+export const serverTime: StoreTime = {
+  expression: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   now: () => 0,
 };
 
@@ -48,7 +48,7 @@ export interface RenewedReplica extends Replica {
 /** The process takes this incarnation in the place of the one it had. @param ttl milliseconds */
 export async function register(query: Sql, replica: Replica, time: StoreTime, ttl: number): Promise<void> {
   const { incarnation, address, about } = replica;
-  const expiresAt = sql<number>`${time.inWords(time.now())} + ${ttl}`;
+  const expiresAt = sql<number>`${time.expression(time.now())} + ${ttl}`;
   const renewed = { incarnation, address, about, expires_at: expiresAt };
   await query
     .insertInto('replicas')
@@ -77,7 +77,7 @@ export interface Renewed {
 }
 
 /** Renews, and sees who else does: of a server in one statement, since this is what it is asked most often when nothing happens. */
-export async function renewAmongAll(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
+export async function renewAndList(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
   if (dialectOf(query) === 'sqlite') {
     const renewedAt = await renew(query, incarnation, time, ttl);
     return { now: renewedAt, replicas: await replicasOf(query) };
@@ -106,7 +106,7 @@ const renewalAmongAll = inTheWordsOf((time) =>
   ),
 );
 
-function renewalOf(query: Sql, { inWords }: StoreTime, { incarnation, ttl, now }: Renewal) {
+function renewalOf(query: Sql, { expression: inWords }: StoreTime, { incarnation, ttl, now }: Renewal) {
   const time = inWords(now);
   const next = sql<number>`${time} + ${ttl}`;
   // Another value each time, also where the clock is set back: by that the others see that it lives.
@@ -120,16 +120,16 @@ function renewalOf(query: Sql, { inWords }: StoreTime, { incarnation, ttl, now }
 
 /** Made once for all clocks that statements ask in the same words. */
 function inTheWordsOf<Made>(make: (time: StoreTime) => Made): (time: StoreTime) => Made {
-  const known = new Map<StoreTime['inWords'], Made>();
+  const known = new Map<StoreTime['expression'], Made>();
   return (time) => {
-    const made = known.get(time.inWords) ?? make(time);
-    known.set(time.inWords, made);
+    const made = known.get(time.expression) ?? make(time);
+    known.set(time.expression, made);
     return made;
   };
 }
 
 /** What the process tells of itself has changed. */
-export async function tellAbout(query: Sql, { incarnation, address, about }: Omit<Replica, 'id'>): Promise<void> {
+export async function updateReplica(query: Sql, { incarnation, address, about }: Omit<Replica, 'id'>): Promise<void> {
   await query.updateTable('replicas').set({ address, about }).where('incarnation', '=', incarnation).execute();
 }
 
@@ -143,7 +143,7 @@ const allReplicas = compileStatement<object, RenewedReplica>((query) =>
 );
 
 /** Where they were not renewed meanwhile. Their workspaces are free then. */
-export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
+export async function removeExpired(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
   for (const { incarnation, expires_at } of lapsed) {
     await query
       .deleteFrom('replicas')
@@ -154,7 +154,7 @@ export async function removeLapsed(query: Sql, lapsed: readonly RenewedReplica[]
 }
 
 /** Of these workspaces, those that nobody owns. */
-export async function freeOf(query: Sql, workspaces: readonly number[]): Promise<readonly number[]> {
+export async function unownedOf(query: Sql, workspaces: readonly number[]): Promise<readonly number[]> {
   const held = await allHeld(query, {});
   const isHeld = new Set(held.map(({ workspace }) => workspace));
   return workspaces.filter((workspace) => !isHeld.has(workspace));
@@ -180,14 +180,14 @@ export async function lockLeases(transaction: Sql): Promise<void> {
 }
 
 /** A process, as it tells about itself. */
-export type Owner = Pick<Replica, 'id' | 'address' | 'about'>;
+export type LeaseOwner = Pick<Replica, 'id' | 'address' | 'about'>;
 
 /**
  * The owner of a workspace; undefined where nobody owns it.
  *
  * @param livingAt time of the store: one that has expired by then counts for nobody; absent: until somebody removes it
  */
-export function ownerOf(query: Sql, workspace: string, livingAt?: number): Promise<Owner | undefined> {
+export function ownerOf(query: Sql, workspace: string, livingAt?: number): Promise<LeaseOwner | undefined> {
   return owned(query)
     .where('workspaces.name', '=', workspace)
     .$if(livingAt !== undefined, (owners) => owners.where('replicas.expires_at', '>', livingAt ?? 0))
@@ -195,7 +195,7 @@ export function ownerOf(query: Sql, workspace: string, livingAt?: number): Promi
 }
 
 /** The owners of all workspaces that have one. */
-export function ownersOf(query: Sql): Promise<readonly (Owner & { readonly workspace: string })[]> {
+export function ownersOf(query: Sql): Promise<readonly (LeaseOwner & { readonly workspace: string })[]> {
   return owned(query).orderBy('workspaces.name').execute();
 }
 
@@ -246,7 +246,7 @@ export async function takeLeases(
 }
 
 /** Those of them that it still owns are free at once. */
-export async function giveBack(query: Sql, incarnation: string, workspaces: readonly number[]): Promise<void> {
+export async function releaseLeases(query: Sql, incarnation: string, workspaces: readonly number[]): Promise<void> {
   await query
     .updateTable('leases')
     .set({ incarnation: null })
@@ -262,7 +262,7 @@ export async function unregister(query: Sql, incarnation: string): Promise<void>
 }
 
 /** A row of `leases`, as its holder knows it. */
-interface HeldRow {
+interface LeaseRow {
   readonly workspace: number;
   readonly incarnation: string;
   readonly epoch: number;
@@ -272,7 +272,7 @@ interface HeldRow {
 export type Fence = (transaction: Sql) => Promise<void>;
 
 /** Throws `lease_lost` where the workspace has been taken over since. */
-export function fenceOf(lease: HeldRow): Fence {
+export function fenceOf(lease: LeaseRow): Fence {
   return async (transaction) => {
     const rows = await present(transaction, lease);
     if (rows.length === 0)
@@ -280,7 +280,7 @@ export function fenceOf(lease: HeldRow): Fence {
   };
 }
 
-const present = compileStatement((query, { workspace, incarnation, epoch }: HeldRow) =>
+const present = compileStatement((query, { workspace, incarnation, epoch }: LeaseRow) =>
   query
     .selectFrom('leases')
     .select('epoch')

@@ -1,6 +1,6 @@
 import type { Selectable } from 'kysely';
 import { compileStatement } from './compiled-statement.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './schema/tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
 export type LedgerRow = Selectable<Tables['ledger']>;
@@ -47,7 +47,7 @@ const ending = compileStatement(
 );
 
 /** Gives a row other times: of a new boot, or of a request whose end nobody saw. */
-export async function redateLedgerRow(query: Scope, row: LedgerRow): Promise<void> {
+export async function updateLedgerTimes(query: Scope, row: LedgerRow): Promise<void> {
   const { id, boot, started, completed } = row;
   await query.updateTable('ledger').set({ boot, started, completed }).where('id', '=', id).execute();
 }

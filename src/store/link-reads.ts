@@ -4,7 +4,7 @@ import { readMeta, writeMeta } from './meta.ts';
 import { findChanges, saveChange } from './outbox-rows.ts';
 import { readRecordsRoute } from './records-route.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
-import { removeRows } from './unit-of-work.ts';
+import { removeRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**

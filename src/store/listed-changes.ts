@@ -1,6 +1,6 @@
 import type { ChangeState } from '../model/change.ts';
 import { findChanges, type OutboxRow, saveChange } from './outbox-rows.ts';
-import { rowsWhere } from './unit-of-work.ts';
+import { rowsWhere } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** Those of a state, due first. */

@@ -6,8 +6,8 @@ import { entity } from '../model/change.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
+import type { Schema } from './schema/tables.ts';
 import { endAllSessions } from './session-rows.ts';
-import type { Schema } from './tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { ItemKey } from '../model/item.ts';
-import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** What a text names, and why; `reason` is the caller's own, without the delivery. */

@@ -1,5 +1,5 @@
 import { piecesOf } from '../platform/lib/pieces.ts';
-import { rowsWhere, saveRows } from './unit-of-work.ts';
+import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Name of a fact: the workspace's id, as it told the daemon's key. */
@@ -27,7 +27,7 @@ export async function triageSince(query: Scope, connection: string): Promise<num
 }
 
 /** Triage is on for these connections, and for no others; for those where it was not, from now. */
-export async function switchTriage(query: Scope, connections: readonly string[], now: number): Promise<void> {
+export async function setTriagedConnections(query: Scope, connections: readonly string[], now: number): Promise<void> {
   const names = connections.map((connection) => `triage.since.${connection}`);
   await query
     .deleteFrom('meta')
@@ -50,7 +50,11 @@ export interface TriagedConnections {
 }
 
 /** Triage is on for these connections of any workspaces too; for those where it was not, from now. */
-export async function switchTriageOn(query: Sql, wanted: readonly TriagedConnections[], now: number): Promise<void> {
+export async function recordTriageStarts(
+  query: Sql,
+  wanted: readonly TriagedConnections[],
+  now: number,
+): Promise<void> {
   const known = await query
     .selectFrom('meta')
     .select(['workspace', 'name'])

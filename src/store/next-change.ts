@@ -2,7 +2,7 @@ import { type Compilable, sql } from 'kysely';
 import { CHANGE_STATES } from '../model/change.ts';
 import { type CompiledStatement, compileStatement } from './compiled-statement.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
-import type { Queue } from './tables.ts';
+import type { Queue } from './schema/tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
 /** What may go at present. */

@@ -4,8 +4,8 @@ import type { ItemKey } from '../model/item.ts';
 import type { PostedComment } from '../model/notice.ts';
 import { json } from './entities.ts';
 import { areUnderWay } from './outbox-rows.ts';
-import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
-import type { UnitRow } from './unit-tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
+import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**

@@ -57,6 +57,6 @@ export async function claimRenewal(query: Sql, id: string, now: number, until: n
   return claimed !== undefined;
 }
 
-export async function giveBackRenewal(query: Sql, id: string): Promise<void> {
+export async function releaseRenewal(query: Sql, id: string): Promise<void> {
   await query.deleteFrom('installation').where('name', '=', claimOf(id)).execute();
 }

@@ -3,10 +3,10 @@ import type { Effect } from '../model/change.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
-import { AT_ONCE } from './in-chunks.ts';
-import type { Tables } from './tables.ts';
-import { removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
-import type { UnitRow } from './unit-tables.ts';
+import { CHUNK_SIZE } from './in-chunks.ts';
+import type { Tables } from './schema/tables.ts';
+import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
+import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
 export type OutboxRow = UnitRow<'outbox'>;
@@ -196,7 +196,7 @@ export async function countBackfilled(query: Scope): Promise<{ pending: number; 
 
 /** A person wants these sent: now, and whatever the mass-change guard says. */
 export async function hurry(query: Scope, entities: readonly string[]): Promise<void> {
-  for (const some of piecesOf(entities, AT_ONCE)) {
+  for (const some of piecesOf(entities, CHUNK_SIZE)) {
     await query
       .updateTable('outbox')
       .set(({ ref }) => ({ state: 'pending', guard: 'confirmed', due: ref('since'), error: null }))

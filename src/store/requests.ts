@@ -1,6 +1,6 @@
 import type { Insertable, Selectable } from 'kysely';
 import { compileNamedStatement } from './compiled-statement.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from './schema/tables.ts';
 import { workspacesWith } from './workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 

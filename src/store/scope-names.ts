@@ -67,7 +67,7 @@ export async function restartUnits(
 }
 
 /** Every unit of a connection of which something is kept. */
-export async function keptUnits(query: Scope, connection: string): Promise<readonly string[]> {
+export async function storedUnits(query: Scope, connection: string): Promise<readonly string[]> {
   const kept = await Promise.all(
     (['polls', 'sweeps', 'backfills'] as const).map((table) =>
       query.selectFrom(table).select('unit').where('connection', '=', connection).execute(),

@@ -23,7 +23,7 @@ export async function addLoginLink(
 }
 
 /** Takes the link away, so that it works once; undefined where there is none, or it has expired. */
-export async function spendLoginLink(query: Sql, digest: string, now: number): Promise<Access | undefined> {
+export async function consumeLoginLink(query: Sql, digest: string, now: number): Promise<Access | undefined> {
   const row = await query.deleteFrom('login_links').where('digest', '=', digest).returningAll().executeTakeFirst();
   return row === undefined || row.expires_at <= now ? undefined : accessOf(row);
 }
@@ -79,7 +79,7 @@ export async function endAllSessions(query: Sql): Promise<number> {
 }
 
 /** Rows that nobody can use any more. */
-export async function purgeExpired(query: Sql, now: number): Promise<void> {
+export async function purgeExpiredLogins(query: Sql, now: number): Promise<void> {
   await query.deleteFrom('login_links').where('expires_at', '<=', now).execute();
   await query.deleteFrom('sessions').where('expires_at', '<=', now).execute();
 }

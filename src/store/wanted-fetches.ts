@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { ItemReference } from '../model/item.ts';
 import type { Store } from './database.ts';
 import { changeInChunks } from './in-chunks.ts';
-import { rowsWhere, saveRows } from './unit-of-work.ts';
+import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**

@@ -12,6 +12,6 @@ export interface WorkspaceContext {
   readonly random: Random;
   readonly logger: Logger;
   readonly meter: Meter;
-  /** Absent where nothing is traced. */
+  /** Absent if tracing is off. */
   readonly tracer?: Tracer;
 }

@@ -1,11 +1,11 @@
 import type { Expression, ExpressionBuilder } from 'kysely';
-import type { Schema } from './tables.ts';
+import type { Schema } from './schema/tables.ts';
 import type { Sql } from './workspace-scope.ts';
 
-/** The numbers of workspaces, in the order of their names here; who has none yet is given one. */
+/** Returns the numbers of workspaces, in the order of the names. A new name gets a number first. */
 export async function numbersOf(query: Sql, names: readonly string[]): Promise<readonly number[]> {
-  const found = await foundOf(query, names);
-  const missing = names.filter((name) => !found.has(name));
+  const stored = await storedNumbers(query, names);
+  const missing = names.filter((name) => !stored.has(name));
   if (missing.length > 0) {
     await query
       .insertInto('workspaces')
@@ -13,11 +13,11 @@ export async function numbersOf(query: Sql, names: readonly string[]): Promise<r
       .onConflict((conflict) => conflict.column('name').doNothing())
       .execute();
   }
-  const made = missing.length === 0 ? found : await foundOf(query, names);
-  return names.map((name) => made.get(name) as number);
+  const numbers = missing.length === 0 ? stored : await storedNumbers(query, names);
+  return names.map((name) => numbers.get(name) as number);
 }
 
-async function foundOf(query: Sql, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
+async function storedNumbers(query: Sql, names: readonly string[]): Promise<ReadonlyMap<string, number>> {
   const rows = await query
     .selectFrom('workspaces')
     .select(['id', 'name'])
@@ -26,16 +26,17 @@ async function foundOf(query: Sql, names: readonly string[]): Promise<ReadonlyMa
   return new Map(rows.map(({ id, name }) => [name, id]));
 }
 
-type OfWorkspace = (build: ExpressionBuilder<Schema, 'workspaces'>) => readonly Expression<unknown>[];
+type RowsOfWorkspace = (build: ExpressionBuilder<Schema, 'workspaces'>) => readonly Expression<unknown>[];
 
 /**
- * Of these workspaces, those for which one of the subqueries finds a row: one look at an index for each. A subquery selects one
- * column of one row. It is used as a value, since PostgreSQL would turn `exists` into a join that may read the rows of all workspaces.
+ * Returns those of these workspaces for which one of the subqueries finds a row. Each subquery selects one column of one row, by one
+ * index lookup per workspace. It is compared as a value, because PostgreSQL would turn `exists` into a join that may read the rows of
+ * all workspaces.
  */
 export async function workspacesWith(
   query: Sql,
   workspaces: readonly number[],
-  rows: OfWorkspace,
+  rows: RowsOfWorkspace,
 ): Promise<readonly number[]> {
   const found = await query
     .selectFrom('workspaces')

@@ -11,32 +11,32 @@ import type {
   UpdateQueryBuilder,
   UpdateResult,
 } from 'kysely';
-import type { UnitRows } from './row-view.ts';
-import type { Schema, Tables } from './tables.ts';
+import type { Schema, Tables } from './schema/tables.ts';
+import type { UnitRows } from './unit-of-work/unit-tables.ts';
 
-/** What runs statements of the whole database: a transaction, or the database itself where a single one is enough. */
+/** Runs statements on the whole database: a transaction, or the database itself for single statements. */
 export type Sql = Kysely<Schema> | Transaction<Schema>;
 
 /** A table whose rows belong to workspaces. */
 type Table = keyof Tables;
 
 /**
- * The rows of one workspace, in a transaction or outside of one. Each statement begins here, has its workspace already and
- * knows no other table, so that none can reach the rows of another workspace by forgetting it.
+ * The rows of one workspace, inside or outside of a transaction. Each statement begins here. It already has the condition on the
+ * workspace and knows no other table, so that it cannot reach the rows of another workspace by mistake.
  */
 export interface Scope {
   readonly workspace: number;
   /** The unit of work; see `unit-of-work.ts`. Absent: each statement goes to the database. */
-  readonly kept?: UnitRows;
-  /** For what concerns rows of several workspaces, which names the workspace of each itself. */
+  readonly unit?: UnitRows;
+  /** The whole database, for statements on rows of several workspaces. Such a statement names the workspaces itself. */
   readonly whole: Sql;
   selectFrom<T extends Table>(table: T): SelectQueryBuilder<Pick<Schema, T>, T, object>;
-  /** The rows of two tables that have this in common. */
+  /** Begins an inner join of two tables on these columns. */
   selectJoined<A extends Table, B extends Table>(
     one: Column<A>,
     other: Column<B>,
   ): SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>;
-  /** Over a query that this scope began. */
+  /** Begins a query over the result of another query of this scope. */
   selectOver<Alias extends string, Row>(
     rows: AliasedSelectQueryBuilder<Row, Alias>,
   ): SelectQueryBuilder<Record<Alias, Row>, Alias, object>;
@@ -52,33 +52,37 @@ export interface Insertion<T extends Table> {
   values(rows: NewRow<T> | readonly NewRow<T>[]): InsertQueryBuilder<Pick<Schema, T>, T, InsertResult>;
 }
 
-/** The workspace is the scope's. */
+/** A row to insert. The scope adds the workspace. */
 export type NewRow<T extends Table> = Omit<Insertable<Schema[T]>, 'workspace'>;
 
-/** @param workspace its number, from the table `workspaces` */
+/** Returns the scope of a workspace. @param workspace its number in the table `workspaces` */
 export function scopeOf(sql: Sql, workspace: number): Scope {
   return {
     workspace,
     whole: sql,
     selectFrom: <T extends Table>(table: T) =>
-      sql.selectFrom(alike(table)).where(numberOf(table), '=', workspace) as unknown as SelectQueryBuilder<
+      sql.selectFrom(anyTable(table)).where(workspaceRef(table), '=', workspace) as unknown as SelectQueryBuilder<
         Pick<Schema, T>,
         T,
         object
       >,
     selectJoined: <A extends Table, B extends Table>([one, column]: Column<A>, [other, same]: Column<B>) =>
       sql
-        .selectFrom(alike(one))
-        .innerJoin(alike(other), (join) =>
-          join.onRef(numberOf(other), '=', numberOf(one)).onRef(nameAt(other, same), '=', nameAt(one, column)),
+        .selectFrom(anyTable(one))
+        .innerJoin(anyTable(other), (join) =>
+          join
+            .onRef(workspaceRef(other), '=', workspaceRef(one))
+            .onRef(columnRef(other, same), '=', columnRef(one, column)),
         )
-        .where(numberOf(one), '=', workspace) as unknown as SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>,
+        .where(workspaceRef(one), '=', workspace) as unknown as SelectQueryBuilder<Pick<Schema, A | B>, A | B, object>,
     selectOver: <Alias extends string, Row>(rows: AliasedSelectQueryBuilder<Row, Alias>) =>
       sql.selectFrom(rows) as unknown as SelectQueryBuilder<Record<Alias, Row>, Alias, object>,
     insertInto: <T extends Table>(table: T) => ({
       values(rows: NewRow<T> | readonly NewRow<T>[]) {
         const own = ([rows].flat() as object[]).map((row) => ({ ...row, workspace }));
-        return sql.insertInto(alike(table)).values(own as Insertable<Schema[Alike]>[]) as unknown as InsertQueryBuilder<
+        return sql
+          .insertInto(anyTable(table))
+          .values(own as Insertable<Schema[AnyTable]>[]) as unknown as InsertQueryBuilder<
           Pick<Schema, T>,
           T,
           InsertResult
@@ -86,14 +90,14 @@ export function scopeOf(sql: Sql, workspace: number): Scope {
       },
     }),
     updateTable: <T extends Table>(table: T) =>
-      sql.updateTable(alike(table)).where(numberOf(table), '=', workspace) as unknown as UpdateQueryBuilder<
+      sql.updateTable(anyTable(table)).where(workspaceRef(table), '=', workspace) as unknown as UpdateQueryBuilder<
         Pick<Schema, T>,
         T,
         T,
         UpdateResult
       >,
     deleteFrom: <T extends Table>(table: T) =>
-      sql.deleteFrom(alike(table)).where(numberOf(table), '=', workspace) as unknown as DeleteQueryBuilder<
+      sql.deleteFrom(anyTable(table)).where(workspaceRef(table), '=', workspace) as unknown as DeleteQueryBuilder<
         Pick<Schema, T>,
         T,
         DeleteResult
@@ -101,17 +105,17 @@ export function scopeOf(sql: Sql, workspace: number): Scope {
   };
 }
 
-/** Kysely cannot type a statement on a table that is a parameter; in what is said of all tables each is like this one. */
-type Alike = 'meta';
+/** Kysely cannot type a statement on a table that is a parameter, so every table is treated as this one. */
+type AnyTable = 'meta';
 
-function alike(table: Table): Alike {
-  return table as Alike;
+function anyTable(table: Table): AnyTable {
+  return table as AnyTable;
 }
 
-function numberOf(table: Table): `${Alike}.workspace` {
-  return `${table}.workspace` as `${Alike}.workspace`;
+function workspaceRef(table: Table): `${AnyTable}.workspace` {
+  return `${table}.workspace` as `${AnyTable}.workspace`;
 }
 
-function nameAt(table: Table, column: string): `${Alike}.name` {
-  return `${table}.${column}` as `${Alike}.name`;
+function columnRef(table: Table, column: string): `${AnyTable}.name` {
+  return `${table}.${column}` as `${AnyTable}.name`;
 }

@@ -1,7 +1,7 @@
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
 import type { EntityRow } from './entities.ts';
-import { flushRows, removeRows, rowsWhere, saveRows } from './unit-of-work.ts';
-import { ALL, type UnitRow } from './unit-tables.ts';
+import { flushRows, removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
+import { ALL_ROWS, type UnitRow } from './unit-of-work/unit-tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
@@ -39,7 +39,7 @@ async function latestSweep(query: Scope): Promise<Sweep | undefined> {
 }
 
 function rounds(query: Scope): Promise<readonly Sweep[]> {
-  return rowsWhere(query, 'workspace_sweeps', 'workspace', [ALL]);
+  return rowsWhere(query, 'workspace_sweeps', 'workspace', [ALL_ROWS]);
 }
 
 /** The list of tasks has been compared. */

@@ -6,11 +6,11 @@ import type { Installation } from '../store/installation.ts';
 import {
   addLoginLink,
   addSession,
+  consumeLoginLink,
   endAllSessions,
   endSession,
   findSession,
-  purgeExpired,
-  spendLoginLink,
+  purgeExpiredLogins,
   touchSession,
 } from '../store/session-rows.ts';
 import type { Callers, KnownToken } from './token-callers.ts';
@@ -78,7 +78,7 @@ export function createSessions({ installation, clock, random, callers }: Session
   ): Promise<Cookie> {
     const secret = newSecret();
     const now = clock.now();
-    await purgeExpired(transaction, now);
+    await purgeExpiredLogins(transaction, now);
     const { role, workspaces } = access;
     const times = { createdAt: now, seenAt: now, expiresAt: now + IDLE_SESSION };
     await addSession(transaction, { digest: digestOf(secret), role, workspaces, openedBy, ...times });
@@ -95,7 +95,7 @@ export function createSessions({ installation, clock, random, callers }: Session
     },
     byLink: (secret, isTls) =>
       installation.commit(async (transaction) => {
-        const access = await spendLoginLink(transaction, digestOf(secret), clock.now());
+        const access = await consumeLoginLink(transaction, digestOf(secret), clock.now());
         return access && open(access, null, isTls, transaction);
       }),
     byToken: (token, isTls) => installation.commit((transaction) => open(token, token.digest, isTls, transaction)),

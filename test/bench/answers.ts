@@ -8,7 +8,7 @@ import { sha256Of } from '../../src/platform/lib/digest.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import { packAside, packBody } from '../../src/store/bodies.ts';
+import { packBody, packBodyAsync } from '../../src/store/bodies.ts';
 import { createConverter } from '../../src/sync/worker/converter.ts';
 import { parseInWorker, readLargeBy } from '../../src/sync/worker/parse-in-worker.ts';
 import { createSend } from '../../src/workspace-api/transport.ts';
@@ -62,7 +62,7 @@ async function readPage(
   const page = await github?.connect(options, deps).poll(position, new AbortController().signal);
   if (page?.outcome !== 'page' || page.body.length < 24_000_000) throw new Error('the page did not come whole');
   await sha256Of(page.body);
-  await packAside(page.body);
+  await packBodyAsync(page.body);
 }
 
 /** As the outbox does it, up to the transaction. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { findOwner } from '../../src/store/daemon-file.ts';
+import { findDaemon } from '../../src/store/daemon-file.ts';
 import { announcedPort, logOf, type Setup, spawnDaemon, stopDaemon } from './daemon.ts';
 import { usageOf } from './usage.ts';
 
@@ -102,7 +102,7 @@ export async function ask({ folder }: Pick<Running, 'folder'>, path: string, nam
 }
 
 export function ownerOf({ folder }: Pick<Running, 'folder'>): { readonly address: string; readonly token: string } {
-  const owner = findOwner(join(folder, 'data'));
+  const owner = findDaemon(join(folder, 'data'));
   if (!owner) throw new Error(logOf(folder));
   return owner;
 }

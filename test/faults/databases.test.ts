@@ -19,7 +19,7 @@ import { openDatabase } from '../../src/platform/database/open.ts';
 import { type CheckFile, checkInWorker } from '../../src/platform/lib/integrity.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { INSTALLATION_MIGRATIONS } from '../../src/store/installation-migrations.ts';
+import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { CAN_LIMIT_FILES, limitFiles } from '../support/file-limit.ts';
 import { pullEvent } from '../support/github-payloads.ts';

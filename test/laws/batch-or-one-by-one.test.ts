@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
-import { beginUnitOfWork } from '../../src/store/unit-of-work.ts';
-import { KEPT, type UnitTable } from '../../src/store/unit-tables.ts';
+import { beginUnitOfWork } from '../../src/store/unit-of-work/unit-of-work.ts';
+import { UNIT_TABLES, type UnitTable } from '../../src/store/unit-of-work/unit-tables.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
@@ -96,7 +96,7 @@ const answer: fc.Arbitrary<Tell> = fc
 const tell = fc.oneof(request, request, issue, task, answer);
 
 async function rowsOf({ query }: OpenedStore, isMeant: (row: object) => boolean): Promise<object> {
-  const rows = Object.keys(KEPT).map(async (table) => {
+  const rows = Object.keys(UNIT_TABLES).map(async (table) => {
     const all = await query
       .selectFrom(table as UnitTable)
       .selectAll()
@@ -113,18 +113,18 @@ async function rowsOf({ query }: OpenedStore, isMeant: (row: object) => boolean)
 }
 
 /** Each row is read where it is used, after all that was written before has reached the database. */
-function keptNowhere(plain: Scope): Scope {
-  const { kept } = beginUnitOfWork(plain);
-  if (!kept) throw new Error('nothing is kept');
-  const of: typeof kept.of = (table) => ({
+function flushedEachTime(plain: Scope): Scope {
+  const { unit } = beginUnitOfWork(plain);
+  if (!unit) throw new Error('no unit of work');
+  const of: typeof unit.of = (table) => ({
     async where(column, values) {
-      await kept.flush();
-      return kept.of(table).where(column, values);
+      await unit.flush();
+      return unit.of(table).where(column, values);
     },
-    save: (row) => kept.of(table).save(row),
-    remove: (key) => kept.of(table).remove(key),
+    save: (row) => unit.of(table).save(row),
+    remove: (key) => unit.of(table).remove(key),
   });
-  return { ...plain, kept: { of, flush: () => kept.flush() } };
+  return { ...plain, unit: { of, flush: () => unit.flush() } };
 }
 
 type Round = readonly Tell[];
@@ -145,7 +145,7 @@ async function compare(
   });
   const empty = async () => {
     for (const { database } of stores)
-      for (const table of Object.keys(KEPT)) await database.deleteFrom(table as UnitTable).execute();
+      for (const table of Object.keys(UNIT_TABLES)) await database.deleteFrom(table as UnitTable).execute();
     for (const { commit } of stores) await commit(openRecords);
   };
   await fc.assert(property.beforeEach(empty), { numRuns: drawn(100) });
@@ -167,13 +167,13 @@ describe('a batch', () => {
         ),
       ({ commit }, round, index) =>
         commit(async (query) => {
-          const own = keptNowhere(query);
+          const own = flushedEachTime(query);
           await takeBatch(
             own,
             round.map((each) => each.in(index, any)),
             10 * index,
           );
-          await own.kept?.flush();
+          await own.unit?.flush();
         }),
     ]);
     await expect(compared).resolves.toBeUndefined();

@@ -9,7 +9,7 @@ import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../src/store/list-reads.ts';
-import { switchTriage } from '../../src/store/meta.ts';
+import { setTriagedConnections } from '../../src/store/meta.ts';
 import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
 import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
 import { applyBatch } from '../../src/sync/reconcile/batch.ts';
@@ -221,7 +221,7 @@ class World {
     this.inFlight = [];
     await this.store.commit(async (query) => {
       await enqueueInitialReads(query, this.now, true);
-      await switchTriage(query, [CONNECTION], this.now);
+      await setTriagedConnections(query, [CONNECTION], this.now);
       await recover(query, { now: this.now, random: EVEN, usedShare: 0 });
     });
   }

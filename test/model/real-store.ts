@@ -5,7 +5,7 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import { saveTaskMarks } from '../../src/store/creates.ts';
 import type { Store } from '../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/entities.ts';
-import { fenceOf, register, removeLapsed, replicasOf, takeLeases, timeOf } from '../../src/store/leases.ts';
+import { fenceOf, localTime, register, removeExpired, replicasOf, takeLeases } from '../../src/store/leases.ts';
 import { readLedger } from '../../src/store/ledger.ts';
 import { configureLinks } from '../../src/store/link-reads.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
@@ -70,9 +70,9 @@ export async function openReal({ changes: names, windows }: Bounds) {
 
   async function take(who: number): Promise<void> {
     const { query } = installation;
-    const time = timeOf(clock);
+    const time = localTime(clock);
     const incarnation = random.uuid();
-    await removeLapsed(query, await replicasOf(query));
+    await removeExpired(query, await replicasOf(query));
     await register(query, { id: `process-${who}`, incarnation, address: '', about: '{}' }, time, TTL);
     const taken = await installation.commit((transaction) => takeLeases(transaction, incarnation, [workspace]));
     const epoch = taken.get(workspace)?.epoch;

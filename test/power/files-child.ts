@@ -10,7 +10,7 @@ import { complaintsOf } from '../../src/platform/database/sqlite.ts';
 import { makeKeyFile } from '../../src/platform/lib/key-file.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { restoreAll } from '../../src/store/restore.ts';
+import { restoreAll } from '../../src/store/restore/restore.ts';
 
 const [action, folder = ''] = process.argv.slice(2);
 const random = systemRandom();

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/connectors/connector.ts';
-import { ownDataFolder } from '../../src/store/data-folder.ts';
+import { acquireDataFolder } from '../../src/store/data-folder.ts';
 import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
 import { folderOfTest } from '../support/folder.ts';
 import { pullEvent } from '../support/github-payloads.ts';
@@ -139,7 +139,7 @@ describe('without a daemon that answers', () => {
       config,
       `workspace: { url: "http://127.0.0.1:1/api/v1", apiKey: a-key-of-mine }\nconnections:\n  hooks: ${connection}\n`,
     );
-    const other = code === 'locked' ? ownDataFolder(data) : undefined;
+    const other = code === 'locked' ? acquireDataFolder(data) : undefined;
     try {
       const ended = await worksync(['check', '--json', '--config', config, '--data', data]);
       const findings = ended.stdout

@@ -6,7 +6,7 @@ import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts'
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
-import { timeOf } from '../../src/store/leases.ts';
+import { localTime } from '../../src/store/leases.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 import type { TravellingClock } from '../support/travelling-clock.ts';
@@ -31,7 +31,7 @@ function sharing(address: string, timers?: Pick<TravellingClock, 'after'>) {
   return (database: Installation, clock: TravellingClock): LeaseHolder => {
     const { after } = timers ?? clock;
     const passed = () => clock.elapsed();
-    const clocks = { passed, after, storeTime: timeOf(clock) };
+    const clocks = { passed, after, storeTime: localTime(clock) };
     return createPostgresLeaseHolder({
       storeClock: createClockOffset(),
       ...clocks,

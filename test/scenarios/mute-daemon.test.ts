@@ -13,7 +13,7 @@ import { replaceClock } from '../support/replace-clock.ts';
 
 replaceClock(new URL('../support/paced-clock.ts', import.meta.url).href);
 // Loaded after it, so that they have the other clock.
-const { ownDataFolder } = await import('../../src/store/data-folder.ts');
+const { acquireDataFolder } = await import('../../src/store/data-folder.ts');
 const { allCommands, commandLine } = await import('../support/command-line.ts');
 
 /** They ask the workspace themselves, as a person. */
@@ -73,7 +73,7 @@ beforeAll(async () => {
   const workspace = `workspace: { url: "${address}/api/v1", apiKey: a-key-of-some-length }`;
   writeFileSync(config, `${workspace}\nconnections:\n  github: ${connection}\n`);
   writeFileSync(file, 'x');
-  announced = ownDataFolder(data);
+  announced = acquireDataFolder(data);
   announced.announce({ address, token: 'token' });
   // What a CI job has in place of the folder.
   vi.stubEnv('WORKSYNC_URL', address);

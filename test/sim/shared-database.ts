@@ -2,8 +2,8 @@ import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import type { SharedDatabase } from '../../src/daemon/parts.ts';
 import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import { type Installation, installationOver } from '../../src/store/installation.ts';
-import { timeOf } from '../../src/store/leases.ts';
-import type { Schema } from '../../src/store/tables.ts';
+import { localTime } from '../../src/store/leases.ts';
+import type { Schema } from '../../src/store/schema/tables.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import type { Chance } from '../bench/quota/references/chance.ts';
 import { kyselyOver } from '../support/kysely-over.ts';
@@ -157,7 +157,7 @@ export function createDatabaseServer(
         },
         close: async () => undefined,
       },
-      time: timeOf({ now }),
+      time: localTime({ now }),
     };
   }
 

@@ -20,10 +20,10 @@ import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
 import { compileStatement } from '../../src/store/compiled-statement.ts';
-import { findOwner } from '../../src/store/daemon-file.ts';
+import { findDaemon } from '../../src/store/daemon-file.ts';
 import { releaseHeld } from '../../src/store/held-changes.ts';
 import { type Installation, installationOver, openInstallationFile } from '../../src/store/installation.ts';
-import { restoreAll } from '../../src/store/restore.ts';
+import { restoreAll } from '../../src/store/restore/restore.ts';
 import type { Sql } from '../../src/store/workspace-scope.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
@@ -489,7 +489,7 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
       await sql`${sql.raw(`pragma max_page_count = ${pages}`)}`.execute(query);
     },
     async status({ number, origin }) {
-      const owner = findOwner(dataOf(number));
+      const owner = findDaemon(dataOf(number));
       if (!owner) return undefined;
       const headers = { authorization: `Bearer ${owner.token}` };
       const answer = network.direct.request({ method: 'GET', url: `${origin}/status.json`, headers, target: 'status' });

@@ -1,6 +1,6 @@
 import type { CompiledQuery, DatabaseConnection, Kysely, QueryResult, Transaction } from 'kysely';
 import type { Database } from '../../src/platform/database/database-types.ts';
-import type { Schema } from '../../src/store/tables.ts';
+import type { Schema } from '../../src/store/schema/tables.ts';
 import { kyselyOver } from '../support/kysely-over.ts';
 
 /** A transaction that is open, as whoever stands beside the database sees it. */

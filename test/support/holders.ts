@@ -6,8 +6,8 @@ import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts'
 import { type LogFields, silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Installation } from '../../src/store/installation.ts';
-import { timeOf } from '../../src/store/leases.ts';
-import type { Schema } from '../../src/store/tables.ts';
+import { localTime } from '../../src/store/leases.ts';
+import type { Schema } from '../../src/store/schema/tables.ts';
 import { kyselyOver } from './kysely-over.ts';
 import { openTestInstallation } from './store.ts';
 import { ON_POSTGRES } from './store-place.ts';
@@ -73,7 +73,7 @@ export async function openCluster(
   });
   onTestFinished(() => installation.close());
   let ahead = 0;
-  const storeTime = timeOf({ now: () => clock.now() + ahead });
+  const storeTime = localTime({ now: () => clock.now() + ahead });
   const members: Member[] = [];
   const errors: string[] = [];
   let clockSet = async () => {};

@@ -19,8 +19,8 @@ import { createHealth } from '../../src/platform/observe/health.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorkspaceService } from '../../src/reference-service/service.ts';
-import { timeOfServer } from '../../src/store/leases.ts';
-import type { Schema } from '../../src/store/tables.ts';
+import { serverTime } from '../../src/store/leases.ts';
+import type { Schema } from '../../src/store/schema/tables.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import type { Token } from '../../src/web/token-callers.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
@@ -129,7 +129,7 @@ export async function openReplicas(given: {
     const facts = () => ({ version: 'test', config: '', startedAt: 0, host });
     const holder = createPostgresLeaseHolder({
       ...{ database, random, passed, facts, after: clock.after, logger: silentLogger },
-      ...{ storeTime: timeOfServer, storeClock: createClockOffset(), address: () => address },
+      ...{ storeTime: serverTime, storeClock: createClockOffset(), address: () => address },
     });
     await holder.want(given.workspaces);
     return async () => {

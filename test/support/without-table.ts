@@ -1,5 +1,5 @@
 import type { Installation } from '../../src/store/installation.ts';
-import type { Schema } from '../../src/store/tables.ts';
+import type { Schema } from '../../src/store/schema/tables.ts';
 
 /** Every statement about the table fails while the work is done. */
 export async function withoutTable<Result>(

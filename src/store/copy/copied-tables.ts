@@ -1,5 +1,5 @@
-import { WORKSPACE_TABLES } from '../copy-rows.ts';
-import type { InstallationTables } from '../installation-tables.ts';
+import type { InstallationTables } from '../schema/installation-tables.ts';
+import { WORKSPACE_TABLES } from '../schema/tables.ts';
 
 /**
  * Of the tables that belong to no workspace: facts are copied as a whole (`copy-marker.ts`), and leases are those of processes

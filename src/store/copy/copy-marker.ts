@@ -1,7 +1,7 @@
 import type { Transaction } from 'kysely';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation-facts.ts';
-import type { Schema } from '../tables.ts';
+import { INSTALLATION_ID, UNFINISHED_COPY } from '../installation.ts';
+import type { Schema } from '../schema/tables.ts';
 import type { Sql } from '../workspace-scope.ts';
 import type { CopiedName } from './copied-tables.ts';
 import type { RowKey } from './row-portions.ts';

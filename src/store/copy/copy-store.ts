@@ -2,7 +2,7 @@ import { sql, type Transaction } from 'kysely';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Database } from '../../platform/database/database-types.ts';
 import { dialectOf } from '../../platform/database/dialect.ts';
-import type { Schema } from '../tables.ts';
+import type { Schema } from '../schema/tables.ts';
 import type { Sql } from '../workspace-scope.ts';
 import { COPIED_TABLES, type CopiedName, type CopiedTable } from './copied-tables.ts';
 import { beginCopy, type CopyMarker, factsOf, idOf, moveMarker, readMarker, removeMarker } from './copy-marker.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../platform/database/database-types.ts';
-import type { Schema } from '../tables.ts';
+import type { Schema } from '../schema/tables.ts';
 import type { Sql } from '../workspace-scope.ts';
 import { COPIED_TABLES, type CopiedTable } from './copied-tables.ts';
 

@@ -21,7 +21,7 @@ import {
   redateBackfill,
   spreadBackfill,
 } from '../../store/backfills.ts';
-import { packAside, type StoredBody } from '../../store/bodies.ts';
+import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
 import { ALL_UNITS } from '../../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import { readSpan } from './intake-spans.ts';
@@ -181,7 +181,7 @@ async function readPage(deps: BackfillDeps, { active, trails }: Reader, unit: Ba
   const known = page === null ? undefined : trails.get(unit.unit);
   const { trail, fault } = extendTrail({ ...(known ?? NO_PAGES), pages: unit.pages }, read);
   const error = fault && new SyncError('list_endless', `the list was left: ${fault.message}`);
-  const packed = await packAside(body);
+  const packed = await packBodyAsync(body);
   const items = await countItems(active, read, packed);
   const row = await store.commit(async (transaction) => {
     const now = clock.now();

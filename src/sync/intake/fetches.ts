@@ -8,7 +8,7 @@ import type { Stage } from '../../platform/lib/stage.ts';
 import type { Tracer } from '../../platform/lib/tracer.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
-import { packAside } from '../../store/bodies.ts';
+import { packBodyAsync } from '../../store/bodies.ts';
 import type { Store } from '../../store/database.ts';
 import { findItem, readFields } from '../../store/items.ts';
 import {
@@ -206,7 +206,7 @@ async function knownOf({ store }: FetchDeps, active: ActiveConnection, { referen
 async function keep(deps: FetchDeps, wanted: WantedFetch, got: Fetched & { readonly from: number }) {
   const { store, clock, random, inbox, logger, tracer } = deps;
   const key = `fetch:${random.uuid()}`;
-  const packed = await packAside(got.body);
+  const packed = await packBodyAsync(got.body);
   const { connection } = wanted;
   const row = await store.commit(async (transaction) => {
     const delivery = { connection, key, source: 'fetch' as const, event: got.event, body: got.body, packed };

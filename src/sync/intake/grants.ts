@@ -10,8 +10,8 @@ import { SealError, type SecretBox } from '../../platform/lib/secret-box.ts';
 import type { Installation } from '../../store/installation.ts';
 import {
   claimRenewal,
-  giveBackRenewal,
   loadCredential,
+  releaseRenewal,
   type StoredCredential,
   saveCredential,
 } from '../../store/oauth-credentials.ts';
@@ -161,7 +161,7 @@ function createTokens(deps: GrantDeps, { id, grant, target }: Identified): Acces
       held = undefined;
       return fresh(await load()) ?? (await renew());
     } finally {
-      await giveBackRenewal(query, id);
+      await releaseRenewal(query, id);
     }
   }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Store } from '../../store/database.ts';
-import { keptUnits, loadNames, restartUnits, type StoredName, saveName } from '../../store/scope-names.ts';
+import { loadNames, restartUnits, type StoredName, saveName, storedUnits } from '../../store/scope-names.ts';
 import { meetsEveryUnit } from './failure-reach.ts';
 
 /** What is known of the names in one connection's configuration, kept in the store; the rule is `model/names.ts`. */
@@ -169,7 +169,7 @@ function addressOf(
 async function storeAnew(store: Store, connection: string, bound: readonly Binding[], now: number): Promise<void> {
   const entries = new Set(bound.map(({ entry }) => entry));
   await store.commit(async (transaction) => {
-    const kept = await keptUnits(transaction, connection);
+    const kept = await storedUnits(transaction, connection);
     const units = kept.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
     await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound again' });
     for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));

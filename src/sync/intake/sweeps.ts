@@ -12,7 +12,7 @@ import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../../s
 import type { Store } from '../../store/database.ts';
 import { findItems, readFields } from '../../store/items.ts';
 import { ALL_UNITS } from '../../store/poll-states.ts';
-import { beginUnitOfWork, flushRows } from '../../store/unit-of-work.ts';
+import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
 import { dueFetches, expectFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import { meetsEveryUnit } from './failure-reach.ts';

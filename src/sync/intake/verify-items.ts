@@ -7,7 +7,7 @@ import { backoff, type Random } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
-import { packAside } from '../../store/bodies.ts';
+import { packBodyAsync } from '../../store/bodies.ts';
 import type { Store } from '../../store/database.ts';
 import { isUnverified, readFields, type UnverifiedPlace, unverifiedAfter } from '../../store/items.ts';
 import type { ActiveConnection } from './active-connection.ts';
@@ -143,7 +143,7 @@ async function fetchItem(
   const { item } = readFields(row);
   const known = item.kind === 'pull_request' && item.commitsSha !== undefined ? { commitsSha: item.commitsSha } : {};
   const { event, body } = await forPurpose('restore', () => vendor.fetch(connector.reference(item), signal, known));
-  const packed = await packAside(body);
+  const packed = await packBodyAsync(body);
   const delivery = { connection, key: `fetch:${random.uuid()}`, source: 'fetch' as const, event, body, packed };
   await store.commit((transaction) => appendDeliveries(transaction, [delivery], clock.now()));
   inbox.notify();

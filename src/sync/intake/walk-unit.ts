@@ -8,7 +8,7 @@ import type { Random } from '../../platform/lib/random.ts';
 import type { Tracer } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { type AppendedRow, appendDeliveries } from '../../store/append-deliveries.ts';
-import { packAside, type StoredBody } from '../../store/bodies.ts';
+import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
 import type { Store } from '../../store/database.ts';
 import { loadPollState, type PollState, savePollState, type Walk } from '../../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
@@ -71,7 +71,7 @@ async function take(state: PollState, walk: Walk, page: PollPage, clock: Clock):
   const isLast = page.next === undefined;
   if (isSamePage(state, walk, page, digest)) return { state: after, isLast };
   const fault = faultAfter(walk, page);
-  return { state: after, isLast, page, packed: await packAside(page.body), ...(fault && { fault }) };
+  return { state: after, isLast, page, packed: await packBodyAsync(page.body), ...(fault && { fault }) };
 }
 
 interface Saved {

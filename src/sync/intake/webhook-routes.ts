@@ -13,7 +13,7 @@ import type { Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Tracer } from '../../platform/lib/tracer.ts';
 import type { Appended, AppendedRow } from '../../store/append-deliveries.ts';
-import { packAside } from '../../store/bodies.ts';
+import { packBodyAsync } from '../../store/bodies.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Collector } from './collector.ts';
 import { receiveSpan } from './intake-spans.ts';
@@ -239,7 +239,7 @@ async function append(
   const key = verified.deliveryId ?? (await sha256Of(body));
   const connection = active.name;
   try {
-    const packed = await packAside(body);
+    const packed = await packBodyAsync(body);
     const row = await collector.append({ connection, key, source, event: verified.event, body, packed });
     const { appended: outcome, id: delivery } = row;
     meter.count('deliveries_total', { connection, outcome });

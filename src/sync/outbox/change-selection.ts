@@ -1,7 +1,7 @@
 import { debounceOf } from '../../model/lane.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
-import { clampFutureTimestamps } from '../../store/clamp-future-timestamps.ts';
+import { clampFutureTimestamps } from '../../store/clock-changes.ts';
 import type { Store } from '../../store/database.ts';
 import { tasksWereRead } from '../../store/list-reads.ts';
 import { type Due, type Eligible, firstDues, nextDue, nextLive } from '../../store/next-change.ts';

@@ -7,7 +7,7 @@ import type { Stage } from '../../platform/lib/stage.ts';
 import type { Tracer } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { clampFutureTimestamps } from '../../store/clamp-future-timestamps.ts';
+import { clampFutureTimestamps } from '../../store/clock-changes.ts';
 import { doubtTasks } from '../../store/creates.ts';
 import type { Store } from '../../store/database.ts';
 import { configureLinks } from '../../store/link-reads.ts';

@@ -7,7 +7,7 @@ import {
   forgetLedgerRows,
   type LedgerRow,
   readLedger,
-  redateLedgerRow,
+  updateLedgerTimes,
 } from '../../store/ledger.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
@@ -121,7 +121,7 @@ export async function openWindowLedger(
   const since = Math.min(knownSince(heartbeat, clock.bootId, now), ...present.map(({ started }) => started));
   const ledger = createEmptyLedger(clock, windows, { firstId: (rows.at(-1)?.id ?? 0) + 1, since });
   for (const [index, row] of present.entries()) {
-    if (row !== rows[index]) await redateLedgerRow(query, row);
+    if (row !== rows[index]) await updateLedgerTimes(query, row);
     // The process that sent the request ended before the answer came.
     if (rows[index]?.completed === null)
       await ledger.uses.add(query, { caller: row.caller ?? row.lane, status: undefined });

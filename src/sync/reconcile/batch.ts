@@ -14,7 +14,7 @@ import {
 import { findItems } from '../../store/items.ts';
 import { enqueueTaskListRead } from '../../store/list-reads.ts';
 import { expectNotices, standingComment } from '../../store/notices.ts';
-import { beginUnitOfWork, flushRows, prefetch } from '../../store/unit-of-work.ts';
+import { beginUnitOfWork, flushRows, prefetch } from '../../store/unit-of-work/unit-of-work.ts';
 import { expectFetches } from '../../store/wanted-fetches.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
@@ -63,7 +63,7 @@ export async function applyBatch(
   { sources, horizon, logger, guard, rules = PLAIN_RULES }: Surroundings,
   again: readonly ItemKey[] = [],
 ): Promise<BatchResult> {
-  const rows = query.kept ? query : beginUnitOfWork(query);
+  const rows = query.unit ? query : beginUnitOfWork(query);
   const work = new Batch(rows, moment, { sources, logger, rules });
   await work.load(batch);
   for (const translated of batch) await work.take(translated);

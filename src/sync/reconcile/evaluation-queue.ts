@@ -1,7 +1,7 @@
 import type { Item, ItemKey } from '../../model/item.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
 import { findItems, readFields } from '../../store/items.ts';
-import { runSequentially } from '../../store/unit-of-work.ts';
+import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Cause } from './changes.ts';
 import type { EvaluationContext, Source, Sources } from './context.ts';

@@ -3,7 +3,7 @@
  * migration of the kind that expands: what is there stays as it is.
  */
 
-import { INSTALLATION_MIGRATIONS } from '../../../src/store/installation-migrations.ts';
+import { INSTALLATION_MIGRATIONS } from '../../../src/store/schema/installation-migrations.ts';
 
 Object.assign(INSTALLATION_MIGRATIONS, {
   '999_expand': {

@@ -8,7 +8,7 @@ import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { readCounts } from '../../../src/store/counts.ts';
 import { findWorkspace, forgetWorkspace } from '../../../src/store/forget.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
-import { saveRows } from '../../../src/store/unit-of-work.ts';
+import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 
 const SOUND: ServerFacts = {

@@ -11,7 +11,7 @@ import {
   revokeGatewayToken,
 } from '../../../src/store/gateway-tokens.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
-import { register, takeLeases, timeOf } from '../../../src/store/leases.ts';
+import { localTime, register, takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, tasksWereRead } from '../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
@@ -200,7 +200,7 @@ describe('forgetting a workspace', () => {
       for (const workspace of ['acme', 'beta'])
         await appendDeliveries((await installation.store(workspace)).query, many, 1);
       const numbers = await numbersOf(installation.query, ['acme', 'beta']);
-      await register(installation.query, REPLICA, timeOf({ now: () => 1 }), 1);
+      await register(installation.query, REPLICA, localTime({ now: () => 1 }), 1);
       await takeLeases(installation.query, REPLICA.incarnation, numbers);
     });
     const who = { actor: 'command ann', clock: createTravellingClock() };

@@ -7,7 +7,7 @@ import { auditLog } from '../../../src/admin/audit.ts';
 import { auditAlone, backUp, forgetAlone, restore } from '../../../src/admin/data.ts';
 import { giveUpMove, moveStore } from '../../../src/admin/store.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { ownDataFolder } from '../../../src/store/data-folder.ts';
+import { acquireDataFolder } from '../../../src/store/data-folder.ts';
 import { type Installation, openInstallationFile } from '../../../src/store/installation.ts';
 import { takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
@@ -116,7 +116,7 @@ describe('moving everything', () => {
 
   it('waits for no daemon that has the data folder', async () => {
     const from = await used();
-    const daemon = ownDataFolder(from);
+    const daemon = acquireDataFolder(from);
     await expect(move(from, await elsewhere())).rejects.toMatchObject({ code: 'locked' });
     daemon.release();
   });

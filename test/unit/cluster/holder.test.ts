@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/cluster/holder.ts';
 import { shareOf } from '../../../src/cluster/replica-share.ts';
-import { removeLapsed, replicasOf } from '../../../src/store/leases.ts';
+import { removeExpired, replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/holders.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 
@@ -195,7 +195,7 @@ describe('several holders over one store', () => {
     await join('a');
     const before = await replicasOf(installation.query);
     await clock.advance(RENEWAL);
-    await removeLapsed(installation.query, before);
+    await removeExpired(installation.query, before);
     expect(await replicasOf(installation.query)).toHaveLength(1);
   });
 

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createTerms } from '../../../src/cluster/term.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { replicasOf, timeOf } from '../../../src/store/leases.ts';
+import { localTime, replicasOf } from '../../../src/store/leases.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
@@ -16,7 +16,7 @@ async function bench(early = 0) {
   const heard: number[] = [];
   let ahead = early;
   const terms = createTerms({
-    ...{ query: installation.query, random: systemRandom(), passed: clock.elapsed, storeTime: timeOf(clock) },
+    ...{ query: installation.query, random: systemRandom(), passed: clock.elapsed, storeTime: localTime(clock) },
     after(ms, call) {
       const cancel = clock.after(ms - ahead, call);
       ahead = 0;

@@ -9,9 +9,9 @@ import { systemClock } from '../../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWorkspaceService } from '../../../src/reference-service/service.ts';
-import { acceptBackup } from '../../../src/store/accept-backup.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
-import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/installation-migrations.ts';
+import { acceptBackup } from '../../../src/store/restore/accept-backup.ts';
+import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
 import { folderOfTest } from '../../support/folder.ts';
 
 async function backupIn(folder: string): Promise<string> {

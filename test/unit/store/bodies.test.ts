@@ -1,7 +1,7 @@
 import { compressSync } from 'lz4-napi';
 import { expect, test } from 'vitest';
 import { LARGE } from '../../../src/platform/lib/large.ts';
-import { packAside, packBody, unpackBody } from '../../../src/store/bodies.ts';
+import { packBody, packBodyAsync, unpackBody } from '../../../src/store/bodies.ts';
 
 test.each<[bytes: number, isPacked: boolean]>([
   [0, false],
@@ -11,7 +11,7 @@ test.each<[bytes: number, isPacked: boolean]>([
   [LARGE + 1, true],
 ])('a body of %j bytes is packed: %j, and comes back as it was', async (bytes, isPacked) => {
   const body = Buffer.from('much the same '.repeat(bytes / 14 + 1).slice(0, bytes));
-  for (const stored of [packBody(body), await packAside(body)]) {
+  for (const stored of [packBody(body), await packBodyAsync(body)]) {
     expect(stored.unpacked_length).toBe(isPacked ? bytes : null);
     expect(stored.body.length < bytes / 2).toBe(isPacked);
     expect(unpackBody(stored).equals(body)).toBe(true);

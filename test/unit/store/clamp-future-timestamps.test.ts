@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
-import { clampFutureTimestamps } from '../../../src/store/clamp-future-timestamps.ts';
+import { clampFutureTimestamps } from '../../../src/store/clock-changes.ts';
 import { doubtTasks, tasksAreUnsure, trustTasks } from '../../../src/store/creates.ts';
 import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';

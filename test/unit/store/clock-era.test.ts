@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { bumpClockEra, readClockEra } from '../../../src/store/clock-era.ts';
+import { bumpClockEra, readClockEra } from '../../../src/store/clock-changes.ts';
 import { openTestInstallation } from '../../support/store.ts';
 import { withoutTable } from '../../support/without-table.ts';
 

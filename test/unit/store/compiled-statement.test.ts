@@ -1,7 +1,7 @@
 import type { CompiledQuery, DatabaseConnection } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { compileStatement } from '../../../src/store/compiled-statement.ts';
-import type { Schema } from '../../../src/store/tables.ts';
+import type { Schema } from '../../../src/store/schema/tables.ts';
 import { kyselyOver } from '../../support/kysely-over.ts';
 
 /** What reaches a database of this kind. */

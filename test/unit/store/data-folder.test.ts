@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { restore } from '../../../src/admin/data.ts';
 import { daemonOptions } from '../../../src/platform/config/daemon-options.ts';
 import { memoryFolder } from '../../../src/platform/lib/memory-folder.ts';
-import { ownDataFolder } from '../../../src/store/data-folder.ts';
+import { acquireDataFolder } from '../../../src/store/data-folder.ts';
 import { refusal } from '../../support/config-files.ts';
 
 const NAME = `:memory:test-${process.pid}`;
@@ -25,10 +25,10 @@ describe('data in memory', () => {
   it('begin empty, whatever a killed process left, and are gone at the end', () => {
     mkdirSync(join(path, 'worksync.files'), { recursive: true, mode: 0o700 });
     writeFileSync(join(path, 'worksync.db'), 'left');
-    const folder = ownDataFolder(path);
+    const folder = acquireDataFolder(path);
     expect(readdirSync(path)).toEqual(['worksync.lock']);
     expect(statSync(path).mode & 0o777).toBe(0o700);
-    expect(refusal(() => ownDataFolder(path)).code).toBe('locked');
+    expect(refusal(() => acquireDataFolder(path)).code).toBe('locked');
     writeFileSync(join(path, 'worksync.db'), 'mine');
     folder.release();
     expect(existsSync(path)).toBe(false);
@@ -39,7 +39,7 @@ describe('data in memory', () => {
     ['that leads elsewhere', () => symlinkSync(tmpdir(), path)],
   ])('are put into no folder %s', (_what, make) => {
     make();
-    expect(refusal(() => ownDataFolder(path))).toMatchObject({
+    expect(refusal(() => acquireDataFolder(path))).toMatchObject({
       code: 'data_folder_unusable',
       message: expect.stringContaining('not a folder of this user alone'),
     });

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import type { Store } from '../../../src/store/database.ts';
-import { AT_ONCE, changeInChunks, changeNamed } from '../../../src/store/in-chunks.ts';
+import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
 
 test.each<[what: string, found: readonly number[], changed: number]>([
   ['finds none', [0], 0],
   ['finds some', [3], 3],
-  ['finds as many as fit, and no more', [AT_ONCE, 0], AT_ONCE],
-  ['finds more', [AT_ONCE, AT_ONCE, 1], 2 * AT_ONCE + 1],
+  ['finds as many as fit, and no more', [CHUNK_SIZE, 0], CHUNK_SIZE],
+  ['finds more', [CHUNK_SIZE, CHUNK_SIZE, 1], 2 * CHUNK_SIZE + 1],
 ])('a change that %s is repeated until it finds fewer', async (_what, found, changed) => {
   const store = await openTestStore();
   const left = [...found];
@@ -19,29 +19,29 @@ test.each<[what: string, found: readonly number[], changed: number]>([
 test('rows that are named are changed once each, some at a time', async () => {
   const store = await openTestStore();
   const pieces: number[] = [];
-  const names = Array.from({ length: AT_ONCE + 1 }, (_, at) => at);
+  const names = Array.from({ length: CHUNK_SIZE + 1 }, (_, at) => at);
   const change = async (_query: unknown, some: readonly number[]) => {
     pieces.push(some.length);
     return some.length;
   };
-  expect(await changeNamed(store, [...names, 0, 1], change)).toBe(AT_ONCE + 1);
-  expect(pieces).toEqual([AT_ONCE, 1]);
+  expect(await changeKeysInChunks(store, [...names, 0, 1], change)).toBe(CHUNK_SIZE + 1);
+  expect(pieces).toEqual([CHUNK_SIZE, 1]);
 });
 
 test.each<[what: string, change: (store: Store) => Promise<number>]>([
   [
     'found',
     (store) => {
-      const left = [AT_ONCE, AT_ONCE, 0];
+      const left = [CHUNK_SIZE, CHUNK_SIZE, 0];
       return changeInChunks(store, async () => left.shift() as number);
     },
   ],
   [
     'named',
     (store) =>
-      changeNamed(
+      changeKeysInChunks(
         store,
-        Array.from({ length: 3 * AT_ONCE }, (_, at) => at),
+        Array.from({ length: 3 * CHUNK_SIZE }, (_, at) => at),
         async () => 1,
       ),
   ],

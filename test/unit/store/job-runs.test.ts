@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { readId } from '../../../src/store/installation-facts.ts';
+import { readInstallationId } from '../../../src/store/installation.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { openTestInstallation } from '../../support/store.ts';
@@ -42,5 +42,5 @@ test('the runs of the jobs of the installation are remembered beside its other f
   expect(await memory.read()).toEqual(new Map([['retention', 5]]));
   await memory.replace(new Map());
   expect(await memory.read()).toEqual(new Map());
-  expect(await readId(installation.query, systemRandom(), 'here')).toBe(installation.id);
+  expect(await readInstallationId(installation.query, systemRandom(), 'here')).toBe(installation.id);
 });

@@ -3,20 +3,20 @@ import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import {
   fenceOf,
-  freeOf,
-  giveBack,
+  localTime,
   ownerOf,
   ownersOf,
   type Replica,
   register,
-  removeLapsed,
+  releaseLeases,
+  removeExpired,
   renew,
-  renewAmongAll,
+  renewAndList,
   replicasOf,
   takeLeases,
-  tellAbout,
-  timeOf,
+  unownedOf,
   unregister,
+  updateReplica,
 } from '../../../src/store/leases.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import type { Sql } from '../../../src/store/workspace-scope.ts';
@@ -27,7 +27,7 @@ import { withoutTable } from '../../support/without-table.ts';
 const NAMES = ['one', 'two', 'three', 'four'];
 const NOW = 1_000;
 const TTL = 3_000;
-const time = timeOf({ now: () => NOW });
+const time = localTime({ now: () => NOW });
 const random = systemRandom();
 
 /** Two processes: one that holds the first two workspaces, and one that holds the third. */
@@ -60,12 +60,12 @@ test('a process takes only what nobody owns', async () => {
   const taken = await take(b, workspaces);
   expect([...taken]).toEqual([[workspaces[3], { epoch: 1, isTakeover: false }]]);
   expect(await owners(installation)).toEqual({ ...HELD, four: 'b' });
-  expect(await freeOf(query, workspaces)).toEqual([]);
+  expect(await unownedOf(query, workspaces)).toEqual([]);
 });
 
 test('what is given back is of those workspaces alone that the process still owns', async () => {
   const { installation, query, workspaces, a } = await held();
-  await giveBack(query, a, [workspaces[1] as number, workspaces[2] as number]);
+  await releaseLeases(query, a, [workspaces[1] as number, workspaces[2] as number]);
   expect(await owners(installation)).toEqual({ one: 'a', three: 'b' });
 });
 
@@ -74,16 +74,16 @@ test('a process that ends gives back what is its own, and is gone alone', async 
   await unregister(query, a);
   expect(await owners(installation)).toEqual({ three: 'b' });
   expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
-  expect(await freeOf(query, workspaces)).toEqual([workspaces[0], workspaces[1], workspaces[3]]);
+  expect(await unownedOf(query, workspaces)).toEqual([workspaces[0], workspaces[1], workspaces[3]]);
 });
 
 test('of processes that seem to have lapsed those go that were not renewed, and no others', async () => {
   const { query, installation, a, workspaces, b, take } = await held();
   const seen = await replicasOf(query);
   await renew(query, b, time, TTL);
-  await removeLapsed(query, []);
+  await removeExpired(query, []);
   expect(await replicasOf(query)).toHaveLength(2);
-  await removeLapsed(query, seen);
+  await removeExpired(query, seen);
   expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
   expect(await owners(installation)).toEqual({ three: 'b' });
   // Its workspaces are taken over from it, each with the next epoch; whoever gave his back left nothing to take over.
@@ -99,7 +99,7 @@ test('of two that lapsed one is removed without the other', async () => {
   const { query, a } = await held();
   // Of the very same time.
   const seen = await replicasOf(query);
-  await removeLapsed(
+  await removeExpired(
     query,
     seen.filter(({ incarnation }) => incarnation === a),
   );
@@ -114,7 +114,7 @@ test('a renewal is of one process, and is another value each time, also where th
 
 test('what a process tells of itself changes nothing of the others', async () => {
   const { query, a } = await held();
-  await tellAbout(query, { incarnation: a, address: 'http://elsewhere', about: '{"version":"2"}' });
+  await updateReplica(query, { incarnation: a, address: 'http://elsewhere', about: '{"version":"2"}' });
   expect((await replicasOf(query)).map(({ address, about }) => [address, about])).toEqual([
     ['http://elsewhere', '{"version":"2"}'],
     ['http://b', '{}'],
@@ -149,23 +149,23 @@ test('whatever cannot be written of a lease fails, and is not passed over', asyn
   if (!seen) throw new Error('nobody is there');
   await withoutTable(query, 'replicas', async () => {
     const works = [
-      () => removeLapsed(query, [seen]),
-      () => tellAbout(query, seen),
+      () => removeExpired(query, [seen]),
+      () => updateReplica(query, seen),
       () => unregister(query, a),
       () => register(query, seen, time, TTL),
     ];
     for (const work of works) await expect(work()).rejects.toThrow();
   });
-  await withoutTable(query, 'leases', () => expect(giveBack(query, a, [1])).rejects.toThrow());
+  await withoutTable(query, 'leases', () => expect(releaseLeases(query, a, [1])).rejects.toThrow());
 });
 
 test.each<[what: string, work: (query: Sql, own: Replica, workspaces: readonly number[]) => Promise<unknown>]>([
   ['a registration', (query, own) => register(query, { ...own, incarnation: random.uuid() }, time, TTL)],
-  ['a renewal', (query, own) => renewAmongAll(query, own.incarnation, time, TTL)],
-  ['what a process tells', (query, own) => tellAbout(query, { ...own, about: '{"new":1}' })],
-  ['one that lapsed', (query, own) => removeLapsed(query, [{ ...own, expires_at: NOW + TTL }])],
+  ['a renewal', (query, own) => renewAndList(query, own.incarnation, time, TTL)],
+  ['what a process tells', (query, own) => updateReplica(query, { ...own, about: '{"new":1}' })],
+  ['one that lapsed', (query, own) => removeExpired(query, [{ ...own, expires_at: NOW + TTL }])],
   ['leases that are taken', (query, own, workspaces) => takeLeases(query, own.incarnation, workspaces)],
-  ['leases that are given back', (query, own, workspaces) => giveBack(query, own.incarnation, workspaces)],
+  ['leases that are given back', (query, own, workspaces) => releaseLeases(query, own.incarnation, workspaces)],
   ['the end of a process', (query, own) => unregister(query, own.incarnation)],
 ])('whichever statement fails of %s, whoever waits for it is told, and nothing is changed', async (_what, work) => {
   const wrong = await wrongWhereStatementsFail(async (store) => {

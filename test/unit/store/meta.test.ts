@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Installation } from '../../../src/store/installation.ts';
-import { switchTriage, switchTriageOn, triageSince } from '../../../src/store/meta.ts';
+import { recordTriageStarts, setTriagedConnections, triageSince } from '../../../src/store/meta.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { openTestInstallation } from '../../support/store.ts';
 
@@ -15,12 +15,12 @@ afterEach(() => installation.close());
 const on = async (names: readonly string[], connections: readonly string[], now: number) => {
   const numbers = await numbersOf(installation.query, names);
   const wanted = numbers.map((workspace) => ({ workspace, connections }));
-  await switchTriageOn(installation.query, wanted, now);
+  await recordTriageStarts(installation.query, wanted, now);
 };
 const since = async (name: string, connection: string) =>
   triageSince((await installation.store(name)).query, connection);
 const open = async (name: string, connections: readonly string[], now: number) =>
-  (await installation.store(name)).commit((transaction) => switchTriage(transaction, connections, now));
+  (await installation.store(name)).commit((transaction) => setTriagedConnections(transaction, connections, now));
 
 it('triage that a process switched on for a workspace of others counts from then, when its owner opens it later', async () => {
   await on(['acme', 'other'], ['desk'], NOON);

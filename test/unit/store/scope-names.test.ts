@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Store } from '../../../src/store/database.ts';
-import { keptUnits, loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
+import { loadNames, restartUnits, saveName, storedUnits } from '../../../src/store/scope-names.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const BOUND_AGAIN = { now: 900, reason: 'scope_rebound: the name was bound again' };
@@ -62,10 +62,10 @@ test('with no unit nothing is begun again', async () => {
 test('the units of which something is kept are told by connection, each once', async () => {
   const store = await withUnits();
   await restartUnits(store.query, 'gitlab', ['two'], BOUND_AGAIN);
-  expect((await keptUnits(store.query, 'github')).toSorted()).toEqual(['done', 'one', 'two']);
+  expect((await storedUnits(store.query, 'github')).toSorted()).toEqual(['done', 'one', 'two']);
   // A backfill that ended stays, to be seen.
-  expect((await keptUnits(store.query, 'gitlab')).toSorted()).toEqual(['done', 'one', 'two']);
-  expect(await keptUnits(store.query, 'other')).toEqual([]);
+  expect((await storedUnits(store.query, 'gitlab')).toSorted()).toEqual(['done', 'one', 'two']);
+  expect(await storedUnits(store.query, 'other')).toEqual([]);
 });
 
 test('a name that was taken out of the configuration is forgotten, in its connection alone', async () => {

@@ -2,11 +2,11 @@ import { expect, it, onTestFinished } from 'vitest';
 import {
   addLoginLink,
   addSession,
+  consumeLoginLink,
   endAllSessions,
   endSession,
   findSession,
-  purgeExpired,
-  spendLoginLink,
+  purgeExpiredLogins,
   touchSession,
 } from '../../../src/store/session-rows.ts';
 import { openTestInstallation } from '../../support/store.ts';
@@ -24,10 +24,10 @@ it('a link is spent once, and not after its time', async () => {
   const { query } = await open();
   await addLoginLink(query, { digest: 'aa', ...LIMITED, expiresAt: 100 });
   await addLoginLink(query, { digest: 'bb', role: 'admin', workspaces: null, expiresAt: 100 });
-  expect(await spendLoginLink(query, 'cc', 1)).toBeUndefined();
-  expect(await spendLoginLink(query, 'aa', 99)).toEqual(LIMITED);
-  expect(await spendLoginLink(query, 'aa', 99)).toBeUndefined();
-  expect(await spendLoginLink(query, 'bb', 100)).toBeUndefined();
+  expect(await consumeLoginLink(query, 'cc', 1)).toBeUndefined();
+  expect(await consumeLoginLink(query, 'aa', 99)).toEqual(LIMITED);
+  expect(await consumeLoginLink(query, 'aa', 99)).toBeUndefined();
+  expect(await consumeLoginLink(query, 'bb', 100)).toBeUndefined();
 });
 
 it('a session is found until it expires or ends', async () => {
@@ -51,7 +51,7 @@ it('all sessions end at once, unused links too; what has expired is purged', asy
     await addSession(query, { ...SESSION, digest, expiresAt });
     await addLoginLink(query, { digest, ...LIMITED, expiresAt });
   }
-  await purgeExpired(query, 100);
+  await purgeExpiredLogins(query, 100);
   const count = async (table: 'sessions' | 'login_links') =>
     (await query.selectFrom(table).select('digest').execute()).length;
   expect([await count('sessions'), await count('login_links')]).toEqual([2, 2]);

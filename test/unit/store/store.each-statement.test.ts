@@ -11,22 +11,22 @@ import { blankEntity, forgetEntity, saveEntity } from '../../../src/store/entiti
 import { decideFresh, releaseHeld } from '../../../src/store/held-changes.ts';
 import { countAttempt, quarantineParts, retryQuarantined, settleDeliveries } from '../../../src/store/inbox.ts';
 import type { Installation } from '../../../src/store/installation.ts';
-import { INSTALLATION_ID, readId } from '../../../src/store/installation-facts.ts';
+import { INSTALLATION_ID, readInstallationId } from '../../../src/store/installation.ts';
 import { saveItemNames } from '../../../src/store/item-names.ts';
 import { saveItem, saveStanding } from '../../../src/store/items.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
-import { addLedgerRow, endLedgerRow, forgetLedgerRows, redateLedgerRow } from '../../../src/store/ledger.ts';
+import { addLedgerRow, endLedgerRow, forgetLedgerRows, updateLedgerTimes } from '../../../src/store/ledger.ts';
 import { enqueueInitialReads, enqueueReads, enqueueTaskListRead } from '../../../src/store/list-reads.ts';
 import { markAllUnverified } from '../../../src/store/mark-unverified.ts';
 import { saveMentions } from '../../../src/store/mentions.ts';
-import { forgetMeta, switchTriage, switchTriageOn, writeMeta } from '../../../src/store/meta.ts';
+import { forgetMeta, recordTriageStarts, setTriagedConnections, writeMeta } from '../../../src/store/meta.ts';
 import { expectNotices } from '../../../src/store/notices.ts';
 import { addDifference, dropDifference, hurry, saveChange, updateChange } from '../../../src/store/outbox-rows.ts';
 import { clearFailures, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
 import { addRequest, deleteRequests } from '../../../src/store/requests.ts';
 import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
 import { START as FIRST, writeSweepPosition } from '../../../src/store/sweep-position.ts';
-import { beginUnitOfWork, flushRows, saveRows } from '../../../src/store/unit-of-work.ts';
+import { beginUnitOfWork, flushRows, saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import {
   dropOrphanFetches,
   expectFetches,
@@ -115,7 +115,7 @@ async function fill(query: Scope): Promise<void> {
 
 async function makeId(query: Sql): Promise<void> {
   await query.deleteFrom('installation').where('name', '=', INSTALLATION_ID).execute();
-  await readId(query, systemRandom(), 'a file');
+  await readInstallationId(query, systemRandom(), 'a file');
 }
 
 const ofQuarantined = [
@@ -172,10 +172,10 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['the list of tasks is wished for', (query) => enqueueTaskListRead(query, wish)],
   ['a fact is written', (query) => writeMeta(query, 'fact', '1')],
   ['a fact is forgotten', (query) => forgetMeta(query, 'unsure')],
-  ['triage is switched', (query) => switchTriage(query, ['code'], NOW)],
+  ['triage is switched', (query) => setTriagedConnections(query, ['code'], NOW)],
   [
     'triage is switched on',
-    ({ whole, workspace }) => switchTriageOn(whole, [{ workspace, connections: ['code'] }], NOW),
+    ({ whole, workspace }) => recordTriageStarts(whole, [{ workspace, connections: ['code'] }], NOW),
   ],
   ['an object is to be fetched', (query) => requestFetch(query, { ...FETCH, now: NOW })],
   ['a fetch is settled', (query) => settleFetch(query, { ...FETCH, attempts: 0, asks: 1 })],
@@ -193,7 +193,7 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['units begin again', (query) => restartUnits(query, 'code', ['one'], AGAIN)],
   ['a request is added to the ledger', (query) => addLedgerRow(query, { ...LEDGER, id: 2 })],
   ['a request ends', (query) => endLedgerRow(query, 1, 5, 200)],
-  ['a request gets other times', (query) => redateLedgerRow(query, ledgerRow)],
+  ['a request gets other times', (query) => updateLedgerTimes(query, ledgerRow)],
   ['requests are forgotten', (query) => forgetLedgerRows(query, 5, [1])],
   ['a round of the sweep begins', (query) => beginSweep(query, START - 1)],
   ['a round has listed tasks', (query) => tasksSwept(query, SWEEP, 5, NOW)],

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { expect, it } from 'vitest';
-import { saveRows } from '../../../src/store/unit-of-work.ts';
+import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 

@@ -10,7 +10,7 @@ import {
   rowsWhere,
   runSequentially,
   saveRows,
-} from '../../../src/store/unit-of-work.ts';
+} from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { drawn } from '../../support/depth.ts';
 import { openTestStore } from '../../support/intake.ts';

@@ -1,7 +1,7 @@
 import { entity } from '../../../model/change.ts';
 import { findEntity, json, saveEntity } from '../../../store/entities.ts';
 import { findChange } from '../../../store/outbox-rows.ts';
-import { runSequentially } from '../../../store/unit-of-work.ts';
+import { runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { addFindings } from '../../../store/workspace-sweeps.ts';

@@ -24,7 +24,7 @@ import {
   saveChange,
 } from '../../../store/outbox-rows.ts';
 import { currentRevision } from '../../../store/revision.ts';
-import { runSequentially } from '../../../store/unit-of-work.ts';
+import { runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { addFindings } from '../../../store/workspace-sweeps.ts';

@@ -13,7 +13,7 @@ import { PULL_REQUESTS_READ } from '../../../store/list-reads.ts';
 import { writeMeta } from '../../../store/meta.ts';
 import { findChange } from '../../../store/outbox-rows.ts';
 import { takeReopened } from '../../../store/records-route.ts';
-import { flushRows, runSequentially } from '../../../store/unit-of-work.ts';
+import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';

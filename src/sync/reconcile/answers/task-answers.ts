@@ -10,7 +10,7 @@ import { enqueueTaskListRead, TASKS_READ } from '../../../store/list-reads.ts';
 import { itemsNaming } from '../../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
-import { flushRows } from '../../../store/unit-of-work.ts';
+import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import type { Schema } from '../../../../src/store/tables.ts';
+import type { Schema } from '../../../../src/store/schema/tables.ts';
 import { kyselyOver } from '../../../support/kysely-over.ts';
 
 const query = kyselyOver<Schema>({ executeQuery: async () => ({ rows: [] }), streamQuery: () => undefined! }, 'sqlite');

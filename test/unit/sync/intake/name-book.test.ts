@@ -3,7 +3,7 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { keptUnits, loadNames } from '../../../../src/store/scope-names.ts';
+import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
 import { openNameBook } from '../../../../src/sync/intake/name-book.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
@@ -42,7 +42,7 @@ test('a name that leads elsewhere keeps its target until it is bound again; then
   await book.rebind(vendor, signal);
   expect([book.idOf('acme/app'), await idsOf(store)]).toEqual(['8', ['1', '8']]);
   expect(book.version()).toBeGreaterThan(before);
-  expect(await keptUnits(store.query, 'github')).toEqual(['acme/web']);
+  expect(await storedUnits(store.query, 'github')).toEqual(['acme/web']);
 });
 
 test('the new target and the begin of its units are stored together, or neither is', async () => {

@@ -4,7 +4,7 @@ import type { PullRequest } from '../../../../../src/model/item.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
 import { findChange, updateChange } from '../../../../../src/store/outbox-rows.ts';
-import { saveRows } from '../../../../../src/store/unit-of-work.ts';
+import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts';
 import { type Answer, readAnswer } from '../../../../../src/store/workspace-answers.ts';
 import { beginSweep, noteListed, openSweep, type Sweep } from '../../../../../src/store/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';

@@ -1,21 +1,22 @@
 import { type Kysely, sql } from 'kysely';
-import { dialectOf } from '../platform/database/dialect.ts';
+import { dialectOf } from '../../platform/database/dialect.ts';
 
-/** Rows of the table, and how many of them share the index's first column, its first two, and so on. */
+/** The number of rows of the table, and how many of them share the first column of an index, its first two columns, and so on. */
 type Shape = readonly number[];
 
-/** Indexes by their tables. */
+/** Shapes by table and index. */
 type Shapes = Readonly<Record<string, Readonly<Record<string, Shape>>>>;
 
-/** A large installation: ten workspaces of a hundred thousand items each. */
+/** Shapes in a large installation: ten workspaces of a hundred thousand items each. */
 const KEYED: Shape = [1_000_000, 100_000, 1];
 const FEW: Shape = [10_000, 100, 1];
 
 /**
- * What SQLite's planner reads about each index in place of what `ANALYZE` would count. A migration that adds an index adds its shape.
+ * The statistics that SQLite's planner reads about each index, in place of those that `ANALYZE` would count. A migration that adds
+ * an index adds its shape.
  *
- * Without it SQLite assumes that ten rows share the first column of an index, which is the workspace here: it would rather read all
- * rows of a workspace than find a hundred of them by their ids. Counted figures would make plans depend on when they were counted;
+ * Without statistics SQLite assumes that ten rows share the first column of an index, which is the workspace here. It would then read
+ * all rows of a workspace to find a hundred by their ids. Counted statistics would make plans depend on when they were counted;
  * these make plans the same everywhere, from the first row on.
  */
 const SHAPES: Shapes = {
@@ -93,17 +94,12 @@ const SHAPES: Shapes = {
   audit: { audit_at: [100_000, 1], audit_workspace: [100_000, 1_000, 1] },
 };
 
-/** Creates SQLite's own tables for statistics, and fills them. */
+/** Creates and fills the tables of SQLite's planner. They apply to statements that are prepared afterwards. PostgreSQL counts by itself. */
 export async function createStatistics(db: Kysely<unknown>): Promise<void> {
-  // This one is small, so that nothing is read.
-  if (dialectOf(db) === 'sqlite') await sql`analyze workspaces`.execute(db);
-  await describeIndexes(db, SHAPES);
-}
-
-/** For statements prepared from now on. PostgreSQL counts for itself, and plans by what a statement asks for. */
-async function describeIndexes(db: Kysely<unknown>, shapes: Shapes): Promise<void> {
   if (dialectOf(db) !== 'sqlite') return;
-  const rows = Object.entries(shapes).flatMap(([table, indexes]) =>
+  // The first analysis creates the planner's tables. This table is empty, so that nothing is read.
+  await sql`analyze workspaces`.execute(db);
+  const rows = Object.entries(SHAPES).flatMap(([table, indexes]) =>
     Object.entries(indexes).map(([index, shape]) => ({ tbl: table, idx: index, stat: shape.join(' ') })),
   );
   await db

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { copyDatabase } from '../platform/database/sqlite.ts';
-import { openTables } from './installation.ts';
-import { draftOf, nextKeptName, type Restore, removeDatabase } from './restore.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { copyDatabase } from '../../platform/database/sqlite.ts';
+import { openTables } from '../installation.ts';
+import { createDraft, previousName, type Restore, removeDatabase } from './restore.ts';
 
-/** Rows of one workspace. */
+/** Numbers of rows of one workspace. */
 export interface WorkspaceRows {
   readonly name: string;
   readonly deliveries: number;
@@ -16,41 +16,41 @@ export interface WorkspaceRows {
 
 export interface DatabaseRows {
   readonly workspaces: readonly WorkspaceRows[];
-  /** Browsers that are logged in. */
+  /** Logged-in browsers. */
   readonly sessions: number;
 }
 
 /** The effects of a restore. */
 export interface RestorePlan {
   readonly backup: DatabaseRows;
-  /** Null where there is no database. */
+  /** Null if there is no database, or if it cannot be read. */
   readonly present: DatabaseRows | null;
-  /** Code and message where the present database cannot be read. */
+  /** Code and message if the present database cannot be read. */
   readonly presentFault: string | null;
-  /** The name under which the present database would be kept; null where it would not be replaced. */
+  /** The name under which the present database would be kept; null if it would not be replaced. */
   readonly kept: string | null;
 }
 
 /**
- * Checks a backup as a restore does, and compares it with the present database. Both are read from copies, so nothing is changed.
- * Throws what the restore would throw.
+ * Checks a backup as a restore does, and counts the rows of the backup and of the present database. Both are read from copies, so
+ * nothing is changed. Throws what the restore would throw.
  */
 export async function planRestore(restore: Restore, workspace?: string): Promise<RestorePlan> {
   const { file, backup: path } = restore;
-  const draft = await draftOf(restore);
+  const draft = await createDraft(restore);
   try {
     const backup = await rowsIn(draft);
     if (workspace !== undefined && !backup.workspaces.some(({ name }) => name === workspace))
       throw new SyncError('not_found', `${path} contains no workspace "${workspace}"`);
-    const isThere = existsSync(file);
-    const { rows: present = null, fault: presentFault = null } = isThere ? await readPresent(file) : {};
-    return { backup, present, presentFault, kept: isThere && workspace === undefined ? nextKeptName(file) : null };
+    const exists = existsSync(file);
+    const { rows: present = null, fault: presentFault = null } = exists ? await readPresent(file) : {};
+    return { backup, present, presentFault, kept: exists && workspace === undefined ? previousName(file) : null };
   } finally {
     removeDatabase(draft);
   }
 }
 
-/** A damaged database is a reason to restore, so it ends no plan. */
+/** Returns a fault instead of throwing, because a damaged database is a reason to restore. */
 async function readPresent(file: string): Promise<{ rows?: DatabaseRows; fault?: string }> {
   const copy = `${file}.planning`;
   removeDatabase(copy);
@@ -96,9 +96,10 @@ async function rowsIn(file: string): Promise<DatabaseRows> {
   }
 }
 
-type Counted = { readonly [Column in keyof WorkspaceRows]: WorkspaceRows[Column] | null };
+/** SQLite types each subquery as nullable. */
+type NullableRows = { readonly [Column in keyof WorkspaceRows]: WorkspaceRows[Column] | null };
 
-function withoutNulls({ name, deliveries, items, tasks, tokens }: Counted): WorkspaceRows {
+function withoutNulls({ name, deliveries, items, tasks, tokens }: NullableRows): WorkspaceRows {
   return {
     name: name ?? '',
     deliveries: deliveries ?? 0,

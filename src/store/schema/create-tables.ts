@@ -1,123 +1,34 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import { type Dialect, dialectOf, textIn } from '../platform/database/dialect.ts';
-import { createCounts } from './count-triggers.ts';
+import { type Dialect, dialectOf, textIn } from '../../platform/database/dialect.ts';
+import { createCounts } from '../counts.ts';
+import { createInstallationTables, createReplicaTables } from './installation-tables.ts';
 import { createStatistics } from './statistics.ts';
 
-/** The queue of a change; see `store/next-change.ts`. */
+/** Computes the queue of a change; see `store/next-change.ts`. */
 const QUEUE = sql`case when lane = 'backfill' then 'backfill' when kind = 'read' then 'read' when weight > 1 then 'finished' else 'live' end`;
 
 /**
- * Creates all tables of `worksync.db`; `tables.ts` and `installation-tables.ts` describe their columns.
+ * Creates all tables of `worksync.db`. `tables.ts` and `installation-tables.ts` describe their columns.
  *
  * In the tables of workspaces, `workspace` is the first column of each key and each index, so that the rows of one workspace are
  * one range of each.
  */
 export async function createTables(db: Kysely<unknown>): Promise<void> {
-  await createInstallation(db);
-  await createReplicas(db);
-  await createIntake(db);
-  await createItems(db);
-  await createTasks(db);
-  await createOutbox(db);
-  await createSweeps(db);
-  await createRequests(db);
-  await createFacts(db);
+  await createInstallationTables(db);
+  await createReplicaTables(db);
+  await createIntakeTables(db);
+  await createItemTables(db);
+  await createTaskTables(db);
+  await createOutboxTables(db);
+  await createSweepTables(db);
+  await createRequestTables(db);
+  await createFactTables(db);
   await createCounts(db);
   await createStatistics(db);
 }
 
-/** Tables of the installation, whose rows belong to no workspace. */
-async function createInstallation(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('installation')
-    .addColumn('name', 'text', (column) => column.primaryKey())
-    .addColumn('value', 'text', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('login_links')
-    .addColumn('digest', 'text', (column) => column.primaryKey())
-    .addColumn('role', 'text', (column) => column.notNull())
-    .addColumn('workspaces', 'text')
-    .addColumn('expires_at', 'integer', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('sessions')
-    .addColumn('digest', 'text', (column) => column.primaryKey())
-    .addColumn('role', 'text', (column) => column.notNull())
-    .addColumn('workspaces', 'text')
-    .addColumn('opened_by', 'text')
-    .addColumn('created_at', 'integer', (column) => column.notNull())
-    .addColumn('seen_at', 'integer', (column) => column.notNull())
-    .addColumn('expires_at', 'integer', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('oauth_credentials')
-    .addColumn('id', 'text', (column) => column.primaryKey())
-    .addColumn('refresh', 'text', (column) => column.notNull())
-    .addColumn('previous', 'text')
-    .addColumn('access', 'text', (column) => column.notNull())
-    .addColumn('access_expires_at', 'integer', (column) => column.notNull())
-    .addColumn('renewed_at', 'integer', (column) => column.notNull())
-    .execute();
-  await db.schema
-    .createTable('workspaces')
-    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
-    .addColumn('name', 'text', (column) => column.notNull().unique())
-    .execute();
-  // By names, which outlive the rows of a workspace that was deleted.
-  await db.schema
-    .createTable('refused_requests')
-    .addColumn('key', 'text', (column) => column.primaryKey())
-    .addColumn('workspace', 'text')
-    .addColumn('connection', 'text')
-    .addColumn('method', 'text', (column) => column.notNull())
-    .addColumn('path', 'text', (column) => column.notNull())
-    .addColumn('status', 'integer', (column) => column.notNull())
-    .addColumn('code', 'text', (column) => column.notNull())
-    .addColumn('address', 'text', (column) => column.notNull())
-    .addColumn('headers', 'text', (column) => column.notNull())
-    .addColumn('count', 'integer', (column) => column.notNull())
-    .addColumn('first_at', 'bigint', (column) => column.notNull())
-    .addColumn('last_at', 'bigint', (column) => column.notNull())
-    .execute();
-  await db.schema.createIndex('refused_last').on('refused_requests').columns(['last_at']).execute();
-  await db.schema.createIndex('refused_workspace').on('refused_requests').columns(['workspace', 'last_at']).execute();
-  await db.schema
-    .createTable('audit')
-    .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
-    .addColumn('at', 'bigint', (column) => column.notNull())
-    .addColumn('workspace', 'text')
-    .addColumn('actor', 'text', (column) => column.notNull())
-    .addColumn('action', 'text', (column) => column.notNull())
-    .addColumn('subject', 'text')
-    .addColumn('count', 'integer')
-    .addColumn('outcome', 'text', (column) => column.notNull())
-    .addColumn('details', 'text')
-    .execute();
-  await db.schema.createIndex('audit_at').on('audit').columns(['at']).execute();
-  await db.schema.createIndex('audit_workspace').on('audit').columns(['workspace', 'id']).execute();
-}
-
-/** The processes that share a PostgreSQL, and which of them works on which workspace. */
-async function createReplicas(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('replicas')
-    .addColumn('id', 'text', (column) => column.primaryKey())
-    .addColumn('incarnation', 'text', (column) => column.notNull().unique())
-    .addColumn('address', 'text', (column) => column.notNull())
-    .addColumn('expires_at', 'bigint', (column) => column.notNull())
-    .addColumn('about', 'text', (column) => column.notNull().defaultTo('{}'))
-    .execute();
-  await db.schema
-    .createTable('leases')
-    .addColumn('workspace', 'integer', (column) => column.primaryKey())
-    .addColumn('incarnation', 'text')
-    .addColumn('epoch', 'integer', (column) => column.notNull())
-    .execute();
-}
-
-/** Deliveries, and the state of what reads them from vendors. */
-async function createIntake(db: Kysely<unknown>): Promise<void> {
+/** Creates the inbox, and the states of fetches, polls, sweeps and backfills. */
+async function createIntakeTables(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('inbox')
     .addColumn('id', 'integer', (column) => column.primaryKey().autoIncrement())
@@ -132,7 +43,7 @@ async function createIntake(db: Kysely<unknown>): Promise<void> {
     .addColumn('attempts', 'integer', (column) => column.notNull().defaultTo(0))
     .addColumn('settled_at', 'bigint')
     .addColumn('unpacked_length', 'integer')
-    // Last, so that reading the small columns does not walk a large body's overflow pages.
+    // The last column, so that reading the small ones does not walk the overflow pages of a large body.
     .addColumn('body', 'blob')
     .addUniqueConstraint('inbox_key', ['workspace', 'connection', 'delivery_key'])
     .execute();
@@ -141,7 +52,7 @@ async function createIntake(db: Kysely<unknown>): Promise<void> {
   await inbox('pending', 'id').where(sql.ref('state'), '=', 'pending').execute();
   await inbox('quarantined', 'id').where(sql.ref('state'), '=', 'quarantined').execute();
   await inbox('received', 'received_at').execute();
-  // Rows whose body is still to be purged; a row enters it when it is settled, so that appending does not pay.
+  // Rows whose body is still to be purged. A row enters this index when it is settled, so that appending stays cheap.
   await inbox('bodies', 'settled_at')
     .where(sql.ref('settled_at'), 'is not', null)
     .where(sql.ref('body'), 'is not', null)
@@ -160,7 +71,7 @@ async function createIntake(db: Kysely<unknown>): Promise<void> {
     .addColumn('asks', 'integer', (column) => column.notNull().defaultTo(1))
     .addPrimaryKeyConstraint('fetches_key', ['workspace', 'reference'])
     .execute();
-  // A lost sweep or a new rule may ask for tens of thousands: the next one is found without a look at all of them.
+  // A lost sweep or a new rule may request tens of thousands of fetches: these indexes find the next one without reading all.
   await index(db, 'fetches', 'due', ['connection', 'since']);
   await index(db, 'fetches', 'later', ['not_before']);
 
@@ -220,8 +131,8 @@ async function createIntake(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** Items of vendors, their names, and the names that their texts mention. */
-async function createItems(db: Kysely<unknown>): Promise<void> {
+/** Creates the items of vendors, their names, and the names that their texts mention. */
+async function createItemTables(db: Kysely<unknown>): Promise<void> {
   const dialect = dialectOf(db);
   await db.schema
     .createTable('items')
@@ -289,8 +200,8 @@ async function createItems(db: Kysely<unknown>): Promise<void> {
   await index(db, 'item_names', 'place', ['place']);
 }
 
-/** The cached tasks, and the rows that say what each link, record, task and attachment should be and is. */
-async function createTasks(db: Kysely<unknown>): Promise<void> {
+/** Creates the cached tasks, and the desired and known states of links, records, tasks and attachments. */
+async function createTaskTables(db: Kysely<unknown>): Promise<void> {
   const dialect = dialectOf(db);
   await db.schema
     .createTable('tasks')
@@ -307,7 +218,7 @@ async function createTasks(db: Kysely<unknown>): Promise<void> {
     .execute();
   await index(db, 'tasks', 'by_key', ['key']);
   await index(db, 'tasks', 'by_source', ['source']);
-  // The highest number of each prefix tells which unknown keys may be those of new tasks.
+  // Finds the highest number of each prefix: an unknown key with a higher number may be that of a new task.
   await index(db, 'tasks', 'by_number', ['prefix', 'number']);
   await db.schema
     .createTable('entities')
@@ -342,8 +253,8 @@ async function createTasks(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** Changes to be sent, and notices to be written back. */
-async function createOutbox(db: Kysely<unknown>): Promise<void> {
+/** Creates the changes to send, and the notices to write back. */
+async function createOutboxTables(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('outbox')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -367,11 +278,11 @@ async function createOutbox(db: Kysely<unknown>): Promise<void> {
     .addPrimaryKeyConstraint('outbox_key', ['workspace', 'entity'])
     .execute();
   await index(db, 'outbox', 'due', ['state', 'due']);
-  // Within one queue the order of due times is the order of sending: an index finds the next one of a million.
+  // Within one queue changes are sent in the order of their due times, so an index finds the next one of a million.
   await index(db, 'outbox', 'next', ['state', 'queue', 'due', 'entity', 'not_before']);
   await index(db, 'outbox', 'turn', ['state', 'queue', 'not_before', 'due', 'entity']);
   await index(db, 'outbox', 'age', ['state', 'lane', 'since']);
-  // The index alone answers the counts of the guard.
+  // This index alone answers the counts of the guard.
   await index(db, 'outbox', 'effect', ['effect', 'state', 'guard', 'kind']);
   await db.schema
     .createTable('notices')
@@ -391,8 +302,8 @@ async function createOutbox(db: Kysely<unknown>): Promise<void> {
   await index(db, 'notices', 'waiting', ['state', 'not_before']);
 }
 
-/** The comparison of the mirror with what the workspace holds. */
-async function createSweeps(db: Kysely<unknown>): Promise<void> {
+/** Creates the progress and the findings of sweeps of the workspace. */
+async function createSweepTables(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('workspace_sweeps')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -423,8 +334,8 @@ async function createSweeps(db: Kysely<unknown>): Promise<void> {
     .execute();
 }
 
-/** Requests to the workspace: the quota's ledger, its use by caller, and the history. */
-async function createRequests(db: Kysely<unknown>): Promise<void> {
+/** Creates the ledger of requests to the workspace, the use of the quota by caller, and the history of requests. */
+async function createRequestTables(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('ledger')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -479,8 +390,8 @@ async function createRequests(db: Kysely<unknown>): Promise<void> {
   await db.schema.createIndex('requests_completed').on('requests').columns(['workspace', 'completed_at']).execute();
 }
 
-/** Facts by name, last runs of scheduled jobs, and the gateway's tokens. */
-async function createFacts(db: Kysely<unknown>): Promise<void> {
+/** Creates the facts by name, the last runs of scheduled jobs, and the tokens of the gateway. */
+async function createFactTables(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('meta')
     .addColumn('workspace', 'integer', (column) => column.notNull())
@@ -520,7 +431,7 @@ async function index(db: Kysely<unknown>, table: string, name: string, columns: 
 const PREFIX = sql`rtrim(key, '0123456789')`;
 const DIGITS = sql`substr(key, length(${PREFIX}) + 1)`;
 
-/** SQLite reads no digits as 0, and too many of them as the highest number; PostgreSQL has to do the same. */
+/** Reads the empty text as 0, and too many digits as the highest number, as SQLite does. PostgreSQL needs an expression for that. */
 function numberOfKey(dialect: Dialect): RawBuilder<unknown> {
   return dialect === 'sqlite'
     ? sql`cast(${DIGITS} as integer)`
@@ -531,7 +442,7 @@ function inItem(dialect: Dialect, field: string): RawBuilder<string | null> {
   return textIn(dialect, 'fields', ['item', field]);
 }
 
-/** `acme/api#12` for a pull request, and for an issue whose identifier is a bare number; else the identifier: `ENG-123`. */
+/** Returns `acme/api#12` for a pull request and for an issue whose identifier is a number; otherwise the identifier: `ENG-123`. */
 function nameOfItem(dialect: Dialect): RawBuilder<string | null> {
   const [identifier, repository, container] = ['identifier', 'repoName', 'containerName'].map((field) =>
     inItem(dialect, field),

@@ -1,18 +1,18 @@
 import { chmodSync, copyFileSync, statfsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { sql } from 'kysely';
-import { SyncError } from '../model/errors/sync-error.ts';
-import { openDatabase } from '../platform/database/open.ts';
-import { readHeader, readMigrations, readObjects, type SchemaObject } from '../platform/database/sqlite.ts';
-import type { CheckFile } from '../platform/lib/integrity.ts';
-import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from './installation-migrations.ts';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { openDatabase } from '../../platform/database/open.ts';
+import { readHeader, readMigrations, readObjects, type SchemaObject } from '../../platform/database/sqlite.ts';
+import type { CheckFile } from '../../platform/lib/integrity.ts';
+import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../schema/installation-migrations.ts';
 
 /**
- * Copies a backup to a draft, and accepts it only if worksync made it: it has the mark that `worksync backup` writes into the
- * header (`user_version` 1), its tables are those that the migrations of some version make, and nothing else is in it. The backup is
- * never opened as a database, so it stays as it is.
+ * Copies a backup to a draft, and accepts it only if worksync wrote it. A backup has the mark that `worksync backup` writes into the
+ * header (`user_version` 1), and exactly the tables that the migrations of some version create. The backup itself is never opened as
+ * a database, so it stays unmodified.
  *
- * Throws `backup_refused`, `database_newer`, `database_too_old`, `database_corrupt`, and `disk_full` where the draft would not fit.
+ * Throws `backup_refused`, `database_newer`, `database_too_old`, `database_corrupt`, or `disk_full` if the draft does not fit.
  */
 export async function acceptBackup(backup: string, draft: string, checkFile: CheckFile): Promise<void> {
   checkHeader(backup, dirname(draft));
@@ -23,7 +23,7 @@ export async function acceptBackup(backup: string, draft: string, checkFile: Che
   if (complaint !== undefined) throw damaged(backup, complaint);
 }
 
-/** Decides by the first bytes: the file may be a device, or larger than any disk. */
+/** Checks only the first bytes, because the file may be a device, or larger than the disk. */
 function checkHeader(backup: string, folder: string): void {
   const header = headerOf(backup);
   if (header === undefined) throw refused(backup, 'it is no database file');
@@ -46,7 +46,7 @@ function headerOf(backup: string) {
 }
 
 async function checkSchema(backup: string, draft: string): Promise<void> {
-  const { migrations, objects } = contentOf(backup, draft);
+  const { migrations, objects } = readSchema(backup, draft);
   const all = Object.keys(INSTALLATION_MIGRATIONS);
   if (migrations.length > 0 && !migrations.includes(all[0] as string))
     throw new SyncError('database_too_old', `${backup} was made by a version before the first release`);
@@ -58,21 +58,21 @@ async function checkSchema(backup: string, draft: string): Promise<void> {
     throw new SyncError('database_newer', `${backup} has migrations that this version does not know: ${newer.join()}`, {
       hint: 'Restore it with the version that made it, or a newer one. Nothing was changed.',
     });
-  const expected = new Set((await objectsAfter(migrations)).map(textOf));
-  const foreign = objects.filter((each) => !expected.delete(textOf(each)) && !OPTIONAL.has(each.name));
+  const expected = new Set((await objectsAfter(migrations)).map(fingerprint));
+  const foreign = objects.filter((each) => !expected.delete(fingerprint(each)) && !OPTIONAL.has(each.name));
   const missing = [...expected].map((text) => text.split('\n')[0] ?? '').filter((name) => !OPTIONAL.has(name));
   if (foreign.length + missing.length === 0) return;
-  const named = [...foreign.map(({ type, name }) => `${type} ${name}`), ...missing.map((name) => `no ${name}`)];
-  throw refused(backup, `its tables are not those of worksync: ${named.slice(0, NAMED).join(', ')}`);
+  const differences = [...foreign.map(({ type, name }) => `${type} ${name}`), ...missing.map((name) => `no ${name}`)];
+  throw refused(backup, `its tables are not those of worksync: ${differences.slice(0, MAX_NAMED).join(', ')}`);
 }
 
-/** Objects named in a message. */
-const NAMED = 5;
+/** Differences named in a message. */
+const MAX_NAMED = 5;
 
-/** Versions and builds of SQLite differ in these. */
+/** Objects that only some versions and builds of SQLite create. */
 const OPTIONAL: ReadonlySet<string> = new Set(['readable_since', 'sqlite_stat4']);
 
-function contentOf(backup: string, draft: string) {
+function readSchema(backup: string, draft: string) {
   try {
     return { objects: readObjects(draft), migrations: readMigrations(draft) };
   } catch (error) {
@@ -81,7 +81,7 @@ function contentOf(backup: string, draft: string) {
   }
 }
 
-/** The objects of a database to which exactly these migrations were applied. */
+/** Returns the objects of a database to which exactly these migrations were applied. */
 async function objectsAfter(names: readonly string[]): Promise<readonly SchemaObject[]> {
   const migrations = Object.fromEntries(
     Object.entries(INSTALLATION_MIGRATIONS).filter(([name]) => names.includes(name)),
@@ -97,12 +97,12 @@ async function objectsAfter(names: readonly string[]): Promise<readonly SchemaOb
 }
 
 /**
- * Tables and indexes are compared by names and columns, since libraries may write the same statement in other words. Triggers run
- * with each write: their text counts.
+ * Returns the text by which two objects are compared, the name in its first line. Tables and indexes are compared by name and
+ * columns, because libraries may word the same statement differently. A trigger runs with each write, so its statement counts too.
  */
-function textOf({ type, name, tbl_name, sql: text, columns }: SchemaObject): string {
-  const work = type === 'trigger' ? (text ?? '').replaceAll(/["`\s]+/g, ' ').toLowerCase() : '';
-  return [name, type, tbl_name, columns ?? '', work].join('\n');
+function fingerprint({ type, name, tbl_name, sql: text, columns }: SchemaObject): string {
+  const statement = type === 'trigger' ? (text ?? '').replaceAll(/["`\s]+/g, ' ').toLowerCase() : '';
+  return [name, type, tbl_name, columns ?? '', statement].join('\n');
 }
 
 function refused(backup: string, reason: string, cause?: unknown): SyncError {

@@ -1,0 +1,229 @@
+import { existsSync, linkSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { sql, type Transaction } from 'kysely';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { foldLog, markAsCopy, syncNames } from '../../platform/database/sqlite.ts';
+import type { CheckFile } from '../../platform/lib/integrity.ts';
+import type { Random } from '../../platform/lib/random.ts';
+import { deleteRows, findWorkspace } from '../forget.ts';
+import { type Installation, openInstallationFile } from '../installation.ts';
+import { markSentUnverified } from '../mark-unverified.ts';
+import { type Schema, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
+import { type Sql, scopeOf } from '../workspace-scope.ts';
+import { acceptBackup } from './accept-backup.ts';
+
+export interface Restore {
+  /** The backup. It is not modified. */
+  readonly backup: string;
+  /** The database. No other process has it open. */
+  readonly file: string;
+  readonly random: Random;
+  readonly checkFile: CheckFile;
+}
+
+/**
+ * Replaces the database with a backup, and keeps the previous file beside it. Items are unverified afterwards; see
+ * `mark-unverified.ts`. Throws what `acceptBackup` throws; nothing is changed then.
+ *
+ * @returns the new name of the previous database; null if there was none
+ */
+export async function restoreAll(restore: Restore): Promise<string | null> {
+  const draft = await createDraft(restore);
+  return replaceDatabase(restore.file, draft);
+}
+
+/**
+ * Restores the rows of one workspace in place of its present rows. All other workspaces stay as they are.
+ * Throws `not_found` if the backup contains no such workspace.
+ *
+ * @returns the number of restored rows
+ */
+export async function restoreWorkspace(
+  installation: Installation,
+  workspace: string,
+  restore: Omit<Restore, 'file'>,
+): Promise<number> {
+  const draft = await createDraft({ ...restore, file: installation.file });
+  try {
+    return await installation.query.connection().execute(async (connection) => {
+      await sql`attach database ${draft} as ${sql.id(ATTACHED)}`.execute(connection);
+      try {
+        return await connection.transaction().execute(async (transaction) => {
+          const from = await numberInBackup(transaction, workspace, restore);
+          const to = await emptyWorkspace(transaction, workspace);
+          const rows = await copyRows(transaction, from, to);
+          await markSentUnverified(transaction, to);
+          return rows;
+        });
+      } finally {
+        await sql`detach database ${sql.id(ATTACHED)}`.execute(connection);
+      }
+    });
+  } finally {
+    removeDatabase(draft);
+  }
+}
+
+/**
+ * Creates an intact copy of the backup beside the database, in the layout of this version. The copy is marked as one, so opening it
+ * marks its items as unverified.
+ */
+export async function createDraft({ backup, file, random, checkFile }: Restore): Promise<string> {
+  const draft = `${file}.restoring`;
+  removeDatabase(draft);
+  try {
+    await acceptBackup(backup, draft, checkFile);
+    await (await openInstallationFile({ file: draft, random })).close();
+    return draft;
+  } catch (error) {
+    removeDatabase(draft);
+    throw error;
+  }
+}
+
+const LOGS = ['-wal', '-shm'] as const;
+
+export function removeDatabase(file: string): void {
+  for (const suffix of ['', ...LOGS]) rmSync(file + suffix, { force: true });
+}
+
+/**
+ * At each moment either the previous database or the new one exists, also after a power failure: without one, the next start would
+ * begin with an empty database. SQLite would apply a log of the previous database to the new one, so the log is removed first.
+ */
+function replaceDatabase(file: string, draft: string): string | null {
+  const folder = dirname(file);
+  const exists = existsSync(file);
+  if (exists) foldLog(file);
+  for (const log of LOGS) rmSync(file + log, { force: true });
+  const previous = exists ? keepPrevious(file) : null;
+  renameSync(draft, file);
+  syncNames(folder);
+  if (previous !== null) markPrevious(previous);
+  return previous;
+}
+
+function keepPrevious(file: string): string {
+  const previous = previousName(file);
+  try {
+    // Fails if another process has taken the name meanwhile.
+    linkSync(file, previous);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return keepPrevious(file);
+    // The file system has no hard links.
+    renameSync(file, previous);
+  }
+  syncNames(dirname(file));
+  return previous;
+}
+
+/** The suffix of a database that a restore replaced; the next ones also get `.2`, `.3` and so on. */
+const PREVIOUS = '.before-restore';
+
+/** Returns the name under which a restore keeps the present database: the first one that is free. */
+export function previousName(file: string): string {
+  for (let number = 1; ; number++) {
+    const name = `${file}${PREVIOUS}${number === 1 ? '' : `.${number}`}`;
+    if (!existsSync(name)) return name;
+  }
+}
+
+/** Marks the file as a backup, because it is as old as one if a person restores it or renames it back. */
+function markPrevious(file: string): void {
+  try {
+    markAsCopy(file);
+  } catch {
+    // It may be damaged. It stays without the mark, for inspection.
+  }
+}
+
+/** Returns the number of the workspace, after deleting its rows or creating it. */
+async function emptyWorkspace(transaction: Sql, workspace: string): Promise<number> {
+  const existing = await findWorkspace(transaction, workspace);
+  if (existing !== undefined) {
+    await deleteRows((piece) => piece(scopeOf(transaction, existing)));
+    return existing;
+  }
+  const created = await transaction
+    .insertInto('workspaces')
+    .values({ name: workspace })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return created.id;
+}
+
+/** The name under which the draft is attached to the database. */
+const ATTACHED = 'old';
+
+async function numberInBackup(
+  transaction: Sql,
+  workspace: string,
+  { backup }: Pick<Restore, 'backup'>,
+): Promise<number> {
+  const table = sql.table(`${ATTACHED}.workspaces`);
+  const { rows } = await sql<{ id: number }>`select id from ${table} where name = ${workspace}`.execute(transaction);
+  if (rows[0]) return rows[0].id;
+  throw new SyncError('not_found', `${backup} contains no workspace "${workspace}"`);
+}
+
+/**
+ * Copies the rows of a workspace from the attached database. Delivery numbers are unique over all workspaces, so the copied
+ * deliveries get new numbers after the existing ones.
+ *
+ * @param from the number of the workspace in the attached database
+ * @param to its number in this database
+ * @returns the number of copied rows
+ */
+async function copyRows(transaction: Transaction<Schema>, from: number, to: number): Promise<number> {
+  const offset = await lastDelivery(transaction, 'main');
+  let rows = 0;
+  for (const table of Object.keys(WORKSPACE_TABLES) as WorkspaceTable[])
+    rows += await copyTable(transaction, table, { from, to, offset });
+  const last = offset + (await lastDelivery(transaction, ATTACHED));
+  await sql`update main.sqlite_sequence set seq = max(seq, ${last}) where name = 'inbox'`.execute(transaction);
+  return rows;
+}
+
+async function copyTable(
+  transaction: Transaction<Schema>,
+  table: WorkspaceTable,
+  { from, to, offset }: { readonly from: number; readonly to: number; readonly offset: number },
+): Promise<number> {
+  const found = sql<{ name: string }>`select name from pragma_table_info(${table}, ${ATTACHED})`;
+  const columns = (await found.execute(transaction)).rows
+    .map(({ name }) => name)
+    .filter((name) => name !== 'workspace');
+  // An older backup lacks this table.
+  if (columns.length === 0) return 0;
+  const values = columns.map((column) => renumbered(table, column, offset));
+  const { numAffectedRows = 0n } = await sql`
+    insert into main.${sql.table(table)} (workspace, ${sql.join(columns.map((column) => sql.ref(column)))})
+    select ${to}, ${sql.join(values)} from ${sql.table(`${ATTACHED}.${table}`)}
+    where workspace = ${from}`.execute(transaction);
+  return Number(numAffectedRows);
+}
+
+/** Returns the column, with the offset added to each delivery number in it. */
+function renumbered(table: WorkspaceTable, column: string, offset: number) {
+  if (offset === 0) return sql.ref(column);
+  const qualified = `${table}.${column}`;
+  if (qualified === 'inbox.id' || qualified === 'fetches.delivery_id') return sql`${sql.ref(column)} + ${offset}`;
+  if (qualified === 'outbox.waiting') {
+    const moved = sql`json_set(value, '$.id', json_extract(value, '$.id') + ${offset})`;
+    return sql`(select json_group_array(json(${moved})) from json_each(waiting))`;
+  }
+  if (qualified === 'requests.deliveries' || qualified === 'items.deliveries')
+    return sql`(select json_group_array(value + ${offset}) from json_each(${sql.ref(column)}))`;
+  if (qualified === 'mentions.reason') {
+    const delivery = sql`json_extract(reason, '$.delivery')`;
+    return sql`iif(${delivery} is null, reason, json_set(reason, '$.delivery', ${delivery} + ${offset}))`;
+  }
+  return sql.ref(column);
+}
+
+/** Returns the highest delivery number that the database ever gave. */
+async function lastDelivery(transaction: Transaction<Schema>, database: string): Promise<number> {
+  const sequences = sql.table(`${database}.sqlite_sequence`);
+  const { rows } = await sql<{ seq: number }>`select seq from ${sequences} where name = 'inbox'`.execute(transaction);
+  return rows[0]?.seq ?? 0;
+}

@@ -1,0 +1,13 @@
+import type { Migration } from 'kysely/migration';
+import { createTables } from './create-tables.ts';
+
+/**
+ * The oldest migration whose program can still work with the present tables. Two versions run side by side while replicas are
+ * upgraded one after the other, so a version must first stop using a column; only the next version may remove it.
+ */
+export const READABLE_SINCE = '001_schema';
+
+/** The migrations in the order of their names. A released migration is never changed. */
+export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '001_schema': { up: createTables },
+};

@@ -1,0 +1,191 @@
+import type { Selectable } from 'kysely';
+import type { Tables } from '../schema/tables.ts';
+
+/**
+ * The tables whose rows a unit of work caches: the columns that are written, the columns that identify a row within its workspace
+ * (`key`), and the columns by which rows are read (`by`).
+ */
+export const UNIT_TABLES = {
+  meta: table('meta', { columns: ['name', 'value'], key: ['name'], by: ['name'] }),
+  items: table('items', {
+    columns: [
+      'key',
+      'kind',
+      'connector',
+      'connection',
+      'provider_time',
+      'hash',
+      'finished',
+      'gone',
+      'fields',
+      'seen_at',
+      'standing',
+      'deliveries',
+      'unverified',
+    ],
+    key: ['key'],
+    by: ['key'],
+  }),
+  mentions: table('mentions', {
+    columns: ['item_key', 'name', 'reason'],
+    key: ['item_key', 'name'],
+    by: ['item_key', 'name'],
+  }),
+  item_names: table('item_names', {
+    columns: ['item_key', 'name', 'place', 'container', 'former_at'],
+    key: ['item_key', 'name'],
+    by: ['item_key', 'name', 'place'],
+  }),
+  tasks: table('tasks', {
+    columns: ['task_id', 'key', 'source', 'status', 'fields', 'seen_at'],
+    key: ['task_id'],
+    by: ['task_id', 'key', 'source'],
+  }),
+  entities: table('entities', {
+    columns: [
+      'entity',
+      'kind',
+      'item_key',
+      'task_id',
+      'desired',
+      'known',
+      'known_at',
+      'remote_id',
+      'hand',
+      'written',
+      'revision',
+    ],
+    key: ['entity'],
+    by: ['entity', 'item_key', 'task_id'],
+  }),
+  outbox: table('outbox', {
+    columns: [
+      'entity',
+      'kind',
+      'lane',
+      'since',
+      'due',
+      'weight',
+      'not_before',
+      'attempts',
+      'state',
+      'sent',
+      'sent_at',
+      'next_since',
+      'error',
+      'effect',
+      'guard',
+      'waiting',
+    ],
+    key: ['entity'],
+    by: ['entity'],
+  }),
+  notices: table('notices', {
+    columns: [
+      'item_key',
+      'kind',
+      'connection',
+      'wanted',
+      'done',
+      'state',
+      'not_before',
+      'attempts',
+      'error',
+      'standing',
+    ],
+    key: ['item_key', 'kind'],
+    by: ['item_key'],
+  }),
+  fetches: table('fetches', {
+    columns: ['reference', 'connection', 'since', 'not_before', 'attempts', 'error', 'delivery_id', 'asks'],
+    key: ['reference'],
+    by: ['reference'],
+  }),
+  workspace_sweeps: table('workspace_sweeps', {
+    columns: ['id', 'started_at', 'tasks_at', 'tasks', 'list_began_at', 'records', 'records_at', 'finished_at'],
+    key: ['id'],
+    by: ['workspace'],
+  }),
+  workspace_findings: table('workspace_findings', {
+    columns: ['sweep', 'entity', 'what', 'found_at'],
+    key: ['sweep', 'entity', 'what'],
+    by: [],
+  }),
+} as const;
+
+export type UnitTable = keyof typeof UNIT_TABLES;
+
+/** A row of one of these tables, without the columns that the database generates. */
+export type UnitRow<T extends UnitTable> =
+  (typeof UNIT_TABLES)[T] extends TableColumns<T, infer Column, infer _Key, infer _By>
+    ? Pick<Selectable<Tables[T]>, Column>
+    : never;
+
+/** The columns that identify a row within its workspace. */
+export type UnitKey<T extends UnitTable> =
+  (typeof UNIT_TABLES)[T] extends TableColumns<T, infer _Column, infer Key, infer _By>
+    ? Pick<Selectable<Tables[T]>, Key>
+    : never;
+
+/** A column by which rows are read. */
+export type LookupColumn<T extends UnitTable> = (typeof UNIT_TABLES)[T]['by'][number];
+
+type ColumnOf<T extends keyof Tables> = keyof Selectable<Tables[T]> & string;
+
+interface TableColumns<
+  T extends keyof Tables,
+  Column extends ColumnOf<T>,
+  Key extends ColumnOf<T>,
+  By extends ColumnOf<T> | 'workspace',
+> {
+  readonly table: T;
+  readonly columns: readonly Column[];
+  readonly key: readonly Key[];
+  readonly by: readonly By[];
+}
+
+function table<
+  T extends keyof Tables,
+  const Column extends ColumnOf<T>,
+  const Key extends ColumnOf<T>,
+  const By extends ColumnOf<T> | 'workspace' = never,
+>(name: T, columns: Omit<TableColumns<T, Column, Key, By>, 'table'>): TableColumns<T, Column, Key, By> {
+  return { table: name, ...columns };
+}
+
+/** The lookup value for the column `workspace`, by which all rows of a small table are read. */
+export const ALL_ROWS = 0;
+
+/** A value of any column, and a row of any table. */
+export type CellValue = string | number | null;
+export type AnyRow = Readonly<Record<string, CellValue>>;
+
+/** Rows of one table. */
+export interface RowReader {
+  /** Returns the rows whose column has one of the values: in the order of the values, each row once. */
+  where(column: string, values: readonly CellValue[]): Promise<readonly AnyRow[]>;
+}
+
+/**
+ * The rows that a batch works with. It reads and writes them in memory, and all writes reach the database together, so that the
+ * number of statements does not grow with the batch.
+ */
+export interface UnitRows {
+  of(table: UnitTable): RowReader & { save(row: AnyRow): void; remove(key: AnyRow): void };
+  /** Writes all pending writes to the database. */
+  flush(): Promise<void>;
+  /** True in a prefetch, which only records the reads: its writes are discarded. */
+  readonly isPrefetch?: boolean;
+}
+
+/** Returns a string that identifies the row within its table and workspace. */
+export function rowId(table: UnitTable, row: AnyRow): string {
+  const [only, ...more]: readonly string[] = UNIT_TABLES[table].key;
+  if (only === undefined || more.length > 0) return JSON.stringify(UNIT_TABLES[table].key.map((column) => row[column]));
+  return String(row[only]);
+}
+
+/** Returns the value by which a lookup on this column finds the row. */
+export function lookupValue(row: AnyRow, column: string): CellValue {
+  return column === 'workspace' ? ALL_ROWS : (row[column] as CellValue);
+}
