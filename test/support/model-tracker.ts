@@ -1,12 +1,9 @@
 import { z } from 'zod';
-import { gitConnector } from '../../src/connectors/kit/git.ts';
-import { goneBy } from '../../src/connectors/kit/git-translate.ts';
-import type { Kind, Unjudged } from '../../src/connectors/kit/git-vendor.ts';
-import { identityOf } from '../../src/connectors/kit/identity.ts';
-import { parseAnswer } from '../../src/connectors/kit/json.ts';
-import { trackerConnector } from '../../src/connectors/kit/tracker.ts';
-import type { Source } from '../../src/connectors/kit/tracker-vendor.ts';
-import type { Order, Wanted } from '../../src/connectors/kit/walk.ts';
+import { gitConnector, goneItemReader, type Kind } from '../../src/connectors/kit/git.ts';
+import { identityOf, type ScopeUnknown } from '../../src/connectors/kit/items.ts';
+import { parseAnswer } from '../../src/connectors/kit/payload.ts';
+import { type TrackerSource, trackerConnector } from '../../src/connectors/kit/tracker.ts';
+import type { ListRequest, Order } from '../../src/connectors/kit/walk.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { type PullRequest, pullRequestKey, type WorkItem } from '../../src/model/item.ts';
 
@@ -135,7 +132,7 @@ function itemOf({ id, project, updated, done, title }: Found): WorkItem {
   return { ...identity, updatedAt: updated, title, state: done ? 'done' : 'open' };
 }
 
-function sourceOf(model: ModelTracker, order: Order): Source<{ id: string; name: string }> {
+function sourceOf(model: ModelTracker, order: Order): TrackerSource<{ id: string; name: string }> {
   return {
     containers: async () =>
       [...model.names.keys()].filter((id) => !model.hidden.has(id)).map((id) => model.project(String(id))),
@@ -151,7 +148,7 @@ function sourceOf(model: ModelTracker, order: Order): Source<{ id: string; name:
 /** What is asked of the model, by whatever engine. */
 function listsOf(model: ModelTracker, order: Order) {
   return {
-    async list(wanted: Wanted) {
+    async list(wanted: ListRequest) {
       const project = Number(model.project(wanted.unit).id);
       const all = sorted(model.listed(project), wanted, order);
       const answer = { status: 200, headers: { date: new Date(model.now).toUTCString() }, body: Buffer.alloc(0) };
@@ -173,7 +170,7 @@ function listsOf(model: ModelTracker, order: Order) {
   };
 }
 
-type Place = Unjudged & { readonly id: string; readonly project: string };
+type Place = ScopeUnknown & { readonly id: string; readonly project: string };
 
 /**
  * A connector on the engine of git providers that talks to the same model: its things are pull requests.
@@ -209,7 +206,7 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     itemsOn: (page) => z.array(found).parse(page).map(pullOf),
     itemOf: (fetched) => pullOf(found.parse(fetched)),
     rowOfGone: ({ id, project }, seen_at) => ({ id: Number(id), project: Number(project), seen_at }),
-    goneOf: goneBy(gone, identityOf),
+    goneOf: goneItemReader(gone, identityOf),
   };
   return gitConnector<ModelOptions, Place>({
     id: 'model',
@@ -223,13 +220,18 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     container: 'repository',
     scopeOf: ({ projects }) => ({ include: projects, exclude: [], archived: false, forks: false }),
     kinds: [pulls],
-    told: () => undefined,
-    writes: { title: 'Model', publicHost: 'model', takes: [], at: () => Promise.reject(new Error('never')) as never },
+    parseWebhook: () => undefined,
+    writes: {
+      title: 'Model',
+      publicHost: 'model',
+      takes: [],
+      connect: () => Promise.reject(new Error('never')) as never,
+    },
     connect({ projects }) {
       const lists = listsOf(model, order);
       return {
         ...lists,
-        places: async () => projects,
+        units: async () => projects,
         async list(wanted) {
           const listed = await lists.list(wanted);
           if (!isConditional || wanted.page !== undefined) return listed;
@@ -237,19 +239,19 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
           const answer = { headers: { ...listed.answer.headers, etag } };
           return { ...listed, answer, isUnchanged: wanted.etag === etag };
         },
-        swept: async (elements, { unit }) => ({
+        sweptPage: async (elements, { unit }) => ({
           keys: parseAnswer(z.array(found), elements, 'ids').map(({ id }) => keyOf(id)),
           containers: [unit],
         }),
         identify: async (name) => model.project(name),
         item: async (_, locator) => lists.item(locator),
-        prove: async (_, { project }) => void model.project(project),
+        requireVisible: async (_, { project }) => void model.project(project),
         credential: async () => [],
-        named: () => [],
+        namedRepositories: () => [],
         lists: { names: [], query: '' },
         get: () => Promise.reject(new Error('nothing is named one by one')),
         patterns: [],
-        counted: async () => 0,
+        countMatches: async () => 0,
         limit: () => ({ level: 'ok', subject: '', message: '' }),
         hooks: { states: async () => [], install: async () => [] },
         comment: async () => undefined,
@@ -262,20 +264,20 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
 const placeOf = ({ id, updated }: Held) => `${updated}-${id}`;
 
 /** Pages are told by the element that they stand behind, in an order that is total. */
-function sorted(all: readonly Held[], { selection }: Wanted, order: Order): readonly Held[] {
+function sorted(all: readonly Held[], { selection }: ListRequest, order: Order): readonly Held[] {
   const byId = (left: Held, right: Held) => left.id - right.id;
   const newestFirst = (left: Held, right: Held) => right.updated - left.updated || right.id - left.id;
   const isByChange = selection.items === 'changed' && order !== 'fixed';
   return all.filter((each) => isMeant(each, selection, order)).toSorted(isByChange ? newestFirst : byId);
 }
 
-function isMeant({ done, updated }: Held, selection: Wanted['selection'], order: Order): boolean {
+function isMeant({ done, updated }: Held, selection: ListRequest['selection'], order: Order): boolean {
   if (selection.items === 'open') return !done || updated >= selection.began;
   if (selection.items === 'ids' || order === 'newest first') return true;
   return updated >= (selection.since ?? 0);
 }
 
-function isBehind({ id, updated }: Held, { page, selection }: Wanted, order: Order): boolean {
+function isBehind({ id, updated }: Held, { page, selection }: ListRequest, order: Order): boolean {
   if (page === undefined) return true;
   const [time, last] = page.split('-').map(Number) as [number, number];
   if (selection.items !== 'changed' || order === 'fixed') return id > last;

@@ -3,18 +3,16 @@ import { type DesiredComment, type PostedComment, plainComment } from '../../mod
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
-import { segmentOf } from '../kit/addresses.ts';
-import { onOneLine } from '../kit/answers.ts';
-import type { Budget } from '../kit/budget.ts';
-import { isNamed } from '../kit/fields.ts';
-import { findingsOf, tenantFinding } from '../kit/finding.ts';
-import { parseAnswer, readable } from '../kit/json.ts';
-import { keepComment } from '../kit/own-comment.ts';
+import { findingsOf, tenantFinding } from '../kit/check.ts';
+import { upsertComment } from '../kit/comments.ts';
+import type { Locator } from '../kit/items.ts';
 import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
-import { askedWait, type Refusals, untilReset } from '../kit/refusal.ts';
-import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
-import type { Locator, Source } from '../kit/tracker-vendor.ts';
-import type { Listed, Wanted } from '../kit/walk.ts';
+import { isNamed, parseAnswer, readable } from '../kit/payload.ts';
+import { type Budget, retryAfterWait, untilReset } from '../kit/rate-limit.ts';
+import { onOneLine, type Refusals } from '../kit/refusal.ts';
+import { basic, bearer, createRest, type Rest, segmentOf } from '../kit/rest.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
+import type { ListedPage, ListRequest } from '../kit/walk.ts';
 import { allProjects, createDirectory, readProject } from './directory.ts';
 import { hooksOfProjects } from './hooks.ts';
 import { htmlOfText, textOfHtml } from './html.ts';
@@ -57,16 +55,16 @@ function createPause(clock: Clock): Budget {
           retryAfter: left,
         });
     },
-    learn(answer) {
+    update(answer) {
       const now = clock.now();
-      const wait = askedWait(answer, now) ?? (answer.status === 200 ? undefined : resetOf(answer, now));
+      const wait = retryAfterWait(answer, now) ?? (answer.status === 200 ? undefined : resetOf(answer, now));
       if (wait !== undefined) until = clock.monotonic() + wait;
     },
   };
 }
 
 /** The API of one organisation. */
-export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const api = createRest(
     {
       ...{ target: 'azure-boards', base: apiBase(options), headers: headersOf(options), refusals },
@@ -83,7 +81,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
    * changed, and a deletion needs no event. (A query by WIQL gives ids alone, cuts times to days unless told, and knows
    * nothing of what was deleted.) The first walk reads all of it.
    */
-  async function revisions({ unit, selection, page }: Wanted, signal: AbortSignal): Promise<Listed> {
+  async function revisions({ unit, selection, page }: ListRequest, signal: AbortSignal): Promise<ListedPage> {
     const token = storedPage(page, TOKEN);
     const since = selection.items === 'changed' ? selection.since : undefined;
     const begin: Record<string, string> = since === undefined ? {} : { startDateTime: new Date(since).toISOString() };
@@ -111,7 +109,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   }
 
   /** Upwards, each page behind the one before. */
-  async function idsOf(projectId: string, given: string | undefined, signal: AbortSignal): Promise<Listed> {
+  async function idsOf(projectId: string, given: string | undefined, signal: AbortSignal): Promise<ListedPage> {
     const page = storedPage(given, NUMBER) ?? '0';
     const query = `SELECT [System.Id] FROM WorkItems WHERE [System.TeamProject] = @project AND [System.Id] > ${page} ORDER BY [System.Id]`;
     const path = `/${projectId}/_apis/wit/wiql`;
@@ -124,7 +122,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   return {
     containers: (signal) => allProjects(api, signal),
     container: (unit, signal) => directory.project(unit, signal),
-    present: (unit, signal) => readProject(api, unit, signal),
+    currentContainer: (unit, signal) => readProject(api, unit, signal),
     list: (wanted, signal) =>
       wanted.selection.items === 'ids'
         ? idsOf(wanted.selection.containerId, wanted.page, signal)
@@ -182,7 +180,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
 async function writeComment(api: Rest, { id, container }: Locator, given: DesiredComment, signal: AbortSignal) {
   if (container === undefined) throw new SyncError('internal', `work item ${id} has no project to comment in`);
   const path = `/${container}/_apis/wit/workItems/${id}/comments`;
-  return keepComment<schema.Comment>(given, {
+  return upsertComment<schema.Comment>(given, {
     write: (text, words) => htmlOfText(`${text}\n\n${words}`),
     plain: textOfHtml,
     pages: () =>
@@ -193,10 +191,10 @@ async function writeComment(api: Rest, { id, container }: Locator, given: Desire
       }),
     textOf: ({ text }) => text,
     authorOf: ({ createdBy }) => createdBy?.id,
-    me: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
+    ownAuthor: async () => (await whoAmI(api, signal))?.authenticatedUser.id,
     post: (text) => api.send('POST', path, { text }, signal, PREVIEW),
     edit: (found, text) => api.send('PATCH', `${path}/${found.id}`, { text }, signal, PREVIEW),
-    told: standing,
+    toComment: standing,
   });
 }
 

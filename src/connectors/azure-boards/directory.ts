@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { segmentOf } from '../kit/addresses.ts';
-import { absent, present } from '../kit/fields.ts';
-import { readable } from '../kit/json.ts';
-import { createCache } from '../kit/listing.ts';
+import { createCache } from '../kit/cached-reads.ts';
 import { countedPagesOf } from '../kit/pages.ts';
-import { unless } from '../kit/refusal.ts';
-import type { Rest } from '../kit/rest.ts';
+import { absent, omitUndefined, readable } from '../kit/payload.ts';
+import { undefinedOn } from '../kit/refusal.ts';
+import { type Rest, segmentOf } from '../kit/rest.ts';
 import * as schema from './schema.ts';
 
 const page = z.object({ value: z.array(schema.project) });
@@ -30,7 +28,7 @@ export function createDirectory(api: Rest, clock: Clock) {
   async function categoryOf(found: unknown, project: schema.Project, signal: AbortSignal): Promise<string | undefined> {
     const { 'System.State': state, 'System.WorkItemType': type } = readable(about, found)?.fields ?? {};
     if (state === undefined || type === undefined) return undefined;
-    const known = await unless(statesOf(project.id, type, signal), 'not_found');
+    const known = await undefinedOn(statesOf(project.id, type, signal), 'not_found');
     return known?.find(({ name }) => name === state)?.category;
   }
 
@@ -43,7 +41,7 @@ export function createDirectory(api: Rest, clock: Clock) {
     async enrich(found: unknown, project: schema.Project, signal: AbortSignal): Promise<unknown> {
       const kept = schema.slim(found);
       if (typeof kept !== 'object' || kept === null) return kept;
-      return { ...kept, project, ...present({ category: await categoryOf(found, project, signal) }) };
+      return { ...kept, project, ...omitUndefined({ category: await categoryOf(found, project, signal) }) };
     },
   };
 }

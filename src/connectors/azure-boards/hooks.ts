@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { HookState, Hooks } from '../connector.ts';
-import { hooksOf, lazily } from '../kit/hooks.ts';
+import { memoize } from '../kit/cached-reads.ts';
+import { hooksOf } from '../kit/hooks.ts';
 import type { Rest } from '../kit/rest.ts';
 import type { Project } from './schema.ts';
 
@@ -26,7 +27,7 @@ export function hooksOfProjects(api: Rest, followed: (signal: AbortSignal) => Pr
     subjectOf: ({ name }) => name,
     finder(url, signal) {
       const query = { publisherId: 'tfs', consumerId: 'webHooks', consumerActionId: 'httpRequest' };
-      const all = lazily(() => api.read(list, PATH, query, signal));
+      const all = memoize(() => api.read(list, PATH, query, signal));
       return async ({ id }) => {
         const leading = (await all()).content.value.filter(({ consumerInputs }) => consumerInputs.url === url);
         const mine = leading.filter(({ publisherInputs }) => publisherInputs.projectId === id);

@@ -1,6 +1,6 @@
 import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse, type Token } from 'parse5';
 import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
-import { ADDRESS_IN_TEXT } from '../kit/addresses.ts';
+import { ADDRESS_IN_TEXT } from '../kit/payload.ts';
 
 /**
  * HTML, which Azure Boards keeps descriptions and comments in, as Markdown-like plain text, and back.

@@ -1,8 +1,8 @@
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import { EVENT } from '../kit/hmac.ts';
-import { readable } from '../kit/json.ts';
-import { readTenant } from '../kit/tenants.ts';
+import { readTenant } from '../kit/options.ts';
+import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { itemOf, told } from './items.ts';
@@ -26,7 +26,7 @@ export const azureBoards = trackerConnector({
   options,
   host: ({ organizationId }) => organizationId,
   verify,
-  eventOf: (payload) => readable(schema.serviceHook, payload) && EVENT,
+  eventOf: (payload) => readable(schema.serviceHook, payload) && EVENT_IN_BODY,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) => {
     const organizationId = readTenant(host, "organisation's id");
@@ -44,7 +44,7 @@ export const azureBoards = trackerConnector({
   itemId: { shape: schema.number, locator: 'id', gone: 'id' },
   containerId: { shape: schema.projectId, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => id,
-  follows: (event) => event === EVENT,
+  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook: told,
   found: schema.workItem,
   itemOf,

@@ -2,11 +2,9 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
-import { segmentOf } from '../kit/addresses.ts';
-import { emailsOf, present, sorted } from '../kit/fields.ts';
-import { identityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import type { WebhookFacts } from '../kit/tracker-vendor.ts';
+import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { emailsOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
+import { segmentOf } from '../kit/rest.ts';
 import { textOfHtml } from './html.ts';
 import { type Options, webBase } from './options.ts';
 import * as schema from './schema.ts';
@@ -79,7 +77,7 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
     containerName: project.name,
     url: `${webBase(options)}/${segmentOf(project.name)}/_workitems/edit/${found.id}`,
     ...(fields['System.IsDeleted'] === true ? { gone: true } : {}),
-    ...present({
+    ...omitUndefined({
       title: fields['System.Title'],
       description: descriptionOf(found),
       state: category === undefined ? undefined : STATES.get(category),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { asBase } from '../kit/addresses.ts';
-import { UUID } from '../kit/fields.ts';
 import { atLeastOne, excludes, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import { UUID } from '../kit/payload.ts';
+import { asBase } from '../kit/rest.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** No character that Azure forbids in names of projects. */

@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import type { Shape } from '../../platform/lib/shape.ts';
-import { absent, instant, UUID } from '../kit/fields.ts';
-import { readable } from '../kit/json.ts';
-import { keptBy } from '../kit/shape-of.ts';
+import { absent, instant, keptBy, readable, UUID } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (AZ2); all but identity and time are `absent` where they drift. */
 const itemId = z.int().positive();

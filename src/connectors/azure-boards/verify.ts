@@ -1,7 +1,7 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { isSameSecret } from '../../platform/lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
-import { EVENT, mismatch, requireSecrets, requireText, single } from '../kit/hmac.ts';
+import { EVENT_IN_BODY, requireSecrets, requireText, signatureMismatch, singleHeader } from '../kit/verify.ts';
 
 /** For those who rather set a header of their own on the subscription. */
 const HEADER = 'x-worksync-secret';
@@ -21,7 +21,7 @@ export async function verify(request: WebhookRequest, secrets: readonly string[]
   for (const secret of secrets) valid = isSameSecret(given, secret) || valid;
   if (!valid) throw new SyncError('signature_mismatch', 'the password does not match');
   requireText(request.body);
-  return { event: EVENT };
+  return { event: EVENT_IN_BODY };
 }
 
 function passwordOf(request: WebhookRequest): string {
@@ -29,13 +29,13 @@ function passwordOf(request: WebhookRequest): string {
   if (headers['authorization'] === undefined && headers[HEADER] === undefined)
     throw new SyncError('signature_missing', `the request has neither Authorization nor ${HEADER}`);
   if (headers['authorization'] === undefined) {
-    const own = single(request, HEADER);
-    if (own === undefined) throw mismatch('is not one password');
+    const own = singleHeader(request, HEADER);
+    if (own === undefined) throw signatureMismatch('is not one password');
     return own;
   }
-  const encoded = BASIC.exec(single(request, 'authorization') ?? '')?.[1];
+  const encoded = BASIC.exec(singleHeader(request, 'authorization') ?? '')?.[1];
   const decoded = encoded === undefined ? '' : Buffer.from(encoded, 'base64').toString('utf8');
   const colon = decoded.indexOf(':');
-  if (colon === -1) throw mismatch('is not one of HTTP Basic authentication');
+  if (colon === -1) throw signatureMismatch('is not one of HTTP Basic authentication');
   return decoded.slice(colon + 1);
 }

@@ -1,7 +1,7 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { createGitApi, type Api as GitApi, linkedUrl, type Speech } from '../kit/git-api.ts';
-import { readAnswer } from '../kit/json.ts';
+import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl } from '../kit/git-api.ts';
+import { readAnswer } from '../kit/payload.ts';
 import { malformed, type Refusals, refusalOf } from '../kit/refusal.ts';
 import { basic, bearer } from '../kit/rest.ts';
 import { createHourlyBudget } from './hourly-budget.ts';
@@ -33,7 +33,7 @@ const refusals: Refusals = {
 export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
   const links = { bases: [apiBase(access), PUBLIC_API], isSame: isSameList } as const;
   const authorization = authorizationOf(access);
-  const speech: Speech = {
+  const speech: ApiDialect = {
     ...links,
     target: 'bitbucket',
     headers: { accept: 'application/json', 'user-agent': 'worksync' },

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { readFinding } from '../kit/finding.ts';
-import type { GitChecks } from '../kit/git-check.ts';
-import { readable } from '../kit/json.ts';
+import { accessFinding, type GitChecks } from '../kit/check.ts';
+import { readable } from '../kit/payload.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { isAnonymous, type Options, scopeOf, shortestPoll } from './options.ts';
@@ -15,17 +14,17 @@ export function createChecks(api: Api, options: Options, repositories: Repositor
   return {
     credential: async () => [credential(options)],
     get: api.get,
-    named: () =>
+    namedRepositories: () =>
       namedIn(scope).map((subject) => ({
         subject,
         path: repositoryPath(addressOf(subject, scope)),
         query: 'fields=uuid,full_name',
-        describe: (told) => readFinding(subject, readable(metadata, told)?.full_name ?? subject),
+        describe: (told) => accessFinding(subject, readable(metadata, told)?.full_name ?? subject),
       })),
     lists: { names: ['pullrequests'], query: 'pagelen=1&fields=values.id' },
     patterns: patternsOf(scope),
-    counted: async (signal) => (await repositories.listed(signal)).length,
-    refused: repositories.refused,
+    countMatches: async (signal) => (await repositories.listed(signal)).length,
+    refusedLists: repositories.refused,
     limit: (headers) => limit(headers, options),
   };
 }

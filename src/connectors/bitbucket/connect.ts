@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
+import { memoizeSuccess } from '../kit/cached-reads.ts';
+import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
-import { absent } from '../kit/fields.ts';
-import type { GitSource } from '../kit/git-vendor.ts';
-import { readable } from '../kit/json.ts';
-import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
-import { malformed, unless } from '../kit/refusal.ts';
+import type { GitSource } from '../kit/git.ts';
+import { absent, readable } from '../kit/payload.ts';
+import { malformed, undefinedOn } from '../kit/refusal.ts';
 import { createApi } from './api.ts';
 import { createChecks } from './check.ts';
 import { createHooks } from './hooks.ts';
@@ -22,8 +22,13 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const api = createApi(options, deps);
   const repositories = createRepositories(api, options, deps.clock);
   // Bitbucket tells whose token it is only where the token has a further right.
-  const me = askedOnce((signal) =>
-    unless(api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }), 'forbidden', 'unauthorized', 'not_found'),
+  const me = memoizeSuccess((signal) =>
+    undefinedOn(
+      api.read(z.unknown(), '/user', { query: 'fields=uuid', signal }),
+      'forbidden',
+      'unauthorized',
+      'not_found',
+    ),
   );
 
   async function pull(workspace: string, wanted: Locator, commitsSha: string | undefined, signal: AbortSignal) {
@@ -55,7 +60,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    places: repositories.units,
+    units: repositories.units,
     requireReadable: repositories.requireReadable,
     ...createLists(api),
     ...createChecks(api, options, repositories),
@@ -77,7 +82,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       }
     },
     /** `item` itself throws where this credential cannot see the repository. */
-    async prove() {},
+    async requireVisible() {},
     hooks: createHooks(api, options, repositories),
     // BB8
     status: {
@@ -98,14 +103,14 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     async comment(_, locator, given, signal) {
       const path = `${pullPath(workspaceOf(locator.repository), locator)}/comments`;
       const us = readable(account, await me(signal));
-      return keepHiddenComment<Comment>(given, {
+      return upsertHiddenComment<Comment>(given, {
         async *pages() {
           for await (const page of api.pages(comment, path, { query: `pagelen=100&fields=${FIELDS}`, signal }))
             yield page.filter(({ deleted }) => deleted !== true);
         },
         textOf: ({ content }) => content?.raw ?? '',
         authorOf: ({ user }) => user?.uuid,
-        me: async () => us?.uuid,
+        ownAuthor: async () => us?.uuid,
         post: (raw) => api.write('POST', path, { body: { content: { raw } }, signal }),
         edit: ({ id }, raw) => api.write('PUT', `${path}/${id}`, { body: { content: { raw } }, signal }),
       });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readable } from '../kit/json.ts';
+import { readable } from '../kit/payload.ts';
 
 const pullRequestPayload = z.object({
   pullrequest: z.object({ state: z.string().optional(), created_on: z.string().optional(), updated_on: z.string() }),

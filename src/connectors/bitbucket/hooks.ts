@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Hooks } from '../connector.ts';
-import { absent } from '../kit/fields.ts';
 import { hookPlaces, hooksOfPlaces } from '../kit/hooks.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
+import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath, unitOf } from './repositories.ts';

@@ -1,6 +1,5 @@
 import type { Clock } from '../../platform/lib/clock.ts';
-import { providerTime } from '../kit/answers.ts';
-import { type Budget, createBudget } from '../kit/budget.ts';
+import { type Budget, createBudget, providerTime } from '../kit/rate-limit.ts';
 
 const HOUR = 3_600_000;
 /** The share of the limit that is left at most once Bitbucket says that the limit is near (BB3). */
@@ -27,11 +26,11 @@ export function createHourlyBudget(clock: Clock, standard: number): Budget {
   });
   return {
     require: budget.require,
-    learn(answer) {
+    update(answer) {
       const now = clock.monotonic();
       sent.push(now);
       while (now - (sent[0] ?? now) >= HOUR) sent.shift();
-      budget.learn(answer);
+      budget.update(answer);
     },
   };
 }

@@ -3,7 +3,7 @@ import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
 import { grammar } from './grammar.ts';
-import { kinds, told } from './items.ts';
+import { kinds, parseWebhook } from './items.ts';
 import { HOST, options, scopeOf, shortestPoll, unrestricted } from './options.ts';
 import { unitOf } from './repositories.ts';
 import { verify } from './verify.ts';
@@ -29,7 +29,7 @@ export const bitbucket = gitConnector({
   scopeOf,
   unitOf,
   kinds,
-  told,
+  parseWebhook,
   writes,
   connect,
 });

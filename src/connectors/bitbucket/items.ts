@@ -2,14 +2,11 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { PullRequest, PullRequestState } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { present, sorted } from '../kit/fields.ts';
-import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
-import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
-import { pullIdentityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import { outOfScope } from '../kit/outcome.ts';
-import { timeOf } from '../kit/page-cursor.ts';
+import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
+import { outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
+import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import { inScope } from '../kit/scope.ts';
+import { timeOf } from '../kit/walk.ts';
 import { HOST, type Options, REPOSITORY, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -18,7 +15,7 @@ const locator = z.object({
   repository: z.string().regex(REPOSITORY),
   number: z.string().regex(/^\d{1,16}$/),
 });
-export type Locator = z.infer<typeof locator> & Unjudged;
+export type Locator = z.infer<typeof locator> & ScopeUnknown;
 
 const pulls: Kind<Options, Locator> = {
   kind: 'pull_request',
@@ -33,7 +30,7 @@ const pulls: Kind<Options, Locator> = {
   rowOfGone: ({ repoId, repository, number }, seenAt) => {
     return { repository: { uuid: repoId, full_name: repository }, id: Number(number), seen_at: seenAt };
   },
-  goneOf: goneBy(schema.gone, ({ repository, id }) => identityOf(repository, id)),
+  goneOf: goneItemReader(schema.gone, ({ repository, id }) => identityOf(repository, id)),
 };
 
 export const kinds = [pulls] as const;
@@ -42,7 +39,7 @@ export const kinds = [pulls] as const;
 const TEST_EVENT = 'diagnostics:ping';
 
 /** Future `pullrequest:` events will contain the pull request too, as all present ones do. */
-export const told: GitVendor<Options, Locator>['told'] = (event) => {
+export const parseWebhook: GitVendor<Options, Locator>['parseWebhook'] = (event) => {
   if (event === TEST_EVENT) return () => ({ outcome: 'ignored', reason: 'test_delivery' });
   return event.startsWith('pullrequest:') ? pullRequestEvent : undefined;
 };
@@ -56,7 +53,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   const isFork = Boolean(repository?.parent ?? destination.parent);
   if (!inScope({ id, name, fork: isFork }, scopeOf(options))) return outOfScope('repository');
   const event = readable(schema.pullRequestEvent, payload);
-  if (event) return taken(pulls, [toItem(event.pullrequest, repository)]);
+  if (event) return translateItems(pulls, [toItem(event.pullrequest, repository)]);
   // The payload has drifted, but still tells which pull request it is about.
   return { outcome: 'references', references: [referenceTo(pulls, identityOf(destination, named.id))] };
 }
@@ -85,7 +82,7 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
     ...identityOf(repository, pull.id),
     updatedAt: pull.updated_on.at,
     version: pull.updated_on.micros,
-    ...present({
+    ...omitUndefined({
       url: pull.links?.html.href,
       title: pull.title,
       description: pull.description,

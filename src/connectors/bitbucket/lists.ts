@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
-import { parseAnswer } from '../kit/json.ts';
+import type { GitListRequest, GitSource } from '../kit/git.ts';
 import { invalidPage } from '../kit/pages.ts';
+import { parseAnswer } from '../kit/payload.ts';
 import type { Selection } from '../kit/walk.ts';
 import { type Api, readPage } from './api.ts';
 import { identityOf, type Locator } from './items.ts';
@@ -18,9 +18,9 @@ const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
  * The first walk does not count pages: what somebody closes during the walk leaves the list, and everything behind it moves
  * forward, past a counted page. So it goes by the oldest change, and each page begins at the time at which the previous ended.
  */
-export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf' | 'swept'> {
+export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf' | 'sweptPage'> {
   return {
-    async list({ unit, selection, page, use }: WantedOf, signal) {
+    async list({ unit, selection, page, use }: GitListRequest, signal) {
       const path = `${repositoryPath(unit)}/pullrequests`;
       const query = page === undefined ? firstQuery(selection) : queryOf(page);
       const answer = await api.get(path, { query, signal, use, keep: true });
@@ -35,7 +35,7 @@ export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf
       };
     },
     pageOf: async (values) => ({ values }),
-    async swept(found, { unit }) {
+    async sweptPage(found, { unit }) {
       const all = parseAnswer(elements, found, `the list of ${unit}`);
       const keys = all.map(({ id, destination }) => identityOf(destination.repository, id).key);
       return { keys, containers: [...new Set(all.map(({ destination }) => destination.repository.uuid))] };

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
 import { excludes, httpsAddress, oneWord } from '../kit/options.ts';
-import { isPattern } from '../kit/patterns.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { asBase } from '../kit/rest.ts';
+import { isPattern, type Scope, type WithNames } from '../kit/scope.ts';
 
 export const HOST = 'bitbucket.org';
 export const PUBLIC_API = 'https://api.bitbucket.org/2.0';

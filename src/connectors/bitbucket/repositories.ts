@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
-import { createFollowed } from '../kit/followed.ts';
-import { type Candidate, patternsOf } from '../kit/scope.ts';
+import { type Candidate, createScopeResolver, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import { repository, uuid } from './schema.ts';
@@ -10,7 +9,7 @@ import { repository, uuid } from './schema.ts';
  * The repositories in the scope of a connection now: `workspace/slug` where the configuration names a repository,
  * `workspace/{uuid}` where a pattern matches it, so that what worksync knows of it survives a new name.
  */
-export interface Repositories extends ReturnType<typeof createFollowed> {
+export interface Repositories extends ReturnType<typeof createScopeResolver> {
   /** What a name leads to at this moment. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
 }
@@ -43,7 +42,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
   }));
 
   return {
-    ...createFollowed({ scope, clock, lists, candidate: asCandidate, unitOf }),
+    ...createScopeResolver({ scope, clock, lists, candidate: asCandidate, unitOf }),
     async present(name, signal) {
       const path = repositoryPath(name);
       const { uuid: id, full_name } = await api.read(one, path, {

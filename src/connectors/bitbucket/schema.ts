@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { commitMessages } from '../kit/commits.ts';
-import { absent, isInstant, webAddress } from '../kit/fields.ts';
+import { absent, isInstant, webAddress } from '../kit/payload.ts';
 import { REPOSITORY } from './options.ts';
 
 /** The fields that are read, and no others (BB7); all but identity and time are `absent` where they drift. */

@@ -1,4 +1,4 @@
-import { hmacSigning } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/verify.ts';
 
 /**
  * `X-Hub-Signature` (Bitbucket Cloud, "Manage webhooks": secure webhooks). Its prefix tells the algorithm: other vendors send

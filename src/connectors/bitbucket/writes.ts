@@ -2,19 +2,18 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess, NewPullRequest, PullRequestEdit } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
 import {
-  existsAlready,
+  alreadyExists,
   firstDifference,
   type GitWrites,
-  type MemberAt,
+  type MemberRepository,
+  type MemberRequest,
   nothingToMerge,
   refused,
   type Step,
-  type Visit,
 } from '../kit/git-writes.ts';
-import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
-import { unless } from '../kit/refusal.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
+import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import { createApi } from './api.ts';
 import { pullOf } from './items.ts';
 import { HOST, REPOSITORY } from './options.ts';
@@ -29,12 +28,12 @@ export const writes: GitWrites = {
   publicHost: HOST,
   lacks: ['labels', 'assignees'],
   takes: ['open', 'closed', 'declined'],
-  asHeld: ({ reviewers, state, ...rest }) => ({
+  asStored: ({ reviewers, state, ...rest }) => ({
     ...rest,
     ...(reviewers && { reviewers: reviewers.map((name) => reviewerOf(name).uuid) }),
     ...(state && { state: state === 'closed' ? 'declined' : state }),
   }),
-  at,
+  connect: at,
 };
 
 const anything = z.unknown();
@@ -66,7 +65,7 @@ interface Repository {
   readonly path: string;
 }
 
-function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
+function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): MemberRepository {
   if (access.host !== HOST) throw refused('validation_failed', `${access.host}: Bitbucket Cloud is ${HOST} alone`);
   const api = createApi({ ...credentialOf(access), apiUrl: access.apiUrl }, deps);
   const id = uuidOf(repoId);
@@ -111,7 +110,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   async function defaultReviewers(): Promise<readonly Reviewer[]> {
     const query = { pagelen: '100', fields: 'values.user.uuid,values.user.display_name' };
     const asked = get(defaultsAnswer, `${(await repository()).path}/effective-default-reviewers`, query);
-    return (await unless(asked, 'not_found', 'forbidden'))?.values.map(({ user }) => user) ?? [];
+    return (await undefinedOn(asked, 'not_found', 'forbidden'))?.values.map(({ user }) => user) ?? [];
   }
 
   return {
@@ -127,7 +126,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
       const { title, description, draft, headBranch, baseBranch } = wanted;
       const standing = await findOpen(wanted);
       // If worksync created it again, Bitbucket would overwrite the title of the existing one and answer with that.
-      if (standing !== undefined) throw existsAlready(wanted, '#', standing);
+      if (standing !== undefined) throw alreadyExists(wanted, '#', standing);
       const { branch, fork } = headOf(headBranch);
       const body = {
         title,
@@ -160,10 +159,10 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
       const steps: Step[] = [];
       if (Object.keys(body).length > 0 || !isSame)
         steps.push(async () => ({
-          now: taken(await (reviewers ? sendWith(reviewers) : sendToThoseTaken(sendWith, now.reviewers)), branches),
+          current: taken(await (reviewers ? sendWith(reviewers) : sendToThoseTaken(sendWith, now.reviewers)), branches),
         }));
       if (edit.state === 'closed' || edit.state === 'declined')
-        steps.push(async () => ({ now: taken(await send('POST', `${path}/decline`, {}), branches) }));
+        steps.push(async () => ({ current: taken(await send('POST', `${path}/decline`, {}), branches) }));
       return steps;
     },
     pullOf,

@@ -2,15 +2,13 @@ import { type ZodType, z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { workItemKey } from '../../model/item.ts';
 import type { Connection, ConnectionDeps, Finding, SweepPage } from '../connector.ts';
-import { absent, present } from '../kit/fields.ts';
-import { findingsOf } from '../kit/finding.ts';
-import { writeJson } from '../kit/json.ts';
-import { timeOf } from '../kit/page-cursor.ts';
+import { findingsOf } from '../kit/check.ts';
+import { locatorOf } from '../kit/items.ts';
 import { nextPage, storedPage } from '../kit/pages.ts';
+import { absent, omitUndefined, writeJson } from '../kit/payload.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
-import { locatorOf } from '../kit/tracker-rows.ts';
-import { emptiness, historyPage, pollPage, type Selection, type Walk } from '../kit/walk.ts';
+import { emptyPageFlag, historyPage, pollPage, type Selection, timeOf, type Walk } from '../kit/walk.ts';
 import { feedBase, type Options } from './options.ts';
 import { id } from './schema.ts';
 import { PARTS, SHAPES } from './translate.ts';
@@ -48,7 +46,7 @@ export function connect(options: Options, deps: ConnectionDeps): Connection {
   async function sweep(cursor: string | undefined, signal: AbortSignal): Promise<SweepPage> {
     const { found, next } = await readPage(feed, { path: '/ids', query: {}, cursor, shape: ids }, signal);
     const keys = found.ids.map((each) => workItemKey('generic', options.system, each));
-    return { keys, containers: found.projects, ...present({ next }), ...emptiness({ found: keys, next }) };
+    return { keys, containers: found.projects, ...omitUndefined({ next }), ...emptyPageFlag({ found: keys, next }) };
   }
 
   return {

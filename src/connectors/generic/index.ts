@@ -1,8 +1,8 @@
 import type { WorkItem } from '../../model/item.ts';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
 import type { Connector } from '../connector.ts';
+import { referenceOf } from '../kit/items.ts';
 import { namedIn } from '../kit/scope.ts';
-import { referenceOf } from '../kit/tracker-rows.ts';
 import { connect } from './connect.ts';
 import { type Options, options, scopeOf } from './options.ts';
 import { eventOf, PARTS, translate } from './translate.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { asBase } from '../kit/addresses.ts';
 import { atLeastOne, httpsAddress, oneWord } from '../kit/options.ts';
+import { asBase } from '../kit/rest.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 const project = z

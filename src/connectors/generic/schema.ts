@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { absent, instant, webAddress } from '../kit/fields.ts';
+import { absent, instant, webAddress } from '../kit/payload.ts';
 
 /**
  * The shape that this connector takes, which its README describes. Identity and time must be there; any other field

@@ -2,12 +2,10 @@ import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { present, sorted } from '../kit/fields.ts';
-import { EVENT } from '../kit/hmac.ts';
-import { identityOf } from '../kit/identity.ts';
-import { read, readable, readJson } from '../kit/json.ts';
-import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
+import { identityOf, NOT_FOLLOWED, outOfScope } from '../kit/items.ts';
+import { omitUndefined, read, readable, readJson, sorted } from '../kit/payload.ts';
 import { inScope } from '../kit/scope.ts';
+import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -33,7 +31,7 @@ const OF_READ: ReadonlyMap<string, Translator> = new Map([
 /** Pure. Throws `delivery_malformed` for a body that is not what its type promises. */
 export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation {
   if (delivery.source === 'webhook') {
-    if (delivery.event !== EVENT) return NOT_FOLLOWED;
+    if (delivery.event !== EVENT_IN_BODY) return NOT_FOLLOWED;
     const payload = readJson(delivery.body);
     const { type } = read(schema.event, payload);
     return OF_WEBHOOK.get(type)?.(payload, options) ?? NOT_FOLLOWED;
@@ -46,7 +44,7 @@ export function translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>,
 /** Pure: what is posted names its type, whatever it is about. */
 export function eventOf(payload: unknown): string | undefined {
   const named = readable(schema.event, payload);
-  return named && OF_WEBHOOK.has(named.type) ? EVENT : undefined;
+  return named && OF_WEBHOOK.has(named.type) ? EVENT_IN_BODY : undefined;
 }
 
 /** What items are known by, and how rows name it; all of it is needed for one that is gone. */
@@ -92,7 +90,7 @@ function itemOf(found: schema.GenericItem, options: Options): WorkItem {
   return {
     ...identity({ id, project, identifier }, options),
     updatedAt: Date.parse(updatedAt),
-    ...present({
+    ...omitUndefined({
       ...plain,
       containerName: project.name,
       // An empty text says what null says.

@@ -1,7 +1,6 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
-import { EVENT, readName, requireSecrets, requireText } from '../kit/hmac.ts';
-import { checkStandardWebhook } from '../kit/standard-webhooks.ts';
+import { checkStandardWebhook, EVENT_IN_BODY, nameInHeader, requireSecrets, requireText } from '../kit/verify.ts';
 
 /** Standard Webhooks, as standardwebhooks.com has it: every secret is a signing token, `whsec_…`. */
 export async function verify(
@@ -14,5 +13,5 @@ export async function verify(
     throw new SyncError('signature_missing', 'the request has no webhook-signature header');
   await checkStandardWebhook(request, secrets, now);
   requireText(request.body);
-  return { event: EVENT, deliveryId: readName(request, 'webhook-id') };
+  return { event: EVENT_IN_BODY, deliveryId: nameInHeader(request, 'webhook-id') };
 }

@@ -1,14 +1,15 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { boundedWait, errorOfStatus, retryAfter } from '../../platform/http/provider-errors.ts';
-import { providerTime, saidBy } from '../kit/answers.ts';
+import { providerTime } from '../kit/rate-limit.ts';
+import { vendorMessage } from '../kit/refusal.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 /** The error for an answer outside 2xx, with what GitHub says about it. 403 and 429 may both be a limit (GH5). */
 export function refusal(answer: HttpAnswer, what: string, now: number): SyncError {
-  const said = saidBy(answer, (body) => (body as { message?: unknown }).message);
+  const said = vendorMessage(answer, (body) => (body as { message?: unknown }).message);
   const plain = errorOfStatus(answer, what, now);
   const message = said === '' ? plain.message : `${plain.message} (${said})`;
   const wait = limitWait(answer, said, now);

@@ -1,9 +1,8 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { createBudget, type Rate, rateFrom } from '../kit/budget.ts';
-import { createGitApi, type Api as GitApi, linkedUrl, type Speech } from '../kit/git-api.ts';
-import { readAnswer } from '../kit/json.ts';
-import { linkTo } from '../kit/link-header.ts';
+import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
+import { readAnswer } from '../kit/payload.ts';
+import { createBudget, type Rate, rateFrom } from '../kit/rate-limit.ts';
 import { malformed } from '../kit/refusal.ts';
 import { refusal } from './answers.ts';
 import { type Auth, HEADERS } from './auth.ts';
@@ -27,14 +26,14 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
     return link === undefined ? undefined : linkedUrl(links, link, path);
   };
   const nextQuery: Api['nextQuery'] = (answer, path) => urlOf(answer, 'next', path)?.search.slice(1);
-  const speech: Speech = {
+  const speech: ApiDialect = {
     ...links,
     target: 'github',
     headers: HEADERS,
     authorization: auth.headers,
     budget: createBudget(deps.clock, rateOf),
     refusal,
-    answered: auth.answered,
+    needsNewAuthorization: auth.answered,
     isMoved: (target, path) =>
       /^\/repositories\/\d+/.test(target) && withoutRepository(target) === withoutRepository(path),
     pageOf: (answer, { path }) => ({ found: listIn(answer, path), next: nextQuery(answer, path) }),

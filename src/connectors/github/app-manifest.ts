@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { HttpClient } from '../../platform/http/http-client.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
+import { parseAnswer, readAnswer } from '../kit/payload.ts';
 import { refusal } from './answers.ts';
 import { HEADERS } from './auth.ts';
 

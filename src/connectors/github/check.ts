@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Finding } from '../connector.ts';
-import { expiringSoon, failed, findingsOf, readFinding } from '../kit/finding.ts';
-import { type GitChecks, limitFinding } from '../kit/git-check.ts';
-import { readAnswer, readable } from '../kit/json.ts';
+import { accessFinding, expiryFinding, failedFinding, findingsOf, type GitChecks, limitFinding } from '../kit/check.ts';
+import { readAnswer, readable } from '../kit/payload.ts';
 import { addressOf, namedIn, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf, shortestPoll } from './options.ts';
@@ -19,7 +18,7 @@ export function createChecks({ api, appApi, options, repositories, clock }: Part
       return options.token === undefined ? [anonymous(options)] : asToken(api, clock.now(), signal);
     },
     get: api.get,
-    named: () =>
+    namedRepositories: () =>
       namedIn(scope).map((subject) => ({
         subject,
         path: repositoryPath(addressOf(subject, scope)),
@@ -31,8 +30,8 @@ export function createChecks({ api, appApi, options, repositories, clock }: Part
     },
     lists: { names: options.issues ? ['pulls', 'issues'] : ['pulls'], query: 'state=all&per_page=1' },
     patterns: patternsOf(scope),
-    counted: async (signal) => (await repositories.listed(signal)).length,
-    refused: repositories.refused,
+    countMatches: async (signal) => (await repositories.listed(signal)).length,
+    refusedLists: repositories.refused,
     limit: (headers) =>
       limitFinding(headers, 'x-ratelimit', ' in this hour', 'Poll less often, or give worksync its own App.'),
   };
@@ -73,7 +72,7 @@ async function asToken(api: Api, now: number, signal: AbortSignal): Promise<Find
   } catch (thrown) {
     // Tokens of workflows and of Apps are valid, but have no user.
     const isValid = asSyncError(thrown).code === 'forbidden';
-    return [isValid ? tokenWorks('token without a user') : failed('credential', thrown)];
+    return [isValid ? tokenWorks('token without a user') : failedFinding('credential', thrown)];
   }
 }
 
@@ -84,7 +83,7 @@ function expiry({ headers }: Pick<HttpAnswer, 'headers'>, now: number): Finding[
   const [, day, time, hours, minutes] = EXPIRY.exec(headers['github-authentication-token-expiration'] ?? '') ?? [];
   if (day === undefined) return [];
   const at = Date.parse(`${day}T${time}${hours === undefined ? 'Z' : `${hours}:${minutes}`}`);
-  const soon = expiringSoon('the token', { at, shown: day }, now);
+  const soon = expiryFinding('the token', { at, shown: day }, now);
   return [soon ?? { level: 'ok', subject: 'credential', message: `the token is valid until ${day}` }];
 }
 
@@ -101,5 +100,5 @@ const metadata = z.object({ full_name: z.string(), archived: z.boolean().optiona
 
 function describeRepository(name: string, told: unknown): Finding {
   const { full_name, archived } = readable(metadata, told) ?? { full_name: name, archived: undefined };
-  return readFinding(name, full_name, { archived, write: `${full_name}, or the repository's id,` });
+  return accessFinding(name, full_name, { archived, write: `${full_name}, or the repository's id,` });
 }

@@ -4,13 +4,13 @@ import { STATUS_NAME } from '../../model/notice.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
+import { memoizeSuccess } from '../kit/cached-reads.ts';
+import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
-import type { GitSource } from '../kit/git-vendor.ts';
-import { parseAnswer, readable } from '../kit/json.ts';
-import { askedOnce, keepHiddenComment } from '../kit/own-comment.ts';
-import { unless } from '../kit/refusal.ts';
-import { switchedOff } from '../kit/switched-off.ts';
-import type { Looked } from '../kit/tracker-vendor.ts';
+import type { GitSource } from '../kit/git.ts';
+import type { Lookup } from '../kit/items.ts';
+import { parseAnswer, readable } from '../kit/payload.ts';
+import { featureOff, undefinedOn } from '../kit/refusal.ts';
 import { type Api, createApi } from './api.ts';
 import { createAppAuth, createAuth, createServerTime } from './auth.ts';
 import { createChecks } from './check.ts';
@@ -31,10 +31,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const appApi = options.app && createApi(options, deps, createAppAuth(options.app, time));
   const repositories = createRepositories(api, options, clock);
   const parts = { api, appApi, options, repositories, findHook: createFindHook(api), clock };
-  // Tokens of workflows have no user.
-  const me = askedOnce(async (signal) =>
-    appApi ? appApi.read(account, '/app', { signal }) : unless(api.read(account, '/user', { signal }), 'forbidden'),
-  );
+  const me = memoizeSuccess((signal) => readAccount(api, appApi, signal));
   const nameOf = createPresentNames(api, clock);
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
@@ -85,12 +82,12 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    ...{ places: repositories.units, requireReadable: repositories.requireReadable },
+    ...{ units: repositories.units, requireReadable: repositories.requireReadable },
     ...createLists(api, repositories, options),
     ...createChecks(parts),
     identify: repositories.present,
     /** GitHub answers 410 or 404 for what was deleted. It redirects from a transferred issue, which is another issue there. */
-    async item(noun, locator, { commitsSha }, signal): Promise<Looked> {
+    async item(noun, locator, { commitsSha }, signal): Promise<Lookup> {
       try {
         const found = noun === ISSUES ? await issue(locator, signal) : await pull(locator, commitsSha, signal);
         return found === undefined ? { isGone: true } : { found };
@@ -103,7 +100,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
         return { isGone: status === 410 || isTransferred };
       }
     },
-    async prove(noun, { repository, repoId, number }, signal) {
+    async requireVisible(noun, { repository, repoId, number }, signal) {
       const found = await get(`/repos/${repository}`, FEATURES, signal);
       if (readable(withId, found) !== repoId)
         throw new SyncError('not_found', `${repository} is another repository now, and has no ${number}`);
@@ -117,11 +114,11 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       atPresent(locator, signal, async (repository) => {
         const path = `${repository}/issues/${locator.number}/comments`;
         const us = await me(signal);
-        return keepHiddenComment<Comment>(given, {
+        return upsertHiddenComment<Comment>(given, {
           pages: () => api.pages(comment, path, { query: 'per_page=100', signal }),
           textOf: ({ body }) => body,
           authorOf: (each) => (appApi ? each.performed_via_github_app : each.user)?.id,
-          me: async () => us?.id,
+          ownAuthor: async () => us?.id,
           post: (body) => write('POST', path, { body }, signal),
           edit: ({ id }, body) => write('PATCH', `${repository}/issues/comments/${id}`, { body }, signal),
         });
@@ -138,13 +135,19 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   };
 }
 
-/** What `prove` needs of a repository. */
+/** The account of the credential; undefined for the tokens of workflows, which have no user. */
+async function readAccount(api: Api, appApi: Api | undefined, signal: AbortSignal) {
+  if (appApi) return appApi.read(account, '/app', { signal });
+  return undefinedOn(api.read(account, '/user', { signal }), 'forbidden');
+}
+
+/** The fields of a repository that `requireVisible` needs. */
 const FEATURES: Shape = { id: true, full_name: true, has_issues: true, has_pull_requests: true };
 
 /** Throws `feature_off`: what is switched off is hidden, and not gone. */
 function requireOn(noun: string, repository: Repository): void {
   const what = offIn(noun, repository);
-  if (what !== undefined) throw switchedOff(what);
+  if (what !== undefined) throw featureOff(what);
 }
 
 /** GitHub keeps every write, and shows the newest (GH9). */
@@ -205,7 +208,7 @@ function createPresentNames(api: Api, clock: Clock) {
       const held = known.get(repoId);
       if (held && held.until > clock.monotonic()) return held.name;
       // Somebody else may have taken over the old name for a private repository.
-      const named = await unless(api.read(repositoryAnswer, `/repos/${repository}`, { signal }), 'not_found');
+      const named = await undefinedOn(api.read(repositoryAnswer, `/repos/${repository}`, { signal }), 'not_found');
       const found =
         named?.id === repoId ? named : await api.read(repositoryAnswer, `/repositories/${repoId}`, { signal });
       known.set(repoId, { name: found.full_name, until: clock.monotonic() + BELIEVED });

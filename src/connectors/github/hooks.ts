@@ -3,10 +3,9 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
 import { hooksOfPlaces } from '../kit/hooks.ts';
-import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
-import { unless } from '../kit/refusal.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
+import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
 import type { Options } from './options.ts';
 import { HIDDEN, type Hook, hook, type Parts, placesOf } from './places.ts';
@@ -101,7 +100,7 @@ const appConfig = hook.shape.config;
 
 /** The configuration of the App's webhook; undefined where the App has none. */
 export async function appHook(api: Api, signal: AbortSignal): Promise<Hook['config'] | undefined> {
-  const asked = await unless(api.get(CONFIG, { signal }), ...HIDDEN);
+  const asked = await undefinedOn(api.get(CONFIG, { signal }), ...HIDDEN);
   return asked && parseAnswer(appConfig, readAnswer(asked, `GET ${CONFIG}`), `GET ${CONFIG}`);
 }
 

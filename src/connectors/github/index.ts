@@ -3,7 +3,7 @@ import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
 import { grammar } from './grammar.ts';
-import { kinds, payloadOf, told } from './items.ts';
+import { kinds, parseWebhook, payloadOf } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf, shortestPoll, unrestricted } from './options.ts';
 import { verify } from './verify.ts';
 import { writes } from './writes.ts';
@@ -36,7 +36,7 @@ export const github = gitConnector({
   scopeOf,
   kinds,
   withIssues: ({ issues }) => issues,
-  told,
+  parseWebhook,
   payloadOf,
   writes,
   connect,

@@ -3,14 +3,11 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { present, sorted } from '../kit/fields.ts';
-import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
-import type { GitVendor, Kind, Unjudged } from '../kit/git-vendor.ts';
-import { identityOf, pullIdentityOf } from '../kit/identity.ts';
-import { read, readable, readJson } from '../kit/json.ts';
-import { NOT_FOLLOWED, outOfScope } from '../kit/outcome.ts';
-import { timeOf } from '../kit/page-cursor.ts';
+import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
+import { identityOf, NOT_FOLLOWED, outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
+import { omitUndefined, read, readable, readJson, sorted } from '../kit/payload.ts';
 import { inScope } from '../kit/scope.ts';
+import { timeOf } from '../kit/walk.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -21,7 +18,7 @@ const number = z.string().regex(/^\d{1,16}$/);
 const locator = z.object({ repoId: number, repository: z.string().regex(REPOSITORY), number });
 
 /** The parts by which to fetch an item: its number, and for an issue its own id too. */
-export type Locator = z.infer<typeof locator> & Unjudged & { readonly id?: string | undefined };
+export type Locator = z.infer<typeof locator> & ScopeUnknown & { readonly id?: string | undefined };
 
 const pulls: Kind<Options, Locator> = {
   kind: 'pull_request',
@@ -39,7 +36,7 @@ const pulls: Kind<Options, Locator> = {
     number: Number(number),
     seen_at: seenAt,
   }),
-  goneOf: goneBy(schema.gone, ({ repository, number }, { host }) => pullIdentity(host, repository, number)),
+  goneOf: goneItemReader(schema.gone, ({ repository, number }, { host }) => pullIdentity(host, repository, number)),
 };
 
 const issues: Kind<Options, Locator> = {
@@ -59,7 +56,7 @@ const issues: Kind<Options, Locator> = {
     return toIssue(issue, host, repository);
   },
   rowOfGone: (locator, seenAt) => ({ ...pulls.rowOfGone(locator, seenAt), id: Number(locator.id) }),
-  goneOf: goneBy(schema.goneIssue, (row, { host }) => issueIdentity(host, row.repository, row)),
+  goneOf: goneItemReader(schema.goneIssue, (row, { host }) => issueIdentity(host, row.repository, row)),
 };
 
 export const kinds = [pulls, issues] as const;
@@ -78,7 +75,7 @@ const OF_WEBHOOK: ReadonlyMap<string, Translator> = new Map<WebhookEventName, Tr
   ['issues', issueEvent],
 ]);
 
-export const told: GitVendor<Options, Locator>['told'] = (event) => OF_WEBHOOK.get(event);
+export const parseWebhook: GitVendor<Options, Locator>['parseWebhook'] = (event) => OF_WEBHOOK.get(event);
 
 const FORM = Buffer.from('payload=');
 
@@ -101,7 +98,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   // The one that the item is of: a payload may name two.
   const repository = event.pull_request.base?.repo ?? event.repository;
   if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
-  return taken(pulls, [{ ...item, ...asCreation(event.action) }]);
+  return translateItems(pulls, [{ ...item, ...asCreation(event.action) }]);
 }
 
 /** Reads from a payload that has drifted at least which pull request it is about. */
@@ -144,7 +141,8 @@ function issueEvent(payload: unknown, options: Options): Translation {
 /** The issue as the event contains it, whatever the action. */
 function issueAsCarried(payload: unknown, { host }: Options): Translation {
   const event = readable(schema.issueEvent, payload);
-  if (event) return taken(issues, [{ ...toIssue(event.issue, host, event.repository), ...asCreation(event.action) }]);
+  if (event)
+    return translateItems(issues, [{ ...toIssue(event.issue, host, event.repository), ...asCreation(event.action) }]);
   const { issue, repository } = read(schema.namedIssue, payload);
   return references(issueReference(host, repository, issue));
 }
@@ -205,7 +203,7 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
   return {
     ...pullIdentity(host, repository, pull.number),
     updatedAt: Date.parse(pull.updated_at),
-    ...present({
+    ...omitUndefined({
       ...common(pull),
       reviewers: reviewers(pull, repository),
       state: stateOf(pull),
@@ -228,7 +226,7 @@ function pullOfConversation(issue: Conversation, host: string, repository: schem
   return {
     ...pullIdentity(host, repository, issue.number),
     updatedAt: Date.parse(issue.updated_at),
-    ...present({
+    ...omitUndefined({
       ...common(issue),
       url: pull.html_url,
       state: stateOf({ state, merged: undefined, merged_at: pull.merged_at }),
@@ -261,7 +259,7 @@ function toIssue(issue: schema.GithubIssue, host: string, repository: schema.Git
   return {
     ...issueIdentity(host, repository, issue),
     updatedAt: Date.parse(issue.updated_at),
-    ...present({
+    ...omitUndefined({
       ...common(issue),
       state: issue.state === undefined ? undefined : issue.state === 'closed' ? ('done' as const) : ('open' as const),
       rawState: rawStateOf(issue),

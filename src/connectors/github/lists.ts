@@ -1,13 +1,11 @@
 import { z } from 'zod';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
-import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
-import { parseAnswer } from '../kit/json.ts';
-import { nextPageCursor, readPageCursor, timeOf } from '../kit/page-cursor.ts';
-import { invalidPage } from '../kit/pages.ts';
-import { decoration, malformed } from '../kit/refusal.ts';
-import { switchedOff } from '../kit/switched-off.ts';
-import type { Listed } from '../kit/walk.ts';
+import type { GitListRequest, GitSource } from '../kit/git.ts';
+import { invalidPage, nextPageCursor, readPageCursor } from '../kit/pages.ts';
+import { parseAnswer } from '../kit/payload.ts';
+import { bestEffort, featureOff, malformed } from '../kit/refusal.ts';
+import { type ListedPage, timeOf } from '../kit/walk.ts';
 import type { Api } from './api.ts';
 import { ISSUES, issueIdentity, type Locator, PULLS, pullIdentity } from './items.ts';
 import type { Options } from './options.ts';
@@ -24,9 +22,9 @@ const IDS = `state=all&sort=created&direction=asc&per_page=${PAGE}`;
 /** The fields to keep of an issue in a list. GitHub's list contains pull requests too. */
 const LISTED_ISSUE: Shape = { ...KEPT_OF_ISSUE, pull_request: { url: true } };
 
-const NOTHING: Listed = { found: [], next: undefined, answer: { headers: {} }, isUnchanged: true };
+const NOTHING: ListedPage = { found: [], next: undefined, answer: { headers: {} }, isUnchanged: true };
 
-type Lists = Pick<GitSource<Locator>, 'list' | 'pageOf' | 'swept'>;
+type Lists = Pick<GitSource<Locator>, 'list' | 'pageOf' | 'sweptPage'>;
 
 /**
  * Pages of a repository's pull requests and issues (GH4), newest change first. What changes during the walk moves to the front
@@ -38,7 +36,10 @@ type Lists = Pick<GitSource<Locator>, 'list' | 'pageOf' | 'swept'>;
  * not count pages: it goes by the oldest change, and each page begins at the time at which the previous one ended.
  */
 export function createLists(api: Api, repositories: Repositories, { host, issues }: Options): Lists {
-  async function byNumbers({ unit, selection, page, use, etag }: WantedOf, signal: AbortSignal): Promise<Listed> {
+  async function byNumbers(
+    { unit, selection, page, use, etag }: GitListRequest,
+    signal: AbortSignal,
+  ): Promise<ListedPage> {
     const path = `${repositoryPath(unit)}/pulls`;
     const isFirstWalk = selection.items === 'open';
     const cursor = readPageCursor(page);
@@ -51,7 +52,7 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     return { found: api.pageOf(answer, { path, query }).found, next, answer };
   }
 
-  async function byLinks(path: string, keep: Shape, query: string, wanted: WantedOf, signal: AbortSignal) {
+  async function byLinks(path: string, keep: Shape, query: string, wanted: GitListRequest, signal: AbortSignal) {
     const { etag, use } = wanted;
     const answer = await api.get(path, { query, etag, signal, use, keep });
     if (answer.status === 304) return NOTHING;
@@ -60,7 +61,7 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     return { found, next: next && `link:${next}`, answer };
   }
 
-  async function pulls(wanted: WantedOf, signal: AbortSignal): Promise<Listed> {
+  async function pulls(wanted: GitListRequest, signal: AbortSignal): Promise<ListedPage> {
     const { unit, selection, page } = wanted;
     if (selection.items === 'open' || (selection.items === 'changed' && selection.way === 'poll'))
       return byNumbers(wanted, signal);
@@ -77,18 +78,18 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
   }
 
   /** GitHub tells only the number of pages, and only of the whole list: this counts the last page as full. */
-  function totalOf({ found, answer }: Listed, path: string, signal: AbortSignal): Promise<number | undefined> {
-    return decoration(() => {
+  function totalOf({ found, answer }: ListedPage, path: string, signal: AbortSignal): Promise<number | undefined> {
+    return bestEffort(() => {
       const last = api.linkedPage(answer as HttpAnswer, 'last', path);
       return last === undefined ? found.length : last * PAGE;
     }, signal);
   }
 
-  async function issueList(wanted: WantedOf, signal: AbortSignal): Promise<Listed> {
+  async function issueList(wanted: GitListRequest, signal: AbortSignal): Promise<ListedPage> {
     const { unit, selection, page, use } = wanted;
     if (selection.items === 'ids') return NOTHING;
     const { name, hasIssues } = await repositories.find(unit, signal, use);
-    if (!hasIssues) throw switchedOff(`issues of ${name}`);
+    if (!hasIssues) throw featureOff(`issues of ${name}`);
     const isFirstWalk = selection.items === 'open';
     const since = isFirstWalk ? sinceOf(page) : selection.since;
     const query = `${isFirstWalk ? OPEN_ISSUES : EVERYTHING}${since === undefined ? '' : `&since=${whole(since)}`}`;
@@ -106,7 +107,7 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
       const own = found.filter((each) => !isPull(each)).map(slimIssue);
       return { repository: { id: Number(id), full_name: name }, issues: own };
     },
-    async swept(found, { noun, unit }, signal) {
+    async sweptPage(found, { noun, unit }, signal) {
       if (noun === ISSUES) return { keys: [], containers: [] };
       const { id, name, hasIssues, hasPullRequests } = await repositories.find(unit, signal, 'background');
       const repository = { id: Number(id), full_name: name };

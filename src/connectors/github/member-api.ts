@@ -1,9 +1,9 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, MemberAccess } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
 import type { Method } from '../kit/git-api.ts';
-import { readAnswer } from '../kit/json.ts';
+import { readAnswer } from '../kit/payload.ts';
+import { onOneLine } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
 import { type Api, createApi } from './api.ts';

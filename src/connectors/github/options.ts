@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
 import { excludes, hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
-import { isPattern } from '../kit/patterns.ts';
-import type { Scope, WithNames } from '../kit/scope.ts';
+import { asBase } from '../kit/rest.ts';
+import { isPattern, type Scope, type WithNames } from '../kit/scope.ts';
 
 export const PUBLIC_HOST = 'github.com';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
+import { createMemory } from '../kit/cached-reads.ts';
 import type { Page } from '../kit/git-api.ts';
 import { type HookPlace, hookPlaces } from '../kit/hooks.ts';
-import { createMemory } from '../kit/listing.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
 import { type Repositories, repositoryPath } from './repositories.ts';

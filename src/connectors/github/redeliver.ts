@@ -5,16 +5,16 @@ import { longNumbersAsTexts } from '../../platform/http/parse-json.ts';
 import { isSuccess } from '../../platform/http/semantics.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection } from '../connector.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
-import { createMemory } from '../kit/listing.ts';
+import { createMemory } from '../kit/cached-reads.ts';
+import { parseAnswer, readAnswer } from '../kit/payload.ts';
 import {
   type AttemptPage,
   createRedelivery,
   type DeliveryList,
   type ListedAttempt,
-  listedInPages,
+  pagedDeliveries,
 } from '../kit/redelivery.ts';
-import { unless } from '../kit/refusal.ts';
+import { undefinedOn } from '../kit/refusal.ts';
 import type { Api } from './api.ts';
 import { appHook, eventsOf } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -57,7 +57,7 @@ async function listsOf(deps: Parts, url: string, signal: AbortSignal): Promise<r
   }
   const lists: Deliveries[] = [];
   for (const { path } of await placesOf(deps, signal)) {
-    const found = await unless(findHook(path, url, signal), ...HIDDEN);
+    const found = await undefinedOn(findHook(path, url, signal), ...HIDDEN);
     if (found) lists.push({ api, path: `${path}/${found.id}/deliveries` });
   }
   return lists;
@@ -110,7 +110,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
   }
 
   return (of) =>
-    listedInPages({
+    pagedDeliveries({
       name: of.path,
       read: (query, signal) => read(of, query, signal),
       queries: { newest: NEWEST, failed: [FAILED] },
@@ -118,7 +118,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
       mostPages: MOST_PAGES,
       mark: { read: (text) => Date.parse(text), write: (time) => new Date(time).toISOString() },
       floorOf: (last) => Math.max(clock.now() - keptFor, last - LATE),
-      ask: (id, signal) => askAgain(of.api, `${of.path}/${id}/attempts`, signal),
+      resend: (id, signal) => askAgain(of.api, `${of.path}/${id}/attempts`, signal),
     });
 }
 

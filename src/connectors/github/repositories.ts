@@ -1,13 +1,11 @@
 import { z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Use } from '../kit/budget.ts';
-import { absent } from '../kit/fields.ts';
-import { createFollowed } from '../kit/followed.ts';
+import { createMemory } from '../kit/cached-reads.ts';
 import type { Page } from '../kit/git-api.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
-import { createMemory } from '../kit/listing.ts';
-import { type Candidate, patternsOf } from '../kit/scope.ts';
+import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
+import type { Use } from '../kit/rate-limit.ts';
+import { type Candidate, createScopeResolver, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES } from './items.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -25,7 +23,7 @@ export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Reposi
 }
 
 /** The repositories in the scope of a connection now: by name where the configuration names them, else by id. */
-export interface Repositories extends ReturnType<typeof createFollowed> {
+export interface Repositories extends ReturnType<typeof createScopeResolver> {
   /** The repository of a unit, as it was some minutes ago at the latest. */
   find(unit: string, signal: AbortSignal, use?: Use): Promise<Repository>;
   /** What a name leads to at this moment. */
@@ -67,7 +65,7 @@ export function createRepositories(api: Api, options: Options, clock: Clock): Re
   const present = (name: string, signal: AbortSignal) => api.read(one, repositoryPath(name), { signal, use: 'poll' });
 
   return {
-    ...createFollowed({
+    ...createScopeResolver({
       scope,
       clock,
       lists: lists.map((list) => ({ name: list.name, read: (signal) => readAll(list, signal) })),

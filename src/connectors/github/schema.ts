@@ -2,8 +2,7 @@ import type { EmitterWebhookEvent } from '@octokit/webhooks';
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
 import { commitMessages } from '../kit/commits.ts';
-import { absent, instant, webAddress } from '../kit/fields.ts';
-import { keptBy } from '../kit/shape-of.ts';
+import { absent, instant, keptBy, webAddress } from '../kit/payload.ts';
 import { REPOSITORY } from './options.ts';
 
 const id = z.int().positive();

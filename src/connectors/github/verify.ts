@@ -1,4 +1,4 @@
-import { hmacSigning } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/verify.ts';
 
 /** `X-Hub-Signature-256` (GitHub, "Validating webhook deliveries"); the older SHA-1 header is ignored. */
 export const { verify, sign } = hmacSigning({

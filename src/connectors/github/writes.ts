@@ -2,28 +2,27 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, NewPullRequest, PullRequestEdit } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
 import {
-  existsAlready,
-  filled,
+  alreadyExists,
   type GitWrites,
   isEmpty,
-  type MemberAt,
+  type MemberRepository,
+  type MemberRequest,
   missingBranch,
+  nonEmpty,
   nothingToMerge,
   refused,
   type Step,
-  type Visit,
   without,
 } from '../kit/git-writes.ts';
-import { parseAnswer, readAnswer, readable } from '../kit/json.ts';
-import { unless } from '../kit/refusal.ts';
+import { parseAnswer, readAnswer, readable } from '../kit/payload.ts';
+import { onOneLine, undefinedOn } from '../kit/refusal.ts';
 import { pullOf } from './items.ts';
 import { createMemberApi } from './member-api.ts';
 import { PUBLIC_HOST, REPOSITORY } from './options.ts';
 
 /** What members write at GitHub (GH6). */
-export const writes: GitWrites = { title: 'GitHub', publicHost: PUBLIC_HOST, takes: ['open', 'closed'], at };
+export const writes: GitWrites = { title: 'GitHub', publicHost: PUBLIC_HOST, takes: ['open', 'closed'], connect: at };
 
 const anything = z.unknown();
 const repositoryAnswer = z.object({ full_name: z.string().regex(REPOSITORY) });
@@ -35,7 +34,7 @@ const present = z.object({
   requested_teams: z.array(z.object({ slug: z.string() })).catch([]),
 });
 
-function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
+function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): MemberRepository {
   const api = createMemberApi(access, deps, signal);
   const address = addressOf(repoId);
   let found: Promise<string> | undefined;
@@ -56,7 +55,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
   /** GitHub answers 422 for each of these reasons. */
   async function explainRefusal(wanted: NewPullRequest, answer: HttpAnswer): Promise<SyncError> {
     const { text, fields } = readValidation(answer);
-    if (/already exists/i.test(text)) return existsAlready(wanted, '#', await findOpen(wanted).catch(() => undefined));
+    if (/already exists/i.test(text)) return alreadyExists(wanted, '#', await findOpen(wanted).catch(() => undefined));
     if (/no commits between/i.test(text)) return nothingToMerge(wanted);
     const missing = (['head', 'base'] as const).find((field) => fields.includes(field));
     if (missing) return missingBranch(`${missing}Branch`, wanted[`${missing}Branch`]);
@@ -111,7 +110,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
       // A branch of a fork, `owner:branch`: nobody here knows the fork's name. GitHub checks it when the pull request is opened.
       if (branch.includes(':')) return true;
       const path = await pathTo(`branches/${encodeURIComponent(branch)}`);
-      return (await unless(api.get(path, { signal }), 'not_found')) !== undefined;
+      return (await undefinedOn(api.get(path, { signal }), 'not_found')) !== undefined;
     },
     async opening(wanted) {
       const { title, headBranch: head, baseBranch: base, description, draft } = wanted;
@@ -123,7 +122,7 @@ function at({ access, repoId, signal }: Visit, deps: ConnectionDeps): MemberAt {
       };
     },
     afterOpening: ({ labels, assignees, reviewers = [] }, number) => [
-      () => setIssueFields(number, { labels: filled(labels), assignees: filled(assignees) }),
+      () => setIssueFields(number, { labels: nonEmpty(labels), assignees: nonEmpty(assignees) }),
       () => requestReviews('POST', number, reviewers),
     ],
     findOpen,

@@ -1,7 +1,7 @@
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
-import { saidBy } from '../kit/answers.ts';
-import { refusalOf, untilReset } from '../kit/refusal.ts';
+import { untilReset } from '../kit/rate-limit.ts';
+import { refusalOf, vendorMessage } from '../kit/refusal.ts';
 
 const SECOND = 1_000;
 
@@ -17,7 +17,7 @@ function waitOf(answer: HttpAnswer, now: number): number | undefined {
 
 /** What GitLab says about a request that it refused; empty where it says nothing. */
 export function saidOf(answer: HttpAnswer): string {
-  return saidBy(answer, messageOf);
+  return vendorMessage(answer, messageOf);
 }
 
 /**

@@ -1,9 +1,8 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { createBudget, rateFrom } from '../kit/budget.ts';
-import { createGitApi, type Api as GitApi, linkedUrl, type Speech } from '../kit/git-api.ts';
-import { readList } from '../kit/json.ts';
-import { linkTo } from '../kit/link-header.ts';
+import { type ApiDialect, createGitApi, type Api as GitApi, linkedUrl, linkTo } from '../kit/git-api.ts';
+import { readList } from '../kit/payload.ts';
+import { createBudget, rateFrom } from '../kit/rate-limit.ts';
 import { malformed } from '../kit/refusal.ts';
 import { bearer } from '../kit/rest.ts';
 import { refusal } from './answers.ts';
@@ -33,7 +32,7 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
   };
   // GitLab accepts `Bearer` for tokens of every kind, OAuth's too (GL10).
   const authorization = bearer(access.token);
-  const speech: Speech = {
+  const speech: ApiDialect = {
     ...links,
     target: 'gitlab',
     headers: { accept: 'application/json', 'user-agent': 'worksync' },

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Finding } from '../connector.ts';
-import { expiringSoon, failed, readFinding } from '../kit/finding.ts';
-import { type GitChecks, limitFinding } from '../kit/git-check.ts';
-import { readAnswer, readable } from '../kit/json.ts';
+import { accessFinding, expiryFinding, failedFinding, type GitChecks, limitFinding } from '../kit/check.ts';
+import { readAnswer, readable } from '../kit/payload.ts';
 import { addressOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -17,7 +16,7 @@ export function createChecks(api: Api, options: Options, clock: Clock): GitCheck
       options.token === undefined ? anonymous : await credential(api, clock.now(), signal),
     ],
     get: api.get,
-    named: () =>
+    namedRepositories: () =>
       placesOf(options).map((place) => {
         const { kind, name: subject } = place;
         const describe = (told: unknown) => describePlace(place, told);
@@ -31,7 +30,7 @@ export function createChecks(api: Api, options: Options, clock: Clock): GitCheck
     },
     // A pattern makes a group in `named`, which contains all projects below it.
     patterns: [],
-    counted: async () => 0,
+    countMatches: async () => 0,
     limit: (headers) => limitFinding(headers, 'ratelimit', '', 'Poll less often, or give worksync a token of its own.'),
   };
 }
@@ -56,7 +55,7 @@ async function credential(api: Api, now: number, signal: AbortSignal): Promise<F
     return token ? describeToken(token, now) : unknownToken;
   } catch (thrown) {
     // Servers before 15.5 have no such address; there the projects, which `check` reads next, prove the token.
-    return asSyncError(thrown).code === 'not_found' ? unknownToken : failed('credential', thrown);
+    return asSyncError(thrown).code === 'not_found' ? unknownToken : failedFinding('credential', thrown);
   }
 }
 
@@ -76,7 +75,7 @@ function describeToken({ name, scopes, expires_at }: z.infer<typeof accessToken>
       hint: 'Create a token with the scope read_api.',
     };
   const end = expires_at !== null && { at: Date.parse(expires_at), shown: expires_at };
-  const soon = end && expiringSoon(`the token "${name}"`, end, now);
+  const soon = end && expiryFinding(`the token "${name}"`, end, now);
   if (soon) return soon;
   return { level: 'ok', subject, message: `token "${name}"${expires_at === null ? '' : `, until ${expires_at}`}` };
 }
@@ -92,7 +91,7 @@ function describePlace({ kind, name }: Place, told: unknown): Finding {
   const path = said.path_with_namespace ?? said.full_path ?? name;
   const isOther = !/^\d+$/.test(name) && path.toLowerCase() !== name.toLowerCase();
   if (kind === 'group' && isOther) return renamedGroup(name, path);
-  return readFinding(name, path, { archived: said.archived, write: `${path}, or the project's number,` });
+  return accessFinding(name, path, { archived: said.archived, write: `${path}, or the project's number,` });
 }
 
 /** worksync follows a group as a pattern over paths, and binds no id to a pattern. */

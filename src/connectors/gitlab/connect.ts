@@ -3,11 +3,11 @@ import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
+import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
-import type { GitSource, WantedOf } from '../kit/git-vendor.ts';
-import { parseAnswer, readable, readList } from '../kit/json.ts';
-import { keepHiddenComment } from '../kit/own-comment.ts';
-import { nextPageCursor, readPageCursor } from '../kit/page-cursor.ts';
+import type { GitListRequest, GitSource } from '../kit/git.ts';
+import { nextPageCursor, readPageCursor } from '../kit/pages.ts';
+import { parseAnswer, readable, readList } from '../kit/payload.ts';
 import type { Selection } from '../kit/walk.ts';
 import { createApi } from './api.ts';
 import { createChecks } from './check.ts';
@@ -35,7 +35,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
    * the last, and then goes from the last page down to the first. What somebody closes during the walk leaves the list, and
    * everything behind it moves to a page still to come.
    */
-  async function list({ noun, unit, selection, page, use, etag }: WantedOf, signal: AbortSignal) {
+  async function list({ noun, unit, selection, page, use, etag }: GitListRequest, signal: AbortSignal) {
     const place = placeOf(unit);
     const path = `${pathOf(place)}/${noun}`;
     const cursor = readPageCursor(page);
@@ -51,14 +51,14 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   }
 
   return {
-    places: async () => placesOf(options).map(unitOf),
+    units: async () => placesOf(options).map(unitOf),
     list,
     async pageOf(found, { unit }, signal) {
       const { kind, name } = placeOf(unit);
       const followed = kind === 'group' ? await projects.keepFollowed(name, found, signal) : projects.keepNamed(found);
       return followed.map(slim);
     },
-    async swept(found, { noun, unit }, signal) {
+    async sweptPage(found, { noun, unit }, signal) {
       const { kind, name } = placeOf(unit);
       const all = parseAnswer(identities, found, `the list of ${unit}`);
       const shown = all.filter((each) => noun === MERGE_REQUESTS || !isHidden(each, options));
@@ -88,7 +88,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       }
     },
     /** The list of the project must be readable, and must not contain the item. */
-    async prove(noun, { projectId, iid }, signal) {
+    async requireVisible(noun, { projectId, iid }, signal) {
       const path = `/projects/${projectId}/${noun}`;
       const query = `state=all&scope=all&iids[]=${iid}`;
       const found = await api.read(z.unknown(), path, { query, signal });
@@ -100,14 +100,14 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     redeliver: createRedeliver({ api, projects, options, clock: deps.clock }),
     comment(noun, locator, given, signal) {
       const path = `${itemPath(noun, locator)}/notes`;
-      return keepHiddenComment<Note>(given, {
+      return upsertHiddenComment<Note>(given, {
         async *pages() {
           for await (const page of api.pages(z.unknown(), path, { query: 'order_by=created_at&sort=asc', signal }))
             yield page.flatMap((each) => readable(note, each) ?? []).filter(({ system }) => !system);
         },
         textOf: ({ body }) => body,
         authorOf: ({ author }) => author?.id,
-        me: async () => (await api.read(user, '/user', { signal })).id,
+        ownAuthor: async () => (await api.read(user, '/user', { signal })).id,
         post: (body) => api.write('POST', path, { body: { body }, signal }),
         edit: ({ id }, body) => api.write('PUT', `${path}/${id}`, { body: { body }, signal }),
       });

@@ -1,4 +1,4 @@
-import { readable } from '../kit/json.ts';
+import { readable } from '../kit/payload.ts';
 import { kindOfHook } from './schema.ts';
 
 /** Names of events that differ from the kind: GitLab sends all work items as issues (GL11). */

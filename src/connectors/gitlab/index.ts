@@ -3,7 +3,7 @@ import { gitConnector } from '../kit/git.ts';
 import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
 import { grammar } from './grammar.ts';
-import { isFetchedFollowed, kinds, told } from './items.ts';
+import { isFetchedFollowed, kinds, parseWebhook } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf, unrestricted } from './options.ts';
 import { verify } from './verify.ts';
 import { writes } from './writes.ts';
@@ -35,7 +35,7 @@ export const gitlab = gitConnector({
   scopeOf,
   kinds,
   withIssues: ({ issues }) => issues,
-  told,
+  parseWebhook,
   isFollowed: isFetchedFollowed,
   writes,
   connect,

@@ -2,14 +2,19 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Item, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { present, sorted } from '../kit/fields.ts';
-import { goneBy, referenceTo, taken } from '../kit/git-translate.ts';
-import type { GitVendor, Identity, Kind, Unjudged } from '../kit/git-vendor.ts';
-import { identityOf, pullIdentityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import { NOT_FOLLOWED, outOfScope, UNJUDGED, unjudged } from '../kit/outcome.ts';
-import { timeOf } from '../kit/page-cursor.ts';
+import { type GitVendor, goneItemReader, type Identity, type Kind, referenceTo, translateItems } from '../kit/git.ts';
+import {
+  identityOf,
+  NOT_FOLLOWED,
+  outOfScope,
+  pullIdentityOf,
+  SCOPE_UNKNOWN,
+  type ScopeUnknown,
+  scopeUnknown,
+} from '../kit/items.ts';
+import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import { inScope } from '../kit/scope.ts';
+import { timeOf } from '../kit/walk.ts';
 import { type Options, scopeOf } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -18,10 +23,10 @@ export const MERGE_REQUESTS = 'merge_requests';
 export const ISSUES = 'issues';
 
 const number = z.string().regex(/^[1-9]\d{0,15}$/);
-const locator = z.strictObject({ projectId: number, iid: number, id: number.optional(), isFollowed: unjudged });
+const locator = z.strictObject({ projectId: number, iid: number, id: number.optional(), isFollowed: scopeUnknown });
 
 /** The parts by which to fetch an item: numbers that survive renaming and transfer, and for an issue its own id too. */
-export interface Locator extends Unjudged {
+export interface Locator extends ScopeUnknown {
   readonly projectId: string;
   readonly iid: string;
   readonly id?: string | undefined;
@@ -42,7 +47,7 @@ const mergeRequests: Kind<Options, Locator> = {
   rowOfGone: ({ projectId, iid }, seenAt) => {
     return { project_id: Number(projectId), iid: Number(iid), seen_at: seenAt };
   },
-  goneOf: goneBy(schema.gone, (row, { host }) => mergeRequestIdentity(host, row.project_id, row.iid)),
+  goneOf: goneItemReader(schema.gone, (row, { host }) => mergeRequestIdentity(host, row.project_id, row.iid)),
 };
 
 const issues: Kind<Options, Locator> = {
@@ -55,7 +60,7 @@ const issues: Kind<Options, Locator> = {
   whole: ['state', 'title', 'description'],
   itemOf: (fetched, options) => toIssue(read(schema.issue, fetched), options),
   rowOfGone: (locator, seenAt) => ({ ...mergeRequests.rowOfGone(locator, seenAt), id: Number(locator.id) }),
-  goneOf: goneBy(schema.goneIssue, (row, { host }) => issueIdentity(host, row.id, row.project_id, row.iid)),
+  goneOf: goneItemReader(schema.goneIssue, (row, { host }) => issueIdentity(host, row.id, row.project_id, row.iid)),
 };
 
 export const kinds = [mergeRequests, issues] as const;
@@ -76,7 +81,7 @@ const OF_ISSUE_WEBHOOK: ReadonlyMap<string, Translator> = new Map([
   ['Confidential Note Hook', ofKind(['note'], noteHook)],
 ]);
 
-export const told: GitVendor<Options, Locator>['told'] = (event, { issues: withIssues }) =>
+export const parseWebhook: GitVendor<Options, Locator>['parseWebhook'] = (event, { issues: withIssues }) =>
   OF_WEBHOOK.get(event) ?? (withIssues ? OF_ISSUE_WEBHOOK.get(event) : undefined);
 
 /** The body repeats the kind that the header names. A body with another kind, or none, comes from a custom template. */
@@ -150,9 +155,9 @@ function judged(
 ): Translation {
   const followed = isFollowed(project, options);
   if (followed === false) return outOfScope('project');
-  if (item && followed) return taken(kind, [item]);
+  if (item && followed) return translateItems(kind, [item]);
   const reference = referenceTo(kind, identity);
-  const locator = { ...reference.locator, ...(!followed && UNJUDGED) };
+  const locator = { ...reference.locator, ...(!followed && SCOPE_UNKNOWN) };
   return { outcome: 'references', references: [{ ...reference, locator }] };
 }
 
@@ -234,7 +239,7 @@ function mergeRequestOf(
   return {
     ...identity,
     ...common(told),
-    ...present({
+    ...omitUndefined({
       repoName: path,
       state: told.state && STATES[told.state],
       draft: told.draft ?? told.work_in_progress,
@@ -260,7 +265,7 @@ function issueOf(
   return {
     ...identity,
     ...common(told),
-    ...present({
+    ...omitUndefined({
       containerName: path,
       state: told.state && ISSUE_STATES[told.state],
       // `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API.
@@ -277,7 +282,7 @@ const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', clo
 function common(told: schema.ToldMergeRequest | schema.ToldIssue) {
   return {
     updatedAt: wholeSeconds(told.updated_at),
-    ...present({
+    ...omitUndefined({
       title: told.title,
       description: told.description,
       rawState: told.state,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { asBase } from '../kit/addresses.ts';
 import { commitsOption } from '../kit/commits.ts';
 import { hostName, httpsAddress, nameOrNumber, oneWord } from '../kit/options.ts';
+import { asBase } from '../kit/rest.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's number, or its path `group/…/project`; no part may be `.` or `..`, so that a path made of it stays in its place. */

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
-import type { Use } from '../kit/budget.ts';
-import { absent } from '../kit/fields.ts';
-import { readable } from '../kit/json.ts';
-import { createCache } from '../kit/listing.ts';
+import { createCache } from '../kit/cached-reads.ts';
+import { absent, readable } from '../kit/payload.ts';
+import type { Use } from '../kit/rate-limit.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES, withoutNumber } from './items.ts';

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection } from '../connector.ts';
-import { absent } from '../kit/fields.ts';
-import { parseAnswer } from '../kit/json.ts';
-import { createRedelivery, type DeliveryList, type ListedAttempt, listedInPages } from '../kit/redelivery.ts';
+import { absent, parseAnswer } from '../kit/payload.ts';
+import { createRedelivery, type DeliveryList, type ListedAttempt, pagedDeliveries } from '../kit/redelivery.ts';
 import type { Api } from './api.ts';
 import { hookedAt } from './hooks.ts';
 import type { Options } from './options.ts';
@@ -51,7 +50,7 @@ const events = z.array(event);
 
 function listAt(api: Api, path: string): DeliveryList {
   const first = `per_page=${PAGE}&page=1`;
-  return listedInPages({
+  return pagedDeliveries({
     name: path,
     async read(query, signal) {
       const answer = await api.get(path, { query, use: 'background', signal });
@@ -63,7 +62,7 @@ function listAt(api: Api, path: string): DeliveryList {
     mostPages: MOST_PAGES,
     mark: { read: Number, write: String },
     floorOf: (last) => last + 1,
-    async ask(id, signal) {
+    async resend(id, signal) {
       const { status } = await api.write('POST', `${path}/${id}/resend`, { body: {}, explained: [422, 429], signal });
       if (status === 429) return 'later';
       return status < 300 ? 'asked' : 'gone';

@@ -8,7 +8,7 @@ import {
   TRIAL_PATH,
   TRIAL_TEXT,
 } from '../kit/sample.ts';
-import { SIGNING_KEY } from '../kit/standard-webhooks.ts';
+import { SIGNING_KEY } from '../kit/verify.ts';
 import { scopeOf } from './options.ts';
 
 /** Sample events of GitLab, made here. */

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { commitMessages } from '../kit/commits.ts';
-import { absent, instant as inUtc, webAddress } from '../kit/fields.ts';
-import { keptBy } from '../kit/shape-of.ts';
+import { absent, instant as inUtc, keptBy, webAddress } from '../kit/payload.ts';
 import { PROJECT } from './options.ts';
 
 /** The fields that are read, and no others (GL4); all but identity and time are `absent` where they drift. */

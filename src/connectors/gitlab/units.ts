@@ -1,5 +1,4 @@
-import { isPattern } from '../kit/patterns.ts';
-import { namedIn, patternsOf } from '../kit/scope.ts';
+import { isPattern, namedIn, patternsOf } from '../kit/scope.ts';
 import { type Options, scopeOf } from './options.ts';
 
 /** One project, or one group with all that is below it. */

@@ -1,8 +1,14 @@
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { isSameSecret } from '../../platform/lib/same-secret.ts';
 import type { VerifiedRequest, WebhookRequest } from '../connector.ts';
-import { readName, requireSecrets, requireText, single } from '../kit/hmac.ts';
-import { checkStandardWebhook, SIGNING_KEY } from '../kit/standard-webhooks.ts';
+import {
+  checkStandardWebhook,
+  nameInHeader,
+  requireSecrets,
+  requireText,
+  SIGNING_KEY,
+  singleHeader,
+} from '../kit/verify.ts';
 
 const EVENT = /^(?=.{1,100}$)[A-Za-z]+(?: [A-Za-z]+){0,8} Hook$/;
 const NAME = /^[A-Za-z0-9_-]{1,100}$/;
@@ -31,13 +37,13 @@ export async function verify(
   else checkToken(request, secrets);
   requireText(request.body);
   const deliveryId = idOf(request, isSigned);
-  return { event: readName(request, 'x-gitlab-event', EVENT), ...(deliveryId === undefined ? {} : { deliveryId }) };
+  return { event: nameInHeader(request, 'x-gitlab-event', EVENT), ...(deliveryId === undefined ? {} : { deliveryId }) };
 }
 
 function checkToken(request: WebhookRequest, secrets: readonly string[]): void {
   if (request.headers['x-gitlab-token'] === undefined)
     throw new SyncError('signature_missing', 'the request has neither webhook-signature nor X-Gitlab-Token');
-  const given = single(request, 'x-gitlab-token');
+  const given = singleHeader(request, 'x-gitlab-token');
   const tokens = secrets.filter((secret) => !secret.startsWith(SIGNING_KEY));
   const matches = tokens.map((token) => given !== undefined && isSameSecret(given, token));
   if (!matches.includes(true))
@@ -47,5 +53,5 @@ function checkToken(request: WebhookRequest, secrets: readonly string[]): void {
 /** The id of a delivery, which is the same on every repetition. A signed one comes first; older servers send none. */
 function idOf(request: WebhookRequest, isSigned: boolean): string | undefined {
   const names = isSigned ? ['webhook-id'] : ['idempotency-key', 'webhook-id'];
-  return names.map((name) => single(request, name)).find((value) => value !== undefined && NAME.test(value));
+  return names.map((name) => singleHeader(request, name)).find((value) => value !== undefined && NAME.test(value));
 }

@@ -4,19 +4,19 @@ import type { PullRequest } from '../../model/item.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, NewPullRequest, PullRequestEdit } from '../connector.ts';
 import {
-  existsAlready,
-  filled,
+  alreadyExists,
   firstDifference,
   type GitWrites,
   isEmpty,
-  type MemberAt,
+  type MemberRepository,
+  type MemberRequest,
   missingBranch,
+  nonEmpty,
   nothingToMerge,
   refused,
-  type Visit,
 } from '../kit/git-writes.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
-import { unless } from '../kit/refusal.ts';
+import { parseAnswer, readAnswer } from '../kit/payload.ts';
+import { undefinedOn } from '../kit/refusal.ts';
 import { saidOf } from './answers.ts';
 import { createApi } from './api.ts';
 import { asDraft, asReady, isDraft } from './draft-title.ts';
@@ -31,7 +31,7 @@ export const writes: GitWrites = {
   publicHost: PUBLIC_HOST,
   takes: ['open', 'closed'],
   plain: asReady,
-  at,
+  connect: at,
 };
 
 interface Branch {
@@ -62,7 +62,7 @@ const present = z.object({
 });
 type Present = z.infer<typeof present>;
 
-function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): MemberAt {
+function at({ access, repoId: project, signal }: MemberRequest, deps: ConnectionDeps): MemberRepository {
   if (!PROJECT.test(project))
     throw refused('validation_failed', 'repoId: expected the number of a GitLab project, or group/project');
   const api = createApi(access, deps);
@@ -81,7 +81,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
 
   async function hasBranch(head: Branch): Promise<boolean> {
     const path = at(`/repository/branches/${encodeURIComponent(head.name)}`, head.project);
-    if (await unless(api.get(path, { signal }), 'not_found')) return true;
+    if (await undefinedOn(api.get(path, { signal }), 'not_found')) return true;
     // GitLab answers 404 also for a project that does not exist or is hidden: the next request throws for that.
     await api.get(at('', head.project), { signal });
     return false;
@@ -105,7 +105,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
     if (!(await hasBranch({ project, name: baseBranch }))) throw missingBranch('baseBranch', baseBranch);
     if (head.project !== project) return;
     const query = new URLSearchParams({ ref_name: `${baseBranch}..${head.name}`, per_page: '1' }).toString();
-    const commits = await unless(api.read(anything, at('/repository/commits'), { query, signal }), 'not_found');
+    const commits = await undefinedOn(api.read(anything, at('/repository/commits'), { query, signal }), 'not_found');
     if (commits === undefined) throw missingBranch('headBranch', headBranch);
     if (Array.isArray(commits) && commits.length === 0) throw nothingToMerge(wanted);
   }
@@ -115,7 +115,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
     const found = await findOpen(head, baseBranch).catch(() => undefined);
     if (found === undefined && !/already exists/i.test(saidOf(answer)))
       return api.refusal(answer, 'write the merge request');
-    return existsAlready({ headBranch: head.name, baseBranch }, '!', found);
+    return alreadyExists({ headBranch: head.name, baseBranch }, '!', found);
   }
 
   /** Sends the fields of a merge request. */
@@ -155,9 +155,9 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
         target_project_id: head.project === project ? undefined : await numberOf(project),
         title: titleAs(wanted.title, wanted.draft),
         description: wanted.description ?? undefined,
-        labels: filled(wanted.labels)?.map(asLabel).join(','),
-        assignee_ids: await idsOf('assignees', filled(wanted.assignees)),
-        reviewer_ids: await idsOf('reviewers', filled(wanted.reviewers)),
+        labels: nonEmpty(wanted.labels)?.map(asLabel).join(','),
+        assignee_ids: await idsOf('assignees', nonEmpty(wanted.assignees)),
+        reviewer_ids: await idsOf('reviewers', nonEmpty(wanted.reviewers)),
       };
       return () => send('POST', at('/merge_requests', head.project), body, { head, base: wanted.baseBranch });
     },
@@ -171,7 +171,7 @@ function at({ access, repoId: project, signal }: Visit, deps: ConnectionDeps): M
       const { source_project_id: source, project_id: target, source_branch: name, target_branch } = now;
       const head = { project: source === null || source === target ? project : String(source), name };
       const branches = { head, base: edit.baseBranch ?? target_branch };
-      return [async () => ({ now: await send('PUT', path, body, branches) })];
+      return [async () => ({ current: await send('PUT', path, body, branches) })];
     },
     pullOf: (content) => pullOf(content, access.host),
     dropped,

@@ -1,5 +1,5 @@
 import { cut, LONGEST_SOURCE } from '../../model/text-limits.ts';
-import { ADDRESS_IN_TEXT } from '../kit/addresses.ts';
+import { ADDRESS_IN_TEXT } from '../kit/payload.ts';
 
 /**
  * Atlassian Document Format, which Jira writes descriptions and comments in, as Markdown-like plain text, and back.

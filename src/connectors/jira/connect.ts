@@ -2,16 +2,17 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { findingsOf, renamed, tenantFinding } from '../kit/finding.ts';
-import { readable } from '../kit/json.ts';
-import { keepComment } from '../kit/own-comment.ts';
+import { findingsOf, renamedFinding, tenantFinding } from '../kit/check.ts';
+import { upsertComment } from '../kit/comments.ts';
+import type { Locator } from '../kit/items.ts';
 import { countedPagesOf, nextPage, storedPage } from '../kit/pages.ts';
-import { decoration, malformed, type Refusals, untilReset } from '../kit/refusal.ts';
+import { readable } from '../kit/payload.ts';
+import { untilReset } from '../kit/rate-limit.ts';
+import { bestEffort, malformed, onOneLine, type Refusals } from '../kit/refusal.ts';
 import { basic, bearer, createRest, type Rest } from '../kit/rest.ts';
 import { addressOf } from '../kit/scope.ts';
-import type { Locator, Source } from '../kit/tracker-vendor.ts';
-import type { Listed, Selection } from '../kit/walk.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
+import type { ListedPage, Selection } from '../kit/walk.ts';
 import { adfOfText, textOfAdf } from './adf.ts';
 import { hooksOfSite } from './hooks.ts';
 import { apiBase, type Options, projectIs, scopeOf, tenantBase } from './options.ts';
@@ -40,7 +41,7 @@ const refusals: Refusals = {
 };
 
 /** The API of one site. */
-export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const api = createRest({ target: 'jira', base: apiBase(options), headers: credentialOf(options), refusals }, deps);
   const { accessTokens: _, ...open } = deps;
   const site = createRest({ target: 'jira', base: tenantBase(options), headers: {}, refusals }, open);
@@ -54,7 +55,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     const { isLast, nextPageToken, issues } = content;
     const isEnd = isLast === true || (isLast === undefined && (nextPageToken ?? undefined) === undefined);
     const next = isEnd ? undefined : nextPage(nextPageToken, TOKEN, token, `GET ${path}`);
-    return { found: issues.map(schema.slim), next, answer } satisfies Listed;
+    return { found: issues.map(schema.slim), next, answer } satisfies ListedPage;
   }
 
   const pathOf = ({ id }: Locator) => `${API}/issue/${id}`;
@@ -104,14 +105,14 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
       await search(`${projectIs(address)} ORDER BY created ASC`, 'id', '1', undefined, signal);
       if (archived) return { level: 'warning', subject: unit, message: 'is archived: nothing changes there any more' };
       if (unit === id || unit === key) return { level: 'ok', subject: unit, message: `${key} can be read` };
-      return renamed(unit, key, `${key}, or the project's number ${id},`);
+      return renamedFinding(unit, key, `${key}, or the project's number ${id},`);
     },
     /** Jira's documents have no hidden text, so the words of the marker are the comment's last line. */
     comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comment`;
       const bodyOf = async (text: string) => ({ body: adfOfText(text), ...(await visibility(locator, signal)) });
       const plain = (text: string) => textOfAdf(adfOfText(text));
-      return keepComment<schema.Comment>(given, {
+      return upsertComment<schema.Comment>(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain,
         pages: () =>
@@ -122,10 +123,10 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
           }),
         textOf: ({ body }) => textOfAdf(body),
         authorOf: ({ author }) => author?.accountId,
-        me: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
+        ownAuthor: async () => (await api.read(schema.me, `${API}/myself`, {}, signal)).content.accountId,
         post: async (text) => api.send('POST', path, await bodyOf(text), signal),
         edit: async ({ id }, text) => api.send('PUT', `${path}/${id}`, await bodyOf(text), signal, SILENTLY),
-        told: standing,
+        toComment: standing,
       });
     },
     /** Moves the issue to a status that counts as done, as its workflow allows; one that is done is left as it is. */
@@ -175,7 +176,7 @@ const counted = z.object({ count: z.int().min(0) });
 /** About how many a query finds, for a progress bar. */
 function count(api: Rest, jql: string, signal: AbortSignal): Promise<number | undefined> {
   const ask = () => api.send('POST', `${API}/search/approximate-count`, { jql }, signal);
-  return decoration(async () => readable(counted, await ask())?.count, signal);
+  return bestEffort(async () => readable(counted, await ask())?.count, signal);
 }
 
 function siteFindings(site: Rest, { cloudId: configured }: Options, signal: AbortSignal) {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { HookState, Hooks } from '../connector.ts';
-import { absent } from '../kit/fields.ts';
 import { hooksOf } from '../kit/hooks.ts';
+import { absent } from '../kit/payload.ts';
 import { malformed } from '../kit/refusal.ts';
 import type { Rest } from '../kit/rest.ts';
 import { addressOf, patternsOf } from '../kit/scope.ts';

@@ -1,8 +1,8 @@
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import { EVENT } from '../kit/hmac.ts';
-import { readable } from '../kit/json.ts';
-import { readTenant } from '../kit/tenants.ts';
+import { readTenant } from '../kit/options.ts';
+import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { itemOf, placeOf, told } from './items.ts';
 import { options, scopeOf } from './options.ts';
@@ -26,7 +26,7 @@ export const jira = trackerConnector({
   options,
   host: ({ cloudId }) => cloudId,
   verify,
-  eventOf: (payload) => readable(schema.event, payload) && EVENT,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT_IN_BODY,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host) =>
     options.parse({ site: 'jira.invalid', cloudId: readTenant(host, 'cloud id'), projects: ['*'] }),
@@ -43,7 +43,7 @@ export const jira = trackerConnector({
   itemId: { shape: schema.id, locator: 'issueId', gone: 'id' },
   containerId: { shape: schema.id, locator: 'projectId', gone: 'projectId' },
   identifier: { shape: schema.key, locator: 'issueKey', gone: 'key' },
-  follows: (event) => event === EVENT,
+  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook: told,
   found: schema.issue,
   itemOf,

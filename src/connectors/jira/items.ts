@@ -2,10 +2,8 @@ import type { z } from 'zod';
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
-import { emailsOf, nameOf, present, sorted } from '../kit/fields.ts';
-import { identityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import type { WebhookFacts } from '../kit/tracker-vendor.ts';
+import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { emailsOf, nameOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import { textOfAdf } from './adf.ts';
 import { type Options, siteBase } from './options.ts';
 import * as schema from './schema.ts';
@@ -58,7 +56,7 @@ function issueEvent(payload: unknown, options: Options): WebhookFacts {
   if (!issue) return named(read(schema.namedIssue, payload).issue);
   if (readable(schema.restricted, payload)) return named(issue);
   const { emails: _, ...item } = itemOf(issue, options);
-  return { ...named(issue), item: { ...item, ...present({ formerIdentifiers: formerKeys(payload) }) } };
+  return { ...named(issue), item: { ...item, ...omitUndefined({ formerIdentifiers: formerKeys(payload) }) } };
 }
 
 function formerKeys(payload: unknown): readonly string[] | undefined {
@@ -90,7 +88,7 @@ export function itemOf({ id, key: identifier, fields }: schema.JiraIssue, option
     updatedAt: Date.parse(fields.updated),
     containerName: project.key,
     url: `${siteBase(options)}/browse/${identifier}`,
-    ...present({
+    ...omitUndefined({
       title: fields.summary,
       description: descriptionOf(fields.description),
       state: status?.statusCategory && STATES.get(status.statusCategory.key),

@@ -1,8 +1,16 @@
 import { z } from 'zod';
-import { asBase } from '../kit/addresses.ts';
-import { UUID } from '../kit/fields.ts';
-import { oauthOption } from '../kit/oauth.ts';
-import { atLeastOne, excludes, hostName, httpsAddress, nameOrNumber, oneWord, statusName } from '../kit/options.ts';
+import {
+  atLeastOne,
+  excludes,
+  hostName,
+  httpsAddress,
+  nameOrNumber,
+  oauthOption,
+  oneWord,
+  statusName,
+} from '../kit/options.ts';
+import { UUID } from '../kit/payload.ts';
+import { asBase } from '../kit/rest.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A project's key, its number, or a pattern over keys. */

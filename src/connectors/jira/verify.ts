@@ -1,4 +1,4 @@
-import { hmacSigning } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/verify.ts';
 
 /** JI2. Only admin webhooks sign so; those that apps register bring a token instead, and are refused. */
 export const { verify, sign } = hmacSigning({

@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
 import { z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
-import { absent } from './fields.ts';
+import { absent } from './payload.ts';
 
 /** GitHub lists no more commits of a pull request. */
 const MOST_COMMITS = 250;
@@ -66,7 +66,7 @@ export async function readMessages(
 }
 
 /** The newest messages that fit. One that does not fit is left out whole: a part of a key is another key. */
-export function fitting(newestFirst: readonly string[]): readonly string[] {
+export function fitMessages(newestFirst: readonly string[]): readonly string[] {
   let left = MOST_TEXT;
   return newestFirst.filter((message) => {
     if (message.length > left) return false;
@@ -94,5 +94,5 @@ export async function withCommits(
   const messages = await readMessages(list.pages(), list.messageOf);
   if (messages === undefined) return pull;
   const newestFirst = list.order === 'oldest first' ? messages.toReversed() : messages;
-  return { ...(pull as object), commit_messages: fitting(newestFirst) };
+  return { ...(pull as object), commit_messages: fitMessages(newestFirst) };
 }

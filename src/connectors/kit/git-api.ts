@@ -4,15 +4,16 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { isSuccess } from '../../platform/http/semantics.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import type { Budget, Use } from './budget.ts';
-import { parseAnswer, readAnswer } from './json.ts';
-import type { Memory } from './listing.ts';
+import type { Memory } from './cached-reads.ts';
 import { pagesOf } from './pages.ts';
+import { parseAnswer, readAnswer } from './payload.ts';
+import type { Budget, Use } from './rate-limit.ts';
 
 /** A page of 100 pull requests, each with the longest description that a provider takes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
 type Headers = Readonly<Record<string, string>>;
 
 export interface GetOptions {
@@ -34,7 +35,7 @@ export interface Page {
 }
 
 /** How one git provider speaks HTTP. */
-export interface Speech {
+export interface ApiDialect {
   /** Name of the vendor in metrics. */
   readonly target: string;
   /** Where requests go, and the vendor's own address, which its links contain also where requests go through a proxy. */
@@ -48,7 +49,7 @@ export interface Speech {
    *
    * @returns whether to send the request once more with another authorization; the vendor has not carried it out
    */
-  answered?(answer: HttpAnswer): boolean;
+  needsNewAuthorization?(answer: HttpAnswer): boolean;
   /** Whether a path that the vendor linked to means the same list as the requested path. */
   isSame(linked: string, path: string): boolean;
   /** Likewise for the target of a redirect; without this function worksync follows no redirect. */
@@ -69,7 +70,7 @@ export interface Api {
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
   /** The same, read as its schema has it. Throws `answer_malformed`. */
   read<Content>(expected: ZodType<Content>, path: string, options: GetOptions): Promise<Content>;
-  pageOf: Speech['pageOf'];
+  pageOf: ApiDialect['pageOf'];
   /**
    * The pages of a list; worksync reads each when the caller asks for it. Throws `list_endless` where they do not end.
    *
@@ -98,7 +99,7 @@ export interface Api {
   refusal(answer: HttpAnswer, what: string): SyncError;
 }
 
-export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
+export function createGitApi(speech: ApiDialect, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
   const { target, bases, budget } = speech;
   const refusal = (answer: HttpAnswer, what: string) => speech.refusal(answer, what, clock.now());
 
@@ -117,13 +118,13 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
         ...(body !== undefined && { body: JSON.stringify(body) }),
         ...{ keep, signal, target, largestAnswer: LARGEST_ANSWER },
       });
-      budget.learn(answer);
+      budget.update(answer);
       return answer;
     };
     const first = await send();
-    if (!speech.answered?.(first)) return first;
+    if (!speech.needsNewAuthorization?.(first)) return first;
     const answer = await send();
-    speech.answered(answer);
+    speech.needsNewAuthorization(answer);
     return answer;
   }
 
@@ -175,7 +176,7 @@ export function createGitApi(speech: Speech, { http, clock }: Pick<ConnectionDep
 }
 
 /** A link to another page of the list that was asked for. Throws `answer_malformed` for one that leads elsewhere. */
-export function linkedUrl({ bases, isSame }: Pick<Speech, 'bases' | 'isSame'>, link: unknown, path: string): URL {
+export function linkedUrl({ bases, isSame }: Pick<ApiDialect, 'bases' | 'isSame'>, link: unknown, path: string): URL {
   const url = typeof link === 'string' ? ownUrl(link, bases) : undefined;
   if (url && (url.pathname === path || isSame(url.pathname, path))) return url;
   throw new SyncError('answer_malformed', `GET ${path}: the link to another page leads elsewhere`, {
@@ -194,4 +195,11 @@ function ownUrl(text: string, bases: readonly string[]): URL | undefined {
 
 function isRedirect({ status }: Pick<HttpAnswer, 'status'>): boolean {
   return status === 301 || status === 302 || status === 307 || status === 308;
+}
+
+/** The target of a `Link` header's relation, RFC 8288 as vendors write it: `<https://…?page=2>; rel="next", <…>; …`. */
+export function linkTo(header: string | undefined, rel: string): string | undefined {
+  const links = (header ?? '').matchAll(/<([^<>]*)>\s*;\s*rel="?(\w+)"?/g);
+  for (const [, target, name] of links) if (name === rel) return target;
+  return undefined;
 }

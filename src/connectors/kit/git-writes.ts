@@ -14,7 +14,7 @@ export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitP
   const at = (access: MemberAccess, repoId: string, signal: AbortSignal) => {
     const own = `${access.host}:`;
     const id = repoId.startsWith(own) ? repoId.slice(own.length) : repoId;
-    return vendor.at({ access, repoId: id, signal }, deps);
+    return vendor.connect({ access, repoId: id, signal }, deps);
   };
   const settled = ({ host }: MemberAccess, written: Settled): WrittenPullRequest => {
     const { repoId } = written.pullRequest;
@@ -48,21 +48,21 @@ function refuseUnsupported({ title, lacks = [], takes }: GitWrites, wanted: Part
   );
 }
 
-async function open(vendor: GitWrites, member: MemberAt, wanted: NewPullRequest): Promise<Settled> {
+async function open(vendor: GitWrites, member: MemberRepository, wanted: NewPullRequest): Promise<Settled> {
   const send = await member.opening(wanted);
   const made = await send().catch((thrown: unknown) => adopt(member, wanted, thrown));
   const { identifier } = read(member, made);
   const steps = member.afterOpening?.(wanted, identifier) ?? [];
   const asked = {
-    labels: filled(wanted.labels),
-    assignees: filled(wanted.assignees),
-    reviewers: filled(wanted.reviewers),
+    labels: nonEmpty(wanted.labels),
+    assignees: nonEmpty(wanted.assignees),
+    reviewers: nonEmpty(wanted.reviewers),
   };
   return settle(vendor, member, await carryOut(member, identifier, made, steps), asked);
 }
 
 /** After a creation that got no answer: reads whether the pull request exists. Nobody sends the creation again. */
-async function adopt(member: MemberAt, wanted: NewPullRequest, thrown: unknown): Promise<unknown> {
+async function adopt(member: MemberRepository, wanted: NewPullRequest, thrown: unknown): Promise<unknown> {
   const error = asSyncError(thrown);
   if (!hasUnknownOutcome(error)) throw error;
   const found = await member.findOpen(wanted).catch(() => undefined);
@@ -70,7 +70,7 @@ async function adopt(member: MemberAt, wanted: NewPullRequest, thrown: unknown):
   return member.read(String(found.number));
 }
 
-async function edit(vendor: GitWrites, member: MemberAt, wanted: PullRequestEdit): Promise<Settled> {
+async function edit(vendor: GitWrites, member: MemberRepository, wanted: PullRequestEdit): Promise<Settled> {
   const before = await member.read(wanted.identifier);
   const steps = await member.editing(wanted, before);
   const outcome = await carryOut(member, wanted.identifier, before, steps);
@@ -87,14 +87,19 @@ interface Outcome {
 }
 
 /** Runs the steps in order, up to the first that fails. Sends nothing twice: reads what the provider has instead. */
-async function carryOut(member: MemberAt, number: string, before: unknown, steps: readonly Step[]): Promise<Outcome> {
+async function carryOut(
+  member: MemberRepository,
+  number: string,
+  before: unknown,
+  steps: readonly Step[],
+): Promise<Outcome> {
   let [held, wrote, isStale] = [before, false, false];
   let failure: SyncError | undefined;
   for (const step of steps) {
     try {
       const done = await step();
       if (!done) continue;
-      [held, wrote, isStale] = [done.now ?? held, true, done.now === undefined];
+      [held, wrote, isStale] = [done.current ?? held, true, done.current === undefined];
     } catch (thrown) {
       failure = asSyncError(thrown);
       isStale = wrote || hasUnknownOutcome(failure);
@@ -108,7 +113,7 @@ async function carryOut(member: MemberAt, number: string, before: unknown, steps
 /** The pull request as the provider has it, and why a part of what was wanted is missing. */
 function settle(
   vendor: GitWrites,
-  member: MemberAt,
+  member: MemberRepository,
   { held, failure }: Outcome,
   wanted: Partial<PullRequestEdit>,
 ): Settled {
@@ -119,7 +124,7 @@ function settle(
   return { pullRequest, ...(left && { refused: left }) };
 }
 
-function read(member: MemberAt, content: unknown): PullRequest {
+function read(member: MemberRepository, content: unknown): PullRequest {
   try {
     return member.pullOf(content);
   } catch (thrown) {
@@ -136,7 +141,7 @@ function hasUnknownOutcome({ code }: SyncError): boolean {
 
 /** Whether the provider carried out all of an edit that it did not answer. */
 function isCarriedOut(vendor: GitWrites, edit: Partial<PullRequestEdit>, held: PullRequest): boolean {
-  const wanted = vendor.asHeld?.(edit) ?? edit;
+  const wanted = vendor.asStored?.(edit) ?? edit;
   const plain = (text: string | null | undefined) => {
     const lines = (text ?? '').replace(/\r\n?/g, '\n').trim();
     return vendor.plain?.(lines) ?? lines;
@@ -169,7 +174,7 @@ export function isEmpty(body: object): boolean {
 }
 
 /** The names; undefined where the list is empty. */
-export function filled(names: readonly string[] | undefined): readonly string[] | undefined {
+export function nonEmpty(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.length === 0 ? undefined : names;
 }
 
@@ -188,7 +193,7 @@ export function nothingToMerge({ headBranch, baseBranch }: Branches): SyncError 
 }
 
 /** @param sign before the number of the pull request, as the vendor writes it */
-export function existsAlready(
+export function alreadyExists(
   { headBranch, baseBranch }: Branches,
   sign: string,
   found: Standing | undefined,
@@ -209,11 +214,11 @@ export interface GitWrites {
   /** Reduces a text to what counts there: texts that mean the same become equal. */
   plain?(text: string): string;
   /** What is wanted, in the words that the provider uses. */
-  asHeld?(wanted: Partial<PullRequestEdit>): Partial<PullRequestEdit>;
-  at(visit: Visit, deps: ConnectionDeps): MemberAt;
+  asStored?(wanted: Partial<PullRequestEdit>): Partial<PullRequestEdit>;
+  connect(visit: MemberRequest, deps: ConnectionDeps): MemberRepository;
 }
 
-export interface Visit {
+export interface MemberRequest {
   readonly access: MemberAccess;
   /** Without the host. */
   readonly repoId: string;
@@ -229,12 +234,12 @@ interface Standing {
 /** What a step did; undefined where there was nothing to do. */
 interface Done {
   /** The pull request after the step; absent where the provider answered with something else. */
-  readonly now?: unknown;
+  readonly current?: unknown;
 }
 export type Step = () => Promise<Done | undefined>;
 
 /** One member at one repository: the requests to the provider. Every method throws `SyncError`. */
-export interface MemberAt {
+export interface MemberRepository {
   hasBranch(branch: string): Promise<boolean>;
   /** Checks what would prevent it. Resolves with a function that creates the pull request; the engine calls that once. */
   opening(wanted: NewPullRequest): Promise<() => Promise<unknown>>;

@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
-import { matches } from './patterns.ts';
-import { unless } from './refusal.ts';
-import { addressOf, namedIn, type Scope } from './scope.ts';
+import { undefinedOn } from './refusal.ts';
+import { addressOf, matches, namedIn, type Scope } from './scope.ts';
 
 type Signal = AbortSignal;
+
 type State = Omit<HookState, 'subject'>;
 
 interface Target {
@@ -42,7 +42,7 @@ export function hooksOf<Place, Standing>(vendor: HooksOf<Place, Standing>): Hook
       const find = finder(url, signal);
       return everywhere(async (place) => {
         const asked = find(place).then((standing) => ({ standing }));
-        const found = await unless(asked, ...hidden);
+        const found = await undefinedOn(asked, ...hidden);
         return found ? stateOf(found.standing, place) : unknown;
       }, signal);
     },
@@ -56,12 +56,6 @@ export function hooksOf<Place, Standing>(vendor: HooksOf<Place, Standing>): Hook
       }, signal);
     },
   };
-}
-
-/** Asks when it is first needed, and once. */
-export function lazily<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
-  let asked: Promise<Answer> | undefined;
-  return () => (asked ??= ask());
 }
 
 /** Where a webhook can be registered: a whole owner, or a repository. */

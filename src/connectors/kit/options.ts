@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { UUID } from './payload.ts';
 
 /** A host name alone, in lower case. */
 const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
@@ -51,4 +53,34 @@ function isApiUrl(text: string): boolean {
   const url = new URL(text);
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') return false;
   return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
+}
+
+const word = oneWord(/^[\x21-\x7e]{1,8000}$/);
+
+/** A grant of OAuth 2.0 as people configure it. */
+export function oauthOption(tokenUrl: string) {
+  return z
+    .strictObject({
+      clientId: word.describe("Client id of your app, as the vendor's console shows it."),
+      clientSecret: word.describe("The app's client secret."),
+      refreshToken: word.describe('The refresh token of your consent. After a new consent, put the new token here.'),
+      tokenUrl: httpsAddress
+        .default(tokenUrl)
+        .describe('Address that renews tokens, where a proxy or a test stands in for it.'),
+    })
+    .optional();
+}
+
+/** Stands for every tenant, where somebody inspects payloads without a configuration. */
+export const ANY_TENANT = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Reads the host of a vendor whose hosts are ids of tenants; without a host, any tenant. Throws `usage`.
+ *
+ * @param what what people call such an id
+ */
+export function readTenant(host: string | undefined, what: string): string {
+  const id = host?.toLowerCase() ?? ANY_TENANT;
+  if (UUID.test(id)) return id;
+  throw new SyncError('usage', `the host of these items is the ${what}, which is a UUID`);
 }

@@ -64,3 +64,39 @@ export function countedPagesOf<Element>(
     return { found, next: isLast ? undefined : String(seen) };
   });
 }
+
+/** How a walk over numbered pages goes on: in which direction, and at which page. */
+interface PageCursor {
+  readonly rel: 'next' | 'prev';
+  readonly page: number;
+}
+
+/** The stored `page` of a position. */
+export function readPageCursor(text: string | undefined): PageCursor | undefined {
+  if (text === undefined) return undefined;
+  const match = /^(next|prev):([1-9]\d{0,6})$/.exec(text);
+  if (!match) throw invalidPage(text);
+  return { rel: match[1] as PageCursor['rel'], page: Number(match[2]) };
+}
+
+interface Surroundings {
+  readonly cursor: PageCursor | undefined;
+  /** Reads the first page, to learn the number of the last, and then goes from the last page down to the first again. */
+  readonly backwards?: boolean;
+  /** The number of a neighbouring page, as the answer tells it. */
+  pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;
+  readonly what: string;
+}
+
+/** Where the walk goes on, as text for the next position; undefined on the last page. */
+export function nextPageCursor({ cursor, backwards, pageOf, what }: Surroundings): string | undefined {
+  const last = backwards && !cursor ? pageOf('last') : undefined;
+  if (last !== undefined && last > 1) return `prev:${last}`;
+  const rel = cursor?.rel ?? 'next';
+  const page = pageOf(rel);
+  if (page === undefined) return undefined;
+  const current = cursor?.page ?? 1;
+  // A list that links in circles would never end.
+  if (rel === 'next' ? page > current : page < current) return `${rel}:${page}`;
+  throw new SyncError('answer_malformed', `${what}: the ${rel} page of page ${current} is said to be ${page}`);
+}

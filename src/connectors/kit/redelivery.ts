@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection, Redelivery } from '../connector.ts';
-import { createListing } from './listing.ts';
+import { createListing } from './cached-reads.ts';
 
 /** One attempt at a delivery that did not arrive. All attempts at a delivery share its name. */
 export interface FailedAttempt {
@@ -28,7 +28,7 @@ export interface AttemptPage {
 }
 
 /** The deliveries of one hook, as its vendor lists them in pages, newest first. */
-interface AttemptPages extends Pick<DeliveryList, 'name' | 'ask'> {
+interface AttemptPages extends Pick<DeliveryList, 'name' | 'resend'> {
   read(query: string, signal: AbortSignal): Promise<AttemptPage>;
   /** The first page of everything, and those by which the vendor's own filters find what failed with a status. */
   readonly queries: { readonly newest: string; readonly failed: readonly string[] };
@@ -42,7 +42,7 @@ interface AttemptPages extends Pick<DeliveryList, 'name' | 'ask'> {
 }
 
 /** The deliveries of a list that are newer than the place where the last look at it ended. */
-export interface Look {
+export interface DeliveryScan {
   /** Newest first. */
   readonly failed: readonly FailedAttempt[];
   /** Deliveries of which an attempt arrived, as far as this look saw them. */
@@ -58,9 +58,9 @@ export interface DeliveryList {
   /** Names the list, the same in each round. */
   readonly name: string;
   /** @param from where the last look ended; undefined on the first one */
-  look(from: string | undefined, signal: AbortSignal): Promise<Look>;
+  scan(from: string | undefined, signal: AbortSignal): Promise<DeliveryScan>;
   /** `gone`: the vendor no longer sends it again; `later`: the vendor takes no more requests for this list now. */
-  ask(attempt: string, signal: AbortSignal): Promise<'asked' | 'gone' | 'later'>;
+  resend(attempt: string, signal: AbortSignal): Promise<'asked' | 'gone' | 'later'>;
 }
 
 export interface RedeliveryLimits {
@@ -88,7 +88,7 @@ export function createRedelivery(
   return async (url, cursor, signal) => {
     const lists = known.get(url) ?? createListing(clock, (given) => listsAt(url, given), HOOKS_KEPT_FOR);
     known.set(url, lists);
-    const told = await askForFailed(lists, cursor, limits, clock.now(), signal);
+    const told = await redeliverFailed(lists, cursor, limits, clock.now(), signal);
     // Somebody may have replaced a hook meanwhile.
     if (told.failure) known.delete(url);
     return told;
@@ -100,8 +100,8 @@ export function createRedelivery(
  * filters find what failed among the rest. They go by the status of the answer. So if the first page shows a failure without
  * a status, this reads the whole list.
  */
-export function listedInPages(list: AttemptPages): DeliveryList {
-  const { name, ask, queries, mostPages, pageSize, mark } = list;
+export function pagedDeliveries(list: AttemptPages): DeliveryList {
+  const { name, resend: ask, queries, mostPages, pageSize, mark } = list;
 
   /** Reads page after page, back to that order, but no more than the most pages. */
   async function walk(from: string, floor: number, most: number, signal: AbortSignal) {
@@ -118,8 +118,8 @@ export function listedInPages(list: AttemptPages): DeliveryList {
 
   return {
     name,
-    ask,
-    async look(from, signal) {
+    resend: ask,
+    async scan(from, signal) {
       const last = from === undefined ? 0 : mark.read(from);
       const floor = list.floorOf(last);
       const first = await walk(queries.newest, floor, 1, signal);
@@ -140,7 +140,7 @@ export function listedInPages(list: AttemptPages): DeliveryList {
 }
 
 /** Several lists may contain the same attempt. */
-function sortedOut(attempts: readonly ListedAttempt[]): Pick<Look, 'failed' | 'arrived'> {
+function sortedOut(attempts: readonly ListedAttempt[]): Pick<DeliveryScan, 'failed' | 'arrived'> {
   const own = attempts.filter(({ isForeign }) => isForeign !== true);
   const each = [...new Map(own.map((one) => [one.attempt, one])).values()].sort((a, b) => b.order - a.order);
   const { arrived = [], failed = [] } = Object.groupBy(each, ({ result }) =>
@@ -186,7 +186,7 @@ type Place = z.infer<typeof place>;
  * @param before the cursor of the last round
  * @param now wall clock, epoch milliseconds
  */
-export async function askForFailed(
+export async function redeliverFailed(
   listsOf: (signal: AbortSignal) => Promise<readonly DeliveryList[]>,
   before: string | undefined,
   limits: RedeliveryLimits,
@@ -237,13 +237,13 @@ async function visit(list: DeliveryList, round: Round): Promise<void> {
 async function look(list: DeliveryList, round: Round): Promise<void> {
   const { places, cuts, limits, now, signal } = round;
   const was = places.get(list.name) as Place;
-  const seen = await list.look(was.upTo, signal);
+  const seen = await list.scan(was.upTo, signal);
   const next = merged(was, seen, now - limits.keptFor, now);
   places.set(list.name, next);
   if (seen.cut !== undefined) cuts.add(seen.cut);
   if (next.open.length === MOST_OPEN) cuts.add(TOO_MANY);
   for (const each of due(next, limits).slice(0, Math.min(limits.mostOfList, limits.mostAtOnce - round.asked))) {
-    const outcome = await list.ask(each.attempt, signal);
+    const outcome = await list.resend(each.attempt, signal);
     if (outcome === 'later') return;
     if (outcome === 'asked') round.asked++;
     // Written into the place at once, so that it is kept if the next request fails. Nobody asks again for what is gone.
@@ -268,7 +268,7 @@ function readCursor(text: string | undefined): readonly Place[] {
   }
 }
 
-function merged(was: Place, { failed, arrived, upTo = was.upTo }: Look, oldest: number, now: number): Place {
+function merged(was: Place, { failed, arrived, upTo = was.upTo }: DeliveryScan, oldest: number, now: number): Place {
   const all = new Map(was.open.map((each) => [each.delivery, { ...each }]));
   for (const [delivery, attempts] of [...Map.groupBy(failed, (each) => each.delivery)].toReversed()) {
     const before: Open = all.get(delivery) ?? { delivery, attempt: '', last: null, asked: 0, since: now };

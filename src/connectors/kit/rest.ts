@@ -1,15 +1,15 @@
 import type { ZodType } from 'zod';
 import type { HttpAnswer, HttpRequest } from '../../platform/http/http-client.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
-import type { ConnectionDeps } from '../connector.ts';
-import type { Budget } from './budget.ts';
-import { parseAnswer, readAnswer } from './json.ts';
-import { withAccessToken } from './oauth.ts';
+import { withoutEnd } from '../../platform/lib/text.ts';
+import type { AccessTokens, ConnectionDeps } from '../connector.ts';
+import { parseAnswer, readAnswer } from './payload.ts';
+import type { Budget } from './rate-limit.ts';
 import { type Refusals, refusalOf } from './refusal.ts';
 
-/** A page of 100 items or more, each with a description of some hundred kilobytes at the most. */
+/** Bytes. Enough for a page of 100 or more items, each with a description of some hundred kilobytes. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
-const TYPED = { 'content-type': 'application/json' };
+const JSON_BODY = { 'content-type': 'application/json' };
 
 type Query = Readonly<Record<string, string>>;
 
@@ -18,14 +18,14 @@ export interface RestOptions {
   readonly target: string;
   /** Without a slash at its end. */
   readonly base: string;
-  /** The vendor's own, and those of a credential that does not expire. */
+  /** The headers that the vendor requires, and those of a credential that does not expire. */
   readonly headers: Readonly<Record<string, string>>;
   readonly refusals: Refusals;
   /** Parameters of every request; a request may replace them. */
   readonly query?: Query;
-  /** A path as people may see it. */
+  /** Returns a path as messages may show it, without names of people or projects. */
   shown?(path: string): string;
-  /** How much of the limit is left, or a pause that the vendor asked for. */
+  /** The rest of the rate limit, or a pause that the vendor requires. */
   readonly budget?: Budget;
 }
 
@@ -34,7 +34,7 @@ interface Answered<Content> {
   readonly answer: HttpAnswer;
 }
 
-/** A JSON API over HTTP. Throws for everything but success, with what the vendor says about it. */
+/** A JSON API over HTTP. Every method throws for anything but success; the error contains the vendor's message. */
 export interface Rest {
   /**
    * Gets a path and reads its JSON.
@@ -42,7 +42,7 @@ export interface Rest {
    * @param keep which parts of the JSON to keep: see `HttpRequest`
    */
   get(path: string, query: Query, signal: AbortSignal, keep?: Shape | true): Promise<Answered<unknown>>;
-  /** The same, as its schema has it. Throws `answer_malformed`. */
+  /** Gets a path and parses its JSON by the schema. Throws `answer_malformed`. */
   read<Content>(
     expected: ZodType<Content>,
     path: string,
@@ -50,31 +50,36 @@ export interface Rest {
     signal: AbortSignal,
     keep?: Shape | true,
   ): Promise<Answered<Content>>;
-  /** The same by POST, with the question in JSON. It changes nothing at the vendor. */
+  /** Reads a list by a POST request whose JSON body is the search. Changes nothing at the vendor. */
   search<Content>(
     expected: ZodType<Content>,
     path: string,
-    question: object,
+    search: object,
     signal: AbortSignal,
     keep?: Shape | true,
   ): Promise<Answered<Content>>;
-  /** Sends JSON, or a JSON Patch where it is a list; resolves with the JSON of the answer, undefined where it has none. */
+  /** Sends JSON, or a JSON Patch if the body is a list. Resolves with the JSON of the answer, or undefined if it has no body. */
   send(method: HttpRequest['method'], path: string, body: object, signal: AbortSignal, query?: Query): Promise<unknown>;
 }
 
 export function createRest(options: RestOptions, deps: Omit<ConnectionDeps, 'logger'>): Rest {
-  const { target, base, refusals, budget, shown = (path) => path, query: always } = options;
-  const plain = { accept: 'application/json', 'user-agent': 'worksync', ...options.headers };
+  const { target, base, refusals, budget, shown = (path) => path, query: commonQuery } = options;
+  const commonHeaders = { accept: 'application/json', 'user-agent': 'worksync', ...options.headers };
 
-  async function ask(path: string, query: Query, request: Omit<HttpRequest, 'target' | 'url'>, signal: AbortSignal) {
+  async function request(
+    path: string,
+    query: Query,
+    given: Omit<HttpRequest, 'target' | 'url'>,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> {
     budget?.require('fetch');
-    const search = new URLSearchParams({ ...always, ...query }).toString();
+    const search = new URLSearchParams({ ...commonQuery, ...query }).toString();
     const url = search === '' ? base + path : `${base}${path}?${search}`;
     const send = (authorization: Readonly<Record<string, string>>) =>
       deps.http.request({
-        ...request,
+        ...given,
         url,
-        headers: { ...plain, ...request.headers, ...authorization },
+        headers: { ...commonHeaders, ...given.headers, ...authorization },
         target,
         signal,
       });
@@ -86,45 +91,75 @@ export function createRest(options: RestOptions, deps: Omit<ConnectionDeps, 'log
           signal,
         )
       : await send({});
-    budget?.learn(answer);
-    if (isFine(answer.status)) return answer;
-    throw refusalOf(refusals, answer, `${request.method} ${shown(path)}`, deps.clock.now());
+    budget?.update(answer);
+    if (isAccepted(answer.status)) return answer;
+    throw refusalOf(refusals, answer, `${given.method} ${shown(path)}`, deps.clock.now());
   }
 
   const rest: Rest = {
     async get(path, query, signal, keep) {
-      const answer = await ask(path, query, { method: 'GET', keep, largestAnswer: LARGEST_ANSWER }, signal);
+      const answer = await request(path, query, { method: 'GET', keep, largestAnswer: LARGEST_ANSWER }, signal);
       return { content: readAnswer(answer, `GET ${shown(path)}`), answer };
     },
     async read(expected, path, query, signal, keep) {
       const { content, answer } = await rest.get(path, query, signal, keep);
       return { content: parseAnswer(expected, content, `GET ${shown(path)}`), answer };
     },
-    async search(expected, path, question, signal, keep) {
-      const asked = { method: 'POST', headers: TYPED, body: JSON.stringify(question) } as const;
-      const answer = await ask(path, {}, { ...asked, keep, largestAnswer: LARGEST_ANSWER }, signal);
+    async search(expected, path, search, signal, keep) {
+      const body = JSON.stringify(search);
+      const given = { method: 'POST', headers: JSON_BODY, body, keep, largestAnswer: LARGEST_ANSWER } as const;
+      const answer = await request(path, {}, given, signal);
       const what = `POST ${shown(path)}`;
       return { content: parseAnswer(expected, readAnswer(answer, what), what), answer };
     },
     async send(method, path, body, signal, query = {}) {
-      const headers = Array.isArray(body) ? { 'content-type': 'application/json-patch+json' } : TYPED;
-      const answer = await ask(path, query, { method, headers, body: JSON.stringify(body) }, signal);
+      const headers = Array.isArray(body) ? { 'content-type': 'application/json-patch+json' } : JSON_BODY;
+      const answer = await request(path, query, { method, headers, body: JSON.stringify(body) }, signal);
       return answer.body.length === 0 ? undefined : readAnswer(answer, `${method} ${shown(path)}`);
     },
   };
   return rest;
 }
 
-/** 203 is no success: a proxy on the way has replaced the answer. */
-function isFine(status: number): boolean {
+/** Returns false for 203 too, because it means that a proxy on the way has replaced the answer. */
+function isAccepted(status: number): boolean {
   return status === 200 || status === 201 || status === 202 || status === 204;
 }
 
-/** The header that carries a token; none where there is no token. */
+/**
+ * Sends with the current access token, and once more with a new one if the vendor refuses the first: vendors may revoke a
+ * token before it expires.
+ *
+ * @param isRefused whether an answer means that the token is not valid
+ */
+export async function withAccessToken(
+  tokens: AccessTokens,
+  send: (token: string) => Promise<HttpAnswer>,
+  isRefused: (answer: HttpAnswer) => boolean,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const token = await tokens.get(signal);
+  const answer = await send(token);
+  if (!isRefused(answer)) return answer;
+  tokens.refused(token);
+  return send(await tokens.get(signal));
+}
+
+/** Returns the header that carries a token; no header if there is no token. */
 export function bearer(token: string | undefined): Readonly<Record<string, string>> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
 export function basic(user: string, password: string): Readonly<Record<string, string>> {
   return { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` };
+}
+
+/** Encodes a text of the vendor as one segment of a path. Replaces halves of surrogate pairs, which no URL can contain. */
+export function segmentOf(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
+/** Removes the slashes at the end of an API URL, so that paths can be appended. */
+export function asBase(apiUrl: string): string {
+  return withoutEnd(apiUrl, '/');
 }

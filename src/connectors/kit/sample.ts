@@ -2,10 +2,9 @@ import { createHmac } from 'node:crypto';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
 import type { SampleEvent, SampleMoment, Samples } from '../connector.ts';
-import { UUID } from './fields.ts';
-import { isPattern } from './patterns.ts';
-import { type Candidate, inScope, type Scope } from './scope.ts';
-import { SIGNING_KEY } from './standard-webhooks.ts';
+import { UUID } from './payload.ts';
+import { type Candidate, inScope, isPattern, type Scope } from './scope.ts';
+import { SIGNING_KEY } from './verify.ts';
 
 /** What every sample is called, so that people recognise it. */
 export const TRIAL = 'worksync trial';

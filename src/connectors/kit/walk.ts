@@ -1,10 +1,8 @@
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
-import { providerTime } from './answers.ts';
-import type { Use } from './budget.ts';
-import { present } from './fields.ts';
-import { firstWalkStart, newest, OVERLAP } from './page-cursor.ts';
 import { invalidPage } from './pages.ts';
+import { omitUndefined } from './payload.ts';
+import { providerTime, type Use } from './rate-limit.ts';
 
 /** Which elements of a list are wanted. Times are epoch milliseconds. */
 export type Selection =
@@ -19,7 +17,7 @@ export type Selection =
   /** Only the ids, of everything, in an order that never changes. */
   | { readonly items: 'ids'; readonly containerId: string };
 
-export interface Wanted {
+export interface ListRequest {
   readonly unit: string;
   readonly selection: Selection;
   /** Names the page, as `next` did; absent on the first one. */
@@ -29,7 +27,7 @@ export interface Wanted {
   readonly etag?: string | undefined;
 }
 
-export interface Listed {
+export interface ListedPage {
   readonly found: readonly unknown[];
   /** Names the next page; undefined on the last one. */
   readonly next: string | undefined;
@@ -44,7 +42,7 @@ export interface Listed {
 }
 
 /** Whether the vendor sent a page without an element, behind which another one follows, as pages of intake tell it. */
-export function emptiness({ found, next, isWindow }: Pick<Listed, 'found' | 'next' | 'isWindow'>) {
+export function emptyPageFlag({ found, next, isWindow }: Pick<ListedPage, 'found' | 'next' | 'isWindow'>) {
   return found.length === 0 && next !== undefined && !isWindow ? { isEmpty: true } : {};
 }
 
@@ -62,7 +60,7 @@ export interface Walk {
   readonly order: Order;
   /** Whether a walk over changes asks for its first page with the validator of the last walk: every change alters that page. */
   readonly isConditional?: boolean;
-  list(wanted: Wanted, signal: AbortSignal): Promise<Listed>;
+  list(wanted: ListRequest, signal: AbortSignal): Promise<ListedPage>;
   /** When a listed element was changed, epoch milliseconds; NaN where that cannot be read: `translate` judges the element. */
   changedAt(element: unknown): number;
   /** Whether an element is done, where the vendor cannot leave those out of the first walk. */
@@ -99,12 +97,12 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
     next: next !== undefined && walk.order === 'fixed' ? `${next}@${latest}` : next,
     newest: isFirstWalk
       ? firstWalkStart(position, listed.answer)
-      : newest(
+      : newestWatermark(
           times.map((time) => Math.min(time, latest)),
           listed.answer,
         ),
-    ...(isValidated && isTelling(times, listed.answer) && present({ etag: listed.answer.headers['etag'] })),
-    ...emptiness(listed),
+    ...(isValidated && isTelling(times, listed.answer) && omitUndefined({ etag: listed.answer.headers['etag'] })),
+    ...emptyPageFlag(listed),
   };
 }
 
@@ -113,7 +111,7 @@ export async function historyPage(walk: Walk, position: HistoryPosition, signal:
   const { unit } = position;
   const since = position.since === undefined ? undefined : Date.parse(position.since);
   const { page } = placeOf(walk.order, position.page);
-  const wanted: Wanted = { unit, selection: { items: 'changed', since, way: 'history' }, page, use: 'background' };
+  const wanted: ListRequest = { unit, selection: { items: 'changed', since, way: 'history' }, page, use: 'background' };
   const listed = await walk.list(wanted, signal);
   const { found, next, total } = listed;
   const times = found.map(walk.changedAt);
@@ -122,7 +120,11 @@ export async function historyPage(walk: Walk, position: HistoryPosition, signal:
     found.filter((_, at) => !((times[at] as number) < cut)),
     signal,
   );
-  return { ...written, ...present({ next: isBeyond(times, cut) ? undefined : next, total }), ...emptiness(listed) };
+  return {
+    ...written,
+    ...omitUndefined({ next: isBeyond(times, cut) ? undefined : next, total }),
+    ...emptyPageFlag(listed),
+  };
 }
 
 /** The time at which the walk itself must end; a vendor that can be asked for a time leaves out what is older. */
@@ -139,7 +141,7 @@ function isBeyond(times: readonly number[], cut: number): boolean {
  * Whether every change must alter this first page, newest change first. Where all its elements have one time, and that second
  * is not over, an item that changes within the second may come to stand behind the page.
  */
-function isTelling(times: readonly number[], answer: Listed['answer']): boolean {
+function isTelling(times: readonly number[], answer: ListedPage['answer']): boolean {
   const [newest = 0, oldest = 0] = [times[0], times.at(-1)];
   return times.length < 2 || oldest < newest || newest + SECOND <= (providerTime(answer) ?? newest);
 }
@@ -154,4 +156,35 @@ function placeOf(order: Order, page: string | undefined): { page: string | undef
   const [, place, began] = PLACE.exec(page) ?? [];
   if (place === undefined) throw invalidPage(page);
   return { page: place, began: began === undefined ? undefined : Number(began) };
+}
+
+/** What was changed this long before the watermark is read again: lists lag behind, and times share a second. */
+export const OVERLAP = 10 * 60_000;
+
+/** Epoch milliseconds of a field; NaN where it cannot be read: the walk keeps such an element, for `translate` to judge. */
+export function timeOf(element: unknown, field: string): number {
+  const time = (element as Record<string, unknown> | null | undefined)?.[field];
+  return typeof time === 'string' ? Date.parse(time) : Number.NaN;
+}
+
+/** The newest of the times, but none ahead of the provider's clock: such a watermark would skip what happens until then. */
+export function newestWatermark(times: readonly number[], answer: Pick<HttpAnswer, 'headers'>): string | undefined {
+  const seen = times.filter((time) => !Number.isNaN(time));
+  if (seen.length === 0) return undefined;
+  return new Date(Math.min(Math.max(...seen), providerTime(answer) ?? Number.POSITIVE_INFINITY)).toISOString();
+}
+
+/**
+ * The first walk reports the time of its first page as `newest`, and no time of an element: the walk may last longer than the
+ * overlap, and the time of a late change would move the watermark past the closing of an item that an earlier page showed as
+ * open. The time is that of the provider's clock or ours, whichever is behind; where the provider tells none, ours less the
+ * overlap.
+ */
+export function firstWalkStart(
+  { page, startedAt }: PollPosition,
+  answer: Pick<HttpAnswer, 'headers'>,
+): string | undefined {
+  if (page !== undefined) return undefined;
+  const ours = Date.parse(startedAt);
+  return new Date(Math.min(ours, providerTime(answer) ?? ours - OVERLAP)).toISOString();
 }

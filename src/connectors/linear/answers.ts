@@ -4,11 +4,9 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import { parseJson } from '../../platform/http/parse-json.ts';
 import { errorOfStatus } from '../../platform/http/provider-errors.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { type Rate, rateFrom } from '../kit/budget.ts';
-import { absent } from '../kit/fields.ts';
-import { readable } from '../kit/json.ts';
-import { limitWait, untilReset } from '../kit/refusal.ts';
+import { absent, readable } from '../kit/payload.ts';
+import { limitWait, type Rate, rateFrom, untilReset } from '../kit/rate-limit.ts';
+import { onOneLine } from '../kit/refusal.ts';
 
 const graphqlErrors = z.object({
   errors: z.array(

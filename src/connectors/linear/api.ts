@@ -2,12 +2,10 @@ import { type ZodType, z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { createBudget, type Use } from '../kit/budget.ts';
-import { absent } from '../kit/fields.ts';
-import { parseAnswer, readAnswer } from '../kit/json.ts';
-import { withAccessToken } from '../kit/oauth.ts';
 import { nextPage, pagesOf } from '../kit/pages.ts';
-import { bearer } from '../kit/rest.ts';
+import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
+import { createBudget, type Use } from '../kit/rate-limit.ts';
+import { bearer, withAccessToken } from '../kit/rest.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
 
@@ -64,7 +62,7 @@ export function createApi(options: Options, deps: ConnectionDeps): Api {
     const answer = deps.accessTokens
       ? await withAccessToken(deps.accessTokens, (token) => send(headersOf({ accessToken: token })), isRefused, signal)
       : await send(headersOf(options));
-    budget.learn(answer);
+    budget.update(answer);
     const error = refusal(answer, what, deps.clock.now());
     if (error) throw error;
     return { ...parseAnswer(z.object({ data: expected }), readAnswer(answer, what), what), answer };

@@ -4,12 +4,11 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps, Finding } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { isNamed, UUID } from '../kit/fields.ts';
-import { failed } from '../kit/finding.ts';
-import { readable } from '../kit/json.ts';
+import { failedFinding } from '../kit/check.ts';
 import { storedPage } from '../kit/pages.ts';
-import type { Source } from '../kit/tracker-vendor.ts';
+import { isNamed, readable, UUID } from '../kit/payload.ts';
+import { onOneLine } from '../kit/refusal.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
 import type { Selection } from '../kit/walk.ts';
 import { rateOf } from './answers.ts';
 import { CURSOR, createApi, cursorAfter, pageOf, readAll } from './api.ts';
@@ -31,7 +30,7 @@ const teams = z.object({ teams: pageOf(schema.wholeTeam) });
  * The API of one organisation. Its lists hold archived issues, and those in the trash. A cursor names the issue that it
  * stands behind, so what changes meanwhile hides nothing.
  */
-export function connect(options: Options, deps: ConnectionDeps): Source<schema.Team> {
+export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Team> {
   const api = createApi(options, deps);
   return {
     containers: (signal) =>
@@ -80,7 +79,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         const credential: Finding = { level: 'ok', subject: 'credential', message };
         return { first: [credential], besides: [organization(data.organization, options), limit(answer)] };
       } catch (thrown) {
-        return { first: [failed('credential', thrown)] };
+        return { first: [failedFinding('credential', thrown)] };
       }
     },
     describe: async (unit, { key, name }) => ({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { HookState, Hooks } from '../connector.ts';
-import { hooksOf, lazily } from '../kit/hooks.ts';
+import { memoize } from '../kit/cached-reads.ts';
+import { hooksOf } from '../kit/hooks.ts';
 import { type Api, pageOf, readAll } from './api.ts';
 import { CREATE_WEBHOOK, UPDATE_WEBHOOK, WEBHOOKS } from './queries.ts';
 import * as schema from './schema.ts';
@@ -29,7 +30,7 @@ export function hooksOfTeams(api: Api, followed: (signal: AbortSignal) => Promis
     placesOf: followed,
     subjectOf: ({ key }) => key,
     finder(url, signal) {
-      const all = lazily(() =>
+      const all = memoize(() =>
         readAll(async (after) => {
           const question = { document: WEBHOOKS, variables: { after }, data, use: 'background', signal } as const;
           return (await api.ask(question)).data.webhooks;

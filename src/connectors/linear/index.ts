@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import { parseAnswer } from '../kit/json.ts';
-import { timeOf } from '../kit/page-cursor.ts';
-import { readTenant } from '../kit/tenants.ts';
+import { readTenant } from '../kit/options.ts';
+import { parseAnswer } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { eventOf, itemOf, placeOf, TOLD, told } from './items.ts';

@@ -2,11 +2,9 @@ import { z } from 'zod';
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
-import { emailsOf, present, sorted } from '../kit/fields.ts';
-import { identityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import { ANY_TENANT } from '../kit/tenants.ts';
-import type { WebhookFacts } from '../kit/tracker-vendor.ts';
+import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { ANY_TENANT } from '../kit/options.ts';
+import { emailsOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -71,7 +69,7 @@ export function itemOf(found: schema.LinearIssue, options: Options): WorkItem {
   const { assignee, creator, labels } = found;
   return {
     ...common(found, options),
-    ...present({
+    ...omitUndefined({
       // An incomplete list of labels would look complete.
       labels: labels?.pageInfo.hasNextPage === false ? sorted(labels.nodes.map(({ name }) => name)) : undefined,
       assignees: assignee === undefined ? undefined : assignee === null ? [] : [assignee.id],
@@ -85,7 +83,7 @@ function fromHook(data: schema.IssueEvent['data'], options: Options): WorkItem {
   const assigneeId = idOf(data.assigneeId, data.assignee);
   return {
     ...common(data, options),
-    ...present({
+    ...omitUndefined({
       labels: sorted(data.labels?.map(({ name }) => name)),
       assignees: assigneeId === undefined ? undefined : assigneeId === null ? [] : [assigneeId],
       author: idOf(data.creatorId, data.creator),
@@ -109,7 +107,7 @@ function common(found: Common, { organizationId }: Options): WorkItem {
     updatedAt: Date.parse(found.updatedAt),
     containerName: team.key,
     ...(found.trashed === true ? { gone: true } : {}),
-    ...present({
+    ...omitUndefined({
       formerIdentifiers: found.previousIdentifiers?.length ? sorted(found.previousIdentifiers) : undefined,
       url: found.url?.replace(SLUG, '$1'),
       title: found.title,

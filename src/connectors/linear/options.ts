@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { UUID } from '../kit/fields.ts';
-import { oauthOption } from '../kit/oauth.ts';
-import { atLeastOne, excludes, httpsAddress, oneWord, statusName } from '../kit/options.ts';
+import { atLeastOne, excludes, httpsAddress, oauthOption, oneWord, statusName } from '../kit/options.ts';
+import { UUID } from '../kit/payload.ts';
 import type { Scope, WithNames } from '../kit/scope.ts';
 
 /** A team's key or a pattern over keys. */

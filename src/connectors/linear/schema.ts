@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { absent, instant, UUID, webAddress } from '../kit/fields.ts';
+import { absent, instant, UUID, webAddress } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (LI2); all but identity and time are `absent` where they drift. */
 export const id = z.string().regex(UUID);

@@ -1,4 +1,4 @@
-import { hmacSigning } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/verify.ts';
 
 /**
  * LI1. The time that is signed stands in the body, which is not read here. A request that is sent again later is harmless: it

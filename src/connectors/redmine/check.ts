@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { Finding } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { failed, findingsOf } from '../kit/finding.ts';
-import { readable } from '../kit/json.ts';
+import { type About, failedFinding, findingsOf } from '../kit/check.ts';
+import { readable } from '../kit/payload.ts';
+import { onOneLine } from '../kit/refusal.ts';
 import type { Rest } from '../kit/rest.ts';
-import type { About } from '../kit/tracker-vendor.ts';
 import type { Options } from './options.ts';
 import type { Status } from './schema.ts';
 import { readStatuses } from './statuses.ts';
@@ -16,7 +15,7 @@ export async function about(api: Rest, options: Options, signal: AbortSignal): P
   try {
     return { first, besides: statusesOf(await readStatuses(api, signal), options) };
   } catch (thrown) {
-    return { first: [...first, failed('address', thrown)] };
+    return { first: [...first, failedFinding('address', thrown)] };
   }
 }
 

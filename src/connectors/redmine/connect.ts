@@ -2,15 +2,14 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { isNamed } from '../kit/fields.ts';
-import { readable } from '../kit/json.ts';
-import { keepComment } from '../kit/own-comment.ts';
+import { upsertComment } from '../kit/comments.ts';
+import type { Locator } from '../kit/items.ts';
 import { countedPagesOf } from '../kit/pages.ts';
-import { malformed, type Refusals, unless } from '../kit/refusal.ts';
+import { isNamed, readable } from '../kit/payload.ts';
+import { malformed, onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
-import type { Locator, Source } from '../kit/tracker-vendor.ts';
-import type { Selection, Wanted } from '../kit/walk.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
+import type { ListRequest, Selection } from '../kit/walk.ts';
 import { about } from './check.ts';
 import { baseOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -35,7 +34,7 @@ const refusals: Refusals = {
 };
 
 /** The API of one Redmine. It has no limit itself: a proxy in front of it may. */
-export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const { apiKey, formatting, doneStatus } = options;
   const headers: Record<string, string> = apiKey === undefined ? {} : { 'x-redmine-api-key': apiKey };
   const api = createRest({ target: 'redmine', base: baseOf(options), headers, refusals: refusalsFor(options) }, deps);
@@ -93,7 +92,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     /** What may not be seen is 403 here, and 404 does not exist. */
     async item(locator, signal) {
       const asked = api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT });
-      const issue = (await unless(asked, 'forbidden'))?.content.issue;
+      const issue = (await undefinedOn(asked, 'forbidden'))?.content.issue;
       if (!issue) return { isGone: false };
       const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
       if (!locator.isFollowed) return { found };
@@ -110,7 +109,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
     async comment(locator, given, signal) {
       me ??= String((await api.read(schema.myself, '/users/current.json', {}, signal)).content.user.id);
       const author = me;
-      return keepComment<schema.Journal>(given, {
+      return upsertComment<schema.Journal>(given, {
         write: (text, words) => `${text}\n\n${formatting === 'markdown' ? given.marker : words}`,
         /** Redmine ends lines as forms do. */
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
@@ -119,12 +118,12 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
         },
         textOf: ({ notes }) => notes ?? '',
         authorOf: ({ user }) => user && String(user.id),
-        me: async () => author,
+        ownAuthor: async () => author,
         post: (notes) => api.send('PUT', pathOf(locator), { issue: { notes } }, signal),
         /** Before version 5 notes cannot be edited through the API: there the first one stands, and no second is added. */
         edit: ({ id }, notes) =>
-          unless(api.send('PUT', `/journals/${id}.json`, { journal: { notes } }, signal), 'not_found'),
-        told: (_, text) => ({ author, text: plainComment(text) }),
+          undefinedOn(api.send('PUT', `/journals/${id}.json`, { journal: { notes } }, signal), 'not_found'),
+        toComment: (_, text) => ({ author, text: plainComment(text) }),
       });
     },
     /**
@@ -156,7 +155,7 @@ function isDownwards(selection: Selection): boolean {
   return selection.items === 'changed' && selection.way === 'history';
 }
 
-function queryOf({ unit, selection, page }: Wanted): Readonly<Record<string, string>> {
+function queryOf({ unit, selection, page }: ListRequest): Readonly<Record<string, string>> {
   const isDown = isDownwards(selection);
   if (page !== undefined && !NUMBER.test(page))
     throw new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);

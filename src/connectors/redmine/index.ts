@@ -1,8 +1,8 @@
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import { EVENT } from '../kit/hmac.ts';
-import { readable } from '../kit/json.ts';
-import { timeOf } from '../kit/page-cursor.ts';
+import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { EVENT_IN_BODY } from '../kit/verify.ts';
+import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { foundOn, idsOf, itemOf, placeOf, told } from './items.ts';
@@ -28,7 +28,7 @@ export const redmine = trackerConnector({
   options,
   host: hostOf,
   verify,
-  eventOf: (payload) => readable(schema.event, payload) && EVENT,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT_IN_BODY,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: (host = ANY_HOST) => options.parse({ url: `https://${host}`, projects: ['*'] }),
   noun: 'issues',
@@ -43,7 +43,7 @@ export const redmine = trackerConnector({
   itemId: { shape: schema.number, locator: 'issueId', gone: 'id' },
   containerId: { shape: schema.number, locator: 'projectId', gone: 'projectId' },
   identifier: (id) => `#${id}`,
-  follows: (event) => event === EVENT,
+  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook: told,
   found: schema.fetched,
   itemsOnPage: foundOn,

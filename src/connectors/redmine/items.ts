@@ -1,9 +1,7 @@
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
-import { nameOf, present } from '../kit/fields.ts';
-import { identityOf } from '../kit/identity.ts';
-import { parseAnswer, read, readable } from '../kit/json.ts';
-import type { WebhookFacts } from '../kit/tracker-vendor.ts';
+import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { nameOf, omitUndefined, parseAnswer, read, readable } from '../kit/payload.ts';
 import { baseOf, hostOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
 import { textOfTextile } from './textile.ts';
@@ -62,7 +60,7 @@ function shown(found: schema.RedmineIssue, statuses: readonly schema.Status[] | 
     ...identity(found, options),
     updatedAt: Date.parse(found.updated_on),
     url: `${baseOf(options)}/issues/${id}`,
-    ...present({
+    ...omitUndefined({
       containerName: project.name,
       title: found.subject,
       description: descriptionOf(found.description, options),

@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import type { Shape } from '../../platform/lib/shape.ts';
-import { absent, instant } from '../kit/fields.ts';
-import { parseAnswer } from '../kit/json.ts';
-import { keptBy } from '../kit/shape-of.ts';
+import { absent, instant, keptBy, parseAnswer } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (RM2); all but identity and time are `absent` where they drift. */
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ConnectionDeps } from '../connector.ts';
-import { readable } from '../kit/json.ts';
-import { createListing } from '../kit/listing.ts';
+import { createListing } from '../kit/cached-reads.ts';
+import { readable } from '../kit/payload.ts';
 import type { Rest } from '../kit/rest.ts';
 import * as schema from './schema.ts';
 

@@ -3,17 +3,17 @@ import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { type Rate, rateFrom } from '../kit/budget.ts';
-import { findingsOf } from '../kit/finding.ts';
-import { readable } from '../kit/json.ts';
-import { createListing } from '../kit/listing.ts';
-import { wordsOfMarker } from '../kit/own-comment.ts';
+import { createListing } from '../kit/cached-reads.ts';
+import { findingsOf } from '../kit/check.ts';
+import { wordsOfMarker } from '../kit/comments.ts';
+import type { Locator } from '../kit/items.ts';
 import { nextPage, pagesOf, storedPage } from '../kit/pages.ts';
-import { malformed, type Refusals, untilReset } from '../kit/refusal.ts';
+import { readable } from '../kit/payload.ts';
+import { type Rate, rateFrom, untilReset } from '../kit/rate-limit.ts';
+import { malformed, onOneLine, type Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
-import type { Locator, Source } from '../kit/tracker-vendor.ts';
-import type { Wanted } from '../kit/walk.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
+import type { ListRequest } from '../kit/walk.ts';
 import { withEverything } from './everything.ts';
 import { baseOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -47,7 +47,7 @@ function rateOf(headers: HttpAnswer['headers']): Rate | undefined {
 }
 
 /** The API of one organisation. */
-export function connect(options: Options, deps: ConnectionDeps): Source<schema.Project> {
+export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Project> {
   const { organization, token } = options;
   /** Below the organisation, whose name goes into no log. */
   const shown = (path: string) => path.split(`/${organization}/`).at(-1) || 'the organisation';
@@ -68,7 +68,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   }
 
   /** Empty for all: without a query Sentry lists unresolved issues only. Created last first is an order that never changes. */
-  async function list({ unit, selection, page }: Wanted, signal: AbortSignal) {
+  async function list({ unit, selection, page }: ListRequest, signal: AbortSignal) {
     const { id: project } = await container(unit, signal);
     const sort = selection.items === 'ids' ? 'new' : 'date';
     const query = selection.items === 'open' ? 'is:unresolved' : '';
@@ -83,7 +83,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.P
   return {
     containers,
     container,
-    present: async (unit, signal) =>
+    currentContainer: async (unit, signal) =>
       (await api.read(schema.project, `/projects/${organization}/${unit}/`, {}, signal)).content,
     list,
     /** It is gone where another one comes in its place, with which it was merged. */

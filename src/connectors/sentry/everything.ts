@@ -1,11 +1,9 @@
 import type { Connection } from '../connector.ts';
-import { present } from '../kit/fields.ts';
-import { isRefusedList } from '../kit/followed.ts';
-import { writeJson } from '../kit/json.ts';
-import { firstWalkStart } from '../kit/page-cursor.ts';
-import { rowNames } from '../kit/row-names.ts';
-import type { Source } from '../kit/tracker-vendor.ts';
-import { emptiness } from '../kit/walk.ts';
+import { rowNames } from '../kit/items.ts';
+import { omitUndefined, writeJson } from '../kit/payload.ts';
+import { isRefusedList } from '../kit/scope.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
+import { emptyPageFlag, firstWalkStart } from '../kit/walk.ts';
 import type { Project } from './schema.ts';
 
 /** Before the name of a project: all its issues, walked seldom. */
@@ -18,8 +16,8 @@ const { list: event } = rowNames('issues');
 /** Each project has two walks: of recently seen issues, and at long intervals of all. */
 export function withEverything(
   connection: Connection,
-  container: Source<Project>['container'],
-  list: Source<Project>['list'],
+  container: TrackerSource<Project>['container'],
+  list: TrackerSource<Project>['list'],
 ): Partial<Connection> {
   /** The watermark is when the last such walk began. */
   const pollEverything: Connection['poll'] = async (position, signal) => {
@@ -31,7 +29,14 @@ export function withEverything(
     const listed = await list({ unit: project, selection, page, use: 'poll' }, signal);
     const { found, next, answer } = listed;
     const newest = firstWalkStart(position, answer);
-    return { outcome: 'page', event, body: writeJson(found), newest, ...present({ next }), ...emptiness(listed) };
+    return {
+      outcome: 'page',
+      event,
+      body: writeJson(found),
+      newest,
+      ...omitUndefined({ next }),
+      ...emptyPageFlag(listed),
+    };
   };
 
   return {

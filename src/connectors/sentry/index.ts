@@ -1,6 +1,6 @@
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import { timeOf } from '../kit/page-cursor.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { timeOf } from '../kit/walk.ts';
 import { connect } from './connect.ts';
 import { grammar } from './grammar.ts';
 import { EVENT, eventOf, itemOf, placeOf, told } from './items.ts';

@@ -1,8 +1,6 @@
 import type { WorkItem } from '../../model/item.ts';
-import { present } from '../kit/fields.ts';
-import { identityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import type { WebhookFacts } from '../kit/tracker-vendor.ts';
+import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { omitUndefined, read, readable } from '../kit/payload.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -42,7 +40,7 @@ export function itemOf(found: schema.SentryIssue, options: Options): WorkItem {
     ...identityOf('sentry', options.host, { id, container: project.id, identifier: shortId }),
     updatedAt: Date.parse(found.lastSeen),
     containerName: project.slug,
-    ...present({
+    ...omitUndefined({
       url: (found.permalink ?? found.web_url)?.split(/[?#]/, 1)[0],
       title: found.title,
       description: culprit === undefined ? undefined : culprit || null,

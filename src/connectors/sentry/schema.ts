@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { absent, instant, webAddress } from '../kit/fields.ts';
-import { keptBy } from '../kit/shape-of.ts';
+import { absent, instant, keptBy, webAddress } from '../kit/payload.ts';
 
 /** The fields that are read, and no others (SE2); all but identity and time are `absent` where they drift. */
 

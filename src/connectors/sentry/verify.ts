@@ -1,4 +1,4 @@
-import { hmacSigning } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/verify.ts';
 
 /** The secret is the client secret of the integration (SE1). */
 export const { verify, sign } = hmacSigning({

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
-import { onOneLine } from '../kit/answers.ts';
-import { isNamed, UUID } from '../kit/fields.ts';
-import { findingsOf } from '../kit/finding.ts';
-import { keepComment } from '../kit/own-comment.ts';
-import type { Refusals } from '../kit/refusal.ts';
+import { findingsOf } from '../kit/check.ts';
+import { upsertComment } from '../kit/comments.ts';
+import type { Locator } from '../kit/items.ts';
+import { isNamed, UUID } from '../kit/payload.ts';
+import { onOneLine, type Refusals } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
-import type { Locator, Source } from '../kit/tracker-vendor.ts';
+import type { TrackerSource } from '../kit/tracker.ts';
 import { baseOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
 import { windowOf } from './windows.ts';
@@ -20,7 +20,7 @@ const refusals: Refusals = {
 };
 
 /** The API of one token's workspace. */
-export function connect(options: Options, deps: ConnectionDeps): Source<schema.Team> {
+export function connect(options: Options, deps: ConnectionDeps): TrackerSource<schema.Team> {
   const headers = { 'shortcut-token': options.token };
   const api = createRest({ target: 'shortcut', base: baseOf(options), headers, refusals }, deps);
   const pathOf = ({ id }: Pick<Locator, 'id'>) => `/stories/${id}`;
@@ -34,7 +34,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     throw new SyncError('not_found', `the token can see no team ${unit}`);
   }
 
-  const list: Source<schema.Team>['list'] = async ({ unit, selection, page }, signal) => {
+  const list: TrackerSource<schema.Team>['list'] = async ({ unit, selection, page }, signal) => {
     const group_id = UUID.test(unit) ? unit : (await team(unit, signal)).id;
     const { query, next } = windowOf(selection, page, deps.clock.now());
     const question = { group_id, includes_description: selection.items !== 'ids', ...query };
@@ -65,7 +65,7 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
     async comment(locator, given, signal) {
       const path = `${pathOf(locator)}/comments`;
       const author = (await me(signal)).id;
-      return keepComment<schema.Comment>(given, {
+      return upsertComment<schema.Comment>(given, {
         write: (text, words) => `${text}\n\n${words}`,
         plain: (text) => text.replace(/\r\n?/g, '\n').trim(),
         async *pages() {
@@ -74,10 +74,10 @@ export function connect(options: Options, deps: ConnectionDeps): Source<schema.T
         },
         textOf: ({ text }) => text ?? '',
         authorOf: ({ author_id: by }) => by ?? undefined,
-        me: async () => author,
+        ownAuthor: async () => author,
         post: (text) => api.send('POST', path, { text }, signal),
         edit: ({ id }, text) => api.send('PUT', `${path}/${id}`, { text }, signal),
-        told: (_, text) => ({ author, text: plainComment(text) }),
+        toComment: (_, text) => ({ author, text: plainComment(text) }),
       });
     },
     /** A story that is completed is left as it is. Otherwise it goes to a state of type done in its own workflow. */

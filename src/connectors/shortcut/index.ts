@@ -1,7 +1,7 @@
 import { MEBIBYTE } from '../../platform/lib/quantities.ts';
-import { EVENT } from '../kit/hmac.ts';
-import { readable } from '../kit/json.ts';
+import { readable } from '../kit/payload.ts';
 import { trackerConnector } from '../kit/tracker.ts';
+import { EVENT_IN_BODY } from '../kit/verify.ts';
 import { connect } from './connect.ts';
 import { changedAt, foundOn, itemOf, PARTS, placeOf, told } from './items.ts';
 import { options, PUBLIC_HOST, scopeOf } from './options.ts';
@@ -18,7 +18,7 @@ export const shortcut = trackerConnector({
   options,
   host: () => PUBLIC_HOST,
   verify,
-  eventOf: (payload) => readable(schema.event, payload) && EVENT,
+  eventOf: (payload) => readable(schema.event, payload) && EVENT_IN_BODY,
   samples: async () => (await import('./sample.ts')).samples,
   unrestricted: () => options.parse({ token: 'none', teams: ['*'] }),
   noun: 'stories',
@@ -30,7 +30,7 @@ export const shortcut = trackerConnector({
   scopeOf,
   candidate: placeOf,
   unitBy: 'name',
-  follows: (event) => event === EVENT,
+  follows: (event) => event === EVENT_IN_BODY,
   parseWebhook: told,
   found: schema.found,
   itemsOnPage: foundOn,

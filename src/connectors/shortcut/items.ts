@@ -1,10 +1,8 @@
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { present, sorted } from '../kit/fields.ts';
-import { identityOf } from '../kit/identity.ts';
-import { read, readable } from '../kit/json.ts';
-import { timeOf } from '../kit/page-cursor.ts';
-import { referenceToTold } from '../kit/tracker-rows.ts';
+import { identityOf, webhookReference } from '../kit/items.ts';
+import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
+import { timeOf } from '../kit/walk.ts';
 import { PUBLIC_HOST } from './options.ts';
 import * as schema from './schema.ts';
 
@@ -26,7 +24,7 @@ export function told(payload: unknown): Translation | undefined {
   const ids = new Set(stories.flatMap((action) => readable(schema.storyAction, action)?.id ?? []).map(String));
   if (ids.size === 0 && stories.length > 0) read(schema.storyAction, stories[0]);
   if (ids.size === 0) return undefined;
-  return { outcome: 'references', references: [...ids].map((id) => referenceToTold(PARTS, PUBLIC_HOST, { id })) };
+  return { outcome: 'references', references: [...ids].map((id) => webhookReference(PARTS, PUBLIC_HOST, { id })) };
 }
 
 export function placeOf({ id, mention_name: name, archived }: schema.Team) {
@@ -50,7 +48,7 @@ export function itemOf({ story }: schema.Found): WorkItem {
   return {
     ...identityOf(PARTS.id, PUBLIC_HOST, { id, container: story.group_id, identifier: PARTS.identifier(id) }),
     updatedAt: Date.parse(story.updated_at ?? story.created_at),
-    ...present({
+    ...omitUndefined({
       url: story.app_url,
       title: story.name,
       description: description === undefined ? undefined : description || null,

@@ -1,4 +1,4 @@
-import { hmacSigning } from '../kit/hmac.ts';
+import { hmacSigning } from '../kit/verify.ts';
 
 /** SH1. */
 export const { verify, sign } = hmacSigning({ header: 'payload-signature' });

@@ -4,14 +4,14 @@ import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
 import type { Connector } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
-import { fitting, messageText, readMessages } from '../../../../src/connectors/kit/commits.ts';
+import { fitMessages, messageText, readMessages } from '../../../../src/connectors/kit/commits.ts';
 import type { PullRequest } from '../../../../src/model/item.ts';
 import { keepApart } from '../../../../src/platform/lib/json-apart.ts';
 
 describe('messages that are kept', () => {
   it('are the newest that fit, each of them whole', () => {
     const [large, half] = ['l'.repeat(65_537), 'h'.repeat(40_000)];
-    expect(fitting(['newest', large, half, half, 'oldest'])).toEqual(['newest', half, 'oldest']);
+    expect(fitMessages(['newest', large, half, half, 'oldest'])).toEqual(['newest', half, 'oldest']);
   });
 
   it('are the same where their page was so large that another thread read it', async () => {
@@ -22,7 +22,7 @@ describe('messages that are kept', () => {
     const plain = await readMessages(pagesOf(texts), messageText);
     const apart = keepApart(texts, true) as unknown[];
     expect(apart.some((text) => text instanceof Uint8Array)).toBe(true);
-    expect(fitting((await readMessages(pagesOf(apart), messageText)) ?? [])).toEqual(fitting(plain ?? []));
+    expect(fitMessages((await readMessages(pagesOf(apart), messageText)) ?? [])).toEqual(fitMessages(plain ?? []));
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { askForFailed, type DeliveryList, type FailedAttempt } from '../../../../src/connectors/kit/redelivery.ts';
+import { type DeliveryList, type FailedAttempt, redeliverFailed } from '../../../../src/connectors/kit/redelivery.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 
 const { signal } = new AbortController();
@@ -18,13 +18,13 @@ function listOf(
   const rest = [...looks];
   const list: DeliveryList = {
     name,
-    async look(from) {
+    async scan(from) {
       froms.push(from);
       const failed = rest.shift() ?? [];
       if (failed instanceof SyncError) throw failed;
       return { failed, arrived: new Set(arrived), upTo: String(froms.length) };
     },
-    async ask(attempt) {
+    async resend(attempt) {
       asked.push(attempt);
       return outcome;
     },
@@ -34,10 +34,10 @@ function listOf(
 
 async function rounds(lists: readonly DeliveryList[], count: number, from?: string, now = 0) {
   let cursor = from;
-  let last = await askForFailed(async () => lists, cursor, LIMITS, now, signal);
+  let last = await redeliverFailed(async () => lists, cursor, LIMITS, now, signal);
   for (let round = 1; round < count; round++) {
     cursor = last.cursor;
-    last = await askForFailed(async () => lists, cursor, LIMITS, now + round, signal);
+    last = await redeliverFailed(async () => lists, cursor, LIMITS, now + round, signal);
   }
   return last;
 }
@@ -121,9 +121,9 @@ describe('a round that ends early', () => {
     const two = listOf('b', [limited, [failed('y', '2')]]);
     const three = listOf('c', [[failed('z', '3')]]);
     const lists = [one.list, two.list, three.list];
-    const first = await askForFailed(async () => lists, undefined, LIMITS, 0, signal);
+    const first = await redeliverFailed(async () => lists, undefined, LIMITS, 0, signal);
     expect(first).toMatchObject({ asked: 1, failure: limited });
-    await askForFailed(async () => lists, first.cursor, LIMITS, 1, signal);
+    await redeliverFailed(async () => lists, first.cursor, LIMITS, 1, signal);
     expect([one.asked, two.asked, three.asked]).toEqual([['1'], ['2'], ['3']]);
   });
 
@@ -135,7 +135,7 @@ describe('a round that ends early', () => {
 
   it('keeps its place where not even the lists can be read', async () => {
     const failure = new SyncError('unreachable', 'nobody there');
-    const told = await askForFailed(async () => Promise.reject(failure), '[]', LIMITS, 0, signal);
+    const told = await redeliverFailed(async () => Promise.reject(failure), '[]', LIMITS, 0, signal);
     expect(told).toEqual({ asked: 0, cursor: '[]', failure });
   });
 

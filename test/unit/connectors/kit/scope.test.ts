@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { matches } from '../../../../src/connectors/kit/patterns.ts';
-import { inScope, namedIn, patternsOf, type Scope } from '../../../../src/connectors/kit/scope.ts';
+import { inScope, matches, namedIn, patternsOf, type Scope } from '../../../../src/connectors/kit/scope.ts';
 import { drawn } from '../../../support/depth.ts';
 
 describe('matches', () => {

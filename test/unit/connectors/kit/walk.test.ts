@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { PollPage, PollPosition } from '../../../../src/connectors/connector.ts';
-import { historyPage, type Listed, type Order, pollPage, type Wanted } from '../../../../src/connectors/kit/walk.ts';
+import {
+  historyPage,
+  type ListedPage,
+  type ListRequest,
+  type Order,
+  pollPage,
+} from '../../../../src/connectors/kit/walk.ts';
 
 /** What walks believe of a list, whoever the vendor is. That nothing is lost by it is the law of the engines. */
 
@@ -20,10 +26,10 @@ interface Shown {
 
 /** A list with one page, and what it was asked for. */
 function walkOver({ ages = [], next, ahead, etag, isUnchanged }: Shown, order: Order = 'since') {
-  const asked: Wanted[] = [];
+  const asked: ListRequest[] = [];
   const headers: Record<string, string> = etag === undefined ? {} : { etag };
   if (ahead !== undefined) headers['date'] = new Date(NOW + ahead).toUTCString();
-  const listed: Listed = {
+  const listed: ListedPage = {
     found: ages.map((age) => NOW - age * MINUTE),
     next,
     answer: { headers },
@@ -34,7 +40,7 @@ function walkOver({ ages = [], next, ahead, etag, isUnchanged }: Shown, order: O
     walk: {
       order,
       isConditional: true,
-      list: async (wanted: Wanted) => {
+      list: async (wanted: ListRequest) => {
         asked.push(wanted);
         return listed;
       },

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Connector } from '../../../../src/connectors/connector.ts';
-import { writeJson } from '../../../../src/connectors/kit/json.ts';
+import { writeJson } from '../../../../src/connectors/kit/payload.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';

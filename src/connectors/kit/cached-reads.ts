@@ -64,3 +64,20 @@ export function createMemory<Page>(): Memory<Page> {
     },
   };
 }
+
+/** Asks once, and keeps the answer; asks again only where that failed. */
+export function memoizeSuccess<Answer>(
+  ask: (signal: AbortSignal) => Promise<Answer>,
+): (signal: AbortSignal) => Promise<Answer> {
+  let known: { readonly answer: Answer } | undefined;
+  return async (signal) => {
+    known ??= { answer: await ask(signal) };
+    return known.answer;
+  };
+}
+
+/** Asks when it is first needed, and once. */
+export function memoize<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  let asked: Promise<Answer> | undefined;
+  return () => (asked ??= ask());
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/budget.ts';
+import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/rate-limit.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { forPurpose } from '../../../../src/platform/lib/purpose.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
@@ -11,7 +11,7 @@ function setUp() {
   const budget = createBudget(clock, (headers) => rateFrom(headers, 'x-ratelimit'));
   const told = (remaining: number, inMinutes: number, ahead = 0) => {
     const now = clock.now() + ahead;
-    budget.learn({
+    budget.update({
       status: 200,
       headers: {
         date: new Date(now).toUTCString(),
@@ -111,7 +111,7 @@ describe('the rate budget of a connection', () => {
       { ...good, 'x-ratelimit-remaining': 'none' },
       { ...good, 'x-ratelimit-reset': '' },
     ])
-      budget.learn({ status: 200, headers: headers as Record<string, string>, body: Buffer.alloc(0) });
+      budget.update({ status: 200, headers: headers as Record<string, string>, body: Buffer.alloc(0) });
     expect(refusal(budget, 'background')).toBeUndefined();
   });
 });

@@ -11,16 +11,16 @@ export interface Comments<Standing> {
   textOf(standing: Standing): string;
   authorOf(standing: Standing): string | undefined;
   /** Who this credential is; undefined where nobody knows, and no comment is ours then. */
-  me(): Promise<string | undefined>;
+  ownAuthor(): Promise<string | undefined>;
   /** Both resolve with what the vendor answers. */
   post(text: string): Promise<unknown>;
   edit(standing: Standing, text: string): Promise<unknown>;
   /** The comment with this text, as far as an answer or the comment that was found tells of it. */
-  told(of: unknown, text: string): PostedComment | undefined;
+  toComment(of: unknown, text: string): PostedComment | undefined;
 }
 
 /** Posts a comment, or updates the one of this credential that carries the marker: somebody else may quote it. */
-export async function keepComment<Standing>(
+export async function upsertComment<Standing>(
   { marker, text, isCorrection = false }: DesiredComment,
   comments: Comments<Standing>,
 ): Promise<PostedComment | undefined> {
@@ -28,53 +28,42 @@ export async function keepComment<Standing>(
   const wanted = comments.write(text, words);
   const standing = await findOwn(words, comments);
   if (standing === undefined && isCorrection) return undefined;
-  if (standing === undefined) return comments.told(await comments.post(wanted), wanted);
+  if (standing === undefined) return comments.toComment(await comments.post(wanted), wanted);
   const isSame = comments.plain(comments.textOf(standing)) === comments.plain(wanted);
-  return comments.told(isSame ? standing : await comments.edit(standing, wanted), wanted);
+  return comments.toComment(isSame ? standing : await comments.edit(standing, wanted), wanted);
 }
 
 /**
  * The same for vendors whose texts hide HTML comments: the marker goes into the text as it is. Where the vendor does not tell
  * who this credential is, the marker alone says that a comment is ours.
  */
-export async function keepHiddenComment<Standing>(
+export async function upsertHiddenComment<Standing>(
   given: DesiredComment,
-  comments: Omit<Comments<Standing>, 'write' | 'plain' | 'told'>,
+  comments: Omit<Comments<Standing>, 'write' | 'plain' | 'toComment'>,
 ): Promise<undefined> {
   let isAnybody = false;
-  await keepComment<Standing>(given, {
+  await upsertComment<Standing>(given, {
     ...comments,
     write: (text) => (text.includes(given.marker) ? text : `${text}\n\n${given.marker}`),
     plain: (stored) => stored,
-    async me() {
-      const me = await comments.me();
+    async ownAuthor() {
+      const me = await comments.ownAuthor();
       isAnybody = me === undefined;
       return me ?? ANYBODY;
     },
     authorOf: (standing) => (isAnybody ? ANYBODY : comments.authorOf(standing)),
-    told: () => undefined,
+    toComment: () => undefined,
   });
 }
 
 const ANYBODY = 'anybody';
-
-/** Asks once, and keeps the answer; asks again only where that failed. */
-export function askedOnce<Answer>(
-  ask: (signal: AbortSignal) => Promise<Answer>,
-): (signal: AbortSignal) => Promise<Answer> {
-  let known: { readonly answer: Answer } | undefined;
-  return async (signal) => {
-    known ??= { answer: await ask(signal) };
-    return known.answer;
-  };
-}
 
 async function findOwn<Standing>(words: string, comments: Comments<Standing>): Promise<Standing | undefined> {
   let me: string | undefined;
   for await (const page of comments.pages()) {
     for (const each of page) {
       if (!comments.plain(comments.textOf(each)).includes(words)) continue;
-      me ??= await comments.me();
+      me ??= await comments.ownAuthor();
       if (me !== undefined && comments.authorOf(each) === me) return each;
     }
   }

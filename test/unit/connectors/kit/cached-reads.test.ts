@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createListing, createMemory } from '../../../../src/connectors/kit/listing.ts';
+import { createListing, createMemory } from '../../../../src/connectors/kit/cached-reads.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
