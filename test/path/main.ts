@@ -1,0 +1,116 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import BetterSqlite from 'better-sqlite3';
+import { INSTALLATION_FILE } from '../../src/store/installation.ts';
+import { postPull } from '../support/post-pull.ts';
+import { COMPILE_CACHE, startWorksync, TOP } from '../support/processes.ts';
+
+/**
+ * `npm run path`: prints the files of `src` that run for one webhook of GitHub about a pull request that names a task, from its
+ * receipt until its requests to the workspace are settled. Files that also run in an idle daemon are left out.
+ * `-- --idle 70`: seconds that the daemon is observed while idle; the default includes each job that runs once a minute.
+ */
+const { values } = parseArgs({ options: { idle: { type: 'string', default: '70' } } });
+
+const SECRET = 'a-secret-of-sixteen-or-more';
+
+const folder = mkdtempSync(join(tmpdir(), 'worksync-path-'));
+const data = join(folder, 'data');
+const service = startWorksync(['workspace', 'serve', '--port', '0', '--db', join(folder, 'service.db'), '--json']);
+let daemon: ChildProcess | undefined;
+try {
+  const { url, apiKey } = JSON.parse(await service.says('\n')) as { url: string; apiKey: string };
+  const { key } = await createBug(url, apiKey);
+  daemon = startDaemon(url, apiKey);
+  const address = await addressOf(daemon);
+  await settled();
+  // Work that follows the start without a row: timers, the first heartbeats.
+  await sleep(10_000);
+  await filesRun(daemon);
+  await sleep(1_000 * Number(values.idle));
+  const idle = new Set(await filesRun(daemon));
+  const status = await postPull(`${address}/webhooks/own/hooks`, SECRET, 1, {
+    title: `Repair it (${key})`,
+    updated: new Date().toISOString(),
+  });
+  if (status !== 202) throw new Error(`the webhook was answered ${status}`);
+  await settled();
+  const all = await filesRun(daemon);
+  const path = all.filter((file) => !idle.has(file)).toSorted();
+  print(path.join('\n'));
+  print(
+    `${path.length} files run for a webhook only; ${all.length} in all, of which ${all.length - path.length} also run when idle`,
+  );
+} finally {
+  daemon?.kill();
+  if (daemon && daemon.exitCode === null) await once(daemon, 'close');
+  await service.end();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Resolves with the key by which a title names it. */
+async function createBug(url: string, apiKey: string): Promise<{ readonly key: string }> {
+  const response = await fetch(`${url}/workspaces/current/bugs`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ title: 'It breaks' }),
+  });
+  if (response.status !== 201) throw new Error(`no task was created: ${response.status}`);
+  return (await response.json()) as { key: string };
+}
+
+function startDaemon(url: string, apiKey: string): ChildProcess {
+  const connection = `{ connector: github, repositories: [acme/app], webhookSecrets: ${SECRET}, poll: off }`;
+  const workspace = `workspace: { url: "${url}", apiKey: ${apiKey}, sweep: off }`;
+  const config = join(folder, 'own.yaml');
+  writeFileSync(config, `${workspace}\nconnections:\n  hooks: ${connection}\n`);
+  return fork('src/main.ts', ['run', '--config', config, '--data', data, '--port', '0'], {
+    cwd: TOP,
+    execArgv: ['--import', './test/path/inside.ts'],
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
+    silent: true,
+  });
+}
+
+/** Resolves when the daemon has printed its address. */
+function addressOf({ stdout, stderr }: ChildProcess): Promise<string> {
+  let printed = '';
+  stderr?.resume();
+  return new Promise((resolve, reject) => {
+    stdout?.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+      const address = /Status page: (\S+)\//.exec(printed)?.[1];
+      if (address !== undefined) resolve(address);
+    });
+    stdout?.once('end', () => reject(new Error(`the daemon ended: ${printed}`)));
+  });
+}
+
+/** Waits until no delivery and no change is left. The database is read from outside, so that the daemon answers no question. */
+async function settled(): Promise<void> {
+  const database = new BetterSqlite(join(data, INSTALLATION_FILE), { readonly: true });
+  try {
+    const left = database
+      .prepare("select (select count(*) from inbox where state = 'pending') + (select count(*) from outbox)")
+      .pluck();
+    for (let calm = 0; calm < 3; calm = left.get() === 0 ? calm + 1 : 0) await sleep(500);
+  } finally {
+    database.close();
+  }
+}
+
+/** Files that have run since the previous call. */
+async function filesRun(child: ChildProcess): Promise<readonly string[]> {
+  const answer = once(child, 'message');
+  child.send('files');
+  return (await answer)[0] as readonly string[];
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
