@@ -205,7 +205,7 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
 /** Names that lead to something else than before. */
 async function checkNames({ name, names, connection }: OpenWorkspace['connections'][number]): Promise<Finding[]> {
   if (!names) return [];
-  names.doubt();
+  names.recheckSoon();
   // A limit is told by what the connection says of itself.
   await names.refresh(connection, AbortSignal.timeout(LONGEST_CHECK)).catch(() => undefined);
   const rebound = names.bindings().filter(({ elsewhere }) => elsewhere !== undefined);

@@ -8,7 +8,7 @@ import type { Store } from '../store/database.ts';
 import type { HealthSummary } from '../store/health-summary.ts';
 import type { StoredStatus } from '../store/stored-status.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
-import type { NameBook } from '../sync/intake/name-book.ts';
+import type { NameBindings } from '../sync/intake/name-bindings.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
 import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
@@ -26,7 +26,7 @@ export interface DescribedWorkspace {
   readonly clock: Clock;
   readonly hooks: Pick<HookWatch, 'report'>;
   /** What the names in each connection's configuration lead to, by the name of the connection. */
-  readonly books: ReadonlyMap<string, NameBook>;
+  readonly books: ReadonlyMap<string, NameBindings>;
   readonly times: CauseTimes;
   /** Why the workspace cannot be written to at present. */
   readonly trouble: () => SyncError | undefined;

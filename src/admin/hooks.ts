@@ -61,7 +61,7 @@ export async function installHooks(
   const [secret] = active.secrets;
   if (secret === undefined) throw noSecret(name);
   const hooks = await install(url, secret, AbortSignal.timeout(LONGEST_INSTALL));
-  await partition.hooks.look(name, AbortSignal.timeout(LONGEST_LOOK));
+  await partition.hooks.check(name, AbortSignal.timeout(LONGEST_LOOK));
   return { connection: name, url, hooks, failure: null };
 }
 

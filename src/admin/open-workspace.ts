@@ -55,7 +55,7 @@ export interface OpenWorkspace {
   readonly random: Random;
   readonly outbox: Pick<Outbox, 'inFlight'>;
   readonly polls: Pick<Polls, 'pollNow'>;
-  readonly hooks: Pick<HookWatch, 'look'>;
+  readonly hooks: Pick<HookWatch, 'check'>;
   /** What runs on a schedule. */
   readonly timetable: Pick<Timetable, 'runNow'>;
   /** How long deliveries took until their writes were answered. */

@@ -16,9 +16,9 @@ import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { acquireDataFolder, type DataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
 import { installationRuns } from '../store/job-runs.ts';
+import { createGroupCommit } from '../sync/intake/append.ts';
 import { createGrants } from '../sync/intake/grants.ts';
-import { createGroupCommit } from '../sync/intake/group-commit.ts';
-import { type Retained, retentionJob } from '../sync/intake/retention.ts';
+import { type RetainedWorkspace, retentionJob } from '../sync/intake/retention.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 import type { Token } from '../web/token-callers.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
@@ -242,7 +242,7 @@ async function tracingOf({ traces, version, scrubber }: ComposeInput, parts: Par
   });
 }
 
-function retainedOf(workspaces: Workspaces): readonly Retained[] {
+function retainedOf(workspaces: Workspaces): readonly RetainedWorkspace[] {
   return workspaces.partitions().map(({ name, store, config: { retention } }) => ({ name, store, retention }));
 }
 

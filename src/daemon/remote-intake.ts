@@ -2,8 +2,8 @@ import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schem
 import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Installation } from '../store/installation.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
-import { type Collector, createCollector } from '../sync/intake/collector.ts';
-import type { GroupCommit } from '../sync/intake/group-commit.ts';
+import type { GroupCommit } from '../sync/intake/append.ts';
+import { type Collector, createCollector } from '../sync/intake/append.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import type { Parts } from './parts.ts';
 import { workspaceReceiver } from './workspace-webhooks.ts';

@@ -10,29 +10,29 @@ import type { Meter } from '../platform/lib/meter.ts';
 import type { Store } from '../store/database.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import type { Grants } from '../sync/intake/grants.ts';
-import { byId, type NameBook, openNameBook } from '../sync/intake/name-book.ts';
+import { addressById, type NameBindings, openNameBindings } from '../sync/intake/name-bindings.ts';
 import { type Pauses, recordRateLimits, withRateLimitGuard } from '../sync/intake/pauses.ts';
 import type { Source, Sources, WorkerTranslator } from '../sync/reconcile/context.ts';
 import { createRules, type Rules } from '../sync/reconcile/item-rules.ts';
 import type { Converter } from '../sync/worker/converter.ts';
-import { parseInWorker } from '../sync/worker/parse-in-worker.ts';
+import { parseInWorker } from '../sync/worker/converter.ts';
 import type { WritableConnection } from '../sync/write-back/write-back.ts';
 import type { Parts } from './parts.ts';
 
 /** What the names in each connection's configuration lead to, by the name of the connection. */
-export type NameBooks = ReadonlyMap<string, NameBook>;
+export type NameBooks = ReadonlyMap<string, NameBindings>;
 
 export async function openNameBooks(
   configs: readonly ConnectionConfig[],
   { clock, connectors }: Pick<Parts, 'clock' | 'connectors'>,
   deps: { readonly store: Store; readonly logger: Logger; readonly meter: Meter },
 ): Promise<NameBooks> {
-  const books = new Map<string, NameBook>();
+  const books = new Map<string, NameBindings>();
   for (const { name, connector: id, options } of configs) {
     const { namesIn, unitOf } = connectorOf(id, connectors);
     const entries = namesIn?.(options) ?? [];
     if (entries.length > 0)
-      books.set(name, await openNameBook({ ...deps, clock }, { connection: name, entries, unitOf }));
+      books.set(name, await openNameBindings({ ...deps, clock }, { connection: name, entries, unitOf }));
   }
   return books;
 }
@@ -42,7 +42,7 @@ function namedOptions({ name, options }: ConnectionConfig, books: NameBooks): un
   return withNames(options, books.get(name));
 }
 
-function withNames(options: unknown, names: NameBook | undefined): unknown {
+function withNames(options: unknown, names: NameBindings | undefined): unknown {
   return names === undefined ? options : { ...(options as object), names };
 }
 
@@ -74,10 +74,10 @@ export function activeConnections(
       ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
     });
     const own = recordRateLimits(connected, name, pauses);
-    const connection = names === undefined ? own : byId(own, names);
+    const connection = names === undefined ? own : addressById(own, names);
     const url = secrets.length > 0 ? webhookUrl(name) : undefined;
-    const { translate: translateAside } = asideOf(config, names, converter);
-    const intake = { secrets, schedule: poll, sweep, webhookUrl: url, translateAside };
+    const { translate: translateInWorker } = asideOf(config, names, converter);
+    const intake = { secrets, schedule: poll, sweep, webhookUrl: url, translateInWorker };
     return { name, connector, options, connection, names, ...intake };
   });
 }
@@ -120,14 +120,14 @@ function sourceOf(
 }
 
 /** Looking at an old delivery is no news of what names lead to. */
-function quietly(book: NameBook | undefined): NameBook | undefined {
+function quietly(book: NameBindings | undefined): NameBindings | undefined {
   return book && { ...book, report: () => undefined };
 }
 
 /** The thread has a copy of the names; what it saw of them is reported here. */
 function asideOf(
   { connector, options }: ConnectionConfig,
-  book: NameBook | undefined,
+  book: NameBindings | undefined,
   converter: Converter,
 ): WorkerTranslator {
   return {

@@ -13,7 +13,7 @@ import { nextRevision } from '../store/revision.ts';
 import type { SendContext } from '../sync/outbox/send-context.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { Converter } from '../sync/worker/converter.ts';
-import { readLargeBy } from '../sync/worker/parse-in-worker.ts';
+import { readLargeBy } from '../sync/worker/converter.ts';
 import { createResponseCapture, type ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
 import { createRouteOf } from '../workspace-api/capture/route-of.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';

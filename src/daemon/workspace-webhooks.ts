@@ -5,7 +5,7 @@ import type { Meter } from '../platform/lib/meter.ts';
 import { isSameSecret } from '../platform/lib/same-secret.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
-import type { Collector } from '../sync/intake/collector.ts';
+import type { Collector } from '../sync/intake/append.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { verifyWorkspaceWebhook, type WebhookHeaders, webhookHeadersOf } from '../workspace-api/contract.ts';
 

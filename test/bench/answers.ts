@@ -8,9 +8,10 @@ import { sha256Of } from '../../src/platform/lib/digest.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
+
 import { packBody, packBodyAsync } from '../../src/store/bodies.ts';
-import { createConverter } from '../../src/sync/worker/converter.ts';
-import { parseInWorker, readLargeBy } from '../../src/sync/worker/parse-in-worker.ts';
+import { createConverter, parseInWorker, readLargeBy } from '../../src/sync/worker/converter.ts';
+
 import { createSend } from '../../src/workspace-api/transport.ts';
 import { createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
 import type { Bench } from './bench.ts';

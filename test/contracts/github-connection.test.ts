@@ -5,8 +5,7 @@ import type { Connection } from '../../src/connectors/connector.ts';
 import { github } from '../../src/connectors/github/index.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { createInlineConverter } from '../../src/sync/worker/converter.ts';
-import { parseInWorker } from '../../src/sync/worker/parse-in-worker.ts';
+import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
 import { conversations, exactly, failing, itemsIn } from '../support/conversation.ts';
 import { courseOf, failure, playing, type Reply, type Turn } from '../support/course.ts';
 

@@ -9,7 +9,7 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { NamedUnit } from '../../src/model/names.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
-import { type NameBook, openNameBook } from '../../src/sync/intake/name-book.ts';
+import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
 import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import { altered, type ModelProvider } from '../support/model-providers/provider.ts';
@@ -187,7 +187,7 @@ class World {
   readonly #configured: object;
   readonly #clock: TravellingClock = createTravellingClock();
   readonly #connection = `c${connections++}`;
-  #book!: NameBook;
+  #book!: NameBindings;
   /** What exists, by its id, as it is called now; null: deleted. */
   readonly #things = new Map<string, string | null>();
   readonly #sent: NamedUnit[] = [];
@@ -240,7 +240,7 @@ class World {
     const { namesIn, unitOf } = this.#connector;
     const entries = namesIn?.(this.#configured) ?? [];
     this.#must('names', entries.join(), this.#entry);
-    this.#book = await openNameBook(deps, { connection: this.#connection, entries, unitOf });
+    this.#book = await openNameBindings(deps, { connection: this.#connection, entries, unitOf });
   }
 
   #make(word: string): void {

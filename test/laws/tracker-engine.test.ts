@@ -6,7 +6,7 @@ import { asSyncError } from '../../src/model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { PollState } from '../../src/store/poll-states.ts';
-import { afterPage, positionOf, walkOf } from '../../src/sync/intake/position.ts';
+import { afterPage, positionOf, walkOf } from '../../src/sync/intake/poll-walk.ts';
 import { drawn } from '../support/depth.ts';
 import { type ModelOptions, ModelTracker, modelConnector, modelGitConnector } from '../support/model-tracker.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';

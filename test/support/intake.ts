@@ -11,7 +11,7 @@ import { mergingRepeats } from '../../src/platform/observe/merged-repeats.ts';
 import { unpackBody } from '../../src/store/bodies.ts';
 import type { Store } from '../../src/store/database.ts';
 import type { ActiveConnection } from '../../src/sync/intake/active-connection.ts';
-import { createCollector } from '../../src/sync/intake/collector.ts';
+import { createCollector, createGroupCommit } from '../../src/sync/intake/append.ts';
 import { type Receiver, webhookRoutes } from '../../src/sync/intake/webhook-routes.ts';
 import { folderOfTest } from './folder.ts';
 import { connectionWith, notesConnector, SECRET } from './notes.ts';
@@ -89,7 +89,13 @@ export async function openEndpoint(
   const clock = createTravellingClock();
   const counts = new Map<string, number>();
   const warnings: LogFields[] = [];
-  const collector = createCollector({ store, clock, wakeSignal: createWakeSignal(), mostPending: options.mostPending });
+  const collector = createCollector({
+    store,
+    clock,
+    groupCommit: createGroupCommit({ sql: store.query.whole, look: store.look, clock }),
+    wakeSignal: createWakeSignal(),
+    mostPending: options.mostPending,
+  });
   const meter: Meter = {
     ...silentMeter,
     count(_name, labels) {

@@ -2,7 +2,7 @@ import type { Connection, Connector, Translation } from '../../connectors/connec
 import type { Delivery } from '../../model/delivery.ts';
 import type { Schedule } from '../../platform/lib/scheduler.ts';
 import type { StoredBody } from '../../store/bodies.ts';
-import type { NameBook } from './name-book.ts';
+import type { NameBindings } from './name-bindings.ts';
 
 /** A configured connection, ready for use. The composition root builds these. */
 export interface ActiveConnection {
@@ -11,15 +11,18 @@ export interface ActiveConnection {
   /** Already parsed by `connector.options`. */
   readonly options: unknown;
   readonly connection: Connection;
-  /** What the names in its configuration lead to. Absent if it has no names. */
-  readonly names?: NameBook;
-  /** Live webhook secrets. Without one the connection takes no webhooks. */
+  /** The vendor's ids of the names in its scope. Absent if its scope has no names. */
+  readonly names?: NameBindings;
+  /** Live webhook secrets. Without one, the connection accepts no webhooks. */
   readonly secrets: readonly string[];
+  /** The schedule of polls. */
   readonly schedule: Schedule;
-  /** When everything that exists is listed. */
+  /** The schedule of complete lists. */
   readonly sweep: Schedule;
-  /** Where its webhooks come in, from outside; absent where it takes none or nobody said where the daemon is. */
+  /** The public address of its webhooks. Absent if it accepts none, or the public address of the daemon is not configured. */
   readonly webhookUrl?: string;
-  /** What `connector.translate` makes of a large body, off the main thread. Absent: nothing large is expected. */
-  translateAside?(delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody }): Promise<Translation>;
+  /** Runs `connector.translate` for a large body outside the main thread. Absent if no body is large. */
+  translateInWorker?(
+    delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody },
+  ): Promise<Translation>;
 }

@@ -24,9 +24,9 @@ import {
 import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
 import { ALL_UNITS } from '../../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { readSpan } from './intake-spans.ts';
+import { readSpan } from './append.ts';
 import type { Pauses } from './pauses.ts';
-import type { WalkDeps } from './walk-unit.ts';
+import type { WalkDeps } from './poll-walk.ts';
 
 export interface BackfillDeps extends WalkDeps {
   readonly connections: readonly ActiveConnection[];
@@ -203,11 +203,11 @@ async function readPage(deps: BackfillDeps, { active, trails }: Reader, unit: Ba
 
 /** For the progress; what cannot be read shows in quarantine. */
 async function countItems(active: ActiveConnection, { event, body }: HistoryPage, stored: StoredBody): Promise<number> {
-  const { connector, options, translateAside } = active;
+  const { connector, options, translateInWorker } = active;
   try {
     const translation =
-      translateAside && body.length > LARGE
-        ? await translateAside({ source: 'backfill', event, stored })
+      translateInWorker && body.length > LARGE
+        ? await translateInWorker({ source: 'backfill', event, stored })
         : connector.translate({ source: 'backfill', event, body }, options);
     if (translation.outcome === 'ignored') return 0;
     const items = translation.outcome === 'items' ? translation.items.length : 0;
@@ -229,7 +229,7 @@ async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError
     await store.commit((transaction) => endUnit(transaction, unit, clock.now()));
     return PACE;
   }
-  const limit = pauses.note(connection, error, 'background');
+  const limit = pauses.recordFailure(connection, error, 'background');
   meter.count('backfill_pages_total', { connection, outcome: limit > 0 ? 'limited' : 'failed' });
   logger.warn({ connection, unit: unit.unit, code: error.code, error }, 'backfill failed');
   const text = `${error.code}: ${error.message}`;

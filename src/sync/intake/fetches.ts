@@ -24,7 +24,7 @@ import {
 } from '../../store/wanted-fetches.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { readSpan } from './intake-spans.ts';
+import { readSpan } from './append.ts';
 import type { Pauses } from './pauses.ts';
 
 export interface FetchDeps {
@@ -171,7 +171,7 @@ function createFetchQueue(deps: FetchDeps, active: ActiveConnection, signal: Abo
   async function onFailure(wanted: WantedFetch, error: SyncError): Promise<void> {
     outages = isOutage(error) ? outages + 1 : 0;
     const outage = outages > 0 ? backoff(deps.random, outages, undefined, LONGEST_OUTAGE_PAUSE) : 0;
-    deps.pauses.note(active.name, error, 'fetch');
+    deps.pauses.recordFailure(active.name, error, 'fetch');
     if (outage > 0) deps.pauses.pause(active.name, outage);
     deps.logger.warn({ ...about(wanted), code: error.code, attempts: wanted.attempts + 1, error }, 'fetch failed');
     await postpone(deps, wanted, error);

@@ -34,7 +34,7 @@ export interface HookWatch {
   /** Undefined if the connection's webhooks cannot be checked, or the public address is not set. */
   report(connection: string): HookReport | undefined;
   /** Checks one connection now; called after a repair. */
-  look(connection: string, signal: AbortSignal): Promise<void>;
+  check(connection: string, signal: AbortSignal): Promise<void>;
 }
 
 const MINUTE = 60_000;
@@ -63,7 +63,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
   }
 
   /** Never rejects. A connection that the provider has limited is left for the next time. */
-  async function look({ name, connection, webhookUrl }: ActiveConnection, signal: AbortSignal): Promise<void> {
+  async function check({ name, connection, webhookUrl }: ActiveConnection, signal: AbortSignal): Promise<void> {
     if (!connection.hooks || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
       const states = await connection.hooks.states(webhookUrl, signal);
@@ -101,7 +101,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
 
   function onFailure(name: string, thrown: unknown, about: string, keep: (failure: string) => void): void {
     const error: SyncError = asSyncError(thrown);
-    deps.pauses.note(name, error, 'background');
+    deps.pauses.recordFailure(name, error, 'background');
     keep(`${error.code}: ${error.message}`);
     deps.logger.warn({ connection: name, code: error.code, error }, about);
   }
@@ -113,7 +113,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
         when: { everyMs: LOOK_EVERY },
         // The last check left nothing to compare with.
         atStart: FIRST,
-        run: (signal) => look(active, signal),
+        run: (signal) => check(active, signal),
       },
       {
         name: `redeliver.${active.name}`,
@@ -122,9 +122,9 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
       },
     ]),
     report: (connection) => reports.get(connection),
-    async look(connection, signal) {
+    async check(connection, signal) {
       const active = watched.find(({ name }) => name === connection);
-      if (active) await look(active, signal);
+      if (active) await check(active, signal);
     },
   };
 }

@@ -1,39 +1,60 @@
 import type { Connection } from '../../connectors/connector.ts';
+import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpClient } from '../../platform/http/http-client.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
+import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { duration } from '../../platform/lib/quantities.ts';
 
-/** The pause when a provider limits us and names no time, milliseconds. */
-const UNNAMED = 60_000;
-/** However long a provider asks to wait, it is asked again after this, milliseconds. */
-const LONGEST = 3_600_000;
+/** Failures of a credential, of a limit, and of this machine. All other failures concern only the requested unit. */
+const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([
+  'rate_limited',
+  'unauthorized',
+  'consent_needed',
+  'secret_key_missing',
+  'secret_key_wrong',
+  'disk_full',
+  'data_folder_unusable',
+  'held_elsewhere',
+]);
 
 /**
- * What a connection's limit is used for, the most urgent first: each leaves something to those before it. What is written to the
- * provider goes as a fetch.
+ * Returns whether a request for any other unit of the connection would fail in the same way. `forbidden` is not such a failure:
+ * vendors reject single repositories and projects for reasons of their own, such as SAML or a list of allowed addresses.
+ */
+export function affectsAllUnits({ code }: Pick<SyncError, 'code'>): boolean {
+  return FAILURES_OF_ALL_UNITS.has(code);
+}
+
+/** The pause after a rate limit without a time, milliseconds. */
+const DEFAULT_PAUSE = 60_000;
+/** The longest pause, whatever time the vendor names, milliseconds. */
+const LONGEST_PAUSE = 3_600_000;
+
+/**
+ * The uses of a vendor's rate limit, the most urgent first. Each use leaves a part of the limit to the uses before it. A write to
+ * the vendor counts as a fetch.
  */
 const USES = ['fetch', 'poll', 'background'] as const;
 export type Use = (typeof USES)[number];
 
 /**
- * Connections whose provider must not be asked for a while; all that ask a provider share this: polls, fetches, backfills, sweeps,
- * and what is written to it. Forgotten at a restart.
+ * The pauses of connections whose vendor must get no requests for a while. Polls, fetches, backfills, sweeps and writes to vendors
+ * share them. They are in memory only.
  */
 export interface Pauses {
-  /** Milliseconds left; 0 where the connection is free for this use. */
+  /** Returns the milliseconds left; 0 if the connection is free for this use. */
   left(connection: string, use: Use): number;
-  /** Milliseconds for which the provider itself wants to be left alone, whatever it is asked for. */
-  toldLeft(connection: string): number;
-  /** Pauses for `ms`, for this use and what is less urgent; a longer pause that runs already stays. */
+  /** Returns the milliseconds left of the limits that the vendor itself reported, which concern every use. */
+  vendorLimitLeft(connection: string): number;
+  /** Pauses this use and the less urgent uses for `ms`. Never shortens a pause. */
   pause(connection: string, ms: number, from?: Use): void;
   /**
-   * Notes why a request failed. A limit that the provider told of is everybody's; one that was kept without asking it, to
-   * leave something to what is more urgent, holds for this use and those after it.
+   * Records a failed request. A limit that the vendor reported pauses every use. A limit that worksync applied before sending, to
+   * leave requests to more urgent uses, pauses this use and the less urgent ones.
    *
-   * @returns how long it pauses, milliseconds; 0 where the error is no limit
+   * @returns the milliseconds of the pause; 0 if the error is no rate limit
    */
-  note(connection: string, error: SyncError, use: Use): number;
+  recordFailure(connection: string, error: SyncError, use: Use): number;
 }
 
 export function createPauses(clock: Clock): Pauses {
@@ -45,32 +66,46 @@ export function createPauses(clock: Clock): Pauses {
   };
   return {
     left: (connection, use) => leftOf(`${use} ${connection}`),
-    toldLeft: (connection) => leftOf(`told ${connection}`),
+    vendorLimitLeft: (connection) => leftOf(`vendor ${connection}`),
     pause,
-    note(connection, error, use) {
-      const ms = limitPause(error);
-      const isTold = error.status !== undefined;
-      if (ms > 0) pause(connection, ms, isTold ? 'fetch' : use);
-      if (ms > 0 && isTold) extend(`told ${connection}`, ms);
+    recordFailure(connection, error, use) {
+      const ms = rateLimitPause(error);
+      const isReportedByVendor = error.status !== undefined;
+      if (ms > 0) pause(connection, ms, isReportedByVendor ? 'fetch' : use);
+      if (ms > 0 && isReportedByVendor) extend(`vendor ${connection}`, ms);
       return ms;
     },
   };
 }
 
-/** How long a connection pauses because of this error: 0 unless it is a limit. */
-function limitPause(error: SyncError): number {
+/** Returns the milliseconds of the pause after this error; 0 if it is no rate limit. */
+function rateLimitPause(error: SyncError): number {
   if (error.code !== 'rate_limited') return 0;
-  return Math.min(LONGEST, Math.max(1_000, error.retryAfter ?? UNNAMED));
+  return Math.min(LONGEST_PAUSE, Math.max(1_000, error.retryAfter ?? DEFAULT_PAUSE));
+}
+
+/** Resolves when the connection is free for background work, or the signal aborts. */
+export async function backgroundPauseEnd(
+  { clock, pauses }: { readonly clock: Clock; readonly pauses: Pick<Pauses, 'left'> },
+  connection: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const left = () => pauses.left(connection, 'background');
+  for (let ms = left(); ms > 0 && !signal.aborted; ms = left()) await sleep(clock, ms, signal);
 }
 
 /**
- * The client of one connection: it sends nothing while the provider wants to be left alone, and throws `rate_limited`. Who asks
- * looks at the pauses before it begins; where it takes several requests, another one may be refused between them.
+ * Wraps the HTTP client of one connection. While a limit that the vendor reported lasts, it sends nothing and throws
+ * `rate_limited`. Callers check the pauses before they begin, but a limit may come between two requests of one operation.
  */
-export function withRateLimitGuard(http: HttpClient, connection: string, pauses: Pick<Pauses, 'toldLeft'>): HttpClient {
+export function withRateLimitGuard(
+  http: HttpClient,
+  connection: string,
+  pauses: Pick<Pauses, 'vendorLimitLeft'>,
+): HttpClient {
   return {
     async request(request) {
-      const retryAfter = pauses.toldLeft(connection);
+      const retryAfter = pauses.vendorLimitLeft(connection);
       if (retryAfter > 0)
         throw new SyncError('rate_limited', `the provider wants to be left alone for ${duration(retryAfter)}`, {
           retryAfter,
@@ -83,30 +118,33 @@ export function withRateLimitGuard(http: HttpClient, connection: string, pauses:
 }
 
 /**
- * The connection, from which the pauses learn each limit that the provider tells of, whoever asked: what a person's command hears
- * concerns the polls too.
+ * Wraps a connection so that each limit that the vendor reports is recorded, whatever caused the request. So a limit that a
+ * command meets pauses the polls too.
  */
-export function recordRateLimits(connection: Connection, name: string, pauses: Pick<Pauses, 'note'>): Connection {
-  const note = (thrown: unknown): never => {
+export function recordRateLimits(
+  connection: Connection,
+  name: string,
+  pauses: Pick<Pauses, 'recordFailure'>,
+): Connection {
+  return withFailureHandler(connection, (thrown) => {
     const error = asSyncError(thrown);
-    if (error.status !== undefined) pauses.note(name, error, 'background');
+    if (error.status !== undefined) pauses.recordFailure(name, error, 'background');
     throw thrown;
-  };
-  return withFailuresSeen(connection, note);
+  });
 }
 
-/** All that such an object does is asked for and may fail; parts of it are the same. */
-function withFailuresSeen<Part extends object>(part: Part, onFailure: (thrown: unknown) => never): Part {
-  const seen = (each: unknown): unknown => {
-    if (typeof each === 'function')
-      return async (...given: unknown[]): Promise<unknown> => {
+/** Wraps all functions of an object and of the objects in it. All of them are asynchronous. */
+function withFailureHandler<Part extends object>(part: Part, onFailure: (thrown: unknown) => never): Part {
+  const wrap = (value: unknown): unknown => {
+    if (typeof value === 'function')
+      return async (...args: unknown[]): Promise<unknown> => {
         try {
-          return await each.apply(part, given);
+          return await value.apply(part, args);
         } catch (thrown) {
           return onFailure(thrown);
         }
       };
-    return typeof each === 'object' && each !== null ? withFailuresSeen(each, onFailure) : each;
+    return typeof value === 'object' && value !== null ? withFailureHandler(value, onFailure) : value;
   };
-  return Object.fromEntries(Object.entries(part).map(([key, each]) => [key, seen(each)])) as Part;
+  return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, wrap(value)])) as Part;
 }

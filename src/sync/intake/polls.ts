@@ -6,9 +6,8 @@ import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import { ALL_UNITS, clearFailures, outdatedFailures, recordPollFailure } from '../../store/poll-states.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { meetsEveryUnit } from './failure-reach.ts';
-import type { Pauses } from './pauses.ts';
-import { type WalkDeps, walkUnit } from './walk-unit.ts';
+import { affectsAllUnits, type Pauses } from './pauses.ts';
+import { type WalkDeps, walkUnit } from './poll-walk.ts';
 
 export interface PollDeps extends WalkDeps {
   readonly connections: readonly ActiveConnection[];
@@ -137,7 +136,7 @@ async function pollUnits(
     const error = await pollUnit(deps, active, unit, signal);
     if (signal.aborted) return { again };
     if (!error) continue;
-    const endsCycle = meetsEveryUnit(error);
+    const endsCycle = affectsAllUnits(error);
     if (isWorthRetrying(error)) for (const each of endsCycle ? units.slice(index) : [unit]) again.add(each);
     if (endsCycle) break;
   }
@@ -193,9 +192,9 @@ async function failed(
 ): Promise<SyncError> {
   const error = asSyncError(thrown);
   if (signal.aborted) return error;
-  if (error.code === 'not_found' || error.code === 'refused') active.names?.doubt();
+  if (error.code === 'not_found' || error.code === 'refused') active.names?.recheckSoon();
   const connection = active.name;
-  const pause = deps.pauses.note(connection, error, 'poll');
+  const pause = deps.pauses.recordFailure(connection, error, 'poll');
   const isOff = error.code === 'feature_off';
   deps.meter.count('polls_total', { connection, outcome: isOff ? 'off' : pause > 0 ? 'limited' : 'failed' });
   deps.logger[isOff ? 'debug' : 'warn']({ connection, unit, code: error.code, error }, 'poll failed');

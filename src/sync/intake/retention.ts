@@ -23,7 +23,7 @@ import type { Scope, Sql } from '../../store/workspace-scope.ts';
  * A workspace, and milliseconds that the bodies of its settled deliveries are kept, as is the history of its requests, and the
  * deliveries themselves with their ids.
  */
-export interface Retained {
+export interface RetainedWorkspace {
   readonly name: string;
   readonly store: Pick<Store, 'query' | 'commitRelaxed'>;
   readonly retention: { readonly bodies: number; readonly deliveries: number };
@@ -32,7 +32,7 @@ export interface Retained {
 export interface RetentionDeps {
   readonly query: Sql;
   /** Those that are open now. */
-  readonly workspaces: () => readonly Retained[];
+  readonly workspaces: () => readonly RetainedWorkspace[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -49,7 +49,7 @@ const LOOKED_AT = 2_000;
 interface Kind {
   readonly what: 'bodies' | 'deliveries' | 'requests' | 'quotaUse' | 'tombstones';
   /** Milliseconds. */
-  keptFor(retention: Retained['retention']): number;
+  keptFor(retention: RetainedWorkspace['retention']): number;
   /** Which of these workspaces have some of it. */
   find(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]>;
   /** @returns how many, 0 where none is left */
@@ -84,11 +84,11 @@ export function retentionJob(deps: RetentionDeps): Job {
 /** Never rejects: what could not be purged now is purged in an hour. */
 async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Promise<void> {
   const portion = createAdaptiveBatchSize(deps.clock, ROWS);
-  const totals = new Map<Retained, number>();
+  const totals = new Map<RetainedWorkspace, number>();
   try {
     // One piece of each in turn: a workspace with many old rows delays no other.
     for (let turn = await findOld(deps, kind, signal); turn.length > 0 && !signal.aborted; ) {
-      const next: Retained[] = [];
+      const next: RetainedWorkspace[] = [];
       for (const each of turn) {
         const count = signal.aborted ? 0 : await purgePiece(deps, kind, each, portion);
         if (count > 0) next.push(each);
@@ -125,7 +125,7 @@ async function purgeAudit({ query, clock, logger }: RetentionDeps, signal: Abort
 async function purgePiece(
   { clock, logger }: RetentionDeps,
   kind: Kind,
-  { name, store, retention }: Retained,
+  { name, store, retention }: RetainedWorkspace,
   portion: AdaptiveBatchSize,
 ): Promise<number> {
   const most = portion.size();
@@ -145,15 +145,15 @@ async function findOld(
   deps: RetentionDeps,
   { keptFor, find }: Kind,
   signal: AbortSignal,
-): Promise<readonly Retained[]> {
-  const old: Retained[] = [];
+): Promise<readonly RetainedWorkspace[]> {
+  const old: RetainedWorkspace[] = [];
   const byTime = Map.groupBy(deps.workspaces(), ({ retention }) => keptFor(retention));
   for (const [time, workspaces] of byTime) {
     const byNumber = new Map(workspaces.map((each) => [each.store.query.workspace, each]));
     for (const some of piecesOf([...byNumber.keys()], LOOKED_AT)) {
       if (signal.aborted) return old;
       for (const number of await find(deps.query, some, deps.clock.now() - time))
-        old.push(byNumber.get(number) as Retained);
+        old.push(byNumber.get(number) as RetainedWorkspace);
       await yieldForRequests();
     }
   }

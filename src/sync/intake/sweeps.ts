@@ -15,8 +15,7 @@ import { ALL_UNITS } from '../../store/poll-states.ts';
 import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
 import { dueFetches, expectFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
-import { meetsEveryUnit } from './failure-reach.ts';
-import type { Pauses } from './pauses.ts';
+import { affectsAllUnits, type Pauses } from './pauses.ts';
 
 export interface SweepDeps {
   readonly store: Store;
@@ -70,7 +69,7 @@ async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: Abort
   for (const unit of units ?? []) {
     if (signal.aborted) return;
     const { error } = await attempt(deps, active, unit, signal, () => sweepUnit(deps, active, unit, signal));
-    if (error && meetsEveryUnit(error)) return;
+    if (error && affectsAllUnits(error)) return;
   }
 }
 
@@ -171,7 +170,7 @@ async function patiently<Result>(
       return await call();
     } catch (thrown) {
       const error = asSyncError(thrown);
-      const limit = pauses.note(name, error, 'background');
+      const limit = pauses.recordFailure(name, error, 'background');
       if (signal.aborted || (limit === 0 && (error.verdict !== 'retry' || tries >= MOST_TRIES))) throw error;
       if (limit === 0) await sleep(clock, backoff(random, tries++, FIRST_RETRY, LONGEST_RETRY), signal);
     }

@@ -1,197 +1,135 @@
 // Design: src/decisions/webhooks.md
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { VerifiedRequest } from '../../connectors/connector.ts';
+import type { VerifiedRequest, WebhookRequest } from '../../connectors/connector.ts';
 import type { DeliverySource } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { groupOfAddress } from '../../platform/http/address-group.ts';
-import { createAddressGuard } from '../../platform/http/address-guard.ts';
-import type { Server, ServerReply, ServerRequest } from '../../platform/http/server.ts';
+import { type AddressGuard, createAddressGuard } from '../../platform/http/address-guard.ts';
+import type { Server, ServerReply } from '../../platform/http/server.ts';
+import type { Traffic } from '../../platform/http/traffic.ts';
 import { type Clock, sleep, systemClock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import type { Meter } from '../../platform/lib/meter.ts';
-import type { Tracer } from '../../platform/lib/tracer.ts';
 import type { Appended, AppendedRow } from '../../store/append-deliveries.ts';
+
 import { packBodyAsync } from '../../store/bodies.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
+
 import type { ActiveConnection } from './active-connection.ts';
-import type { Collector } from './collector.ts';
-import { receiveSpan } from './intake-spans.ts';
+import { type Collector, receiveSpan } from './append.ts';
 
 /** Receives the webhooks of one connection. */
-export interface Receiver {
+export interface Receiver extends Pick<WorkspaceContext, 'meter' | 'logger' | 'tracer'> {
   readonly active: Pick<ActiveConnection, 'name' | 'secrets'> & {
     readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify' | 'accepted'>;
   };
-  /** `webhook` unless told. */
+  /** Default: `webhook`. */
   readonly source?: DeliverySource;
-  /** A shared key that `GET` and `HEAD` verify; absent: they are refused. */
+  /** The shared key that `GET` and `HEAD` verify. If absent, both methods are rejected. */
   readonly sharedKey?: {
     /** Compares in constant time. */
     matches(headers: IncomingHttpHeaders): boolean;
-    /** Whether deliveries carry no signature: then a guessed key is enough to forge one. */
+    /** Whether deliveries carry no signature. Then a guessed key suffices to forge one. */
     readonly isOnlyProof: boolean;
   };
-  /** How long the sender waits for the answer, milliseconds. A delivery that is not stored by then is answered 503. */
+  /** How long the sender waits for an answer, milliseconds. A delivery that is not stored by then is answered 503. */
   readonly answerWithin?: number;
   readonly collector: Collector;
-  readonly meter: Meter;
-  readonly logger: Logger;
-  readonly tracer?: Tracer;
 }
 
 export interface WebhookDeps {
-  /** Undefined where there is no such workspace or connection. Called for each request. */
+  /** Called for each request. Returns undefined if there is no such workspace or connection. */
   readonly find: (workspace: string, connection: string) => Receiver | undefined;
-  /** Whether it is configured and did not start: its senders are asked to repeat. */
+  /** Whether the workspace is configured, but did not start. Its senders get 503, so that they repeat. */
   readonly isBroken: (workspace: string) => boolean;
   readonly clock: Clock;
   /** The largest `largestDelivery` of all connectors, bytes. */
   readonly largestDelivery: number;
 }
 
-type Path = { Params: { workspace: string; connection: string } };
-type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders; readonly ip: string };
-
 const ROUTE = '/webhooks/:workspace/:connection';
 
-/** Where the webhooks of a connection come in, below the address of the daemon. */
+type Path = { Params: { workspace: string; connection: string } };
+/** The part of a request that is known before its body is read. */
+type Head = { readonly params: Path['Params']; readonly headers: IncomingHttpHeaders; readonly ip: string };
+type Request = Head & { readonly body: unknown };
+
+/** Returns the path of the webhooks of a connection, below the address of the daemon. */
 export function webhookPathOf(workspace: string, connection: string): string {
   return `/webhooks/${workspace}/${connection}`;
 }
 
-/** The same, seen from where the daemon has this address. */
+/** Returns the address of the webhooks of a connection, if the daemon is reached at `publicUrl`. */
 export function webhookUrlOf(publicUrl: string, workspace: string, connection: string): string {
   return `${publicUrl}${webhookPathOf(workspace, connection)}`;
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-/** Seconds that a sender is told to wait where the error names no time. */
+/** `Retry-After` if the error names no time, seconds. */
 const RETRY_AFTER = 30;
 
-/** Wrong keys of one address, in one burst and per second, before worksync stops comparing keys from there. */
+/** The wrong keys of one address, in a burst and per second, above which worksync compares no keys from there. */
 const WRONG_KEYS = { burst: 60, perSecond: 1 };
 
+interface RouteContext extends WebhookDeps {
+  readonly traffic: Traffic;
+  readonly wrongKeys: AddressGuard;
+  /** The real time, in which senders wait. */
+  readonly networkClock: Clock;
+}
+
 /**
- * `POST /webhooks/:workspace/:connection`: verify over the raw bytes, append, answer. No payload is read here.
+ * `POST /webhooks/:workspace/:connection`: verifies the signature over the raw bytes, appends the delivery, answers. It does not
+ * parse the payload.
  *
- * 202 `{"delivery":"new"|"repeated"|"revived"}` once the delivery is durable, whatever its body says (200 for a vendor that
- * takes nothing else for success); 401 `{"error":"signature_missing"|"signature_mismatch"}`, the first also where no secret is
- * configured, and 400 where a signed request does not name its event or id: nothing is stored; 404 for what is not configured;
- * 413; 415 for a compressed body; 503 with `Retry-After` where the delivery could not be stored, or the workspace did not start.
- * Where more comes in than can be held or looked at, the worst address is refused first: 429 with `Retry-After` where it is one
- * that keeps failing, else 503.
+ * - 202 `{"delivery":"new"|"repeated"|"revived"}`: the delivery is durable. 200 for a vendor that accepts only 200.
+ * - 400: the signed request does not name its event or id. Nothing is stored.
+ * - 401 `{"error":"signature_missing"|"signature_mismatch"}`: `signature_missing` also if no secret is configured.
+ * - 404: workspace or connection is not configured.
+ * - 413, 415: the body is too large, or compressed.
+ * - 503 with `Retry-After`: the delivery could not be stored, or the workspace did not start.
+ *
+ * Under overload, the address with the most failures is rejected first: 429 with `Retry-After` if it keeps failing, else 503.
  *
  * `GET` and `HEAD` with a shared key: 204 if it is right, 401 if not, both without a body. After too many wrong keys from one
- * address all requests from there are answered 429 and no key is compared; deliveries that are signed too are exempt, because
+ * address, all requests from there are answered 429, and no key is compared. Deliveries that are also signed are exempt, because
  * senders may share an address.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
-  const wrongKeys = createAddressGuard(deps.clock, WRONG_KEYS);
-  // Senders wait in real time.
-  const network = systemClock();
-  const receiverOf = ({ workspace, connection }: Path['Params']) => deps.find(workspace, connection);
-  const refuse = (receiver: Receiver, address: string, error: string) => {
-    server.traffic.failed(address);
-    const connection = receiver.active.name;
-    receiver.meter.count('deliveries_total', { connection, outcome: 'refused' });
-    receiver.logger.warn({ connection, code: error, address }, 'delivery refused');
-    if (receiver.sharedKey && error.startsWith('signature_')) wrongKeys.failed(groupOfAddress(address));
+  const context: RouteContext = {
+    ...deps,
+    traffic: server.traffic,
+    wrongKeys: createAddressGuard(deps.clock, WRONG_KEYS),
+    networkClock: systemClock(),
   };
-
-  const refusalOfHead = ({ params, headers, ip }: Head): readonly [status: number, error: string] | undefined => {
-    const receiver = receiverOf(params);
-    if (!receiver) return deps.isBroken(params.workspace) ? [503, 'workspace_unavailable'] : [404, 'not_found'];
-    if (receiver.active.secrets.length === 0) return [401, 'signature_missing'];
-    if (receiver.sharedKey?.isOnlyProof && !wrongKeys.admits(groupOfAddress(ip))) return [429, 'signature_mismatch'];
-    if (headers['content-encoding']) return [415, 'refused'];
-    const length = Number(headers['content-length'] ?? 0);
-    return length > receiver.active.connector.largestDelivery ? [413, 'payload_too_large'] : undefined;
-  };
-
+  const config = { door: 'webhook' } as const;
   server.post<Path>(ROUTE, {
-    config: { door: 'webhook' },
+    config,
     bodyLimit: deps.largestDelivery,
-    // Everything that can be refused before the body is read.
-    onRequest: (request, reply, goOn) => {
+    onRequest: (request, reply, proceed) => {
       reply.type(JSON_TYPE);
-      const refusal = refusalOfHead(request);
-      if (!refusal) return goOn();
-      const [status, error] = refusal;
-      if (status === 429 || status === 503) reply.header('retry-after', RETRY_AFTER);
-      reply.code(status).send(errorBody(error));
+      const rejection = rejectionByHead(context, request);
+      if (!rejection) return proceed();
+      sendError(reply, ...rejection);
     },
     errorHandler: (thrown, _request, reply) => {
       const status = (thrown as { statusCode?: number }).statusCode ?? 500;
-      if (status === 429 || status === 503) reply.header('retry-after', RETRY_AFTER);
-      reply
-        .code(status)
-        .type(JSON_TYPE)
-        .send(errorBody(CODE_OF_STATUS[status] ?? 'refused'));
+      sendError(reply.type(JSON_TYPE), status, CODE_OF_STATUS[status] ?? 'refused');
     },
-    handler: async (request, reply) => {
-      const receiver = receiverOf(request.params);
-      if (!receiver) return reply.code(404).send(errorBody('not_found'));
-      const from = deps.clock.now();
-      const arrivedAt = network.monotonic();
-      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-      // Known only here where the sender named no length.
-      if (body.length > receiver.active.connector.largestDelivery)
-        return reply.code(413).send(errorBody('payload_too_large'));
-      const turn = server.traffic.turn(request.ip, body.length);
-      if (turn) await turn;
-      const verified = await verify(receiver, { headers: request.headers, body }, deps.clock.now());
-      if (verified.error) {
-        refuse(receiver, request.ip, verified.error.code);
-        return reply.code(statusOf(verified.error)).send(errorBody(verified.error.code));
-      }
-      const row = await appendInTime(receiver, verified, body, arrivedAt);
-      if (row instanceof SyncError)
-        return reply.code(503).header('retry-after', retryAfter(row)).send(errorBody(row.code));
-      const { accepted = 202 } = receiver.active.connector;
-      const came = { connection: receiver.active.name, event: verified.event, status: accepted, from };
-      receiver.tracer?.record(receiveSpan(row, { ...came, to: deps.clock.now() }));
-      return reply.code(accepted).send(ACCEPTED[row.appended]);
-    },
+    handler: (request, reply) => receive(context, request, reply),
   });
-
-  const refuseMethod = (request: ServerRequest, reply: ServerReply) => {
-    const allow = receiverOf(request.params as Path['Params'])?.sharedKey ? 'GET, HEAD, POST' : 'POST';
-    return reply.code(405).header('allow', allow).type(JSON_TYPE).send(errorBody('refused'));
-  };
   server.route<Path>({
     method: ['GET', 'HEAD'],
     url: ROUTE,
-    config: { door: 'webhook' },
-    handler: (request, reply) => {
-      const receiver = receiverOf(request.params);
-      if (!receiver && deps.isBroken(request.params.workspace))
-        return reply.code(503).header('retry-after', RETRY_AFTER).send();
-      if (!receiver?.sharedKey) return refuseMethod(request, reply);
-      if (!wrongKeys.admits(groupOfAddress(request.ip)))
-        return reply.code(429).header('retry-after', RETRY_AFTER).send();
-      if (receiver.sharedKey.matches(request.headers)) return reply.code(204).send();
-      refuse(receiver, request.ip, 'signature_mismatch');
-      return reply.code(401).send();
-    },
+    config,
+    handler: (request, reply) => verifySharedKey(context, request, reply),
   });
-  server.route({
+  server.route<Path>({
     method: ['PUT', 'PATCH', 'DELETE', 'OPTIONS'],
     url: ROUTE,
-    config: { door: 'webhook' },
-    handler: refuseMethod,
+    config,
+    handler: (request, reply) => rejectMethod(receiverOf(context, request), reply),
   });
-
-  /** An append that takes too long goes on: the sender's next attempt finds the delivery stored. */
-  async function appendInTime(receiver: Receiver, verified: VerifiedRequest, body: Buffer, arrivedAt: number) {
-    const appended = append(receiver, verified, body);
-    if (receiver.answerWithin === undefined) return appended;
-    const done = new AbortController();
-    const late = sleep(network, arrivedAt + receiver.answerWithin - network.monotonic(), done.signal).then(
-      () => new SyncError('database_failed', 'the delivery could not be stored in time'),
-    );
-    return Promise.race([appended, late]).finally(() => done.abort());
-  }
 }
 
 const CODE_OF_STATUS: Readonly<Record<number, string>> = { 413: 'payload_too_large', 500: 'internal' };
@@ -202,35 +140,82 @@ const ACCEPTED: Readonly<Record<Appended, string>> = {
   revived: '{"delivery":"revived"}',
 };
 
-function statusOf({ code }: SyncError): number {
-  if (code === 'internal') return 500;
-  return code.startsWith('signature_') ? 401 : 400;
+/** Receives one delivery: admit, verify, append, answer. */
+async function receive(context: RouteContext, request: Request, reply: ServerReply): Promise<ServerReply> {
+  const { clock, networkClock, traffic } = context;
+  const receiver = receiverOf(context, request);
+  if (!receiver) return sendError(reply, 404, 'not_found');
+  const from = clock.now();
+  const arrivedAt = networkClock.monotonic();
+  const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  // The size is known only now if the sender named no length.
+  if (body.length > receiver.active.connector.largestDelivery) return sendError(reply, 413, 'payload_too_large');
+  const turn = traffic.turn(request.ip, body.length);
+  if (turn) await turn;
+
+  const verified = await verify(receiver, { headers: request.headers, body }, clock.now());
+  if (verified instanceof SyncError) {
+    recordRejection(context, receiver, request.ip, verified.code);
+    return sendError(reply, statusOf(verified), verified.code);
+  }
+
+  const row = await appendInTime(receiver, verified, body, { networkClock, arrivedAt });
+  if (row instanceof SyncError) return sendError(reply, 503, row.code, retryAfterOf(row));
+
+  const { accepted = 202 } = receiver.active.connector;
+  const span = { connection: receiver.active.name, event: verified.event, status: accepted, from, to: clock.now() };
+  receiver.tracer?.record(receiveSpan(row, span));
+  return reply.code(accepted).send(ACCEPTED[row.appended]);
 }
 
-function errorBody(error: string): string {
-  return JSON.stringify({ error });
+function receiverOf({ find }: RouteContext, { params }: Pick<Head, 'params'>): Receiver | undefined {
+  return find(params.workspace, params.connection);
 }
 
-function retryAfter(error: SyncError): number {
-  return error.retryAfter === undefined ? RETRY_AFTER : Math.max(1, Math.ceil(error.retryAfter / 1000));
+/** Returns why a delivery is rejected before its body is read. */
+function rejectionByHead(context: RouteContext, head: Head): readonly [status: number, error: string] | undefined {
+  const { params, headers, ip } = head;
+  const receiver = receiverOf(context, head);
+  if (!receiver) return context.isBroken(params.workspace) ? [503, 'workspace_unavailable'] : [404, 'not_found'];
+  if (receiver.active.secrets.length === 0) return [401, 'signature_missing'];
+  const isKeyOnlyProof = receiver.sharedKey?.isOnlyProof === true;
+  if (isKeyOnlyProof && !context.wrongKeys.admits(groupOfAddress(ip))) return [429, 'signature_mismatch'];
+  if (headers['content-encoding']) return [415, 'refused'];
+  const length = Number(headers['content-length'] ?? 0);
+  return length > receiver.active.connector.largestDelivery ? [413, 'payload_too_large'] : undefined;
 }
 
-type Verification = (VerifiedRequest & { readonly error?: undefined }) | { readonly error: SyncError };
-
-/** Fails closed: whatever `verify` throws is a refusal. */
+/** Fails closed: returns whatever `verify` throws as an error. */
 async function verify(
   { active }: Receiver,
-  request: Parameters<ActiveConnection['connector']['verify']>[0],
+  request: WebhookRequest,
   now: number,
-): Promise<Verification> {
+): Promise<VerifiedRequest | SyncError> {
   try {
     return await active.connector.verify(request, active.secrets, now);
   } catch (error) {
-    return { error: asSyncError(error) };
+    return asSyncError(error);
   }
 }
 
-/** What became of the delivery, or why it could not be stored. */
+/** Appends the delivery, or returns an error in time. A late append goes on, so the sender's next attempt finds it stored. */
+async function appendInTime(
+  receiver: Receiver,
+  verified: VerifiedRequest,
+  body: Buffer,
+  { networkClock, arrivedAt }: { readonly networkClock: Clock; readonly arrivedAt: number },
+): Promise<AppendedRow | SyncError> {
+  const appended = append(receiver, verified, body);
+  if (receiver.answerWithin === undefined) return appended;
+  const done = new AbortController();
+  const left = arrivedAt + receiver.answerWithin - networkClock.monotonic();
+  const late = sleep(networkClock, left, done.signal).then(
+    () => new SyncError('database_failed', 'the delivery could not be stored in time'),
+  );
+  return Promise.race([appended, late]).finally(() => done.abort());
+}
+
+/** Returns the appended row, or the error for which the delivery could not be stored. */
 async function append(
   { active, source = 'webhook', collector, meter, logger }: Receiver,
   verified: VerifiedRequest,
@@ -254,4 +239,54 @@ async function append(
     logger.error({ key, connection, code: error.code, error }, 'delivery not stored');
     return error;
   }
+}
+
+/** Counts a rejected request against its address. */
+function recordRejection(
+  { traffic, wrongKeys }: RouteContext,
+  receiver: Receiver,
+  address: string,
+  error: string,
+): void {
+  const { active, meter, logger, sharedKey } = receiver;
+  traffic.failed(address);
+  const connection = active.name;
+  meter.count('deliveries_total', { connection, outcome: 'refused' });
+  logger.warn({ connection, code: error, address }, 'delivery refused');
+  if (sharedKey && error.startsWith('signature_')) wrongKeys.failed(groupOfAddress(address));
+}
+
+function verifySharedKey(context: RouteContext, request: Request, reply: ServerReply): ServerReply {
+  const { wrongKeys, isBroken } = context;
+  const receiver = receiverOf(context, request);
+  if (!receiver && isBroken(request.params.workspace)) return withRetryAfter(reply.code(503)).send();
+  if (!receiver?.sharedKey) return rejectMethod(receiver, reply);
+  if (!wrongKeys.admits(groupOfAddress(request.ip))) return withRetryAfter(reply.code(429)).send();
+  if (receiver.sharedKey.matches(request.headers)) return reply.code(204).send();
+  recordRejection(context, receiver, request.ip, 'signature_mismatch');
+  return reply.code(401).send();
+}
+
+function rejectMethod(receiver: Receiver | undefined, reply: ServerReply): ServerReply {
+  const allow = receiver?.sharedKey ? 'GET, HEAD, POST' : 'POST';
+  return sendError(reply.header('allow', allow).type(JSON_TYPE), 405, 'refused');
+}
+
+function statusOf({ code }: SyncError): number {
+  if (code === 'internal') return 500;
+  return code.startsWith('signature_') ? 401 : 400;
+}
+
+function sendError(reply: ServerReply, status: number, error: string, retryAfter?: number): ServerReply {
+  if (status === 429 || status === 503) withRetryAfter(reply, retryAfter);
+  return reply.code(status).send(JSON.stringify({ error }));
+}
+
+function withRetryAfter(reply: ServerReply, seconds = RETRY_AFTER): ServerReply {
+  return reply.header('retry-after', seconds);
+}
+
+/** Returns whole seconds. */
+function retryAfterOf(error: SyncError): number {
+  return error.retryAfter === undefined ? RETRY_AFTER : Math.max(1, Math.ceil(error.retryAfter / 1000));
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Connector, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
-import type { NamedUnit } from '../../model/names.ts';
+import type { NamedUnit, Names } from '../../model/names.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
 import { type BrokenConfig, type LoadedConfig, loadConfig, readConfigText } from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
@@ -13,10 +13,8 @@ import { type StoredBody, unpackBody } from '../../store/bodies.ts';
 import { apiOverrides, type RouteName } from '../../workspace-api/contract.ts';
 import { readLargeAnswer } from '../../workspace-api/large-answers.ts';
 
-/**
- * The work on bodies and configurations that may be large: cloneable both ways, so that another thread can do it.
- */
-export type Task =
+/** The work on bodies and configurations that may be large. Tasks and results can be cloned, so that another thread can do it. */
+export type WorkerTask =
   | ({ readonly task: 'translate' } & TranslateTask)
   | ({ readonly task: 'parts' } & PartsTask)
   | ({ readonly task: 'read' } & ReadTask)
@@ -27,16 +25,16 @@ export type Task =
 export interface TranslateTask {
   readonly connector: string;
   readonly options: unknown;
-  /** What the names in the scope are bound to. */
+  /** The vendor's ids of the names in the scope. */
   readonly names?: readonly (readonly [entry: string, id: string])[] | undefined;
   readonly source: Delivery['source'];
   readonly event: string;
   readonly body: StoredBody;
 }
 
-export interface Translated {
+export interface WorkerTranslation {
   readonly translation: Translation;
-  /** What the delivery said about names. */
+  /** The names and ids that the delivery mentioned. */
   readonly told: readonly NamedUnit[];
 }
 
@@ -44,89 +42,91 @@ export interface PartsTask {
   readonly body: StoredBody;
 }
 
-/** One element of a page: as a page of its own, and what names its content. */
-export interface Part {
+/** One element of a page, as a page of its own. */
+export interface PagePart {
   readonly body: Uint8Array;
+  /** The SHA-256 of the element. */
   readonly content: string;
 }
 
-export interface ReadTask {
-  /** The body of an answer, as it came. */
+interface ReadTask {
+  /** The body of an answer, as received. */
   readonly bytes: Uint8Array;
   readonly keep: Shape | true;
 }
 
 /** An answer of the workspace. */
-export interface AnswerTask {
+interface AnswerTask {
   readonly route: RouteName;
-  /** The body of a success, as it came. */
+  /** The body of a success, as received. */
   readonly bytes: Uint8Array;
 }
 
-/** What was kept of an answer; of a vendor's with what is long set apart. */
-export interface Content {
+/** The parsed part of an answer. In the answer of a vendor, long texts are set apart. */
+export interface ParsedContent {
   readonly content: unknown;
 }
 
-/** All workspaces: `LoadInput` without what the thread has itself. */
+/** All workspaces: the input of `loadConfig` that the thread does not have itself. */
 export interface ConfigTask {
   readonly path?: string | undefined;
   readonly text?: string | undefined;
   readonly env: Environment;
 }
 
-/** One workspace from a text that is only tried. */
+/** The text of one workspace, which is only checked. */
 export interface ConfigTextTask {
   readonly text: string;
   readonly file: string;
 }
 
-/** An error on its way between two threads. */
-export type PlainError = Pick<SyncError, 'code' | 'message' | 'hint'>;
+/** An error as it passes between two threads. */
+export type TransferableError = Pick<SyncError, 'code' | 'message' | 'hint'>;
 
-/** A configuration on its way between two threads. */
-export interface PlainConfig extends Omit<LoadedConfig, 'broken'> {
-  readonly broken: readonly (Omit<BrokenConfig, 'error'> & { readonly error: PlainError })[];
+/** A configuration as it passes between two threads. */
+export interface TransferableConfig extends Omit<LoadedConfig, 'broken'> {
+  readonly broken: readonly (Omit<BrokenConfig, 'error'> & { readonly error: TransferableError })[];
 }
 
-type Value = Translated | readonly Part[] | Content | PlainConfig | WorkspaceConfig;
+type ResultValue = WorkerTranslation | readonly PagePart[] | ParsedContent | TransferableConfig | WorkspaceConfig;
 
-export type Done = { readonly value: Value } | { readonly error: PlainError };
+export type TaskResult = { readonly value: ResultValue } | { readonly error: TransferableError };
 
-export function perform(task: Task, connectors: readonly Connector<unknown>[]): Done {
+/** Never throws. */
+export function performTask(task: WorkerTask, connectors: readonly Connector<unknown>[]): TaskResult {
   try {
     return { value: resultOf(task, connectors) };
   } catch (error) {
-    return { error: plain(asSyncError(error)) };
+    return { error: transferableError(asSyncError(error)) };
   }
 }
 
-function plain({ code, message, hint }: SyncError): PlainError {
-  return { code, message, hint };
-}
-
-function resultOf(task: Task, connectors: readonly Connector<unknown>[]): Value {
+function resultOf(task: WorkerTask, connectors: readonly Connector<unknown>[]): ResultValue {
   switch (task.task) {
     case 'translate':
       return translate(task, connectors);
     case 'parts':
       return partsOf(task);
     case 'read':
-      return read(task);
+      return parse(task);
     case 'answer':
       return { content: readLargeAnswer(task.route, task.bytes) };
     case 'config':
-      return plainConfig(loadConfig({ ...task, connectors, apiOverrides }));
+      return transferableConfig(loadConfig({ ...task, connectors, apiOverrides }));
     case 'configText':
       return readConfigText(task.text, { connectors, apiOverrides }, task.file);
   }
 }
 
-function plainConfig({ broken, ...config }: LoadedConfig): PlainConfig {
-  return { ...config, broken: broken.map(({ error, ...each }) => ({ ...each, error: plain(error) })) };
+function transferableError({ code, message, hint }: SyncError): TransferableError {
+  return { code, message, hint };
 }
 
-function read({ bytes, keep }: ReadTask): Content {
+function transferableConfig({ broken, ...config }: LoadedConfig): TransferableConfig {
+  return { ...config, broken: broken.map(({ error, ...each }) => ({ ...each, error: transferableError(error) })) };
+}
+
+function parse({ bytes, keep }: ReadTask): ParsedContent {
   try {
     return { content: keepApart(parseJson(bytes), keep) };
   } catch (error) {
@@ -136,42 +136,41 @@ function read({ bytes, keep }: ReadTask): Content {
   }
 }
 
-function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): Translated {
+function translate(task: TranslateTask, connectors: readonly Connector<unknown>[]): WorkerTranslation {
   const connector = connectors.find(({ id }) => id === task.connector);
   if (!connector) throw new SyncError('config_invalid', `there is no connector "${task.connector}"`);
   const told: NamedUnit[] = [];
-  const bound = new Map(task.names);
-  const names = task.names && {
-    idOf: (entry: string) => bound.get(entry.toLowerCase()),
-    told: (seen: NamedUnit) => void told.push(seen),
+  const ids = new Map(task.names);
+  const names: Pick<Names, 'idOf' | 'report'> | undefined = task.names && {
+    idOf: (entry: string) => ids.get(entry.toLowerCase()),
+    report: (unit) => void told.push(unit),
   };
   const options = names === undefined ? task.options : { ...(task.options as object), names };
   const { source, event } = task;
   return { translation: connector.translate({ source, event, body: bytesOf(task.body) }, options), told };
 }
 
-/** A body that came from another thread is no `Buffer` any more. */
+/** Unpacks a body, which is no `Buffer` after it came from another thread. */
 function bytesOf({ body, unpacked_length }: StoredBody): Buffer {
   return unpackBody({ body: Buffer.from(body.buffer, body.byteOffset, body.byteLength), unpacked_length });
 }
 
-/** How deep the list of a page may lie in its body. */
+/** The deepest level at which a page may contain its list. */
 const DEEPEST_LIST = 4;
 
-/** The elements of a page, each as a page of its own. Empty where the body is no page. */
-function partsOf({ body }: PartsTask): Part[] {
+function partsOf({ body }: PartsTask): PagePart[] {
   const page = parseJson(bytesOf(body));
   const path = pathToList(page);
   if (path === undefined) return [];
-  return (at(page, path) as readonly unknown[]).map((element) => ({
+  return (valueAt(page, path) as readonly unknown[]).map((element) => ({
     body: Buffer.from(JSON.stringify(withList(page, path, [element]))),
     content: hash('sha256', JSON.stringify(element) ?? '', 'hex'),
   }));
 }
 
 /**
- * The page itself, where it is a list, or the first list with an object in it: connectors write what a page is about before
- * what stands beside it. Some elements may be no objects.
+ * Returns the path to the page itself if it is a list, else to the first list with an object in it, because connectors write the
+ * elements of a page before its other fields. Some elements may be no objects.
  */
 function pathToList(value: unknown, path: readonly string[] = []): readonly string[] | undefined {
   if (Array.isArray(value)) return path.length === 0 || value.some(isObject) ? path : undefined;
@@ -187,7 +186,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-function at(value: unknown, path: readonly string[]): unknown {
+function valueAt(value: unknown, path: readonly string[]): unknown {
   return path.reduce((inside, name) => (inside as Record<string, unknown>)[name], value);
 }
 

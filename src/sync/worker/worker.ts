@@ -2,13 +2,13 @@ import { parentPort } from 'node:worker_threads';
 import { connectors } from '../../connectors/registry.ts';
 import { buffersOf } from '../../platform/lib/json-apart.ts';
 import { READY } from '../../platform/lib/worker-host.ts';
-import { perform, type Task } from './thread-tasks.ts';
+import { performTask, type WorkerTask } from './thread-tasks.ts';
 
-/** The thread in which large bodies are read. */
+/** The program of the worker thread, which parses large bodies. */
 parentPort?.postMessage(READY);
-parentPort?.on('message', (task: Task) => {
-  const done = perform(task, connectors);
-  // Copies of large texts would be made on the main thread.
-  const isContent = 'value' in done && 'content' in done.value;
-  parentPort?.postMessage(done, isContent ? buffersOf(done.value.content) : []);
+parentPort?.on('message', (task: WorkerTask) => {
+  const result = performTask(task, connectors);
+  // Large texts are transferred, because a copy would be made on the main thread.
+  const isContent = 'value' in result && 'content' in result.value;
+  parentPort?.postMessage(result, isContent ? buffersOf(result.value.content) : []);
 });

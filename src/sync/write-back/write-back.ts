@@ -157,7 +157,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {
     const { item_key: item, kind, connection } = notice;
     // A limit is the connection's matter: the notice keeps its place.
-    const isLimited = pauses.note(connection, error, 'fetch') > 0;
+    const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
     const pause = isLimited ? 0 : pauseAfter(error, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
     const state = error.verdict === 'never' ? 'refused' : 'waiting';

@@ -3,7 +3,7 @@ import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { AppendedRow, NewDelivery } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { createCollector } from '../../../../src/sync/intake/collector.ts';
+import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { inboxOf, openTestStore } from '../../../support/intake.ts';
 import { ON_POSTGRES } from '../../../support/store-place.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
@@ -20,12 +20,18 @@ async function quarantine(store: Store, key: string): Promise<void> {
     .execute();
 }
 
+function collectorOver(store: Store, deps: Partial<CollectorDeps> = {}) {
+  const clock = deps.clock ?? createTravellingClock();
+  const groupCommit = createGroupCommit({ sql: store.query.whole, look: store.look, clock });
+  return createCollector({ store, groupCommit, wakeSignal: createWakeSignal(), ...deps, clock });
+}
+
 const outcomesOf = (rows: readonly AppendedRow[]) => rows.map(({ appended }) => appended);
 
 describe('collector', () => {
   test('whoever waits when the database closes hears of it, and nothing else does', async () => {
     const store = await openTestStore();
-    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
+    const collector = collectorOver(store);
     // Heard from the start: over a network the database takes longer to close than they take to fail.
     const waiting = Promise.allSettled(['a', 'b', 'c'].map((key) => collector.append(delivery(key))));
     await store.close();
@@ -37,7 +43,7 @@ describe('collector', () => {
     const course: string[] = [];
     const store = await openTestStore({ steps: { reached: (kind, edge) => course.push(`${kind} ${edge}`) } });
     course.length = 0;
-    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
+    const collector = collectorOver(store);
     const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`);
     await Promise.all(keys.map((key) => collector.append(delivery(key)).then(() => course.push('acknowledged'))));
     expect(course).toEqual(['commit before', 'commit after', ...keys.map(() => 'acknowledged')]);
@@ -51,7 +57,7 @@ describe('collector', () => {
         if (statement.startsWith('insert into "inbox"')) inserts++;
       },
     });
-    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
+    const collector = collectorOver(store);
     await collector.append(delivery('alone'));
     expect(inserts).toBe(1);
     const arriveInTurns = async (count: number, name: string) => {
@@ -73,7 +79,7 @@ describe('collector', () => {
   test('tells a crowd from deliveries that come one by one, and that it has passed', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
-    const collector = createCollector({ store, clock, wakeSignal: createWakeSignal() });
+    const collector = collectorOver(store, { clock });
     await collector.append(delivery('alone'));
     expect(collector.isCrowded()).toBe(false);
     await Promise.all([collector.append(delivery('a')), collector.append(delivery('b'))]);
@@ -89,7 +95,7 @@ describe('collector', () => {
         if (statement.startsWith('insert into "inbox"')) inserts++;
       },
     });
-    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
+    const collector = collectorOver(store);
     await Promise.all(Array.from({ length: 130 }, (_, index) => collector.append(delivery(`small-${index}`))));
     expect(inserts).toBe(3);
     const large = 'x'.repeat(3 * 1024 * 1024);
@@ -104,7 +110,7 @@ describe('collector', () => {
     const store = await openTestStore();
     let rung = 0;
     const wakeSignal = { notify: () => void rung++, wait: async () => undefined };
-    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal });
+    const collector = collectorOver(store, { wakeSignal });
     await collector.append(delivery('a'));
     await collector.append(delivery('a'));
     expect(rung).toBe(1);
@@ -116,7 +122,7 @@ describe('collector', () => {
   test('a full inbox refuses, and takes deliveries again when it was worked off', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
-    const collector = createCollector({ store, clock, wakeSignal: createWakeSignal(), mostPending: 3 });
+    const collector = collectorOver(store, { clock, mostPending: 3 });
     for (const key of ['a', 'b', 'c']) await collector.append(delivery(key));
     await clock.advance(1_000);
     await expect(collector.append(delivery('d'))).rejects.toMatchObject({ code: 'inbox_full', retryAfter: 30_000 });
@@ -132,7 +138,7 @@ describe('collector', () => {
         if (statement.includes('count(*) as "count" from (select "id" from "inbox"')) counts++;
       },
     });
-    const collector = createCollector({ store, clock: createTravellingClock(), wakeSignal: createWakeSignal() });
+    const collector = collectorOver(store);
     for (let index = 0; index < 50; index++) await collector.append(delivery(`key-${index}`));
     expect(counts).toBe(1);
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { NewDelivery } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { createGroupCommit } from '../../../../src/sync/intake/group-commit.ts';
+import { createGroupCommit } from '../../../../src/sync/intake/append.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/intake.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';

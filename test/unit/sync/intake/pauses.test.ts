@@ -14,7 +14,7 @@ test.each<[string, SyncError, number]>([
   ['not at all for other errors', new SyncError('server_failed', 'down', { retryAfter: 5_000 }), 0],
 ])('a limit pauses %s', (_name, error, expected) => {
   const pauses = createPauses(createTravellingClock());
-  expect(pauses.note('notes', error, 'poll')).toBe(expected);
+  expect(pauses.recordFailure('notes', error, 'poll')).toBe(expected);
   expect(pauses.left('notes', 'poll')).toBe(expected);
 });
 
@@ -34,11 +34,15 @@ test('a pause ends by itself, and a shorter one does not cut a longer one', asyn
 test("a provider's limit is everybody's; one kept for others leaves them free", () => {
   const pauses = createPauses(createTravellingClock());
   const left = () => (['fetch', 'poll', 'background'] as const).map((use) => pauses.left('notes', use));
-  pauses.note('notes', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 }), 'background');
+  pauses.recordFailure('notes', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 }), 'background');
   expect(left()).toEqual([0, 0, 3_000]);
-  pauses.note('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 2_000 }), 'poll');
+  pauses.recordFailure('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 2_000 }), 'poll');
   expect(left()).toEqual([0, 2_000, 3_000]);
-  pauses.note('notes', new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }), 'background');
+  pauses.recordFailure(
+    'notes',
+    new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }),
+    'background',
+  );
   expect(left()).toEqual([9_000, 9_000, 9_000]);
 });
 
@@ -56,9 +60,13 @@ test('a client sends nothing while the provider wants to be left alone, which no
   const ask = (url: string, connection = 'notes') =>
     withRateLimitGuard(http, connection, pauses).request({ method: 'GET', url, target: connection });
   pauses.pause('notes', 60_000);
-  pauses.note('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 60_000 }), 'fetch');
+  pauses.recordFailure('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 60_000 }), 'fetch');
   await ask('while nobody was told');
-  pauses.note('notes', new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }), 'background');
+  pauses.recordFailure(
+    'notes',
+    new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }),
+    'background',
+  );
   await clock.advance(2_000);
   await expect(ask('too soon')).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 7_000, status: undefined });
   await ask('elsewhere', 'other');
@@ -79,7 +87,7 @@ test.each<[string, (connection: Connection) => unknown]>([
   const fails = async () => Promise.reject(told);
   const connection = recordRateLimits(connectionOf(fails), 'notes', pauses);
   await expect(ask(connection)).rejects.toBe(told);
-  expect([pauses.left('notes', 'poll'), pauses.toldLeft('notes')]).toEqual([9_000, 9_000]);
+  expect([pauses.left('notes', 'poll'), pauses.vendorLimitLeft('notes')]).toEqual([9_000, 9_000]);
 });
 
 test.each<[string, SyncError]>([

@@ -308,7 +308,7 @@ describe('a failure', () => {
   ] as const)('%s makes names doubted, which may lead elsewhere by now: %s', async (code, isDoubted) => {
     let doubts = 0;
     const { active } = scripted([new SyncError(code, 'no')]);
-    const names = { refresh: async () => undefined, version: () => 0, doubt: () => void doubts++ };
+    const names = { refresh: async () => undefined, version: () => 0, recheckSoon: () => void doubts++ };
     const { polls } = await bench({ ...active, names: names as unknown as NonNullable<ActiveConnection['names']> });
     await polls.pollNow();
     expect(doubts).toBe(isDoubted ? 1 : 0);

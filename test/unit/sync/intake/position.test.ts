@@ -9,7 +9,7 @@ import {
   isSamePage,
   positionOf,
   walkOf,
-} from '../../../../src/sync/intake/position.ts';
+} from '../../../../src/sync/intake/poll-walk.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
 

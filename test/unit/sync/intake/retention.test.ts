@@ -7,7 +7,7 @@ import { deleteDeliveries, deleteTombstones, purgeBodies } from '../../../../src
 import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/entities.ts';
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { addRequest, requestsOfItems } from '../../../../src/store/requests.ts';
-import { type Retained, retentionJob } from '../../../../src/sync/intake/retention.ts';
+import { type RetainedWorkspace, retentionJob } from '../../../../src/sync/intake/retention.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/intake.ts';
 import { planOf } from '../../../support/plans.ts';
@@ -224,7 +224,7 @@ describe('of many workspaces', () => {
     });
     onTestFinished(() => installation.close());
     const clock = createTravellingClock();
-    const open: Retained[] = [];
+    const open: RetainedWorkspace[] = [];
     const turns: number[] = [];
     for (let index = 0; index < count; index++) {
       const name = `workspace-${index}`;
@@ -243,7 +243,7 @@ describe('of many workspaces', () => {
     const { query } = installation;
     const job = retentionJob({ query, workspaces: () => open, clock, logger });
     const fill = async (index: number, deliveries: number) => {
-      const { store } = open[index] as Retained;
+      const { store } = open[index] as RetainedWorkspace;
       for (let at = 0; at < deliveries; at++) await seed(store, `key-${at}`, 'applied', clock.now() - 2 * DAY);
     };
     return { statements, open, turns, purged, job, fill };
@@ -277,8 +277,11 @@ describe('of many workspaces', () => {
     const { job, fill, purged, open } = await openMany(2);
     await fill(0, 1);
     await fill(1, 1);
-    const broken = { ...(open[0] as Retained).store, commitRelaxed: () => Promise.reject(new Error('a fault')) };
-    open[0] = { ...(open[0] as Retained), store: broken };
+    const broken = {
+      ...(open[0] as RetainedWorkspace).store,
+      commitRelaxed: () => Promise.reject(new Error('a fault')),
+    };
+    open[0] = { ...(open[0] as RetainedWorkspace), store: broken };
     await job.run(signal);
     expect(purged).toEqual([['workspace-1', 1]]);
   });
@@ -287,7 +290,7 @@ describe('of many workspaces', () => {
     const { statements, job, open } = await openMany(2);
     statements.length = 0;
     await job.run(signal);
-    const { whole } = (open[0] as Retained).store.query;
+    const { whole } = (open[0] as RetainedWorkspace).store.query;
     const wanted = [/inbox_bodies.*settled_at ?</s, /inbox_received.*workspace ?=/s];
     for (const [index, found] of wanted.entries()) {
       const plan = await planOf(whole, statements[index] as string);

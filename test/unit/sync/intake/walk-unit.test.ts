@@ -3,7 +3,7 @@ import type { PollPage } from '../../../../src/connectors/connector.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { walkUnit } from '../../../../src/sync/intake/walk-unit.ts';
+import { walkUnit } from '../../../../src/sync/intake/poll-walk.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';

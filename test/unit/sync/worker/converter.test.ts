@@ -6,8 +6,7 @@ import { connectors } from '../../../../src/connectors/registry.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { keep, type Shape } from '../../../../src/platform/lib/shape.ts';
 import { packBody } from '../../../../src/store/bodies.ts';
-import { createConverter } from '../../../../src/sync/worker/converter.ts';
-import { parseInWorker, readLargeBy } from '../../../../src/sync/worker/parse-in-worker.ts';
+import { createConverter, parseInWorker, readLargeBy } from '../../../../src/sync/worker/converter.ts';
 import { ROUTES } from '../../../../src/workspace-api/contract.ts';
 import { PROFILES } from '../../../contracts/connectors/index.ts';
 

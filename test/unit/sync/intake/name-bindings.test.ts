@@ -3,8 +3,10 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import type { Store } from '../../../../src/store/database.ts';
+
 import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
-import { openNameBook } from '../../../../src/sync/intake/name-book.ts';
+import { openNameBindings } from '../../../../src/sync/intake/name-bindings.ts';
+
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -19,7 +21,7 @@ async function reboundBook(store: Store) {
   const gauges: number[] = [];
   const meter = { ...silentMeter, gauge: (_name: string, value: number) => void gauges.push(value) };
   const deps = { store, clock, logger: { ...silentLogger, child: () => silentLogger }, meter };
-  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   let id = '7';
   const vendor = { identify: async (name: string) => ({ id: name === 'acme/app' ? id : '1', name }) };
   await book.refresh(vendor, signal);
@@ -68,7 +70,7 @@ test('whoever asks for names waits until they are stored, however long that take
   const store = await openTestStore();
   const slow: Store = { ...store, commit: (work) => new Promise(setImmediate).then(() => store.commit(work)) };
   const deps = { store: slow, clock: createTravellingClock(), logger: silentLogger, meter: silentMeter };
-  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   await book.refresh({ identify: async (name: string) => ({ id: name, name }) }, signal);
   expect(await idsOf(store)).toEqual(ENTRIES);
 });
@@ -89,7 +91,7 @@ test('a vendor that wants to be left alone is asked for no other name, and the p
     logger: silentLogger,
     meter: silentMeter,
   };
-  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   const identify = async (name: string) => {
     asked.push(name);
     throw new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 60_000 });
@@ -110,7 +112,7 @@ test.each([
     logger: silentLogger,
     meter: silentMeter,
   };
-  const book = await openNameBook(deps, { connection: 'github', entries: ENTRIES });
+  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   const identify = async (name: string) => {
     asked.push(name);
     throw new SyncError(code, 'no');
@@ -173,7 +175,7 @@ test.each<[what: string, isDoubted: boolean, age: number, isAsked: boolean, isAs
     return asked > before;
   };
   expect(await asksAfter(25 * HOUR)).toBe(true);
-  if (isDoubted) book.doubt();
+  if (isDoubted) book.recheckSoon();
   expect([await asksAfter(age), await asksAfter(HOUR / 4)]).toEqual([isAsked, isAskedLater]);
 });
 

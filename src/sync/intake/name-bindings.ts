@@ -1,0 +1,260 @@
+import type { Connection, Connector } from '../../connectors/connector.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { afterLookup, afterReport, type Binding, type NamedUnit, type Names } from '../../model/names.ts';
+import type { Store } from '../../store/database.ts';
+import { loadNames, restartUnits, type StoredName, saveName, storedUnits } from '../../store/scope-names.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import { affectsAllUnits } from './pauses.ts';
+
+/** The bindings of the names in the scope of one connection, in memory and in the store. `model/names.ts` has the rule. */
+export interface NameBindings extends Names {
+  /** Returns the bindings; each entry is a configured name in lower case. */
+  bindings(): readonly Binding[];
+  /** Returns a number that changes with each rebind. A page that was requested under another version must not be stored. */
+  version(): number;
+  /**
+   * Asks the vendor for the ids of the names whose last answer is too old. Throws only `rate_limited`, because then no other
+   * request may follow. Polls report all other failures.
+   */
+  refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
+  /** Lets answers expire sooner, because a name was not found or a delivery contradicts a binding. */
+  recheckSoon(): void;
+  /** Binds the names to their present ids. @returns the new bindings */
+  rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
+  /** Resolves when all bindings are stored. */
+  settled(): Promise<void>;
+}
+
+type NameBindingsDeps = Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter'>;
+
+/** How long the vendor's answer for a name is valid, without and with a reason for doubt, milliseconds. */
+const VALID_FOR = 24 * 60 * 60_000;
+const DOUBTED_VALID_FOR = 15 * 60_000;
+
+/**
+ * @param entries the configured names in the connection's scope
+ * @param unitOf returns the connector's unit for the id of a repository, project or team
+ */
+export async function openNameBindings(
+  deps: NameBindingsDeps,
+  { connection, entries, unitOf }: { connection: string; entries: readonly string[]; unitOf?: Connector['unitOf'] },
+): Promise<NameBindings> {
+  const { store, clock } = deps;
+  const logger = deps.logger.child({ connection });
+  const spelling = new Map(entries.map((entry) => [entry.toLowerCase(), entry]));
+  const names = [...spelling.keys()];
+  const stored = await store.commit((transaction) => loadNames(transaction, connection, names));
+  const cache = createBindingCache({ ...deps, logger }, connection, stored);
+  let version = 0;
+  /** Names in doubt. A name stays in doubt until the vendor has answered for it. */
+  const doubted = new Set<string>();
+
+  function recheckSoon(): void {
+    for (const entry of names) doubted.add(entry);
+  }
+
+  function isExpired(entry: string): boolean {
+    const askedAt = cache.get(entry)?.askedAt ?? null;
+    if (askedAt === null) return true;
+    // A time in the future means that the clock was set back.
+    const age = clock.now() - askedAt;
+    return age < 0 || age >= (doubted.has(entry) ? DOUBTED_VALID_FOR : VALID_FOR);
+  }
+
+  return {
+    idOf: (entry) => cache.get(entry.toLowerCase())?.binding.id,
+    bindings: cache.all,
+    version: () => version,
+    report(unit) {
+      for (const entry of names) {
+        const current = cache.get(entry);
+        const binding = afterReport(entry, current?.binding, unit);
+        if (!binding || binding === current?.binding) continue;
+        if (binding.elsewhere !== current?.binding.elsewhere) recheckSoon();
+        cache.save(entry, binding, current?.askedAt ?? null);
+      }
+    },
+    addressOf: (unit) => addressOf(unit, (name) => cache.get(name.toLowerCase())?.binding, unitOf),
+    async refresh(vendor, signal) {
+      if (!vendor.identify) return;
+      for (const entry of names.filter(isExpired)) {
+        try {
+          const found = await identify(vendor, spelling.get(entry) ?? entry, signal);
+          const binding = afterLookup(entry, cache.get(entry)?.binding, found);
+          if (binding) cache.save(entry, binding, clock.now());
+          doubted.delete(entry);
+        } catch (thrown) {
+          const error = asSyncError(thrown);
+          logger.debug({ name: entry, error }, 'a name could not be resolved');
+          if (error.code === 'rate_limited') throw error;
+          if (error.verdict === 'retry' || affectsAllUnits(error)) return;
+        }
+      }
+      await cache.settled();
+    },
+    recheckSoon,
+    async rebind(vendor, signal) {
+      const bound: Binding[] = [];
+      for (const binding of cache.rebound()) {
+        const { entry, elsewhere = '' } = binding;
+        // If the vendor cannot resolve names, the id is the one that a delivery gave.
+        const found = vendor.identify
+          ? await identify(vendor, spelling.get(entry) ?? entry, signal)
+          : { id: elsewhere, name: entry };
+        if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
+        else cache.save(entry, afterLookup(entry, binding, found) ?? binding, clock.now());
+      }
+      if (bound.length === 0) return bound;
+      await cache.settled();
+      version++;
+      await cache.saveRebound(bound, clock.now());
+      logger.info({ bound }, 'names were bound again');
+      return bound;
+    },
+    settled: cache.settled,
+  };
+}
+
+interface CachedBinding {
+  readonly binding: Binding;
+  /** When the vendor last answered, epoch milliseconds. */
+  readonly askedAt: number | null;
+}
+
+interface BindingCache {
+  get(entry: string): CachedBinding | undefined;
+  all(): readonly Binding[];
+  /** Returns the bindings whose name leads to another id. */
+  rebound(): readonly Binding[];
+  /** Changes a binding in memory at once, so that the next delivery follows it, and in the store soon. */
+  save(entry: string, binding: Binding, askedAt: number | null): void;
+  /** Stores bindings to other ids, then changes them in memory. */
+  saveRebound(bound: readonly Binding[], now: number): Promise<void>;
+  /** Resolves when all bindings are stored. */
+  settled(): Promise<void>;
+}
+
+/** Reports each change by the log and by the gauge of rebound names. */
+function createBindingCache(
+  { store, meter, logger }: Omit<NameBindingsDeps, 'clock'>,
+  connection: string,
+  stored: readonly StoredName[],
+): BindingCache {
+  const cache = new Map(stored.map((row) => [row.entry, cachedBindingOf(row)]));
+  let writing: Promise<void> = Promise.resolve();
+
+  function all(): readonly Binding[] {
+    return [...cache.values()].map(({ binding }) => binding);
+  }
+
+  function rebound(): readonly Binding[] {
+    return all().filter(({ elsewhere }) => elsewhere !== undefined);
+  }
+
+  function reportRebound(): void {
+    meter.gauge('scope_rebound', rebound().length, { connection });
+  }
+
+  function reportChange(previous: Binding | undefined, { entry, id, called, elsewhere }: Binding): void {
+    reportRebound();
+    if (elsewhere !== undefined && elsewhere !== previous?.elsewhere) {
+      const code = 'scope_rebound';
+      logger.warn({ code, name: entry, id, other: elsewhere }, 'a name leads to another target than before');
+    } else if (previous && previous.called !== called)
+      logger.info({ name: entry, id, called }, 'a repository, project or team was renamed');
+  }
+
+  reportRebound();
+  return {
+    get: (entry) => cache.get(entry),
+    all,
+    rebound,
+    save(entry, binding, askedAt) {
+      const previous = cache.get(entry)?.binding;
+      cache.set(entry, { binding, askedAt });
+      if (previous !== binding) reportChange(previous, binding);
+      writing = writing.then(async () => {
+        try {
+          await store.commit((transaction) => saveName(transaction, connection, rowOf(binding, askedAt)));
+        } catch (error) {
+          logger.error({ error: asSyncError(error) }, 'the target of a name could not be stored');
+        }
+      });
+    },
+    async saveRebound(bound, now) {
+      await storeRebound(store, connection, bound, now);
+      for (const binding of bound) cache.set(binding.entry, { binding, askedAt: now });
+      reportRebound();
+    },
+    settled: () => writing,
+  };
+}
+
+/** Replaces the name in a unit, such as `issues:acme/app`, by the address of its id. */
+function addressOf(
+  unit: string,
+  bindingOf: (name: string) => Binding | undefined,
+  unitOf: Connector['unitOf'],
+): string {
+  const [, list = '', name = unit] = /^([a-z]+:)?(.*)$/s.exec(unit) ?? [];
+  const binding = bindingOf(name);
+  if (!binding || binding.entry === binding.id.toLowerCase()) return unit;
+  return list + (unitOf?.({ id: binding.id, name: binding.called }) ?? binding.id);
+}
+
+/** Stores new bindings. In the same commit, the units of the names restart, so that they are read from the beginning. */
+async function storeRebound(store: Store, connection: string, bound: readonly Binding[], now: number): Promise<void> {
+  const entries = new Set(bound.map(({ entry }) => entry));
+  await store.commit(async (transaction) => {
+    const stored = await storedUnits(transaction, connection);
+    const units = stored.filter((unit) => entries.has(unit.replace(/^[a-z]+:/, '').toLowerCase()));
+    await restartUnits(transaction, connection, units, { now, reason: 'scope_rebound: the name was bound again' });
+    for (const binding of bound) await saveName(transaction, connection, rowOf(binding, now));
+  });
+}
+
+/** Returns undefined if nothing has the name. */
+async function identify(
+  vendor: Pick<Connection, 'identify'>,
+  name: string,
+  signal: AbortSignal,
+): Promise<NamedUnit | undefined> {
+  if (!vendor.identify) throw new SyncError('refused', 'this connection cannot resolve names');
+  try {
+    return await vendor.identify(name, signal);
+  } catch (thrown) {
+    const error = asSyncError(thrown);
+    if (error.code !== 'not_found') throw error;
+    return undefined;
+  }
+}
+
+function cachedBindingOf({ entry, id, called, elsewhere, askedAt }: StoredName): CachedBinding {
+  return { binding: { entry, id, called, ...(elsewhere === null ? {} : { elsewhere }) }, askedAt };
+}
+
+function rowOf({ entry, id, called, elsewhere }: Binding, askedAt: number | null): StoredName {
+  return { entry, id, called, elsewhere: elsewhere ?? null, askedAt };
+}
+
+/** Wraps a connection for the stages: they use names for its units, and the vendor gets ids. */
+export function addressById(connection: Connection, names: NameBindings): Connection {
+  const { history, sweep } = connection;
+  return {
+    ...connection,
+    async units(signal) {
+      const addresses = new Set<string>();
+      const units = await connection.units(signal);
+      // A configured name that was renamed may be listed a second time by its id.
+      return units.filter((unit) => {
+        const address = names.addressOf(unit);
+        return !addresses.has(address) && addresses.add(address);
+      });
+    },
+    poll: (position, signal) => connection.poll({ ...position, unit: names.addressOf(position.unit) }, signal),
+    ...(history && {
+      history: (position, signal) => history({ ...position, unit: names.addressOf(position.unit) }, signal),
+    }),
+    ...(sweep && { sweep: (unit, page, signal) => sweep(names.addressOf(unit), page, signal) }),
+  };
+}
