@@ -68,7 +68,7 @@ const scene = fc.array(letters, { maxLength: 16 }).chain((given) =>
 );
 
 describe('W49 operations on text', () => {
-  it('do what the plain model does, or refuse where it refuses', () => {
+  it('W43, W49 do what the plain model does, or refuse where it refuses', () => {
     let [applied, refused] = [0, 0];
     fc.assert(
       fc.property(scene, ({ text, operations }) => {

@@ -80,6 +80,14 @@ describe('the contract', () => {
     );
     expect(unmarked).toEqual([]);
   });
+
+  it('has a test for each rule, whose title begins with the name of the rule', () => {
+    const titles = /(?:^\s*|\()['"`]((?:W\d+,? )+)/gm;
+    const proved = FILES.filter((path) => path.startsWith('test/') && path.endsWith('.ts')).flatMap((path) =>
+      Array.from(read(path).matchAll(titles), ([, names]) => names!.match(NAME)!),
+    );
+    expect(PAGES.get(CONTRACT)!.filter((rule) => !proved.flat().includes(rule))).toEqual([]);
+  });
 });
 
 describe.each(VENDORS)('%s', (page) => {

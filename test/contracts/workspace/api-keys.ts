@@ -36,7 +36,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     await revoke(shown.apiKeyId);
   });
 
-  it('W22 revoking takes effect immediately; W26 401 like an unknown key; the list keeps it as revoked', async () => {
+  it('W22, W25 revoking takes effect immediately; W26 401 like an unknown key; the list keeps it as revoked', async () => {
     const { apiKeyId, secret } = await create();
     expect((await ask(held.it, 'GET', '/workspaces/current/tasks', { as: secret })).status).toBe(200);
     const revoked = await revoke(apiKeyId);
@@ -81,7 +81,7 @@ export function describeApiKeys(held: { readonly it: Target }): void {
     expect(await revoke('key_unknown')).toMatchObject(failure(404, 'not_found'));
   });
 
-  it('W20, W26 at most 20 active keys; revoking one makes room', async () => {
+  it('W20, W21, W26 at most 20 active keys; revoking one makes room', async () => {
     const active = (await list()).filter((key: { status: string }) => key.status === 'active').length;
     const made: string[] = [];
     for (let n = active; n < 20; n++) made.push((await create()).apiKeyId);

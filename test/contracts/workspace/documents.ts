@@ -96,7 +96,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect([changed.status, changed.body.content]).toEqual([200, 'the body!']);
     });
 
-    it.each(['GET', 'PUT', 'PATCH', 'DELETE'])('404 for an unknown document: %s', async (method) => {
+    it.each(['GET', 'PUT', 'PATCH', 'DELETE'])('W46 404 for an unknown document: %s', async (method) => {
       const bodies: Record<string, unknown> = {
         PUT: { title: 'x', content: 'y' },
         PATCH: { ops: [{ kind: 'delete_text', target: 'x' }] },
@@ -106,7 +106,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
   });
 
   describe('W47 GET documents', () => {
-    it('newest first, with excerpt and without content; ETag and 304', async () => {
+    it('W41, W46 newest first, with excerpt and without content; ETag and 304', async () => {
       const word = unique('word');
       const [older, newer] = [await create({ title: word }), await create({ title: word, content: 'x'.repeat(5_000) })];
       const reply = await call('GET', `?title=${word}`);
@@ -126,7 +126,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       }
     });
 
-    it('includeContent=true adds the content', async () => {
+    it('W46, W47 includeContent=true adds the content', async () => {
       const made = await create({ content: 'all of it' });
       const reply = await call('GET', `?title=${made.title}&includeContent=true`);
       expect(reply.body.documents).toEqual([made]);
@@ -134,7 +134,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(without.body.documents[0]).not.toHaveProperty('content');
     });
 
-    it('filters by a part of the title in any case, taken literally', async () => {
+    it('W41, W47 filters by a part of the title in any case, taken literally', async () => {
       const word = unique('Ärger');
       const made = await create({ title: `100%_ ${word} [Straße]` });
       for (const part of [word.toUpperCase(), word.toLowerCase(), `100%_ ${word}`, `${word} [straße`])
@@ -143,7 +143,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
         expect(idsOf(await call('GET', `?title=${encodeURIComponent(part)}`))).toEqual([]);
     });
 
-    it('filters by type and status, repeated or as a list, in any case', async () => {
+    it('W41, W47 filters by type and status, repeated or as a list, in any case', async () => {
       const word = unique('mixed');
       const [draft, done] = [await create({ title: word }), await create({ title: word, status: 'completed' })];
       const task = await create({ title: word, type: 'task' });
@@ -155,14 +155,14 @@ export function describeDocuments(held: { readonly it: Target }): void {
         expect(await list(both)).toEqual([task, done, draft].map(({ documentId }) => documentId));
     });
 
-    it('filters by task', async () => {
+    it('W41, W47 filters by task', async () => {
       const taskId = await newTask();
       const made = await create({ taskId });
       expect(idsOf(await call('GET', `?taskId=${taskId}`))).toEqual([made.documentId]);
       expect(idsOf(await call('GET', '?taskId=tsk_unknown'))).toEqual([]);
     });
 
-    it.runIf(isEmbedded)('filters by creator and updater (needs a second user)', async () => {
+    it.runIf(isEmbedded)('W41, W47 filters by creator and updater (needs a second user)', async () => {
       const { workspaceId } = held.it;
       const { service } = held.it.embedded!;
       const userId = await service.addUser({ workspaceId, name: 'Ada', role: 'member' });
@@ -175,7 +175,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(idsOf(await call('GET', `?updatedByUserId=${userId}&createdByUserId=usr_nobody`))).toEqual([]);
     });
 
-    it('W10 pages by cursor neither skip nor repeat while documents are added and deleted', async () => {
+    it('W10, W47 pages by cursor neither skip nor repeat while documents are added and deleted', async () => {
       const word = unique('page');
       const made: string[] = [];
       for (let n = 0; n < 5; n++) made.unshift((await create({ title: word })).documentId);
@@ -200,7 +200,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
   });
 
   describe('W48 PUT a document', () => {
-    it('W42 replaces title, content and status; the rest is kept', async () => {
+    it('W41, W42, W48 replaces title, content and status; the rest is kept', async () => {
       const made = await create({ content: 'old', type: 'task', taskId: await newTask() });
       const given = { title: unique('new'), content: 'new\r\n', status: 'COMPLETED' };
       const reply = await call('PUT', `/${made.documentId}`, { body: given });
@@ -216,7 +216,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(idsOf(await call('GET', `?title=${given.title}`))).toEqual([made.documentId]);
     });
 
-    it('an absent status is kept', async () => {
+    it('W48 an absent status is kept', async () => {
       const made = await create({ status: 'completed' });
       const reply = await call('PUT', `/${made.documentId}`, { body: { title: 'x', content: '' } });
       expect(reply.body.status).toBe('completed');
@@ -227,7 +227,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['no content', { title: 'x' }],
       ['content null', { title: 'x', content: null }],
       ['unknown status', { title: 'x', content: 'x', status: 'final' }],
-    ])('400 with %s, and nothing changes', async (_what, body) => {
+    ])('W48 400 with %s, and nothing changes', async (_what, body) => {
       const made = await create({ content: 'kept' });
       expect(await call('PUT', `/${made.documentId}`, { body })).toMatchObject(failure(400, 'validation_failed'));
       expect((await call('GET', `/${made.documentId}`)).body).toEqual(made);
@@ -235,7 +235,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
   });
 
   describe('W49 PATCH a document', () => {
-    it('W43 the four kinds, in order, on the running text; answers the whole document', async () => {
+    it('W41, W43, W49 the four kinds, in order, on the running text; answers the whole document', async () => {
       const made = await create({ content: 'one two three\r\n' });
       const reply = await patch(
         made.documentId,
@@ -255,7 +255,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['other case', 'abc', 'ABC', 'patch_target_not_found'],
       ['several', 'abcabc', 'abc', 'patch_target_ambiguous'],
       ['several that overlap', 'aaa', 'aa', 'patch_target_ambiguous'],
-    ])('409 when the matches are: %s', async (_what, content, target, errorCode) => {
+    ])('W49 409 when the matches are: %s', async (_what, content, target, errorCode) => {
       const made = await create({ content });
       for (const operation of [
         { kind: 'replace_text', target, replacement: 'y' },
@@ -267,7 +267,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(await contentOf(made.documentId)).toBe(content);
     });
 
-    it('all or nothing: one that fails undoes those before it', async () => {
+    it('W49 all or nothing: one that fails undoes those before it', async () => {
       const made = await create({ content: 'a b c' });
       const good = { kind: 'delete_text', target: 'a ' };
       const reply = await patch(made.documentId, good, { kind: 'delete_text', target: 'a ' });
@@ -286,7 +286,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       ['no replacement', { ops: [{ kind: 'replace_text', target: 'x' }] }],
       ['no text', { ops: [{ kind: 'insert_before', anchor: 'x' }] }],
       ['half a surrogate pair as target', { ops: [{ kind: 'delete_text', target: '\ud83e' }] }],
-    ])('400 for %s', async (_what, body) => {
+    ])('W49 400 for %s', async (_what, body) => {
       const made = await create({ content: 'x 🦊' });
       expect(await call('PATCH', `/${made.documentId}`, { body })).toMatchObject(failure(400, 'validation_failed'));
       expect(await contentOf(made.documentId)).toBe('x 🦊');
@@ -299,7 +299,7 @@ export function describeDocuments(held: { readonly it: Target }): void {
       expect(await contentOf(made.documentId)).toBe(made.content);
     });
 
-    it('a body of 200 000 characters and 100 operations in one go', async () => {
+    it('W49 a body of 200 000 characters and 100 operations in one go', async () => {
       const lines = Array.from({ length: 100 }, (_, at) => `<${at}>`.padEnd(2_000, '.'));
       const made = await create({ content: lines.join('') });
       const ops = lines.map((_, at) => ({ kind: 'replace_text', target: `<${at}>`, replacement: `(${at})` }));

@@ -24,8 +24,8 @@ export function describeFiles(held: { readonly it: Target }): void {
   const download = (assetUrl: string, headers: Record<string, string> = {}) =>
     fetch(assetUrl, { headers: { authorization: `Bearer ${held.it.token}`, ...headers } });
 
-  describe.each(['', '/workspaces/current'])('W50 POST %s/files/upload-url', (prefix) => {
-    it('W51 201 with the signed address, the asset address, method, headers and time', async () => {
+  describe.each(['', '/workspaces/current'])('W12, W50 POST %s/files/upload-url', (prefix) => {
+    it('W50, W51 201 with the signed address, the asset address, method, headers and time', async () => {
       const before = Date.now();
       const reply = await request({}, prefix);
       expect(reply.status).toBe(201);

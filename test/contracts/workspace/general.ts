@@ -28,7 +28,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
       ['no credential', null],
       ['an unknown key', 'wsk_unknown'],
       ['an empty bearer', ''],
-    ])('W14 401 for %s', async (_what, as) => {
+    ])('W13, W14 401 for %s', async (_what, as) => {
       expect(await call('GET', TASKS, { as })).toMatchObject(failure(401, 'unauthorized'));
     });
 
@@ -69,7 +69,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
   });
 
   describe('versions', () => {
-    it('W5 version 2 is served', async () => {
+    it('W4, W5 version 2 is served', async () => {
       expect((await call('GET', TASKS, { headers: { 'x-service-api-version': '2' } })).status).toBe(200);
     });
 
@@ -78,14 +78,14 @@ export function describeGeneral(held: { readonly it: Target }): void {
       expect(response.status).toBe(200);
     });
 
-    it.each(['1', '3', 'two', '2.0'])('W6 400 for version %s', async (version) => {
+    it.each(['1', '3', 'two', '2.0'])('W5, W6 400 for version %s', async (version) => {
       const reply = await call('GET', TASKS, { headers: { 'x-service-api-version': version } });
       expect(reply).toMatchObject(failure(400, 'unsupported_api_version'));
     });
   });
 
   describe('errors', () => {
-    it('W71 404 for an unknown address', async () => {
+    it('W66, W71 404 for an unknown address', async () => {
       expect(await call('GET', '/nothing/here')).toMatchObject(failure(404, 'not_found'));
     });
 
@@ -98,7 +98,7 @@ export function describeGeneral(held: { readonly it: Target }): void {
     });
 
     it.each(['{', '', 'null', '[]', '"text"', '{"title":"x"', '{"title":"x","__proto__":{}}', '['.repeat(100)])(
-      'W67 400 for the malformed body %j',
+      'W66, W67 400 for the malformed body %j',
       async (body) => {
         const reply = await call('POST', '/workspaces/current/bugs', { body });
         expect(reply.status).toBe(400);
@@ -126,14 +126,14 @@ export function describeGeneral(held: { readonly it: Target }): void {
       expect(await call('GET', '/workspaces/%zz/tasks')).toMatchObject(failure(400, 'bad_request'));
     });
 
-    it('W2 an id with other characters, or too long, names nothing', async () => {
+    it('W1, W2 an id with other characters, or too long, names nothing', async () => {
       for (const id of ['a.b', 'a%2Fb', 'a%20b', 'x'.repeat(65), '%2e%2e'])
         expect([403, 404]).toContain((await call('GET', `/workspaces/current/tasks/${id}`)).status);
     });
   });
 
   describe('W9 conditional requests, W10 pages', () => {
-    it('W9 every GET has an ETag; If-None-Match answers 304 without a body', async () => {
+    it('W9, W36 every GET has an ETag; If-None-Match answers 304 without a body', async () => {
       for (const path of [TASKS, '/workspaces/current/pull-requests', '/workspaces/current/api-keys']) {
         const first = await call('GET', path);
         const etag = first.headers.get('etag')!;

@@ -18,7 +18,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
   });
 
   describe('W59 POST with identifier records', () => {
-    it('201 with the record, every field of W58 present', async () => {
+    it('W53 201 with the record, every field of W58 present', async () => {
       const given = record();
       const reply = await call('POST', given);
       expect(reply.status).toBe(201);
@@ -57,14 +57,14 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect(Date.parse(reply.body.mergedAt)).toBe(Date.parse('2026-01-02T00:00:00Z'));
     });
 
-    it('the same again: 200 with the same record', async () => {
+    it('W59 the same again: 200 with the same record', async () => {
       const given = record({ labels: ['x'] });
       const first = await call('POST', given);
       const second = await call('POST', given);
       expect([second.status, second.body]).toEqual([200, first.body]);
     });
 
-    it('200 replaces the fields given and keeps absent ones; null and [] clear', async () => {
+    it('W59 200 replaces the fields given and keeps absent ones; null and [] clear', async () => {
       const given = record({ description: 'old', labels: ['x'], author: 'ada' });
       await call('POST', given);
       const { repoId } = given;
@@ -100,7 +100,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect(replies.filter(({ status }) => status === 200)).toHaveLength(19);
     });
 
-    it.each(['provider', 'repoId', 'headBranch', 'baseBranch', 'title'])('400 without %s', async (name) => {
+    it.each(['provider', 'repoId', 'headBranch', 'baseBranch', 'title'])('W53 400 without %s', async (name) => {
       expect(await call('POST', record({ [name]: undefined }))).toMatchObject(failure(400, 'validation_failed'));
     });
 
@@ -163,7 +163,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
   });
 
   describe('W58 taskIds', () => {
-    it('come from the work-item links with that address, read-only', async () => {
+    it('W58 come from the work-item links with that address, read-only', async () => {
       const url = `https://example.com/${unique('pr')}`;
       const given = record({ url });
       await call('POST', given);
@@ -186,7 +186,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
   });
 
   describe('W59 PATCH edits', () => {
-    it('200 with the updated record; what is not named is kept', async () => {
+    it('W53 200 with the updated record; what is not named is kept', async () => {
       const given = record({ description: 'kept', labels: ['kept'] });
       const before = await call('POST', given);
       const { provider, repoId, identifier } = given;
@@ -204,11 +204,11 @@ export function describePullRequests(held: { readonly it: Target }): void {
       expect(reply.body).toMatchObject({ state: 'merged', mergedAt: expect.stringMatching(/Z$/) });
     });
 
-    it('404 for an unknown target', async () => {
+    it('W59 404 for an unknown target', async () => {
       expect(await call('PATCH', { ...record(), title: 'x' })).toMatchObject(failure(404, 'not_found'));
     });
 
-    it.each(['provider', 'repoId', 'identifier'])('W53 400 without %s', async (name) => {
+    it.each(['provider', 'repoId', 'identifier'])('W52, W53 400 without %s', async (name) => {
       expect(await call('PATCH', { ...record(), [name]: undefined })).toMatchObject(failure(400, 'validation_failed'));
     });
   });
@@ -220,27 +220,27 @@ export function describePullRequests(held: { readonly it: Target }): void {
       ['labels', { labels: ['x'] }],
       ['assignees', { assignees: ['x'] }],
       ['empty labels', { labels: [] }],
-    ])('400 unsupported_field for %s', async (_what, fields) => {
+    ])('W54, W60 400 unsupported_field for %s', async (_what, fields) => {
       expect(await call('POST', bitbucket(fields))).toMatchObject(failure(400, 'unsupported_field'));
       const given = bitbucket();
       await call('POST', given);
       expect(await call('PATCH', { ...given, ...fields })).toMatchObject(failure(400, 'unsupported_field'));
     });
 
-    it('reviewers are account UUIDs, with or without braces', async () => {
+    it('W54 reviewers are account UUIDs, with or without braces', async () => {
       const reviewers = [UUID, UUID.slice(1, -1)];
       expect((await call('POST', bitbucket({ reviewers }))).body.reviewers).toEqual(reviewers);
       for (const wrong of ['ada', UUID.slice(1), '{}'])
         expect(await call('POST', bitbucket({ reviewers: [wrong] }))).toMatchObject(failure(400, 'validation_failed'));
     });
 
-    it('closing sets declined', async () => {
+    it('W60 closing sets declined', async () => {
       const given = bitbucket();
       await call('POST', given);
       expect((await call('PATCH', { ...given, state: 'closed' })).body.state).toBe('declined');
     });
 
-    it('W55 a declined request is final: any update answers 409', async () => {
+    it('W55, W60 a declined request is final: any update answers 409', async () => {
       const given = bitbucket({ state: 'declined' });
       const first = await call('POST', given);
       for (const fields of [{ state: 'open' }, { title: 'x' }, { state: 'declined' }])
@@ -252,7 +252,7 @@ export function describePullRequests(held: { readonly it: Target }): void {
   });
 
   describe('W61 GET lists', () => {
-    it('filters by provider, repoId, state and headBranch; newest first; in pages', async () => {
+    it('W53, W61 filters by provider, repoId, state and headBranch; newest first; in pages', async () => {
       const repoId = unique('repo');
       const rows = [
         { identifier: '1', state: 'open', headBranch: 'a' },

@@ -20,7 +20,7 @@ async function start(options: TestServiceOptions = {}) {
 }
 
 export function describeQuota(): void {
-  it('W70, W72 the 41st request of a minute: 429 with the exact message and Retry-After', async () => {
+  it('W66, W68, W70, W72 the 41st request of a minute: 429 with the exact message and Retry-After', async () => {
     const { clock, get } = await start();
     for (let n = 0; n < 40; n++) {
       expect((await get()).status).toBe(200);

@@ -11,13 +11,13 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
     (await ask(held.it, 'POST', DOCUMENTS, { body: { title: unique('document'), content: 'text' } })).body;
   const read = async (documentId: string) => (await ask(held.it, 'GET', `${DOCUMENTS}/${documentId}`)).body;
 
-  describe.each(['', '/workspaces/current'])('W40, W44 documents at %s/tasks/{taskId}/documents', (prefix) => {
+  describe.each(['', '/workspaces/current'])('W12, W40, W44 documents at %s/tasks/{taskId}/documents', (prefix) => {
     const call = (method: string, taskId: string, rest = '', body?: unknown) =>
       ask(held.it, method, `${prefix}/tasks/${taskId}/documents${rest}`, { body });
     const listed = async (taskId: string): Promise<string[]> =>
       (await call('GET', taskId)).body.documents.map((one: { documentId: string }) => one.documentId);
 
-    it('POST documentId attaches, 201 with taskId; GET lists it; DELETE 204 detaches it', async () => {
+    it('W40, W44 POST documentId attaches, 201 with taskId; GET lists it; DELETE 204 detaches it', async () => {
       const [taskId, made] = [await newTask(), await newDocument()];
       const attached = await call('POST', taskId, '', { documentId: made.documentId });
       expect(attached.status).toBe(201);
@@ -31,7 +31,7 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect(await call('DELETE', taskId, `/${made.documentId}`)).toMatchObject(failure(404, 'not_found'));
     });
 
-    it('POST title, content and type creates and attaches, 201 with taskId', async () => {
+    it('W44 POST title, content and type creates and attaches, 201 with taskId', async () => {
       const taskId = await newTask();
       const given = { title: unique('made there'), content: 'x', type: 'task' };
       const reply = await call('POST', taskId, '', given);
@@ -41,7 +41,7 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect(await listed(taskId)).toEqual([reply.body.documentId]);
     });
 
-    it('attaching again: 200 with the same document, unchanged', async () => {
+    it('W44 attaching again: 200 with the same document, unchanged', async () => {
       const [taskId, made] = [await newTask(), await newDocument()];
       const first = await call('POST', taskId, '', { documentId: made.documentId });
       const second = await call('POST', taskId, '', { documentId: made.documentId });
@@ -49,7 +49,7 @@ export function describeTaskDocuments(held: { readonly it: Target }): void {
       expect(await listed(taskId)).toEqual([made.documentId]);
     });
 
-    it('a document has one task: attaching it to another moves it', async () => {
+    it('W44 a document has one task: attaching it to another moves it', async () => {
       const [one, other, made] = [await newTask(), await newTask(), await newDocument()];
       await call('POST', one, '', { documentId: made.documentId });
       const moved = await call('POST', other, '', { documentId: made.documentId });

@@ -18,7 +18,7 @@ export function describeTasks(held: { readonly it: Target }): void {
     ['bugs', 'bug', 'open', /^BUG-\d+$/],
     ['ideas', 'idea', 'idea', /^IDEA-\d+$/],
   ] as const)('W27 POST %s', (path, kind, status, key) => {
-    it('W30 201 with the created task, every field present', async () => {
+    it('W16, W27, W30, W31 201 with the created task, every field present', async () => {
       const title = unique('a new one');
       const reply = await call('POST', `/${path}`, { body: { title } });
       expect(reply.status).toBe(201);
@@ -65,7 +65,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       ['W35 unknown reporter', { reporterUserId: 'usr_nobody' }],
       ['W35 unknown assignee', { assigneeIds: ['usr_nobody'] }],
       ['W35 unknown team', { teamIds: ['team_nobody'] }],
-    ])('400 for %s', async (_what, fields) => {
+    ])('W28, W32, W33, W34, W35, W67 400 for %s', async (_what, fields) => {
       const reply = await call('POST', `/${path}`, { body: { title: 'x', ...fields } });
       expect(reply).toMatchObject(failure(400, 'validation_failed'));
     });
@@ -75,13 +75,13 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(await create(path, fields)).toMatchObject(fields);
     });
 
-    it('W33 reportedAt with offset comes back as UTC', async () => {
+    it('W28, W33 reportedAt with offset comes back as UTC', async () => {
       const task = await create(path, { reportedAt: '2026-03-01T00:30:00+01:00' });
       expect(Date.parse(task.reportedAt)).toBe(Date.parse('2026-02-28T23:30:00Z'));
       expect(task.reportedAt).toMatch(TIME);
     });
 
-    it('W16 an API key gives a default reporter too', async () => {
+    it('W16, W28, W35 an API key gives a default reporter too', async () => {
       const reply = await call('POST', `/${path}`, { as: held.it.key, body: { title: unique('by key') } });
       expect(reply.body.reporterUserId).toMatch(/./);
     });
@@ -120,7 +120,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(all.filter((id: string) => seen.includes(id)).length).toBe(seen.length);
     });
 
-    it('W29 all=true: every status in one answer', async () => {
+    it('W29, W36 all=true: every status in one answer', async () => {
       const done = await create('bugs');
       await call('PUT', `/tasks/${done.taskId}`, { body: { status: 'cancelled' } });
       const reply = await call('GET', '/tasks?all=true&limit=1');
@@ -142,11 +142,14 @@ export function describeTasks(held: { readonly it: Target }): void {
       expect(ideas.body.tasks.every((one: { kind: string }) => one.kind === 'idea')).toBe(true);
     });
 
-    it.each(['status=unheard', 'kind=unheard', 'all=perhaps'])('400 for %s', async (query) => {
-      expect(await call('GET', `/tasks?${query}`)).toMatchObject(failure(400, 'validation_failed'));
-    });
+    it.each(['status=unheard', 'kind=unheard', 'all=perhaps'])(
+      'W28, W32, W33, W34, W35, W67 400 for %s',
+      async (query) => {
+        expect(await call('GET', `/tasks?${query}`)).toMatchObject(failure(400, 'validation_failed'));
+      },
+    );
 
-    it.runIf(isEmbedded)('W36 filters by team and assignee (needs seeded users)', async () => {
+    it.runIf(isEmbedded)('W28, W36 filters by team and assignee (needs seeded users)', async () => {
       const { service } = held.it.embedded!;
       const { workspaceId } = held.it;
       const userId = await service.addUser({ workspaceId, name: 'Ada', role: 'member' });
@@ -180,7 +183,7 @@ export function describeTasks(held: { readonly it: Target }): void {
     });
 
     it.each(['completed', 'cancelled', 'merged'])(
-      'sets completedAt on %s and clears it on reopening',
+      'W37 sets completedAt on %s and clears it on reopening',
       async (status) => {
         const task = await create('bugs');
         const done = await call('PUT', `/tasks/${task.taskId}`, { body: { status } });
@@ -190,7 +193,7 @@ export function describeTasks(held: { readonly it: Target }): void {
       },
     );
 
-    it('keeps the fields that are not given', async () => {
+    it('W37 keeps the fields that are not given', async () => {
       const task = await create('ideas', { description: 'kept', labels: ['kept'] });
       const reply = await call('PUT', `/tasks/${task.taskId}`, { body: { title: 'changed' } });
       expect(reply.body).toEqual({ ...task, title: 'changed', updatedAt: reply.body.updatedAt });

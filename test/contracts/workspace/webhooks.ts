@@ -138,7 +138,7 @@ async function subscribed(body: object = {}, options: TestServiceOptions = {}) {
 }
 
 export function describeDeliveries(): void {
-  it('W65 a CloudEvent by POST, with its headers, key and signature', async () => {
+  it('W64, W65 a CloudEvent by POST, with its headers, key and signature', async () => {
     const { receiver, hook, bug, running } = await subscribed();
     const task = await bug();
     const { path, headers, body, event } = (await receiver.count(1))[0]!;
@@ -194,7 +194,7 @@ export function describeDeliveries(): void {
     );
   });
 
-  it('W65 an event of every type, each with its resource as the API shows it, and in order', async () => {
+  it('W64, W65 an event of every type, each with its resource as the API shows it, and in order', async () => {
     const { receiver, call, bug } = await subscribed();
     const task = await bug();
     await call('PUT', `/tasks/${task.taskId}`, { status: 'in_progress' });

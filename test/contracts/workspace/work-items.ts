@@ -9,11 +9,11 @@ export function describeWorkItems(held: { readonly it: Target }): void {
   };
   const newUrl = () => `https://example.com/${unique('item')}`;
 
-  describe.each(['', '/workspaces/current'])('W38, W39 work items at %s/tasks/{taskId}/work-items', (prefix) => {
+  describe.each(['', '/workspaces/current'])('W12, W38, W39 work items at %s/tasks/{taskId}/work-items', (prefix) => {
     const call = (method: string, taskId: string, rest = '', body?: unknown) =>
       ask(held.it, method, `${prefix}/tasks/${taskId}/work-items${rest}`, { body });
 
-    it('POST 201 with the link; GET lists it; DELETE 204 removes it', async () => {
+    it('W8, W38 POST 201 with the link; GET lists it; DELETE 204 removes it', async () => {
       const taskId = await newTask();
       const given = { url: newUrl(), title: 'T', externalId: 'worksync:x', provider: 'github' };
       const added = await call('POST', taskId, '', given);
@@ -32,7 +32,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       expect(await call('DELETE', taskId, `/${added.body.workItemId}`)).toMatchObject(failure(404, 'not_found'));
     });
 
-    it('W39 the same address again: 200 with the existing link, unchanged', async () => {
+    it('W39, W74 the same address again: 200 with the existing link, unchanged', async () => {
       const [taskId, url] = [await newTask(), newUrl()];
       const first = await call('POST', taskId, '', { url, title: 'first' });
       const second = await call('POST', taskId, '', { url, title: 'second', externalId: 'other' });
@@ -57,7 +57,7 @@ export function describeWorkItems(held: { readonly it: Target }): void {
       ['a relative one', { url: '/pull/1' }],
       ['javascript:', { url: 'javascript:alert(1)' }],
       ['ftp:', { url: 'ftp://example.com/x' }],
-    ])('400 for %s as address', async (_what, body) => {
+    ])('W39 400 for %s as address', async (_what, body) => {
       expect(await call('POST', await newTask(), '', body)).toMatchObject(failure(400, 'validation_failed'));
     });
 

@@ -137,7 +137,7 @@ it('keeps what it acknowledged over a restart', async () => {
   expect(await second.service.statistics()).toMatchObject({ tasks: 1, workItems: 1, pullRequests: 0 });
 });
 
-it('stores no secret in clear', async () => {
+it('W19 stores no secret in clear', async () => {
   const file = await temporaryFile();
   const running = await startWorkspaceService({ file });
   const { secret } = (await running.client(running.oauthToken).createApiKey({ body: { description: 'x' } }, {})).body;
@@ -193,7 +193,7 @@ it('faults: other answers, on the way in and after the request was applied', asy
   expect((await running.client().listTasks({}, {})).body.tasks.map(({ kind }) => kind)).toEqual(['bug']);
 });
 
-it('answers 500 without insides when the database fails, and tells the log', async () => {
+it('W71 answers 500 without insides when the database fails, and tells the log', async () => {
   const file = await temporaryFile();
   const logged: unknown[] = [];
   let failing = false;

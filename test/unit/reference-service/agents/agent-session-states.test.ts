@@ -40,7 +40,7 @@ function reachable(from: SessionState): Set<SessionState> {
   return found;
 }
 
-it('events of a claim lead only along transitions', () => {
+it('W63 events of a claim lead only along transitions', () => {
   for (const [event, ways] of Object.entries(CLAIM_EVENTS))
     for (const [from, to] of Object.entries(ways))
       expect(reachable(from as SessionState), `${event} from ${from}`).toContain(to);

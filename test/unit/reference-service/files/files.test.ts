@@ -58,7 +58,7 @@ it('files are named by their digest, equal ones are stored once, and only the ow
   for (const name of ['', DIGEST, 'signing.key']) expect((await stat(join(running.folder, name))).mode & 0o077).toBe(0);
 });
 
-it('an upload address is valid for 15 minutes and no longer', async () => {
+it('W51 an upload address is valid for 15 minutes and no longer', async () => {
   const running = await start();
   const [inTime, late] = [await ticketOf(running), await ticketOf(running)];
   expect(inTime.expiresAt).toBe(new Date(running.clock.now() + 900_000).toISOString());

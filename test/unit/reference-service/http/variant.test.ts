@@ -33,7 +33,7 @@ async function startLiteral({ isConnected = false, variant = LITERAL } = {}) {
   return { provider, call };
 }
 
-it('opens a pull request at the provider whatever the identifier says', async () => {
+it('W59 opens a pull request at the provider whatever the identifier says', async () => {
   const { provider, call } = await startLiteral({ isConnected: true });
   const opened = await call('POST', '/workspaces/current/pull-requests', { ...PULL, identifier: '9000' });
   expect([opened.status, opened.body.identifier, provider.pulls.length]).toEqual([201, '1', 1]);
@@ -80,14 +80,14 @@ it('adds a second link for the same address, and answers 404 to the removal of a
   expect((await call('GET', links)).body.workItems).toHaveLength(2);
 });
 
-it('names its version header after the prefix', async () => {
+it('W75 names its version header after the prefix', async () => {
   const { call } = await startLiteral({ variant: { ...OWN_VARIANT, headerPrefix: 'X-One-' } });
   const list = (version: Record<string, string>) => call('GET', '/workspaces/current/tasks', undefined, version);
   expect((await list({ 'x-one-api-version': '3' })).body.errorCode).toBe('unsupported_api_version');
   expect((await list({ 'x-one-api-version': '2', 'x-service-api-version': '3' })).status).toBe(200);
 });
 
-it('sends webhooks in the public form: shared key only, resources flat in camelCase', async () => {
+it('W75 sends webhooks in the public form: shared key only, resources flat in camelCase', async () => {
   const { call } = await startLiteral();
   const receiver = await startWebhookReceiver();
   onTestFinished(() => receiver.close());
