@@ -1,6 +1,6 @@
-import type { Kept, LeaseHolder } from '../cluster/holder.ts';
-import type { SeenReplica } from '../cluster/replica-facts.ts';
-import type { Answered, Replicas } from '../cluster/replicas.ts';
+import type { LeaseHolder, OwnershipAge } from '../cluster/lease-holder.ts';
+import type { Peer } from '../cluster/peers.ts';
+import type { PeerAnswer, Replicas } from '../cluster/replicas.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import type { Cause } from './verdict.ts';
@@ -17,18 +17,15 @@ export interface SharedStatus {
   readonly causes: readonly Cause[];
 }
 
-export interface ReplicaStatus
-  extends Pick<SeenReplica, 'id' | 'address' | 'host' | 'version' | 'startedAt' | 'isOwn'> {
+export interface ReplicaStatus extends Pick<Peer, 'id' | 'address' | 'host' | 'version' | 'startedAt' | 'isOwn'> {
   /** Whether its workspaces are configured as they are for the process that tells this. */
   readonly sameConfig: boolean;
   /** What it works on, and for how long, milliseconds; null where it was not asked, or did not answer. */
-  readonly holds: readonly Kept[] | null;
+  readonly holds: readonly OwnershipAge[] | null;
 }
 
 /** What people call each of them, by its id: its host, and its address too where others have the same host. */
-export function namesOfReplicas(
-  all: readonly Pick<SeenReplica, 'id' | 'host' | 'address'>[],
-): ReadonlyMap<string, string> {
+export function namesOfReplicas(all: readonly Pick<Peer, 'id' | 'host' | 'address'>[]): ReadonlyMap<string, string> {
   const byHost = Map.groupBy(all, ({ host }) => host);
   return new Map(
     all.map(({ id, host, address }) => [id, byHost.get(host)?.length === 1 ? host : `${host}, ${address}`]),
@@ -42,9 +39,9 @@ export function ownShared({ holder }: Sharing, now: number): SharedStatus {
   const replicas = seen.map(({ id, address, host, version, startedAt, isOwn, config }) => ({
     ...{ id, address, host, version, startedAt, isOwn },
     sameConfig: config === own?.config,
-    holds: isOwn ? holder.held() : null,
+    holds: isOwn ? holder.owned() : null,
   }));
-  return { replicas, causes: [...unheld(holder.unheld(), now), ...differing(replicas)] };
+  return { replicas, causes: [...unheld(holder.unowned(), now), ...differing(replicas)] };
 }
 
 /** The part of another replica's answer that concerns the replica itself. */
@@ -58,7 +55,7 @@ interface ReplicaAnswer {
 /** The same, with what the others said of themselves when they were asked. */
 export function withAnswers(
   { replicas, causes }: SharedStatus,
-  answers: readonly Answered<ReplicaAnswer>[],
+  answers: readonly PeerAnswer<ReplicaAnswer>[],
 ): SharedStatus {
   const told = new Map(
     answers.map(({ replica, answer }) => [
@@ -87,7 +84,7 @@ export const OWN_LEASES = '/replica/leases';
 
 /** Who works on what, as all that live say now. */
 export async function readShared(sharing: Sharing, clock: Pick<Clock, 'now'>): Promise<SharedStatus> {
-  const answers = await sharing.replicas.askAll<{ shared: SharedStatus }>(OWN_LEASES);
+  const answers = await sharing.replicas.requestAll<{ shared: SharedStatus }>(OWN_LEASES);
   return withAnswers(ownShared(sharing, clock.now()), answers);
 }
 
@@ -100,7 +97,7 @@ function namesOf(names: readonly string[]): string {
 
 const ABOUT = { command: 'worksync status', seenAt: null, since: null } as const;
 
-function unheld(all: readonly Kept[], now: number): Cause[] {
+function unheld(all: readonly OwnershipAge[], now: number): Cause[] {
   if (all.length === 0) return [];
   const names = namesOf(all.map(({ workspace }) => workspace));
   return [

@@ -56,7 +56,7 @@ export async function readWholeStatus(deps: WholeStatusDeps): Promise<Status> {
   const { sharing } = deps;
   const own = readOwnStatus(deps);
   if (!sharing) return own;
-  const answers = await sharing.replicas.askAll<Status>(OWN_STATUS);
+  const answers = await sharing.replicas.requestAll<Status>(OWN_STATUS);
   const { workspaces, broken, elsewhere, shared, verdict: _own, ...rest } = await own;
   const told = answers.flatMap(({ answer }) => answer ?? []);
   const all = firstOfName([...workspaces, ...told.flatMap((each) => each.workspaces)]);
@@ -111,12 +111,12 @@ export async function readWorkspaceList(deps: AllWorkspaces): Promise<readonly L
   const { sharing } = deps;
   const own = readOwnList(deps);
   if (!sharing) return (await own).listed;
-  const answers = await sharing.replicas.askAll<OwnList>(OWN_LIST);
+  const answers = await sharing.replicas.requestAll<OwnList>(OWN_LIST);
   const { listed, elsewhere } = await own;
   const told = answers.flatMap(({ answer }) => answer?.listed ?? []);
   const all = firstOfName([...listed, ...told]);
   const silent = elsewhere.map((name) => ({ name })).filter(isNone(all));
-  const lacking = new Set(sharing.holder.unheld().map(({ workspace }) => workspace));
+  const lacking = new Set(sharing.holder.unowned().map(({ workspace }) => workspace));
   const rest = (await addressed(silent, sharing)).map((each) => listElsewhere(each, lacking.has(each.name)));
   return worstFirst([...all, ...rest]);
 }

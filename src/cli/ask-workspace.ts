@@ -2,9 +2,9 @@ import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
-import { audibly, type PatienceFlags, patienceOf, patiently } from './patience.ts';
+import { audibly, type PatienceFlags } from './patience.ts';
 import type { Session } from './session.ts';
-import { type CommandClient, chooseWorkspace, onlyOf, sendThroughOwner } from './workspace-client.ts';
+import { type CommandClient, chooseWorkspace, clientFactory, onlyOf, sendThroughOwner } from './workspace-client.ts';
 
 /** How a command asks one workspace. */
 export interface Asking {
@@ -22,13 +22,10 @@ export async function askingWorkspace<Result>(
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (asking: Asking) => Promise<Result>,
 ): Promise<Result> {
-  const { clientOver } = await import('../daemon/workspace-send.ts');
   const { runAdminOperation, longestAnswer } = await import('../admin/admin-operations.ts');
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
-  const door = { workspaceId: config.workspace.id, api: config.workspace.api };
-  const clientOf = (send: Parameters<typeof patiently>[2]) =>
-    clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
+  const clientOf = await clientFactory(session, config, patience);
   if (await hasOwner(data)) {
     const path = (question: AdminOperation) => `/admin/workspaces/${config.name}/questions/${question}`;
     const client = clientOf(sendThroughOwner(data, config.name));

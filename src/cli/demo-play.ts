@@ -1,8 +1,8 @@
 import { connectors } from '../connectors/registry.ts';
 import type { Composition } from '../daemon/compose.ts';
+import type { ProcessContext } from '../daemon/daemon-context.ts';
 import type { Embedded } from '../daemon/embedded.ts';
 import type { Partition } from '../daemon/partition.ts';
-import type { Parts } from '../daemon/parts.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
 import { signedDeliveries } from '../reference-service/demo/bundled-deliveries.ts';
@@ -33,7 +33,7 @@ export function findStage(composition: Composition, secret: string): Stage | und
 const SEEDED = 'demo_tasks_seeded';
 
 /** Makes the tasks that the story's pull requests name, once, as people would: through the API, with a user's token. */
-export async function seedTasks({ partition, service }: Stage, { http }: Pick<Parts, 'http'>): Promise<void> {
+export async function seedTasks({ partition, service }: Stage, { http }: Pick<ProcessContext, 'http'>): Promise<void> {
   if (await readMeta(partition.store.query, SEEDED)) return;
   const client = asOwner(service, http);
   for (const { kind, title } of TASKS) {
@@ -43,7 +43,7 @@ export async function seedTasks({ partition, service }: Stage, { http }: Pick<Pa
 }
 
 /** How many tasks the service holds whose source names a connector: the daemon made those. */
-export async function countConnectorTasks({ service }: Stage, { http }: Pick<Parts, 'http'>): Promise<number> {
+export async function countConnectorTasks({ service }: Stage, { http }: Pick<ProcessContext, 'http'>): Promise<number> {
   const { body } = await asOwner(service, http).listTasks({ query: { all: true } }, {});
   return body.tasks.filter(({ source }) => connectors.some(({ id }) => source.startsWith(`${id}:`))).length;
 }
@@ -59,7 +59,7 @@ export async function playDeliveries(
   { partition, connection }: Stage,
   address: string,
   secret: string,
-  { http }: Pick<Parts, 'http'>,
+  { http }: Pick<ProcessContext, 'http'>,
 ): Promise<{ readonly sent: number; readonly fresh: number }> {
   const url = webhookUrlOf(address, partition.name, connection);
   const deliveries = await signedDeliveries(secret);

@@ -50,11 +50,11 @@ export function addInitGithubApp(group: Command, setting: Setting, exit: Exit): 
     .exitOverride()
     .action(async (flags: AppFlags) => {
       const { derivedBase } = await import('../connectors/github/options.ts');
-      const { systemParts } = await import('../daemon/system-parts.ts');
+      const { createProcessContext } = await import('../daemon/daemon-context.ts');
       const { silentLogger } = await import('../platform/lib/logger.ts');
       if (!/^[A-Za-z0-9.-]{1,253}$/.test(flags.host))
         throw new SyncError('usage', `--host ${flags.host}: expected the name of a host`);
-      const { http, clock } = systemParts(silentLogger, setting.version, setting.scrubber);
+      const { http, clock } = createProcessContext(silentLogger, setting.version, setting.scrubber);
       const site = { origin: `https://${flags.host}`, api: derivedBase(flags.host), http, now: clock.now };
       try {
         const made = await makeApp(flags, site, (url) => {

@@ -1,9 +1,9 @@
-import { clientOver } from '../daemon/workspace-send.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { environment } from '../platform/config/daemon-options.ts';
 import { oauthToken } from '../platform/config/oauth-token.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import { createSend } from '../workspace-api/transport.ts';
+import { createWorkspaceClient } from '../workspace-api/typed-client.ts';
 import { audibly } from './patience.ts';
 import type { Session } from './session.ts';
 import { type CommandClient, chooseWorkspace, UNDER_WAY } from './workspace-client.ts';
@@ -32,7 +32,7 @@ export async function withOAuth<Result>(
   const send = createSend({ http: session.parts.http, baseUrl, apiKey: () => token, api });
   try {
     const aloud: typeof send = (request, context) => audibly('the workspace', UNDER_WAY, () => send(request, context));
-    return await work(clientOver<object>((request) => aloud(request, {}), { workspaceId: workspace.id, api }));
+    return await work(createWorkspaceClient({ send: (request) => aloud(request, {}), workspaceId: workspace.id, api }));
   } finally {
     await session.parts.http.close();
   }

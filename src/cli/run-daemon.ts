@@ -1,6 +1,6 @@
 import { drained } from '../admin/drain.ts';
 import { type Composition, compose } from '../daemon/compose.ts';
-import type { Daemon } from '../daemon/daemon.ts';
+import type { Daemon } from '../daemon/serve.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';

@@ -1,7 +1,7 @@
 import { connectors } from '../connectors/registry.ts';
-import type { Parts } from '../daemon/parts.ts';
+import type { ProcessContext } from '../daemon/daemon-context.ts';
+import { createProcessContext } from '../daemon/daemon-context.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
-import { systemParts } from '../daemon/system-parts.ts';
 import {
   configText,
   type DaemonOptions,
@@ -38,7 +38,7 @@ export interface Session {
   readonly secretKey?: Buffer;
   /** Where traces go; absent: none are made. */
   readonly traces?: TraceExport;
-  readonly parts: Parts;
+  readonly parts: ProcessContext;
 }
 
 export interface SessionInput {
@@ -80,7 +80,7 @@ export function openSession(input: SessionInput): Session {
     demoSecret,
     secretKey: secretKey?.key,
     traces,
-    parts: systemParts(logger, input.version, input.scrubber),
+    parts: createProcessContext(logger, input.version, input.scrubber),
   };
 }
 

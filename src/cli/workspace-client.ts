@@ -26,12 +26,9 @@ export async function withWorkspace<Result>(
   { workspace: name, ...patience }: { readonly workspace?: string } & PatienceFlags,
   work: (client: CommandClient) => Promise<Result>,
 ): Promise<Result> {
-  const { clientOver } = await import('../daemon/workspace-send.ts');
   const config = chooseWorkspace(session.config, name);
   const { data } = session.options;
-  const door = { workspaceId: config.workspace.id, api: config.workspace.api };
-  const clientOf = (send: Parameters<typeof patiently>[2]) =>
-    clientOver<object>(patiently(session.parts.clock, patienceOf(patience), send), door);
+  const clientOf = await clientFactory(session, config, patience);
   if (await hasOwner(data)) return work(clientOf(sendThroughOwner(data, config.name)));
   const { sendAudited } = await import('../admin/audit.ts');
   const { compose } = await import('../daemon/compose.ts');
@@ -46,6 +43,18 @@ export async function withWorkspace<Result>(
   } finally {
     await composition.close();
   }
+}
+
+/** Creates clients over any way of sending. They wait for the quota as the flags say. */
+export async function clientFactory(
+  { parts }: Session,
+  { workspace }: WorkspaceConfig,
+  patience: PatienceFlags,
+): Promise<(send: Parameters<typeof patiently>[2]) => CommandClient> {
+  const { createWorkspaceClient } = await import('../workspace-api/typed-client.ts');
+  const { apiOverrides } = await import('../workspace-api/contract.ts');
+  const names = { workspaceId: workspace.id, api: apiOverrides.parse(workspace.api ?? {}) };
+  return (send) => createWorkspaceClient({ ...names, send: patiently(parts.clock, patienceOf(patience), send) });
 }
 
 /** Each request goes through the daemon that owns the data folder. */

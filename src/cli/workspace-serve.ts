@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { gitProviders } from '../daemon/git-providers.ts';
-import type { Parts } from '../daemon/parts.ts';
+import type { ProcessContext } from '../daemon/daemon-context.ts';
+import { gitProviders } from '../daemon/embedded.ts';
 import { ownProxies } from '../platform/config/proxies.ts';
 import { OWN_COMMAND } from '../platform/lib/own-command.ts';
 import { OWN_VARIANT } from '../reference-service/http/variant.ts';
@@ -40,7 +40,7 @@ const WINDOW = 15 * 60_000;
 const BURST_WINDOW = 60_000;
 
 /** `worksync workspace serve`: the reference service alone, until a signal ends it. */
-export async function serveWorkspace(options: ServeOptions, parts: Parts): Promise<Served> {
+export async function serveWorkspace(options: ServeOptions, parts: ProcessContext): Promise<Served> {
   const { clock, random, logger } = parts;
   mkdirSync(dirname(options.file), { recursive: true });
   const quota = { ...options.quota, window: WINDOW, burstWindow: BURST_WINDOW };

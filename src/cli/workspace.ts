@@ -37,14 +37,14 @@ export function addWorkspace(program: Command, setting: Setting, exit: Exit): vo
     .action(async ({ json, db: file, port, host, quota: requests, burst, ...given }: ServeFlags) => {
       const { allowPrivateWebhooks = false, literal = false, headers, ...reached } = given;
       const { createLogger } = await import('../platform/observe/pino-logger.ts');
-      const { systemParts } = await import('../daemon/system-parts.ts');
+      const { createProcessContext } = await import('../daemon/daemon-context.ts');
       const logger = createLogger({ level: 'warn', scrubber: setting.scrubber });
       const key = secretKeyOf(environment());
       if (key) setting.scrubber.add(key.text);
       const own = { file, quota: { requests, burst }, secretKey: key?.key };
       const options = { ...own, port, host, allowPrivateWebhooks, literal, headers, reached };
       const { describeServed, serveWorkspace } = await import('./workspace-serve.ts');
-      const served = await serveWorkspace(options, systemParts(logger, setting.version, setting.scrubber));
+      const served = await serveWorkspace(options, createProcessContext(logger, setting.version, setting.scrubber));
       print(json ? JSON.stringify(served) : describeServed(served, file));
     });
   addWorkspaceToken(workspace, exit);

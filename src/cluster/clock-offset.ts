@@ -1,44 +1,49 @@
 import type { Clock } from '../platform/lib/clock.ts';
 
 /**
- * The clock of the database, which all processes over it share, as one of them reckons it between two times at which it asked.
- * Moments of `passed` are milliseconds of a clock that nobody sets.
+ * An estimate of the database's clock, which all processes over it share. Samples correct it; between them it runs with the local
+ * monotonic clock. Values of `passed` are milliseconds of that clock, which is never set.
  */
 export interface ClockOffset {
-  /** Told that the store said `now` to a question that began and ended at these moments of `passed`. */
-  heard(now: number, asked: Asked): void;
-  /** How far the store is ahead of `passed`; undefined before anything was heard. */
+  /** Adds a sample: the server's time, and the local monotonic time before and after the query. */
+  addSample(now: number, query: QueryInterval): void;
+  /** Returns the time by which the server is ahead of `passed`; undefined before the first sample. */
   ahead(): number | undefined;
-  /** How often it was set since it was first heard: by more than answers take. */
+  /** Returns how often the server's clock was set since the first sample, by more than a query can take. */
   timesSet(): number;
 }
 
-export interface Asked {
+/** The local monotonic time before and after a query. */
+export interface QueryInterval {
   readonly began: number;
   readonly ended: number;
 }
 
-/** Less than this, milliseconds, is the way of an answer, or the drift of a clock that is slewed. */
+/** A smaller difference, milliseconds, is the latency of an answer or the drift of a clock that is slewed. */
 const JUMP = 2_000;
 
 export function createClockOffset(): ClockOffset {
   let ahead: number | undefined;
   let timesSet = 0;
   return {
-    heard(now, { began, ended }) {
-      const [least, most] = [now - ended, now - began];
-      const isFirst = ahead === undefined;
-      const isSet = ahead !== undefined && (least - ahead > JUMP || ahead - most > JUMP);
+    addSample(now, { began, ended }) {
+      const least = now - ended;
+      const most = now - began;
+      if (ahead === undefined) {
+        ahead = (least + most) / 2;
+        return;
+      }
+      const isSet = least - ahead > JUMP || ahead - most > JUMP;
       if (isSet) timesSet += 1;
-      // It follows a clock that drifts, and never further than it knows for certain.
-      ahead = isFirst || isSet ? (least + most) / 2 : Math.min(Math.max(ahead as number, least), most);
+      // The estimate follows a clock that drifts, but leaves its value only as far as the sample proves.
+      ahead = isSet ? (least + most) / 2 : Math.min(Math.max(ahead, least), most);
     },
     ahead: () => ahead,
     timesSet: () => timesSet,
   };
 }
 
-/** The clock of a process that tells the time of the store, so that no two processes differ in it. */
+/** Returns a clock with the time of the store, so that all processes agree on it. Before the first sample it is the local time. */
 export function offsetClock(clock: Clock, store: ClockOffset, passed: () => number): Clock {
   return {
     ...clock,
@@ -50,24 +55,24 @@ export function offsetClock(clock: Clock, store: ClockOffset, passed: () => numb
 }
 
 /**
- * The clock by which the ledger of one workspace is kept while this process owns it. It goes on from where the owner before
- * counted, never goes back, and does not follow when the store's clock is set: the next owner counts by another one then.
+ * Returns the clock for the ledger of one workspace while this process owns it. It continues the count of the previous owner and
+ * never goes back. It ignores later settings of the store's clock, because the next owner counts in another era then.
  *
- * @param era names the clock that the store goes by at present
+ * @param era names the clock that the store uses now
  */
 export function ledgerClock(
   clock: Clock,
   era: string,
   { store, passed }: { store: ClockOffset; passed: () => number },
 ): Clock {
-  const set = store.timesSet();
+  const timesSet = store.timesSet();
   let ahead = store.ahead() ?? 0;
   let latest = Number.NEGATIVE_INFINITY;
   return {
     ...clock,
     bootId: `store:${era}`,
     monotonic() {
-      if (store.timesSet() === set) ahead = store.ahead() ?? ahead;
+      if (store.timesSet() === timesSet) ahead = store.ahead() ?? ahead;
       latest = Math.max(latest, passed() + ahead);
       return latest;
     },

@@ -1,47 +1,97 @@
 import type { LeaseOwner, RenewedReplica, Replica } from '../store/leases.ts';
-import { type ReplicaFacts, readFacts, type SeenReplica } from './replica-facts.ts';
 
-interface NeighboursDeps {
-  /** Of this process. */
+/** The facts that a process reports about itself, stored as JSON beside its leases. */
+export interface ReplicaFacts {
+  /** The version of the program. */
+  readonly version: string;
+  /** A keyed hash of the configured workspaces. All processes of an installation should have the same one. */
+  readonly config: string;
+  /** Epoch milliseconds, by its own clock. */
+  readonly startedAt: number;
+  /** The name of its machine or container. */
+  readonly host: string;
+  /** The address of its pages and admin API; absent: its only address. */
+  readonly adminAddress?: string | undefined;
+}
+
+/** One of the processes that share a database, as of the last renewal. This process is one of them. */
+export interface Peer extends ReplicaFacts {
   readonly id: string;
-  /** Where the others reach it. */
+  /** The address at which other processes reach it; empty until it listens. */
+  readonly address: string;
+  readonly isOwn: boolean;
+}
+
+interface PeersDeps {
+  /** The id of this process. */
+  readonly id: string;
+  /** Returns the address at which other processes reach this one. */
   readonly address: () => string;
   readonly facts: () => ReplicaFacts;
 }
 
-/** What this process tells the others of itself, and what they told of themselves. */
+/** The facts about this process and its peers. */
 export interface Peers {
+  /** Returns the row of this process. */
   own(): Omit<Replica, 'incarnation'>;
-  /** Whether the others know something else of it. */
+  /** Whether the stored row of this process differs from its present facts. */
   isOutdated(replicas: readonly RenewedReplica[]): boolean;
-  saw(living: readonly RenewedReplica[]): void;
-  /** This process too. */
-  all(): readonly SeenReplica[];
-  /** One that a row names. */
-  seen(owner: LeaseOwner): SeenReplica;
+  /** Replaces the known peers. */
+  update(living: readonly RenewedReplica[]): void;
+  /** Returns the known peers, and this process. */
+  all(): readonly Peer[];
+  /** Returns the peer that a row describes. */
+  peerOf(owner: LeaseOwner): Peer;
 }
 
-export function createPeers({ id, address, facts }: NeighboursDeps): Peers {
-  let living: readonly SeenReplica[] = [];
-  let texts: ReadonlyMap<string, ReplicaFacts> = new Map();
-  const seen: Peers['seen'] = ({ id: theirs, address: place, about }) => ({
-    ...(texts.get(about) ?? readFacts(about)),
-    ...{ id: theirs, address: place, isOwn: theirs === id },
+export function createPeers({ id, address, facts }: PeersDeps): Peers {
+  let living: readonly Peer[] = [];
+  let parsed: ReadonlyMap<string, ReplicaFacts> = new Map();
+  const peerOf: Peers['peerOf'] = (owner) => ({
+    ...(parsed.get(owner.about) ?? parseFacts(owner.about)),
+    id: owner.id,
+    address: owner.address,
+    isOwn: owner.id === id,
   });
   const own = () => ({ id, address: address(), about: JSON.stringify(facts()) });
   return {
     own,
     isOutdated(replicas) {
       const present = own();
-      const known = replicas.find((each) => each.id === id);
-      return known !== undefined && (known.about !== present.about || known.address !== present.address);
+      const stored = replicas.find((each) => each.id === id);
+      return stored !== undefined && (stored.about !== present.about || stored.address !== present.address);
     },
-    saw(replicas) {
-      // Twice a second, and nearly always the same.
-      texts = new Map(replicas.map(({ about }) => [about, texts.get(about) ?? readFacts(about)]));
-      living = replicas.map(seen);
+    update(replicas) {
+      // Parsed facts are reused, because this runs twice a second and they rarely change.
+      parsed = new Map(replicas.map(({ about }) => [about, parsed.get(about) ?? parseFacts(about)]));
+      living = replicas.map(peerOf);
     },
     all: () => living,
-    seen,
+    peerOf,
   };
+}
+
+/** Reads facts of any version: a newer one may report more, an older one less. */
+function parseFacts(text: string): ReplicaFacts {
+  const {
+    version = '',
+    config = '',
+    startedAt = 0,
+    host = '',
+    adminAddress,
+  } = JSON.parse(text) as Partial<ReplicaFacts>;
+  return { version, config, startedAt, host, adminAddress };
+}
+
+/**
+ * Returns how many of `total` workspaces the process `own` should own. All processes compute it from the same list, so their
+ * shares add up to `total`.
+ *
+ * @param living all living processes, in the same order at each of them
+ */
+export function shareOf(total: number, living: readonly Pick<Replica, 'id'>[], own: string): number {
+  const rank = living.findIndex(({ id }) => id === own);
+  if (rank === -1) return 0;
+  const even = Math.floor(total / living.length);
+  return rank < total % living.length ? even + 1 : even;
 }

@@ -1,3 +1,5 @@
+// Design: src/decisions/leases.md
+
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import type { Random } from '../platform/lib/random.ts';
@@ -18,124 +20,120 @@ import {
 import { numbersOf } from '../store/workspace-numbers.ts';
 import type { Sql } from '../store/workspace-scope.ts';
 import type { ClockOffset } from './clock-offset.ts';
-import { createExpiryReaper } from './expiry-reaper.ts';
-import type { Kept, LeaseHolder } from './holder.ts';
-import { createPeers, type Peers } from './peers.ts';
-import { createRenewals } from './renewals.ts';
-import type { ReplicaFacts } from './replica-facts.ts';
-import { shareOf } from './replica-share.ts';
-import { createTerms, type HeldLease, type Term, type Terms, TTL } from './term.ts';
-import { createUnownedMonitor, type UnownedMonitor } from './unowned-monitor.ts';
+import type { LeaseHolder, OwnershipAge } from './lease-holder.ts';
+import { createExpiryReaper, createUnownedMonitor, type UnownedMonitor } from './liveness.ts';
+import { createPeers, type Peers, type ReplicaFacts, shareOf } from './peers.ts';
+import { createRenewals, createTerms, type OwnedLease, type Term, type Terms, TTL } from './term.ts';
 
-interface SharedHolderDeps {
+interface PostgresHolderDeps {
   readonly database: Pick<Installation, 'query' | 'commit'>;
-  /** Milliseconds that passed on this machine, suspended or not, by a clock that nobody sets. */
+  /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
   readonly passed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
-  /** Told of that time with each renewal. */
+  /** Gets a sample with each renewal. */
   readonly storeClock: ClockOffset;
   readonly random: Random;
   readonly logger: Logger;
-  /** Where the others reach this process. */
+  /** Returns the address at which other processes reach this one. */
   readonly address: () => string;
-  /** What it tells them of itself. */
   readonly facts: () => ReplicaFacts;
-  /** The clock of the store was set, so that nobody knows how much time has passed by it. */
+  /** Called after the clock of the store was set, because the elapsed time by it is unknown then. Repeated until it resolves. */
   readonly onClockSet?: () => Promise<void>;
-  /** Took this many workspaces that were not given back: from a process that fell silent, also from itself. */
+  /** Called with the number of workspaces acquired that were not given back, perhaps by an earlier term of this process. */
   readonly onTakeover?: (workspaces: number) => void;
 }
 
-/** How often leases are renewed, milliseconds: what dies is detected one TTL after its last renewal was seen. */
+/** Time between two renewals, milliseconds. A dead process is detected one TTL after others read its last renewal. */
 const RENEW_EVERY = 500;
 
 /**
- * One of several processes over one database, each of which owns its share of the workspaces: takes those that nobody owns, also
- * of those that have died, and gives back what is beyond its share when another one comes. At rest it costs one statement for
- * each renewal, however many workspaces there are.
+ * Creates the lease holder of one of several processes over a database. It acquires workspaces without an owner up to its share, and
+ * gives back those beyond its share when another process starts. At rest each renewal is one statement, however many workspaces
+ * there are.
  */
-export function createPostgresLeaseHolder(deps: SharedHolderDeps): LeaseHolder {
-  const { database, passed, storeTime, random, logger } = deps;
+export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder {
+  const { database, passed, storeTime, storeClock, random, logger } = deps;
   const { query } = database;
   const id = random.uuid();
-  const watch = createExpiryReaper(TTL);
-  const lacks = createUnownedMonitor(passed);
+  const reaper = createExpiryReaper(TTL);
+  const unowned = createUnownedMonitor(passed);
+  const peers = createPeers({ id, address: deps.address, facts: deps.facts });
   const calls: (() => Promise<void>)[] = [];
-  const neighbours = createPeers({ ...deps, id });
-  let settingsTold = 0;
+  const notify = (): Promise<void> => callAll(calls, logger);
+  const reportClockSet = clockSetReporter(deps);
   const terms = createTerms({
-    ...{ query, passed, storeTime, random, after: deps.after, replica: neighbours.own },
-    onTime: deps.storeClock.heard,
-    onLapse(workspaces) {
+    query,
+    passed,
+    storeTime,
+    random,
+    after: deps.after,
+    replica: peers.own,
+    onTime: storeClock.addSample,
+    onExpired(workspaces) {
       if (isStopped) return;
       logger.warn({ workspaces }, 'the leases of this process have expired');
-      void tell();
+      void notify();
     },
   });
-  let wanted: ReadonlyMap<string, number> = new Map();
-  let names: readonly string[] = [];
-  let isStopped = false;
   const renewals = createRenewals({
-    ...{ renew: beat, after: deps.after, logger, retry: RENEW_EVERY },
-    pause: () => Math.min(RENEW_EVERY, Math.ceil(watch.next() - passed())),
+    renew: renewAndBalance,
+    pause: () => Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - passed())),
+    retryPause: RENEW_EVERY,
+    after: deps.after,
+    logger,
   });
+  let names: readonly string[] = [];
+  let wanted: ReadonlyMap<string, number> = new Map();
+  let isStopped = false;
 
-  async function beat(): Promise<void> {
+  /** One renewal: renew the term, remove expired processes, then give back or acquire workspaces to match the share. */
+  async function renewAndBalance(): Promise<void> {
     const began = passed();
-    const { term: own, replicas } = await terms.renewed();
+    const { term, replicas } = await terms.renew();
     const ended = passed();
-    const timesSet = deps.storeClock.timesSet();
-    if (timesSet > settingsTold) await deps.onClockSet?.();
-    settingsTold = timesSet;
-    if (neighbours.isOutdated(replicas)) await updateReplica(query, { ...own, ...neighbours.own() });
-    const others = replicas.filter(({ incarnation }) => incarnation !== own.incarnation);
-    const lapsed = watch.lapsed({ replicas: others, began, ended });
-    await removeExpired(query, lapsed);
-    await release(database, own);
+    await reportClockSet();
+    if (peers.isOutdated(replicas)) await updateReplica(query, { ...term, ...peers.own() });
+    const others = replicas.filter(({ incarnation }) => incarnation !== term.incarnation);
+    const expired = reaper.expired({ replicas: others, began, ended });
+    await removeExpired(query, expired);
+    await giveBackClosed(database, term);
     wanted = await numbered(query, names, wanted);
-    const living = replicas.filter((each) => !lapsed.includes(each));
-    neighbours.saw(living);
-    const ids = living.map((each) => each.id);
-    const share = shareOf(wanted.size, ids, id);
-    leave(own, share);
-    const mayTake = share - own.held.size;
-    if (mayTake > 0) await take(own, mayTake);
-    if (lacks.isDue()) lacks.saw(await freeFor(query, own, wanted));
+    const living = replicas.filter((each) => !expired.includes(each));
+    peers.update(living);
+    const share = shareOf(wanted.size, living, id);
+    leaveBeyond(term, share);
+    const missing = share - term.owned.size;
+    if (missing > 0) await acquire(term, missing);
+    if (unowned.isDue()) unowned.record(await freeFor(query, term, wanted));
   }
 
-  const tell = (): Promise<void> => tellAll(calls, logger);
-
-  /** What is beyond the share, or not wanted any more, is given back as soon as nobody works on it. */
-  function leave(own: Term, share: number): void {
-    const leaving = beyond(own, wanted, share);
+  /** Marks workspaces beyond the share as leaving. They are given back as soon as the work on them has ended. */
+  function leaveBeyond(term: Term, share: number): void {
+    const leaving = beyondShare(term, wanted, share);
     if (leaving.length === 0) return;
-    const leases = leaving.map((number) => moveOut(own, number));
-    void tell().then(() => {
+    const leases = leaving.map((number) => moveToLeaving(term, number));
+    void notify().then(() => {
       for (const lease of leases) lease.isClosed = true;
       return renewals.now();
     });
   }
 
-  async function take(own: Term, most: number): Promise<void> {
-    // Nearly always there is none: no transaction finds that out.
-    if ((await freeFor(query, own, wanted)).length === 0) return;
+  async function acquire(term: Term, most: number): Promise<void> {
+    // A query first, because nearly always there is none, and a transaction costs more.
+    if ((await freeFor(query, term, wanted)).length === 0) return;
     const began = passed();
-    const taken = await takeRenewed(database, own, storeTime, async (transaction) => {
-      const chosen = (await freeFor(transaction, own, wanted)).slice(0, most);
-      for (const number of chosen) own.unsure.add(number);
-      return chosen;
-    });
-    own.unsure.clear();
-    if (taken === undefined || !terms.isTrusted(own)) {
-      terms.end(own);
+    const acquired = await acquireInRenewal(deps, term, wanted, most);
+    term.unconfirmed.clear();
+    if (acquired === undefined || !terms.isTrusted(term)) {
+      terms.end(term);
       return;
     }
-    terms.trust(own, began);
-    for (const [workspace, { epoch }] of taken) own.held.set(workspace, terms.lease(own, workspace, epoch));
-    const takenOver = [...taken.values()].filter(({ isTakeover }) => isTakeover).length;
-    if (takenOver > 0) deps.onTakeover?.(takenOver);
-    if (taken.size > 0) void tell();
+    terms.trust(term, began);
+    for (const [workspace, { epoch }] of acquired) term.owned.set(workspace, terms.createLease(term, workspace, epoch));
+    const takeovers = [...acquired.values()].filter(({ isTakeover }) => isTakeover).length;
+    if (takeovers > 0) deps.onTakeover?.(takeovers);
+    if (acquired.size > 0) void notify();
   }
 
   return {
@@ -145,16 +143,16 @@ export function createPostgresLeaseHolder(deps: SharedHolderDeps): LeaseHolder {
     },
     leaseOf(workspace) {
       const number = wanted.get(workspace);
-      const term = terms.present;
-      return number === undefined || !term || !terms.isTrusted(term) ? undefined : term.held.get(number);
+      const term = terms.current;
+      return number === undefined || !term || !terms.isTrusted(term) ? undefined : term.owned.get(number);
     },
     onChange: (call) => void calls.push(call),
-    replicas: neighbours.all,
-    ...sightsOf({ query, passed, neighbours, terms, lacks, wanted: () => wanted }),
+    replicas: peers.all,
+    ...ownershipViews({ query, passed, peers, terms, unowned, wanted: () => wanted }),
     async stop() {
       isStopped = true;
       await renewals.stop();
-      const term = terms.present;
+      const term = terms.current;
       if (!term || term.over.signal.aborted) return;
       terms.end(term);
       await unregister(query, term.incarnation);
@@ -162,16 +160,29 @@ export function createPostgresLeaseHolder(deps: SharedHolderDeps): LeaseHolder {
   };
 }
 
-/** Never rejects. */
-async function tellAll(calls: readonly (() => Promise<void>)[], logger: Logger): Promise<void> {
+/** Returns a function that calls `onClockSet` once for new settings of the clock; again if the call has failed. */
+function clockSetReporter({
+  storeClock,
+  onClockSet,
+}: Pick<PostgresHolderDeps, 'storeClock' | 'onClockSet'>): () => Promise<void> {
+  let reported = 0;
+  return async () => {
+    const timesSet = storeClock.timesSet();
+    if (timesSet > reported) await onClockSet?.();
+    reported = timesSet;
+  };
+}
+
+/** Runs the calls in order. Never rejects. */
+async function callAll(calls: readonly (() => Promise<void>)[], logger: Logger): Promise<void> {
   for (const call of calls) {
     await call().catch((error: unknown) => logger.error({ error }, 'leased workspaces could not be opened'));
   }
 }
 
-/** The numbers of the wanted workspaces, by their names. */
+/** Returns the numbers of the wanted workspaces by name; `known` if the names are the same. */
 async function numbered(
-  query: Installation['query'],
+  query: Sql,
   names: readonly string[],
   known: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, number>> {
@@ -180,96 +191,100 @@ async function numbered(
   return new Map(names.map((name, index) => [name, numbers[index] as number]));
 }
 
-/** Undefined: the term is over. */
-function takeRenewed(
-  database: SharedHolderDeps['database'],
-  { incarnation }: Term,
-  storeTime: StoreTime,
-  choose: (transaction: Sql) => Promise<readonly number[]>,
+/** Acquires up to `most` workspaces in one transaction with a renewal. Returns undefined if the term is over. */
+function acquireInRenewal(
+  { database, storeTime }: Pick<PostgresHolderDeps, 'database' | 'storeTime'>,
+  term: Term,
+  wanted: ReadonlyMap<string, number>,
+  most: number,
 ): Promise<Awaited<ReturnType<typeof takeLeases>> | undefined> {
+  const { incarnation, unconfirmed } = term;
   return database.commit(async (transaction) => {
-    // A process that expired meanwhile would take workspaces that another one may take from it at once.
-    const lives = await renew(transaction, incarnation, storeTime, TTL);
-    if (lives === undefined) return undefined;
+    // Otherwise a process that has expired would acquire workspaces that others may take from it at once.
+    const renewedAt = await renew(transaction, incarnation, storeTime, TTL);
+    if (renewedAt === undefined) return undefined;
     await lockLeases(transaction);
-    // Another survivor may just have taken those that were free before.
-    const free = await choose(transaction);
-    return free.length === 0 ? new Map() : takeLeases(transaction, incarnation, free);
+    // Chosen under the lock, because another process may just have acquired workspaces that were free before.
+    const chosen = (await freeFor(transaction, term, wanted)).slice(0, most);
+    for (const number of chosen) unconfirmed.add(number);
+    return chosen.length === 0 ? new Map() : takeLeases(transaction, incarnation, chosen);
   });
 }
 
-/** Of what is held, what nobody wants any more, and what is beyond the share. */
-function beyond({ held }: Term, wanted: ReadonlyMap<string, number>, share: number): number[] {
+/** Returns owned workspaces that are no longer wanted, and those beyond the share. */
+function beyondShare({ owned }: Term, wanted: ReadonlyMap<string, number>, share: number): number[] {
   const numbers = new Set(wanted.values());
-  const unwanted = [...held.keys()].filter((number) => !numbers.has(number));
-  const rest = [...held.keys()].filter((number) => numbers.has(number));
+  const unwanted = [...owned.keys()].filter((number) => !numbers.has(number));
+  const rest = [...owned.keys()].filter((number) => numbers.has(number));
   return [...unwanted, ...rest.slice(share)];
 }
 
-/** What a holder tells of leases, its own and others. */
-function sightsOf(seen: {
+function moveToLeaving({ owned, leaving }: Term, number: number): OwnedLease {
+  const lease = owned.get(number) as OwnedLease;
+  leaving.set(number, lease);
+  owned.delete(number);
+  return lease;
+}
+
+/** Gives back the leases whose work has ended, and those that may have been acquired without the process knowing it. */
+async function giveBackClosed({ query, commit }: PostgresHolderDeps['database'], term: Term): Promise<void> {
+  const unconfirmed = [...term.unconfirmed];
+  if (unconfirmed.length > 0)
+    await commit(async (transaction) => {
+      // Under the lock, because the transaction whose answer was lost has ended then.
+      await lockLeases(transaction);
+      await releaseLeases(transaction, term.incarnation, unconfirmed);
+    });
+  term.unconfirmed.clear();
+  const closed = [...term.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
+  if (closed.length === 0) return;
+  await releaseLeases(query, term.incarnation, closed);
+  for (const number of closed) term.leaving.delete(number);
+}
+
+/** Returns wanted workspaces without an owner. */
+async function freeFor(
+  query: Sql,
+  { owned, leaving }: Term,
+  wanted: ReadonlyMap<string, number>,
+): Promise<readonly number[]> {
+  const others = [...wanted.values()].filter((number) => !owned.has(number) && !leaving.has(number));
+  return unownedOf(query, others);
+}
+
+/** The views of leases: of this process and of others. */
+function ownershipViews(deps: {
   readonly query: Installation['query'];
   readonly passed: () => number;
-  readonly neighbours: Peers;
+  readonly peers: Peers;
   readonly terms: Terms;
-  readonly lacks: UnownedMonitor;
+  readonly unowned: UnownedMonitor;
   readonly wanted: () => ReadonlyMap<string, number>;
-}): Pick<LeaseHolder, 'ownerOf' | 'owners' | 'held' | 'unheld' | 'renewedAgo'> {
-  const { query, passed, neighbours, terms, lacks, wanted } = seen;
+}): Pick<LeaseHolder, 'ownerOf' | 'owners' | 'owned' | 'unowned' | 'renewedAgo'> {
+  const { query, passed, peers, terms, unowned, wanted } = deps;
   const ageOf = (since: number | undefined) => (since === undefined ? undefined : Math.max(0, passed() - since));
   return {
     async ownerOf(workspace) {
       const owner = await ownerOf(query, workspace);
-      return owner && neighbours.seen(owner);
+      return owner && peers.peerOf(owner);
     },
-    owners: async () => new Map((await ownersOf(query)).map((each) => [each.workspace, neighbours.seen(each)])),
-    held: () => keptOf(wanted(), (number) => ageOf(terms.present?.held.get(number)?.since)),
-    unheld() {
-      const found = lacks.unheld();
-      return keptOf(wanted(), (number) => found.get(number));
+    owners: async () => new Map((await ownersOf(query)).map((each) => [each.workspace, peers.peerOf(each)])),
+    owned: () => withAges(wanted(), (number) => ageOf(terms.current?.owned.get(number)?.since)),
+    unowned() {
+      const ages = unowned.unowned();
+      return withAges(wanted(), (number) => ages.get(number));
     },
-    renewedAgo: () => ageOf(terms.present && terms.present.trustedUntil - TTL),
+    renewedAgo: () => ageOf(terms.current && terms.current.trustedUntil - TTL),
   };
 }
 
-/** Those of which an age is known. */
-function keptOf(wanted: ReadonlyMap<string, number>, since: (number: number) => number | undefined): readonly Kept[] {
-  return [...wanted].flatMap(([workspace, number]) => {
-    const age = since(number);
-    return age === undefined ? [] : [{ workspace, since: age }];
-  });
-}
-
-/** Gives back what nobody works on any more, or may not know that it is its own. */
-async function release({ query, commit }: SharedHolderDeps['database'], own: Term): Promise<void> {
-  const unsure = [...own.unsure];
-  if (unsure.length > 0)
-    await commit(async (transaction) => {
-      // The transaction without an answer has ended then.
-      await lockLeases(transaction);
-      await releaseLeases(transaction, own.incarnation, unsure);
-    });
-  own.unsure.clear();
-  const closed = [...own.leaving].filter(([, { isClosed }]) => isClosed).map(([number]) => number);
-  if (closed.length === 0) return;
-  await releaseLeases(query, own.incarnation, closed);
-  for (const number of closed) own.leaving.delete(number);
-}
-
-/** Wanted workspaces that nobody holds. */
-async function freeFor(
-  query: Sql,
-  { held, leaving }: Term,
+/** Returns the workspaces whose age is known. */
+function withAges(
   wanted: ReadonlyMap<string, number>,
-): Promise<readonly number[]> {
-  const lacking = [...wanted.values()].filter((number) => !held.has(number) && !leaving.has(number));
-  return unownedOf(query, lacking);
-}
-
-/** From what is held to what others are to take over. */
-function moveOut({ held, leaving }: Term, number: number): HeldLease {
-  const lease = held.get(number) as HeldLease;
-  leaving.set(number, lease);
-  held.delete(number);
-  return lease;
+  ageOf: (number: number) => number | undefined,
+): readonly OwnershipAge[] {
+  return [...wanted].flatMap(([workspace, number]) => {
+    const since = ageOf(number);
+    return since === undefined ? [] : [{ workspace, since }];
+  });
 }

@@ -3,86 +3,97 @@
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { AnswerRoom } from '../platform/http/answer-room.ts';
 import { requestStreamed, type StreamedAnswer } from '../platform/http/streamed-request.ts';
-import type { Identity } from './admitted-caller.ts';
-import type { LeaseHolder } from './holder.ts';
-import type { SeenReplica } from './replica-facts.ts';
-import { SIGNATURE_HEADER, type Signatures, type Signed, type SignedRequest } from './signature.ts';
+import type { LeaseHolder } from './lease-holder.ts';
+import type { Peer } from './peers.ts';
+import { type Identity, SIGNATURE_HEADER, type Signatures, type Signed, type SignedRequest } from './signature.ts';
 
-/** A request that goes on to another process. */
-export interface PassedOn {
+/** A request that this process forwards to another one. */
+export interface ForwardedRequest {
   readonly method: string;
   /** Path and query. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
   readonly identity: Identity;
-  /** Whether it is for the pages and commands, which may have a port of their own. */
+  /** Whether it is for the pages or the admin API, which may have a port of their own. */
   readonly isAdmin: boolean;
-  /** Milliseconds until the answer must begin. */
+  /** Time within which the answer must begin, milliseconds. */
   readonly patience: number;
   readonly signal?: AbortSignal;
 }
 
-/** What all the others are asked for somebody. */
-export type Question = Pick<PassedOn, 'method' | 'headers' | 'body' | 'identity' | 'patience'>;
+/** A request that goes to all other processes. */
+export type BroadcastRequest = Pick<ForwardedRequest, 'method' | 'headers' | 'body' | 'identity' | 'patience'>;
 
-/** The answer of one of the other processes. */
-export interface Answered<Answer> {
-  readonly replica: SeenReplica;
-  /** Undefined: nothing in time, or nothing of use. */
+/** The answer of one other process. */
+export interface PeerAnswer<Answer> {
+  readonly replica: Peer;
+  /** Undefined if it did not answer in time, or not with success. */
   readonly answer: Answer | undefined;
-  /** Why there is none, in words for people. */
+  /** The reason why there is no answer, for people. */
   readonly failure?: string;
 }
 
 /** The other processes over the same database. */
 export interface Replicas {
-  /** The other one that owns a workspace; undefined where nobody does, or this one. */
-  ownerOf(workspace: string): Promise<SeenReplica | undefined>;
-  /** Throws as `requestStreamed` does. */
-  pass(to: SeenReplica, request: PassedOn): Promise<StreamedAnswer>;
-  /** Asks each of them once, for an answer in JSON: absent, in our own name, for what is known at once. Never rejects. */
-  askAll<Answer>(path: string, question?: Question): Promise<readonly Answered<Answer>[]>;
-  /** What the signature of a request says. */
-  open(request: SignedRequest): Signed | 'wrong' | undefined;
+  /** Returns another process that owns the workspace; undefined if it has no owner, or this process owns it. */
+  ownerOf(workspace: string): Promise<Peer | undefined>;
+  /** Throws what `requestStreamed` throws. */
+  forward(to: Peer, request: ForwardedRequest): Promise<StreamedAnswer>;
+  /**
+   * Sends a request for JSON once to each other process. Never rejects.
+   *
+   * @param request absent: a read in the name of this process, for facts that the others know at once
+   */
+  requestAll<Answer>(path: string, request?: BroadcastRequest): Promise<readonly PeerAnswer<Answer>[]>;
+  /** Verifies the signature of a received request. */
+  verify(request: SignedRequest): Signed | 'wrong' | undefined;
 }
 
-/** How long an answer may take once it has begun, milliseconds: more than live updates of a page do. */
+/** Time for the whole answer once it has begun, milliseconds: longer than live updates of a page. */
 const LONGEST_ANSWER = 120_000;
-/** How long the others have when all are asked, milliseconds. */
-const SOON = 2_000;
+/** Time for the other processes to answer a broadcast of this process, milliseconds. */
+const BROADCAST_TIMEOUT = 2_000;
 
-/** Asked by this process itself. */
-const OURSELVES: Question = {
+const OWN_REQUEST: BroadcastRequest = {
   method: 'GET',
   headers: { accept: 'application/json' },
   identity: { role: 'read', workspaces: null, ip: '' },
-  patience: SOON,
+  patience: BROADCAST_TIMEOUT,
 };
 
 export function createReplicas(holder: LeaseHolder, signatures: Signatures): Replicas {
-  async function pass(to: SeenReplica, request: PassedOn): Promise<StreamedAnswer> {
+  async function forward(to: Peer, request: ForwardedRequest): Promise<StreamedAnswer> {
     const { method, url, body, headers, identity, isAdmin, patience, signal } = request;
     const signature = signatures.sign({ method, url, headers }, body, to.id, identity);
     const base = (isAdmin ? to.adminAddress : undefined) ?? to.address;
     return requestStreamed({
-      ...{ method, body, signal, patience, longest: LONGEST_ANSWER },
-      ...{ origin: new URL(base).origin, path: url },
+      method,
+      body,
+      signal,
+      patience,
+      longest: LONGEST_ANSWER,
+      origin: new URL(base).origin,
+      path: url,
       headers: { ...headers, [SIGNATURE_HEADER]: signature },
     });
   }
 
-  async function ask<Answer>(replica: SeenReplica, url: string, question: Question): Promise<Answered<Answer>> {
-    const signal = AbortSignal.timeout(question.patience);
+  async function requestOne<Answer>(
+    replica: Peer,
+    url: string,
+    request: BroadcastRequest,
+  ): Promise<PeerAnswer<Answer>> {
+    const signal = AbortSignal.timeout(request.patience);
     try {
-      // The signal alone ends it, so that a late answer is known by it.
-      const asked = { ...question, url, isAdmin: true, signal, patience: LONGEST_ANSWER };
-      const { status, body } = await pass(replica, asked);
-      const text = (await wholeOf(body)).toString();
+      // Only the signal ends it, so that `signal.aborted` identifies a late answer.
+      const forwarded = { ...request, url, isAdmin: true, signal, patience: LONGEST_ANSWER };
+      const { status, body } = await forward(replica, forwarded);
+      const text = (await readBody(body)).toString();
       if (status !== 200) return { replica, answer: undefined, failure: `HTTP ${status} to ${pathOf(url)}` };
       return { replica, answer: JSON.parse(text) as Answer };
     } catch (error) {
-      const within = `within ${question.patience / 1_000} s`;
+      const within = `within ${request.patience / 1_000} s`;
       const failure = signal.aborted ? `no answer to ${pathOf(url)} ${within}` : asSyncError(error).message;
       return { replica, answer: undefined, failure };
     }
@@ -93,45 +104,39 @@ export function createReplicas(holder: LeaseHolder, signatures: Signatures): Rep
       const owner = await holder.ownerOf(workspace);
       return owner === undefined || owner.isOwn || !isReachable(owner) ? undefined : owner;
     },
-    pass,
-    askAll: (path, question = OURSELVES) => {
+    forward,
+    requestAll: (path, request = OWN_REQUEST) => {
       const others = holder.replicas().filter((each) => !each.isOwn && isReachable(each));
-      return Promise.all(others.map((each) => ask<never>(each, path, question)));
+      return Promise.all(others.map((each) => requestOne<never>(each, path, request)));
     },
-    open: (request) => signatures.open(request, holder.replicas().find(({ isOwn }) => isOwn)?.id),
+    verify: (request) => signatures.verify(request, holder.replicas().find(({ isOwn }) => isOwn)?.id),
   };
 }
 
-/** Without its query, which may name what its asker may see and others may not. */
+/** Removes the query, which may name objects that readers of the failure may not see. */
 function pathOf(url: string): string {
   return url.split('?', 1)[0] as string;
 }
 
-/** One that starts tells its address when it listens. */
-function isReachable({ address }: SeenReplica): boolean {
+/** Whether the process has reported an address, which it does when it listens. */
+function isReachable({ address }: Peer): boolean {
   return address !== '';
 }
 
-export async function wholeOf(body: AsyncIterable<Buffer>, room?: AnswerRoom): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  for await (const piece of body) {
-    pieces.push(piece);
-    await room?.take(piece.length);
+/** @param room the budget of the server from which the bytes are taken */
+export async function readBody(body: AsyncIterable<Buffer>, room?: AnswerRoom): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    await room?.take(chunk.length);
   }
-  return Buffer.concat(pieces);
+  return Buffer.concat(chunks);
 }
 
-/** Why the owner of a workspace could not be asked. A request that was not sent may come again. */
-export function noAnswer(workspace: string, { address }: SeenReplica, error: SyncError): SyncError {
+/** Returns the error for a request that the owner did not answer. If it was not sent, the sender may repeat it. */
+export function noAnswer(workspace: string, { address }: Peer, error: SyncError): SyncError {
+  const owner = `another replica works on ${workspace} (${address})`;
   if (error.code === 'unreachable')
-    return new SyncError(
-      'held_elsewhere',
-      `another replica works on ${workspace} (${address}), and cannot be reached`,
-      {
-        cause: error,
-      },
-    );
-  return new SyncError(error.code, `another replica works on ${workspace} (${address}): ${error.message}`, {
-    cause: error,
-  });
+    return new SyncError('held_elsewhere', `${owner}, and cannot be reached`, { cause: error });
+  return new SyncError(error.code, `${owner}: ${error.message}`, { cause: error });
 }

@@ -1,9 +1,23 @@
+// Design: src/decisions/replicas.md
+
 import { createHmac, hash, hkdfSync } from 'node:crypto';
+import type { Access } from '../model/caller.ts';
 import type { Random } from '../platform/lib/random.ts';
 import { isSameSecret } from '../platform/lib/same-secret.ts';
-import type { Identity } from './admitted-caller.ts';
 
-/** What a process asks of another one of the same installation. */
+/** The caller of a request, as the process that received it has authenticated it. */
+export interface Identity extends Access {
+  /** The address of the caller's connection. */
+  readonly ip: string;
+  /** The session of a browser; see `web/sessions.ts`. */
+  readonly session?: { readonly digest: string; readonly pageToken: string } | undefined;
+  /** A configured token; see `web/token-callers.ts`. */
+  readonly token?: { readonly digest: string; readonly isOwn?: true } | undefined;
+  /** The id of a gateway token. */
+  readonly gatewayToken?: string | undefined;
+}
+
+/** A request from one process of an installation to another. */
 export interface SignedRequest {
   readonly method: string;
   /** Path and query. */
@@ -11,39 +25,39 @@ export interface SignedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** What a signature says, where it is right. */
+/** The verified content of a signature. */
 export interface Signed {
   readonly identity: Identity;
-  /** SHA-256 of the body that belongs to it. */
+  /** SHA-256 of the signed body. */
   readonly body: string;
 }
 
-/** By which the processes of an installation know each other. */
+/** Signs and verifies requests between the processes of an installation. */
 export interface Signatures {
-  /** The value of the header. @param to id of the process that the request goes to */
+  /** Returns the value of the header. @param to id of the receiving process */
   sign(request: SignedRequest, body: Buffer | undefined, to: string, identity: Identity): string;
-  /** Undefined where the request carries no signature; `wrong` for one that is not for this process, or not for this request. */
-  open(request: SignedRequest, own: string | undefined): Signed | 'wrong' | undefined;
+  /** Returns undefined for a request without a signature, and `wrong` if it was signed for another request or receiver. */
+  verify(request: SignedRequest, own: string | undefined): Signed | 'wrong' | undefined;
 }
 
-export interface SignaturesDeps {
+interface SignaturesDeps {
   /** The secret that all processes of the installation have. */
   readonly secretKey: Buffer;
-  /** Name of the installation: another one may have the same secret. */
+  /** The id of the installation, because another one may have the same secret. */
   readonly installation: string;
-  /** Epoch milliseconds, by the clock that all of them share. */
+  /** Returns epoch milliseconds by the clock that all processes share. */
   readonly now: () => number;
   readonly random: Random;
 }
 
 export const SIGNATURE_HEADER = 'x-worksync-replica';
 
-/** Older ones, and those of a time to come, are refused, milliseconds. */
-const LONGEST = 60_000;
-/** Headers that decide what a request does. */
+/** Largest accepted difference between the time of a signature and now, milliseconds. */
+const VALID_FOR = 60_000;
+/** Headers that determine the effect of a request. */
 const COVERED = ['authorization', 'content-type', 'x-worksync-user'];
 const NONCE_BYTES = 16;
-/** Longer than what a signature says of one workspace. */
+/** Longest header value, characters. A valid one is shorter. */
 const LONGEST_TEXT = 8_192;
 
 interface Statement extends Signed {
@@ -54,7 +68,7 @@ interface Statement extends Signed {
 
 export function createSignatures({ secretKey, installation, now, random }: SignaturesDeps): Signatures {
   const key = Buffer.from(hkdfSync('sha256', secretKey, installation, 'worksync requests between replicas', 32));
-  const seen = createSeen(now);
+  const nonces = createNonceCache(now);
 
   function macOf(statement: string, { method, url, headers }: SignedRequest): Buffer {
     const covered = COVERED.map((name) => headers[name] ?? null);
@@ -66,20 +80,20 @@ export function createSignatures({ secretKey, installation, now, random }: Signa
   return {
     sign(request, body, to, identity) {
       const nonce = random.bytes(NONCE_BYTES).toString('base64url');
-      const said: Statement = { to, at: now(), nonce, identity, body: digestOf(body) };
-      const statement = Buffer.from(JSON.stringify(said)).toString('base64url');
+      const content: Statement = { to, at: now(), nonce, identity, body: digestOf(body) };
+      const statement = Buffer.from(JSON.stringify(content)).toString('base64url');
       return `${statement}.${macOf(statement, request).toString('base64url')}`;
     },
-    open(request, own) {
+    verify(request, own) {
       const given = request.headers[SIGNATURE_HEADER];
       if (given === undefined) return undefined;
       if (typeof given !== 'string' || given.length > LONGEST_TEXT) return 'wrong';
       const [statement = '', mac = '', ...more] = given.split('.');
-      // As texts: other texts become the same bytes.
-      const wanted = macOf(statement, request).toString('base64url');
-      if (more.length > 0 || !isSameSecret(mac, wanted)) return 'wrong';
+      // Compared as texts, because several texts decode to the same bytes.
+      const expected = macOf(statement, request).toString('base64url');
+      if (more.length > 0 || !isSameSecret(mac, expected)) return 'wrong';
       const { to, at, nonce, identity, body } = JSON.parse(Buffer.from(statement, 'base64url').toString()) as Statement;
-      if (to !== own || Math.abs(now() - at) > LONGEST || !seen.isNew(nonce)) return 'wrong';
+      if (to !== own || Math.abs(now() - at) > VALID_FOR || !nonces.addIfNew(nonce)) return 'wrong';
       return { identity, body };
     },
   };
@@ -94,17 +108,17 @@ function digestOf(body: Buffer | undefined): string {
   return hash('sha256', body ?? '');
 }
 
-/** Each is right once. Only signatures that were right are remembered, for as long as they are. */
-function createSeen(now: () => number) {
+/** Creates a cache that accepts each nonce once. It holds only nonces of valid signatures, for as long as these are valid. */
+function createNonceCache(now: () => number) {
   const until = new Map<string, number>();
   return {
-    isNew(nonce: string): boolean {
+    addIfNew(nonce: string): boolean {
       for (const [old, end] of until) {
         if (end > now()) break;
         until.delete(old);
       }
       if (until.has(nonce)) return false;
-      until.set(nonce, now() + 2 * LONGEST);
+      until.set(nonce, now() + 2 * VALID_FOR);
       return true;
     },
   };

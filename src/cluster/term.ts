@@ -1,72 +1,82 @@
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import type { Logger } from '../platform/lib/logger.ts';
 import type { Random } from '../platform/lib/random.ts';
+import { createTransitionLogger } from '../platform/lib/transition-logger.ts';
 import type { Installation } from '../store/installation.ts';
 import { fenceOf, type RenewedReplica, register, renewAndList, replicasOf, type StoreTime } from '../store/leases.ts';
-import type { Lease } from './holder.ts';
+import type { QueryInterval } from './clock-offset.ts';
+import type { Lease } from './lease-holder.ts';
 
-/** How long leases are trusted after the begin of a renewal, milliseconds. */
+/** Time for which leases are trusted after the start of a renewal, milliseconds. */
 export const TTL = 3_000;
 
-/** The time of one incarnation. When it is over it never comes back: the process takes another one. */
+/**
+ * The time of one incarnation of this process. A term that is over never continues: the process begins another one. Workspaces are
+ * given by their numbers.
+ */
 export interface Term {
   readonly incarnation: string;
   readonly over: AbortController;
   trustedUntil: number;
-  readonly held: Map<number, HeldLease>;
-  /** Of which others are to take over, and whether nobody works on it here any more. */
-  readonly leaving: Map<number, HeldLease>;
-  /** Which it tried to take, and never heard whether they are its own. */
-  readonly unsure: Set<number>;
+  readonly owned: Map<number, OwnedLease>;
+  /** Leases to give back as soon as they are closed. */
+  readonly leaving: Map<number, OwnedLease>;
+  /** Leases that may have been acquired: the answer to the commit was lost. */
+  readonly unconfirmed: Set<number>;
 }
 
-export interface HeldLease extends Lease {
-  /** When it was taken, by `passed`. */
+export interface OwnedLease extends Lease {
+  /** The time of its acquisition, by `passed`. */
   readonly since: number;
+  /** Whether all work on the workspace has ended. */
   isClosed: boolean;
 }
 
 interface TermsDeps {
   readonly query: Installation['query'];
-  /** Milliseconds that passed on this machine, suspended or not, by a clock that nobody sets. */
+  /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
   readonly passed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
   readonly random: Random;
-  /** Of this process, and where the others reach it. */
+  /** Returns the row of this process. */
   readonly replica: () => { readonly id: string; readonly address: string; readonly about: string };
-  /** What the store's clock said to a renewal that began and ended at these moments of `passed`. */
-  readonly onTime: (now: number, asked: { readonly began: number; readonly ended: number }) => void;
-  /** A term that held workspaces is over. */
-  readonly onLapse: (workspaces: number) => void;
+  /** Called with the time of the store at each renewal. */
+  readonly onTime: (now: number, query: QueryInterval) => void;
+  /** Called when a term is over in which workspaces were owned. */
+  readonly onExpired: (workspaces: number) => void;
 }
 
-/** For how long this process may trust what it holds. */
+/** The terms of this process, one after the other. */
 export interface Terms {
-  /** The one that was begun last. */
-  readonly present: Term | undefined;
-  /** The present term, or another one where it is over; with all processes that have one. */
-  renewed(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }>;
-  /** @param began when the renewal began that succeeded */
-  trust(term: Term, began: number): Term;
+  /** The latest term, which may be over. */
+  readonly current: Term | undefined;
+  /** Renews the current term, or begins another one if it is over. Also returns all processes. */
+  renew(): Promise<{ readonly term: Term; readonly replicas: readonly RenewedReplica[] }>;
+  /** Trusts the term for a TTL from the start of a renewal. */
+  trust(term: Term, began: number): void;
   isTrusted(term: Term): boolean;
   end(term: Term): void;
-  lease(term: Term, workspace: number, epoch: number): HeldLease;
+  createLease(term: Term, workspace: number, epoch: number): OwnedLease;
 }
 
 export function createTerms(deps: TermsDeps): Terms {
   const { query, passed, storeTime, random } = deps;
-  let term: Term | undefined;
+  let current: Term | undefined;
   let cancelEnd: Cancel = () => undefined;
 
-  async function renewed(): ReturnType<Terms['renewed']> {
+  async function renew(): ReturnType<Terms['renew']> {
     const began = passed();
-    const present = term;
-    if (present && isTrusted(present)) {
-      const { now, replicas } = await renewAndList(query, present.incarnation, storeTime, TTL);
+    const term = current;
+    if (term && isTrusted(term)) {
+      const { now, replicas } = await renewAndList(query, term.incarnation, storeTime, TTL);
       if (now !== undefined) deps.onTime(now, { began, ended: passed() });
-      if (now !== undefined && isTrusted(present)) return { term: trust(present, began), replicas };
+      if (now !== undefined && isTrusted(term)) {
+        trust(term, began);
+        return { term, replicas };
+      }
     }
-    if (present) end(present);
+    if (term) end(term);
     const next = await begin();
     return { term: next, replicas: await replicasOf(query) };
   }
@@ -74,27 +84,31 @@ export function createTerms(deps: TermsDeps): Terms {
   async function begin(): Promise<Term> {
     const began = passed();
     const incarnation = random.uuid();
-    const next = {
-      ...{ incarnation, over: new AbortController(), trustedUntil: 0 },
-      ...{ held: new Map(), leaving: new Map(), unsure: new Set<number>() },
+    const term: Term = {
+      incarnation,
+      over: new AbortController(),
+      trustedUntil: 0,
+      owned: new Map(),
+      leaving: new Map(),
+      unconfirmed: new Set(),
     };
     await register(query, { ...deps.replica(), incarnation }, storeTime, TTL);
-    term = next;
-    return trust(next, began);
+    current = term;
+    trust(term, began);
+    return term;
   }
 
-  function trust(present: Term, began: number): Term {
-    present.trustedUntil = began + TTL;
-    watchEnd(present);
-    return present;
+  function trust(term: Term, began: number): void {
+    term.trustedUntil = began + TTL;
+    scheduleEnd(term);
   }
 
-  /** Timers may be early. */
-  function watchEnd(present: Term): void {
+  /** Schedules again if the timer was early. */
+  function scheduleEnd(term: Term): void {
     cancelEnd();
-    cancelEnd = deps.after(Math.ceil(present.trustedUntil - passed()), () => {
-      if (isTrusted(present)) watchEnd(present);
-      else end(present);
+    cancelEnd = deps.after(Math.ceil(term.trustedUntil - passed()), () => {
+      if (isTrusted(term)) scheduleEnd(term);
+      else end(term);
     });
   }
 
@@ -102,33 +116,88 @@ export function createTerms(deps: TermsDeps): Terms {
     return !over.signal.aborted && passed() < trustedUntil;
   }
 
-  function end(ending: Term): void {
-    if (ending.over.signal.aborted) return;
-    ending.over.abort();
+  function end(term: Term): void {
+    if (term.over.signal.aborted) return;
+    term.over.abort();
     cancelEnd();
-    const workspaces = ending.held.size + ending.leaving.size;
-    if (workspaces > 0) deps.onLapse(workspaces);
+    const workspaces = term.owned.size + term.leaving.size;
+    if (workspaces > 0) deps.onExpired(workspaces);
   }
 
-  function lease(present: Term, workspace: number, epoch: number): HeldLease {
-    const own: HeldLease = {
+  function createLease(term: Term, workspace: number, epoch: number): OwnedLease {
+    const lease: OwnedLease = {
       since: passed(),
       isClosed: false,
-      isTrusted: () => !own.isClosed && isTrusted(present),
-      lost: present.over.signal,
-      fence: fenceOf({ workspace, incarnation: present.incarnation, epoch }),
+      isTrusted: () => !lease.isClosed && isTrusted(term),
+      lost: term.over.signal,
+      fence: fenceOf({ workspace, incarnation: term.incarnation, epoch }),
     };
-    return own;
+    return lease;
   }
 
   return {
-    get present() {
-      return term;
+    get current() {
+      return current;
     },
-    renewed,
+    renew,
     trust,
     isTrusted,
     end,
-    lease,
+    createLease,
+  };
+}
+
+/** Runs renewals one at a time, at intervals and on request. */
+export interface Renewals {
+  /** Runs a renewal after the running one. Never rejects; the next renewal repeats a failed one. */
+  now(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+interface RenewalsDeps {
+  readonly renew: () => Promise<void>;
+  /** Returns the time until the next renewal, milliseconds. */
+  readonly pause: () => number;
+  /** The time until the next renewal after a failure, milliseconds. It is fixed, because overdue work would make `pause` zero. */
+  readonly retryPause: number;
+  readonly after: Clock['after'];
+  readonly logger: Logger;
+}
+
+export function createRenewals({ renew, pause, retryPause, after, logger }: RenewalsDeps): Renewals {
+  const results = createTransitionLogger(logger, 'error', {
+    failed: 'leases could not be renewed',
+    again: 'leases are renewed again',
+  });
+  let isStopped = false;
+  let cancel: Cancel = () => undefined;
+  let queue: Promise<void> = Promise.resolve();
+
+  async function renewOnce(): Promise<void> {
+    if (isStopped) return;
+    cancel();
+    let wait = retryPause;
+    try {
+      await renew();
+      wait = Math.max(1, pause());
+      results.succeeded();
+    } catch (error) {
+      results.failed(error);
+    }
+    if (!isStopped) cancel = after(wait, () => void now());
+  }
+
+  function now(): Promise<void> {
+    queue = queue.then(renewOnce);
+    return queue;
+  }
+
+  return {
+    now,
+    async stop() {
+      isStopped = true;
+      cancel();
+      await queue;
+    },
   };
 }

@@ -1,5 +1,7 @@
-import type { Lease } from '../cluster/holder.ts';
-import { recordTriageStart } from '../cluster/record-triage-start.ts';
+// Design: src/decisions/daemon.md
+
+import type { Sharing } from '../admin/replica-status.ts';
+import type { Lease } from '../cluster/lease-holder.ts';
 import { createReplicas } from '../cluster/replicas.ts';
 import { createSignatures } from '../cluster/signature.ts';
 import { createTokenBook } from '../gateway/token-book.ts';
@@ -11,7 +13,8 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { TraceExport } from '../platform/config/trace-export.ts';
 import { createServerClocks, type ServerClocks } from '../platform/http/server-clocks.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import { createScheduler } from '../platform/lib/scheduler.ts';
+import { createScheduler, type Timetable } from '../platform/lib/scheduler.ts';
+import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { acquireDataFolder, type DataFolder } from '../store/data-folder.ts';
 import type { Installation } from '../store/installation.ts';
@@ -21,180 +24,206 @@ import { createGrants } from '../sync/intake/grants.ts';
 import { type RetainedWorkspace, retentionJob } from '../sync/intake/retention.ts';
 import { createConverter } from '../sync/worker/converter.ts';
 import type { Token } from '../web/token-callers.ts';
-import { type Daemon, startDaemon } from './daemon.ts';
+import type { DaemonContext, ProcessContext, Succession, WakeSignals, WorkspaceAddress } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
-import { integrityJob } from './integrity-job.ts';
-import { createNotifications } from './notifications.ts';
-import { type OpenStore, openStore } from './open-store.ts';
-import type { Opened } from './owned-workspaces.ts';
+import { createNotifications, type Notifications } from './notifications.ts';
+import { type OpenStore, openStore, secretBoxBeside } from './open-store.ts';
 import { openPartition } from './partition.ts';
-import type { PartitionBells, PartitionOptions } from './partition-parts.ts';
-import type { Parts } from './parts.ts';
 import { type ConfigSource, createReload, type Reload } from './reload.ts';
-import { createRemoteIntake } from './remote-intake.ts';
-import { secretBoxBeside } from './secret-box-key.ts';
-import { createStoreWatch } from './store-watch.ts';
-import type { WorkspaceAddress } from './workspace-api.ts';
-import { createWorkspaces, type Workspaces } from './workspaces.ts';
+import { type Daemon, serve } from './serve.ts';
+import { createStoreHealth, integrityJob, type StoreHealth } from './store-health.ts';
+import { createRemoteReceivers, type FindReceiver, recordTriageStart } from './webhook-receivers.ts';
+import { createWorkspaces, type OpenedWorkspace, type Workspaces } from './workspaces.ts';
 
-/**
- * Of a workspace that another process worked on until it died. That it died says nothing of this process: it need not be careful for
- * long. Milliseconds.
- */
-export const SUCCESSION = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
+/** The precautions of a successor. The careful time is short, because the crash was another process's. */
+export const SUCCESSION: Succession = { careful: 60_000, untouched: MAX_TIME_IN_FLIGHT };
 
-/** Everything open and wired, nothing running yet. */
+/** The daemon with everything open and connected. Nothing runs yet. */
 export interface Composition {
   readonly folder: DataFolder;
-  /** The database. */
   readonly installation: Installation;
   readonly serverClocks: ServerClocks;
   readonly workspaces: Workspaces;
   readonly reload: Reload;
-  /** Opens the server and starts the stages. */
+  /** Starts the stages and opens the servers. */
   serve(): Promise<Daemon>;
-  /** Where the process answers that owns a workspace; undefined where nobody does. */
+  /** Returns the address of the process that owns a workspace; undefined if it has no owner. */
   ownerAddress(workspace: string): Promise<string | undefined>;
-  /** Undoes everything in reverse order, and tells before each step what is closed next. Idempotent. */
-  close(tell?: (step: string) => void): Promise<void>;
+  /** Closes everything in reverse order. Idempotent. @param onStep called before each step with its name */
+  close(onStep?: (step: string) => void): Promise<void>;
 }
 
 export interface ComposeInput {
   readonly config: LoadedConfig;
   readonly options: DaemonOptions;
-  /** Where the options come from, as far as flags say them. */
+  /** The flags of the command; absent: all options come from the environment or are defaults. */
   readonly flags?: Flags;
   readonly scrubber: Scrubber;
   readonly version: string;
-  /** Where the configuration is read again; absent: it never is. */
+  /** The files from which the configuration is reloaded; absent: it never changes. */
   readonly source?: ConfigSource;
-  /** For pages, metrics and admin actions; the daemon makes one more for the commands beside it. */
+  /** The configured tokens for pages, metrics and admin actions. */
   readonly tokens?: readonly Token[];
-  /** For what is stored encrypted; absent: each database has a key of its own beside it. */
+  /** The key for values that are stored encrypted; absent: a key file beside the database. */
   readonly secretKey?: Buffer;
-  /** Where traces go; absent: none are made. */
+  /** The destination of traces; absent: no traces are created. */
   readonly traces?: TraceExport;
   readonly onLag?: (milliseconds: number) => void;
-  /** Sees every statement of the database; for tests that count independently. */
+  /** Called with every statement of the database; for tests that count independently. */
   readonly onStatement?: (sql: string) => void;
 }
 
 /**
- * Takes the data folder and opens every configured workspace. One that cannot be opened keeps no other from starting.
- * Throws where none can, with the reason of the first; what is open then is closed again.
+ * Composes the daemon from its configuration: opens the store, then the workspaces. `serve` then starts the stages and the servers.
+ * A workspace that cannot be opened does not affect the others. If none can be opened, everything is closed again, and the reason
+ * of the first is thrown.
  */
-export async function compose(input: ComposeInput, given: Parts): Promise<Composition> {
-  const serverClocks = createServerClocks(given.http, given.clock);
-  const { http } = serverClocks;
-  const folder = acquireDataFolder(input.options.data);
-  const undo: Undo[] = [
-    ['the data folder', () => folder.release()],
-    ['the HTTP client', () => http.close()],
-  ];
-  const unwind = (tell?: (step: string) => void) => undoAll(undo.splice(0).toReversed(), tell);
+export async function compose(input: ComposeInput, context: ProcessContext): Promise<Composition> {
+  const closers = createClosers();
   try {
-    const { logger, random, steps, checkFile } = given;
-    const watch = createStoreWatch({ ...given, meter: given.metrics.meter });
-    const opening = { random, steps, checkFile, onFault: watch.tell, onStatement: input.onStatement };
-    const store = await openStore(
-      { ...input, folder: folder.path, workspaces: (): readonly WorkspaceConfig[] => workspaces.configured(), opening },
-      given,
-    );
-    const { installation, holder, clock } = store;
-    const parts = { ...given, http, clock };
-    undo.push(['the database', () => store.close()]);
-    const tracing = await tracingOf(input, parts, installation);
-    if (tracing) undo.push(['the traces', () => tracing.stop()]);
-    const scheduler = createScheduler(parts);
-    const integrity = integrityJob({ database: installation, checkFile, logger });
-    const retention = retentionJob({
-      query: installation.query,
-      workspaces: () => retainedOf(workspaces),
-      clock,
-      logger,
-    });
-    const upkeep = scheduler.open([integrity, retention], installationRuns(installation), logger);
-    watch.watch(installation, () => upkeep.runNow(integrity.name));
-    const box = secretBoxBeside(installation.file, input.secretKey, random);
-    const converter = parts.converter ?? createConverter();
-    undo.push(['the converter', () => converter.close()]);
-    const { isShared } = store;
-    const keepSecret = input.scrubber.addForNow;
-    const grants = createGrants({ installation, isShared, http, clock, logger, box, keepSecret });
-    const { version } = input;
-    const { publicUrl } = input.options;
-    const groupCommit = createGroupCommit({ sql: installation.query, look: installation.look, clock });
-    const tokenBook = createTokenBook(installation.query, async () => elsewhere?.wakeSignals.tellTokens());
-    const common = {
-      ...{ installation, groupCommit, tokenBook, version, converter, grants, scheduler },
-      ...{ publicUrl, onLag: input.onLag, tracer: tracing?.tracer },
-      ledgerClock: store.ledgerClock,
-      ...(store.isShared && { succession: SUCCESSION }),
-    };
-    undo.push(['the leases', () => holder.stop()]);
-    const opener = openerOf({ ...common, ...input, folder: folder.path, isShared: store.isShared }, parts);
-    const onConfigured = (configured: readonly WorkspaceConfig[]) =>
-      recordTriageStart(configured, { installation, clock, logger });
+    const serverClocks = createServerClocks(context.http, context.clock);
+    const folder = acquireDataFolder(input.options.data);
+    closers.add('the data folder', () => folder.release());
+    closers.add('the HTTP client', () => serverClocks.http.close());
+
+    const { random, steps, checkFile, logger } = context;
+    const storeHealth = createStoreHealth({ ...context, meter: context.metrics.meter });
+    const opening = { random, steps, checkFile, onFault: storeHealth.record, onStatement: input.onStatement };
+    const configured = (): readonly WorkspaceConfig[] => workspaces.configured();
+    const store = await openStore({ ...input, folder: folder.path, workspaces: configured, opening }, context);
+    closers.add('the database', () => store.close());
+    const onTokenChange = async () => remote?.notifications.notifyTokenChange();
+    const daemon = await openServices(input, { ...context, http: serverClocks.http }, store, onTokenChange, closers);
+    const upkeep = openUpkeep(daemon, storeHealth, () => workspaces);
+
+    closers.add('the leases', () => store.holder.stop());
     const workspaces = createWorkspaces({
-      ...{ logger, clock, random, holder, open: opener },
-      ...(isShared && { onConfigured }),
+      logger,
+      clock: store.clock,
+      random,
+      holder: store.holder,
+      open: workspaceOpener(daemon, { folder: folder.path, secretKey: input.secretKey, isShared: store.isShared }),
+      ...(store.isShared && { onConfigured: (configs) => recordTriageStart(configs, daemon) }),
     });
-    undo.push(['the workspaces', () => workspaces.stop()]);
-    holder.onChange(() => workspaces.followHolder());
+    closers.add('the workspaces', () => workspaces.stop());
+    store.holder.onChange(() => workspaces.followLeases());
     await workspaces.apply(input.config);
-    refuseNone(workspaces);
-    const elsewhere = store.isShared ? elsewhereOf({ ...common, workspaces }, parts) : undefined;
+    requireAnyOpen(workspaces);
+
+    const remote = store.isShared ? openRemote(daemon, workspaces) : undefined;
     const { options, flags, scrubber, tokens = [], source = unchanging(input.config) } = input;
-    const reload = createReload({ source, workspaces, clock, logger, scrubber });
+    const reload = createReload({ source, workspaces, clock: store.clock, logger, scrubber });
     return {
       folder,
-      installation,
+      installation: store.installation,
       serverClocks,
       workspaces,
       reload,
       async serve() {
-        const whole = {
-          ...{ version, options, flags, tokens, tokenBook, folder },
-          ...{ installation, serverClocks, workspaces, reload, scrubber, holder },
-          receiverElsewhere: elsewhere?.receiver,
-          ...(store.isShared && { sharing: sharingOf(input, store, parts) }),
-        };
-        const daemon = await startDaemon(whole, parts);
-        const [port, adminPort] = [daemon.address, daemon.adminAddress].map((each) => Number(new URL(each).port));
-        store.listensAt(port as number, adminPort === port ? undefined : adminPort);
-        for (const stage of [watch, upkeep, elsewhere?.wakeSignals]) stage?.start();
-        undo.push(
-          ['the bells of other processes', async () => elsewhere?.wakeSignals.stop()],
-          ['the watch over the database', () => watch.stop()],
-          ['the upkeep of the database', () => upkeep.stop()],
-          ['the reload of the configuration', () => reload.stop()],
-          ['the servers', () => daemon.stop()],
-        );
-        return daemon;
+        const servers = await serve(daemon, {
+          options,
+          flags,
+          tokens,
+          scrubber,
+          folder,
+          serverClocks,
+          workspaces,
+          reload,
+          holder: store.holder,
+          remoteReceiver: remote?.findReceiver,
+          sharing: store.isShared ? sharingOf(input, store, context) : undefined,
+        });
+        announcePorts(store, servers);
+        for (const stage of [storeHealth, upkeep, remote?.notifications]) stage?.start();
+        closers.add('the notifications of other processes', async () => remote?.notifications.stop());
+        closers.add('the watch over the database', () => storeHealth.stop());
+        closers.add('the upkeep of the database', () => upkeep.stop());
+        closers.add('the reload of the configuration', () => reload.stop());
+        closers.add('the servers', () => servers.stop());
+        return servers;
       },
-      ownerAddress: async (workspace) => (await holder.ownerOf(workspace))?.address,
-      close: unwind,
+      ownerAddress: async (workspace) => (await store.holder.ownerOf(workspace))?.address,
+      close: closers.closeAll,
     };
   } catch (error) {
-    await unwind();
+    await closers.closeAll();
     throw error;
   }
 }
 
-interface OpenerInput extends Omit<PartitionOptions, 'config' | 'address' | 'wakeSignals' | 'lease'> {
+/** Opens the services that all workspaces of the process share. */
+async function openServices(
+  input: ComposeInput,
+  base: ProcessContext,
+  { installation, clock, ledgerClock, isShared }: OpenStore,
+  onTokenChange: () => Promise<void>,
+  closers: Closers,
+): Promise<DaemonContext> {
+  const context = { ...base, clock };
+  const { http, logger, random } = context;
+  const tracing = await openTracing(input, context, installation);
+  if (tracing) closers.add('the traces', () => tracing.stop());
+  const converter = context.converter ?? createConverter();
+  closers.add('the converter', () => converter.close());
+  const box = secretBoxBeside(installation.file, input.secretKey, random);
+  const keepSecret = input.scrubber.addForNow;
+  return {
+    ...context,
+    version: input.version,
+    installation,
+    converter,
+    grants: createGrants({ installation, isShared, http, clock, logger, box, keepSecret }),
+    scheduler: createScheduler(context),
+    groupCommit: createGroupCommit({ sql: installation.query, look: installation.look, clock }),
+    tokenBook: createTokenBook(installation.query, onTokenChange),
+    tracer: tracing?.tracer,
+    publicUrl: input.options.publicUrl,
+    ledgerClock,
+    succession: isShared ? SUCCESSION : undefined,
+    onLag: input.onLag,
+  };
+}
+
+/** Opens the export of traces. Its code is loaded only if traces are exported. */
+async function openTracing(
+  { traces, version, scrubber }: ComposeInput,
+  context: ProcessContext,
+  { id }: Installation,
+): Promise<{ readonly tracer: Tracer; stop(): Promise<void> } | undefined> {
+  if (!traces) return undefined;
+  const { createTracing } = await import('./tracing.ts');
+  return createTracing({ ...context, traces, version, scrubber, installation: id, meter: context.metrics.meter });
+}
+
+/** Opens the jobs of the database as a whole: the integrity check and the retention. */
+function openUpkeep(daemon: DaemonContext, storeHealth: StoreHealth, workspaces: () => Workspaces): Timetable {
+  const { installation, checkFile, logger, clock, scheduler } = daemon;
+  const integrity = integrityJob({ database: installation, checkFile, logger });
+  const retained = (): readonly RetainedWorkspace[] =>
+    workspaces()
+      .partitions()
+      .map(({ name, store, config: { retention } }) => ({ name, store, retention }));
+  const retention = retentionJob({ query: installation.query, workspaces: retained, clock, logger });
+  const upkeep = scheduler.open([integrity, retention], installationRuns(installation), logger);
+  storeHealth.watch(installation, () => upkeep.runNow(integrity.name));
+  return upkeep;
+}
+
+interface OpenerInput {
   readonly folder: string;
-  readonly secretKey?: Buffer;
+  readonly secretKey: Buffer | undefined;
   readonly isShared: boolean;
 }
 
-/** Opens a workspace, with its own service where it is nowhere else. */
-function openerOf({ folder, secretKey, isShared, ...common }: OpenerInput, parts: Parts) {
-  return async (config: WorkspaceConfig, wakeSignals: PartitionBells, lease: Lease): Promise<Opened> => {
-    if (isShared && config.workspace.url === undefined) throw ownServiceMissing(config);
-    const service = await embeddedOf({ config, folder, secretKey }, parts);
+/** Creates the function that opens a workspace, with an embedded service if no address is configured. */
+function workspaceOpener(daemon: DaemonContext, { folder, secretKey, isShared }: OpenerInput) {
+  return async (config: WorkspaceConfig, wakeSignals: WakeSignals, lease: Lease): Promise<OpenedWorkspace> => {
+    const isEmbedded = config.workspace.url === undefined;
+    if (isEmbedded && isShared) throw embeddedNotShared(config);
+    const service = isEmbedded ? await openEmbedded({ config, folder, secretKey }, daemon) : undefined;
     try {
       const address = addressOf(config, service);
-      return { service, partition: await openPartition({ ...common, config, address, wakeSignals, lease }, parts) };
+      return { service, partition: await openPartition(daemon, { config, address, wakeSignals, lease }) };
     } catch (error) {
       await service?.close();
       throw error;
@@ -202,97 +231,17 @@ function openerOf({ folder, secretKey, isShared, ...common }: OpenerInput, parts
   };
 }
 
-/** What this process does for workspaces that another one owns, and what others do for its own. */
-function elsewhereOf(
-  {
-    workspaces,
-    ...deps
-  }: Pick<OpenerInput, 'installation' | 'groupCommit' | 'tokenBook' | 'tracer'> & { workspaces: Workspaces },
-  parts: Parts,
-) {
-  const { clock, logger } = parts;
-  const wake = (name: string) => workspaces.find(name)?.wakeReconcile();
-  const wakeSignals = createNotifications({ ...deps, clock, logger, wake, rereadTokens: deps.tokenBook.reread });
-  const intake = createRemoteIntake({ ...deps, tell: wakeSignals.tell }, parts);
-  const receiver = (name: string, connection: string) => {
-    const config = workspaces.configured().find((each) => each.name === name);
-    return config && intake.receiver(config, connection);
-  };
-  return { wakeSignals, receiver };
-}
-
-/** How this process and others over the same database ask each other. */
-function sharingOf({ secretKey }: ComposeInput, { installation, holder, clock }: OpenStore, { random }: Parts) {
-  if (!secretKey) throw new SyncError('internal', 'a shared store was opened without a key');
-  const signatures = createSignatures({ secretKey, installation: installation.id, now: () => clock.now(), random });
-  return { holder, replicas: createReplicas(holder, signatures) };
-}
-
-/** Nothing of it is loaded where no traces are made. */
-async function tracingOf({ traces, version, scrubber }: ComposeInput, parts: Parts, installation: Installation) {
-  if (!traces) return undefined;
-  const { openTracing } = await import('./tracing.ts');
-  return openTracing({
-    ...parts,
-    traces,
-    version,
-    scrubber,
-    installation: installation.id,
-    meter: parts.metrics.meter,
-  });
-}
-
-function retainedOf(workspaces: Workspaces): readonly RetainedWorkspace[] {
-  return workspaces.partitions().map(({ name, store, config: { retention } }) => ({ name, store, retention }));
-}
-
-/** For commands, which end before the configuration could change. */
-function unchanging(config: LoadedConfig): ConfigSource {
-  return { load: () => config, stamp: () => '', watch: () => () => undefined };
-}
-
-/** A part that was opened, and how it is closed. */
-type Undo = readonly [opened: string, close: () => Promise<void> | void];
-
-/** One step that fails keeps no other from being done: else the lock would stay, or a file stay open. */
-function undoAll(steps: readonly Undo[], tell: (step: string) => void = () => undefined): Promise<void> {
-  return doAll(
-    steps.map(([opened, close]) => () => {
-      tell(opened);
-      return close();
-    }),
-  );
-}
-
-/** Throws where none runs, here or elsewhere. */
-function refuseNone(workspaces: Workspaces): void {
-  const broken = workspaces.broken();
-  const isElsewhere = [...broken.values()].some(({ code }) => code === 'held_elsewhere');
-  if (workspaces.partitions().length === 0 && !isElsewhere) throw noneStarted(broken);
-}
-
-/** Each workspace has its reason; the code, and with it the exit code, is that of the first. */
-function noneStarted(broken: ReadonlyMap<string, SyncError>): SyncError {
-  const [first] = broken.values();
-  if (first === undefined) return new SyncError('internal', 'there is no workspace to start');
-  if (broken.size === 1) return first;
-  const reasons = [...broken].map(([workspace, { message }]) => `${workspace}: ${message}`);
-  return new SyncError(first.code, reasons.join('\n'), { cause: first, hint: first.hint });
-}
-
-/** Its own service, where the workspace is nowhere else. */
-async function embeddedOf(
+/** Starts the reference service. Its code is loaded only if a workspace is embedded. */
+async function openEmbedded(
   place: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
-  parts: Parts,
-): Promise<Embedded | undefined> {
-  if (place.config.workspace.url !== undefined) return undefined;
-  // A whole server, which a daemon with workspaces elsewhere never needs.
+  context: ProcessContext,
+): Promise<Embedded> {
   const { startEmbedded } = await import('./embedded.ts');
-  return startEmbedded(place, parts);
+  return startEmbedded(place, context);
 }
 
-/** One in a data folder would be another one on each machine. */
-function ownServiceMissing({ file }: WorkspaceConfig): SyncError {
+/** An embedded service keeps its rows in one data folder, so each machine would have another workspace. */
+function embeddedNotShared({ file }: WorkspaceConfig): SyncError {
   return new SyncError('config_invalid', `${file}: workspace.url is needed where PostgreSQL keeps the rows`, {
     hint: 'The service that worksync brings along lives in one data folder: start it by itself with "worksync workspace serve", and name its address.',
   });
@@ -307,4 +256,85 @@ function addressOf(
     throw new SyncError('secret_missing', `${file}: workspace.apiKey is needed beside workspace.url`);
   }
   return { baseUrl: url, apiKey: () => apiKey };
+}
+
+/** The cooperation with other processes over the same database. */
+interface Remote {
+  readonly notifications: Notifications;
+  /** Finds the receivers of workspaces that other processes own. */
+  readonly findReceiver: FindReceiver;
+}
+
+function openRemote(daemon: DaemonContext, workspaces: Workspaces): Remote {
+  const notifications = createNotifications({
+    ...daemon,
+    wake: (name) => workspaces.find(name)?.wakeReconcile(),
+    rereadTokens: daemon.tokenBook.reread,
+  });
+  const { configured } = workspaces;
+  const { notifyOwner } = notifications;
+  return { notifications, findReceiver: createRemoteReceivers(daemon, { configured, notifyOwner }) };
+}
+
+/** Creates the signed requests between the processes over one database. */
+function sharingOf(
+  { secretKey }: ComposeInput,
+  { installation, holder, clock }: OpenStore,
+  { random }: ProcessContext,
+): Sharing {
+  if (!secretKey) throw new SyncError('internal', 'a shared store was opened without a key');
+  const signatures = createSignatures({ secretKey, installation: installation.id, now: () => clock.now(), random });
+  return { holder, replicas: createReplicas(holder, signatures) };
+}
+
+/** Announces the ports of the servers to other processes. */
+function announcePorts(store: OpenStore, { address, adminAddress }: Daemon): void {
+  const port = Number(new URL(address).port);
+  const adminPort = Number(new URL(adminAddress).port);
+  store.listensAt(port, adminPort === port ? undefined : adminPort);
+}
+
+/** Throws if no workspace is open, here or at another process. */
+function requireAnyOpen(workspaces: Workspaces): void {
+  const broken = workspaces.broken();
+  const isElsewhere = [...broken.values()].some(({ code }) => code === 'held_elsewhere');
+  if (workspaces.partitions().length === 0 && !isElsewhere) throw noneOpen(broken);
+}
+
+/** Returns an error with the reason of each workspace. Its code, and with it the exit code, is that of the first. */
+function noneOpen(broken: ReadonlyMap<string, SyncError>): SyncError {
+  const [first] = broken.values();
+  if (first === undefined) return new SyncError('internal', 'there is no workspace to start');
+  if (broken.size === 1) return first;
+  const reasons = [...broken].map(([workspace, { message }]) => `${workspace}: ${message}`);
+  return new SyncError(first.code, reasons.join('\n'), { cause: first, hint: first.hint });
+}
+
+/** A source for commands, which end before the configuration could change. */
+function unchanging(config: LoadedConfig): ConfigSource {
+  return { load: () => config, stamp: () => '', watch: () => () => undefined };
+}
+
+/** The open parts, and how each is closed. */
+interface Closers {
+  add(name: string, close: () => Promise<void> | void): void;
+  /** Closes all in reverse order, also after one has failed, so that no lock and no file stays open. Idempotent. */
+  closeAll(onStep?: (name: string) => void): Promise<void>;
+}
+
+function createClosers(): Closers {
+  const opened: { readonly name: string; readonly close: () => Promise<void> | void }[] = [];
+  return {
+    add: (name, close) => void opened.push({ name, close }),
+    closeAll: (onStep) =>
+      doAll(
+        opened
+          .splice(0)
+          .toReversed()
+          .map(({ name, close }) => () => {
+            onStep?.(name);
+            return close();
+          }),
+      ),
+  };
 }

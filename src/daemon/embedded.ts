@@ -1,17 +1,18 @@
 import { join } from 'node:path';
+import type { GitProvider } from '../connectors/connector.ts';
+import { connectors } from '../connectors/registry.ts';
 import { ownProxies } from '../platform/config/proxies.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createWorkspaceService } from '../reference-service/service.ts';
-import { gitProviders } from './git-providers.ts';
-import type { Parts } from './parts.ts';
+import type { ProcessContext } from './daemon-context.ts';
 
 /** The reference service that this process runs for a workspace without a `url`. */
 export interface Embedded {
   /** Ends in `/api/v1`. */
   readonly url: string;
-  /** The daemon's own key: made at the first start, and kept encrypted. */
+  /** The daemon's own key: created at the first start, and stored encrypted. */
   readonly apiKey: string;
-  /** An owner's token. */
+  /** The token of an owner. */
   readonly oauthToken: string;
   statistics(): Promise<EmbeddedStatistics>;
   close(): Promise<void>;
@@ -20,27 +21,27 @@ export interface Embedded {
 interface EmbeddedStatistics {
   readonly pullRequests: number;
   readonly links: number;
-  /** Requests received with the daemon's key since it started, and how many of them were refused by the quota. */
+  /** Requests received with the daemon's key since the start; `rateLimited` counts those that the quota refused. */
   readonly requests: number;
   readonly rateLimited: number;
 }
 
-/** Starts it on a free loopback port, on its own file beside the workspace's database. */
+/** Starts the service on a free loopback port, on a file of its own beside the database. */
 export async function startEmbedded(
   { config, folder, secretKey }: { config: WorkspaceConfig; folder: string; secretKey?: Buffer },
-  parts: Pick<Parts, 'clock' | 'random' | 'logger' | 'http' | 'metrics'>,
+  context: Pick<ProcessContext, 'clock' | 'random' | 'logger' | 'http' | 'metrics'>,
 ): Promise<Embedded> {
-  const { clock, random, logger } = parts;
+  const { clock, random, logger, metrics } = context;
   const service = await createWorkspaceService({
     file: join(folder, `${config.name}.service.db`),
     clock,
     random,
     logger: logger.child({ service: config.name }),
     quota: config.quota,
-    meter: parts.metrics.meter,
+    meter: metrics.meter,
     secretKey,
-    providers: gitProviders(parts),
-    // Everything else of the embedded service is local too.
+    providers: gitProviders(context),
+    // Allowed because everything else of the embedded service is local too.
     allowPrivateWebhooks: true,
     proxies: ownProxies(() => undefined),
   });
@@ -57,4 +58,11 @@ export async function startEmbedded(
     },
     close: () => service.close(),
   };
+}
+
+/** Returns the git providers that members can write to, by the id of the connector. */
+export function gitProviders(
+  context: Pick<ProcessContext, 'http' | 'clock' | 'logger'>,
+): Readonly<Record<string, GitProvider>> {
+  return Object.fromEntries(connectors.flatMap(({ id, git }) => (git ? [[id, git(context)]] : [])));
 }

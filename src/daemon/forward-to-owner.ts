@@ -1,39 +1,41 @@
+// Design: src/decisions/replicas.md
+
 import type { Sharing } from '../admin/replica-status.ts';
-import type { Identity } from '../cluster/admitted-caller.ts';
+import type { Identity } from '../cluster/signature.ts';
 import type { Place } from '../gateway/destination.ts';
 import { createGatewayForwarding, type GatewayForwarding } from '../gateway/gateway-forwarding.ts';
-import type { TokenBook } from '../gateway/token-book.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Installation } from '../store/installation.ts';
 import { signedBy } from '../web/access-control.ts';
 import type { Elsewhere } from '../web/forward-request.ts';
 import type { Sessions } from '../web/sessions.ts';
+import type { DaemonContext } from './daemon-context.ts';
 import { workspaceIdOf } from './partition-stages.ts';
 import { versionHeaderOf } from './workspace-send.ts';
 import type { Workspaces } from './workspaces.ts';
 
-interface DoorsElsewhereDeps {
+interface OwnerForwardingDeps {
   readonly sharing: Sharing;
-  readonly installation: Installation;
   readonly workspaces: Workspaces;
-  readonly tokenBook: TokenBook;
   readonly sessions: Pick<Sessions, 'isOpen'>;
 }
 
-/** How the doors of this process lead to workspaces that others work on. */
+/** Forwards requests to the processes that own their workspaces. */
 export interface OwnerForwarding {
-  /** @param isAdmin whether it has the pages and nothing else */
+  /** @param isAdmin whether the server has only the pages and the admin API */
   forServer(isAdmin: boolean): Elsewhere;
   readonly forGateway: GatewayForwarding;
 }
 
-export function forwardToOwner(deps: DoorsElsewhereDeps): OwnerForwarding {
-  const { sharing, installation, workspaces, tokenBook, sessions } = deps;
-  const { replicas } = sharing;
+export function createOwnerForwarding(
+  { installation, tokenBook }: Pick<DaemonContext, 'installation' | 'tokenBook'>,
+  { sharing: { replicas }, workspaces, sessions }: OwnerForwardingDeps,
+): OwnerForwarding {
   const isHere = (name: string) => workspaces.find(name) !== undefined;
-  const places = createPlaces(installation);
+  const placeOf = createPlaces(installation);
   const configOf = (name: string) => workspaces.configured().find((config) => config.name === name);
 
+  /** Checks the session or token that another process has verified, because it may have been revoked since. */
   async function isStillKnown({ session, gatewayToken, workspaces: limited }: Identity): Promise<boolean> {
     if (session && !(await sessions.isOpen(session.digest))) return false;
     if (gatewayToken === undefined) return true;
@@ -44,20 +46,21 @@ export function forwardToOwner(deps: DoorsElsewhereDeps): OwnerForwarding {
   return {
     forServer: (isAdmin) => ({ replicas, isHere, isStillKnown, isAdmin }),
     forGateway: createGatewayForwarding({
-      ...{ replicas, signedBy },
-      places: () => workspaces.configured().flatMap((config) => (isHere(config.name) ? [] : [places(config)])),
+      replicas,
+      signedBy,
+      places: () => workspaces.configured().flatMap((config) => (isHere(config.name) ? [] : [placeOf(config)])),
       longestWait: (name) => configOf(name)?.gateway.wait ?? 0,
       versionHeader: (name) => versionHeaderOf(configOf(name)?.workspace.api),
     }),
   };
 }
 
-/** What tells whether a request is for a workspace that is not open here; made once for each configuration. */
+/** Creates the lookup of workspaces that are not open here; each configuration has one cached entry. */
 function createPlaces(installation: Installation): (config: WorkspaceConfig) => Place {
-  const known = new WeakMap<WorkspaceConfig, Place>();
+  const cached = new WeakMap<WorkspaceConfig, Place>();
   return (config) => {
-    const found = known.get(config);
-    if (found) return found;
+    const existing = cached.get(config);
+    if (existing) return existing;
     let opened: Promise<() => Promise<string | undefined>> | undefined;
     const open = async () => workspaceIdOf(config, await installation.store(config.name));
     const place: Place = {
@@ -67,7 +70,7 @@ function createPlaces(installation: Installation): (config: WorkspaceConfig) => 
         return (await opened)();
       },
     };
-    known.set(config, place);
+    cached.set(config, place);
     return place;
   };
 }

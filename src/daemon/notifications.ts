@@ -1,124 +1,123 @@
-import type { Cancel, Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
+// Design: src/decisions/replicas.md
+
+import type { Cancel } from '../platform/lib/clock.ts';
 import type { Stage } from '../platform/lib/stage.ts';
 import { createTransitionLogger } from '../platform/lib/transition-logger.ts';
 import { pendingWorkspaces } from '../store/inbox.ts';
-import type { Installation } from '../store/installation.ts';
+import type { DaemonContext } from './daemon-context.ts';
 import { serverOf } from './open-store.ts';
 
-/** Bells between processes: whoever stores a delivery tells the owner of its workspace. */
+/** Wake signals between processes over one database: LISTEN and NOTIFY of PostgreSQL. */
 export interface Notifications extends Stage {
-  tell(workspace: string): void;
-  /** A gateway token was made or revoked here. Never rejects: who was not told reads them all once a minute. */
-  tellTokens(): Promise<void>;
+  /** Notifies the owner of the workspace of a new delivery. */
+  notifyOwner(workspace: string): void;
+  /** Notifies all processes that a gateway token was created or revoked. Never rejects: see `TOKENS_READ_EVERY`. */
+  notifyTokenChange(): Promise<void>;
 }
 
-interface BellsDeps {
-  readonly installation: Installation;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Wakes what works on a workspace, where this process owns it. */
+interface NotificationsDeps extends Pick<DaemonContext, 'installation' | 'clock' | 'logger'> {
+  /** Wakes the stages of a workspace if this process owns it. */
   readonly wake: (workspace: string) => void;
-  /** Another process made or revoked a gateway token, or may have. */
+  /** Called when another process created or revoked a gateway token, or may have done so. */
   readonly rereadTokens: () => Promise<void>;
 }
 
-/** A signal takes a lock of the whole server: so many deliveries share one, milliseconds. */
-const TOLD_EVERY = 50;
-/** A signal may be lost: how often the owner looks for itself, milliseconds. */
-const LOOK_EVERY = 1_000;
-/** A process may end before it tells that it revoked a token, milliseconds. */
+/** Time for which notifications are collected, milliseconds, because each locks the whole server for a moment. */
+const NOTIFY_EVERY = 50;
+/** Time between two reads of the inbox, milliseconds, because a notification may be lost. */
+const POLL_EVERY = 1_000;
+/** Time between two reads of all tokens, milliseconds, because a process may end between a revocation and its notification. */
 const TOKENS_READ_EVERY = 60_000;
-/** The server takes 8 000 bytes. */
-const LONGEST_SIGNAL = 7_000;
-/** In place of names that are too many. */
+/** Largest payload, bytes: PostgreSQL accepts 8000. */
+const LARGEST_PAYLOAD = 7_000;
+/** Payload that stands for all workspaces, if their names do not fit. */
 const ALL = '*';
 const TOKENS = 'tokens';
 
-export function createNotifications(deps: BellsDeps): Notifications {
+export function createNotifications(deps: NotificationsDeps): Notifications {
   const { installation, clock, logger, wake } = deps;
   const server = serverOf(installation);
-  // Channels are the whole database's, whatever its schemas.
+  // A channel belongs to the whole database, whatever the schema: so it needs the id of the installation.
   const channel = `worksync_${installation.id}`;
-  const teller = createTransitionLogger(logger, 'warn', {
+  const tokenReads = createTransitionLogger(logger, 'warn', {
     failed: 'gateway tokens could not be read',
     again: 'gateway tokens are read again',
   });
-  const untold = new Set<string>();
-  /** Set while deliveries wait to be told of. */
-  let cancelTelling: Cancel | undefined;
-  let cancel: Cancel = () => undefined;
+  /** Workspaces whose owners are notified next. */
+  const pending = new Set<string>();
+  let cancelNotify: Cancel | undefined;
+  let cancelPoll: Cancel = () => undefined;
   let stopListening: (() => Promise<void>) | undefined;
   let isStopped = false;
   /** By the monotonic clock. */
   let tokensReadAt = Number.NEGATIVE_INFINITY;
 
-  async function tellAll(): Promise<void> {
-    const text = JSON.stringify([...untold]);
-    untold.clear();
-    cancelTelling = undefined;
-    await send(Buffer.byteLength(text) > LONGEST_SIGNAL ? ALL : text);
+  async function notifyPending(): Promise<void> {
+    const payload = JSON.stringify([...pending]);
+    pending.clear();
+    cancelNotify = undefined;
+    await send(Buffer.byteLength(payload) > LARGEST_PAYLOAD ? ALL : payload);
   }
 
-  /** Whoever hears nothing looks for itself. */
-  async function send(signal: string): Promise<void> {
+  /** Never rejects. A process that misses the notification reads the inbox and the tokens at intervals. */
+  async function send(payload: string): Promise<void> {
     try {
-      await server.notify(channel, signal);
+      await server.notify(channel, payload);
     } catch (error) {
-      logger.debug({ error }, 'other processes could not be told of a change');
+      logger.debug({ error }, 'other processes could not be notified of a change');
     }
   }
 
-  function hear(payload: string): void {
-    if (payload === ALL) void look();
-    else if (payload === TOKENS) void reread();
+  function receive(payload: string): void {
+    if (payload === ALL) void poll();
+    else if (payload === TOKENS) void readTokens();
     else for (const workspace of JSON.parse(payload) as readonly string[]) wake(workspace);
   }
 
-  /** What could not be read is read again with the next look: a token that was revoked elsewhere would be taken here. */
-  async function reread(): Promise<void> {
-    const began = clock.monotonic();
+  /** A failed read is repeated with the next poll, because a token that was revoked elsewhere would stay valid here. */
+  async function readTokens(): Promise<void> {
+    const startedAt = clock.monotonic();
     try {
       await deps.rereadTokens();
-      tokensReadAt = began;
-      teller.succeeded();
+      tokensReadAt = startedAt;
+      tokenReads.succeeded();
     } catch (error) {
       tokensReadAt = Number.NEGATIVE_INFINITY;
-      teller.failed(error);
+      tokenReads.failed(error);
     }
   }
 
-  async function look(): Promise<void> {
-    if (clock.monotonic() - tokensReadAt >= TOKENS_READ_EVERY) await reread();
+  async function poll(): Promise<void> {
+    if (clock.monotonic() - tokensReadAt >= TOKENS_READ_EVERY) await readTokens();
     try {
       for (const workspace of await pendingWorkspaces(installation.query)) wake(workspace);
     } catch (error) {
-      logger.debug({ error }, 'the database could not be asked for deliveries that came elsewhere');
+      logger.debug({ error }, 'the database could not be read for deliveries that other processes stored');
     }
   }
 
-  function lookLater(): void {
-    if (!isStopped) cancel = clock.after(LOOK_EVERY, () => void look().finally(lookLater));
+  function schedulePoll(): void {
+    if (!isStopped) cancelPoll = clock.after(POLL_EVERY, () => void poll().finally(schedulePoll));
   }
 
   return {
-    tell(workspace) {
-      untold.add(workspace);
-      cancelTelling ??= clock.after(TOLD_EVERY, () => void tellAll());
+    notifyOwner(workspace) {
+      pending.add(workspace);
+      cancelNotify ??= clock.after(NOTIFY_EVERY, () => void notifyPending());
     },
-    tellTokens: () => send(TOKENS),
+    notifyTokenChange: () => send(TOKENS),
     start() {
-      lookLater();
-      const missed = () => void Promise.all([reread(), look()]);
-      void server.listen(channel, hear, missed).then((stop) => {
+      schedulePoll();
+      const onMissed = () => void Promise.all([readTokens(), poll()]);
+      void server.listen(channel, receive, onMissed).then((stop) => {
         stopListening = stop;
       });
     },
     async stop() {
       isStopped = true;
-      cancel();
-      cancelTelling?.();
-      if (untold.size > 0) await tellAll();
+      cancelPoll();
+      cancelNotify?.();
+      if (pending.size > 0) await notifyPending();
       await stopListening?.();
     },
   };

@@ -1,7 +1,9 @@
+// Design: src/decisions/database.md, src/decisions/leases.md
+
 import { createHmac } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type ClockOffset, createClockOffset, ledgerClock, offsetClock } from '../cluster/clock-offset.ts';
-import { type LeaseHolder, soleHolder } from '../cluster/holder.ts';
+import { type LeaseHolder, soleHolder } from '../cluster/lease-holder.ts';
 import { createPostgresLeaseHolder } from '../cluster/postgres-holder.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions } from '../platform/config/daemon-options.ts';
@@ -9,26 +11,29 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { OpenOptions } from '../platform/database/database-types.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { doAll } from '../platform/lib/failures.ts';
+import { KeyFileError, makeKeyFile, readKeyFile } from '../platform/lib/key-file.ts';
 import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
+import type { Random } from '../platform/lib/random.ts';
+import { createSecretBox, type SecretBox } from '../platform/lib/secret-box.ts';
 import { createSuspendAwareClock } from '../platform/lib/suspend-aware-clock.ts';
 import { bumpClockEra, readClockEra } from '../store/clock-changes.ts';
 import { type Installation, openInstallation, openSharedInstallation } from '../store/installation.ts';
 import { serverTime } from '../store/leases.ts';
 import type { Schema } from '../store/schema/tables.ts';
-import type { Parts, SharedDatabase } from './parts.ts';
+import type { ProcessContext, SharedDatabase } from './daemon-context.ts';
 
-/** Where the rows are, and which of the workspaces this process works on. */
+/** The open database, and the holder of the leases of its workspaces. */
 export interface OpenStore {
   readonly installation: Installation;
   readonly holder: LeaseHolder;
-  /** The time that all processes over it share. */
+  /** The wall clock that all processes over the database share. */
   readonly clock: Clock;
-  /** By which the ledger of a workspace is kept that is opened now. */
+  /** Returns the clock for the ledger of a workspace that opens now. */
   ledgerClock(): Promise<Clock>;
-  /** Whether other processes may work on what this one does not. */
+  /** Whether other processes may own workspaces of this database. */
   readonly isShared: boolean;
   /**
-   * Told when the servers listen: where the others reach this process, unless an option names its host.
+   * Sets the ports at which this process listens, so that other processes can reach it. An option may name another host.
    *
    * @param adminPort absent: the pages have no port of their own
    */
@@ -36,96 +41,123 @@ export interface OpenStore {
   close(): Promise<void>;
 }
 
-export interface StoreInput {
+interface StoreInput {
   readonly options: Pick<DaemonOptions, 'store' | 'replicaAddress'>;
+  /** The data folder. */
   readonly folder: string;
   readonly version: string;
   readonly secretKey?: Buffer;
-  /** Those of now; a reload changes them. */
+  /** Returns the configured workspaces, which change with each reload. */
   readonly workspaces: () => readonly WorkspaceConfig[];
   readonly opening: Omit<OpenOptions, 'file' | 'migrations'>;
 }
 
-/** How long a renewal of leases waits for the database, milliseconds: less than they are trusted. */
-const RENEWED_WITHIN = 2_000;
+/** Timeout of a lease renewal, milliseconds: shorter than the time for which leases are trusted. */
+const RENEW_TIMEOUT = 2_000;
 
-/**
- * Opens the file in the data folder, which one process has to itself; or the PostgreSQL that an option names, where several
- * share the workspaces.
- */
-export async function openStore(input: StoreInput, parts: Parts): Promise<OpenStore> {
+/** Opens the file in the data folder, or the PostgreSQL database that several processes share. */
+export async function openStore(input: StoreInput, context: ProcessContext): Promise<OpenStore> {
   const { store } = input.options;
-  const { clock, random } = parts;
-  if (store === undefined && !parts.shared) {
-    const shared = sharedFileSystemOf(input.folder);
-    if (shared !== undefined) parts.logger.warn({ folder: input.folder, fileSystem: shared }, ON_SHARED);
-    const installation = await openInstallation(input.folder, { ...input.opening, random });
-    const holder = parts.hold?.(installation) ?? soleHolder;
-    return {
-      ...{ installation, holder, clock, isShared: false, ledgerClock: async () => clock },
-      listensAt: () => undefined,
-      close: () => installation.close(),
-    };
-  }
-  if (!input.secretKey) throw keyMissing();
-  const open = parts.shared ?? (() => openServer({ ...input, store: store ?? '' }, parts));
-  return openShared({ ...input, secretKey: input.secretKey }, await open(), parts);
+  if (store === undefined && !context.openShared) return openFile(input, context);
+  const { secretKey } = input;
+  if (!secretKey) throw keyMissing();
+  const open = context.openShared ?? (() => openServer(input, store ?? '', context));
+  return openShared({ ...input, secretKey }, await open(), context);
 }
 
 const ON_SHARED =
   'the data folder lies on a file system that machines share: SQLite cannot rely on its locks; use a local disk or PostgreSQL';
 
-async function openServer(input: StoreInput & { readonly store: string }, { random }: Parts): Promise<SharedDatabase> {
-  const installation = await openSharedInstallation(input.store, { ...input.opening, random });
-  // Whoever has no server loads nothing of it.
+async function openFile({ folder, opening }: StoreInput, context: ProcessContext): Promise<OpenStore> {
+  const { clock, random, logger, createLeaseHolder } = context;
+  const fileSystem = sharedFileSystemOf(folder);
+  if (fileSystem !== undefined) logger.warn({ folder, fileSystem }, ON_SHARED);
+  const installation = await openInstallation(folder, { ...opening, random });
+  return {
+    installation,
+    holder: createLeaseHolder?.(installation) ?? soleHolder,
+    clock,
+    isShared: false,
+    ledgerClock: async () => clock,
+    listensAt: () => undefined,
+    close: () => installation.close(),
+  };
+}
+
+async function openServer(
+  { opening }: StoreInput,
+  address: string,
+  { random }: ProcessContext,
+): Promise<SharedDatabase> {
+  const installation = await openSharedInstallation(address, { ...opening, random });
+  // Imported here, so that a daemon over a file does not load the driver.
   const { openApart } = await import('../platform/database/postgres.ts');
-  const apart = openApart<Schema>({ file: input.store, within: RENEWED_WITHIN });
-  return { installation, apart, time: serverTime };
+  const leaseDatabase = openApart<Schema>({ file: address, within: RENEW_TIMEOUT });
+  return { installation, leaseDatabase, time: serverTime };
 }
 
 async function openShared(
   input: StoreInput & { readonly secretKey: Buffer },
-  { installation, apart, time: storeTime }: SharedDatabase,
-  parts: Parts,
+  { installation, leaseDatabase, time: storeTime }: SharedDatabase,
+  context: ProcessContext,
 ): Promise<OpenStore> {
-  const { random, logger } = parts;
+  const { random, logger, createLeaseHolder } = context;
   const { replicaAddress } = input.options;
-  const close = () => doAll([() => apart.close(), () => installation.close()]);
-  const time = createSuspendAwareClock(parts.clock);
+  const close = () => doAll([() => leaseDatabase.close(), () => installation.close()]);
+  const elapsedTime = createSuspendAwareClock(context.clock);
   const passed = () => {
-    time.look();
-    return time.now();
+    elapsedTime.look();
+    return elapsedTime.now();
   };
   const storeClock = createClockOffset();
   let address = replicaAddress ?? '';
   let adminAddress: string | undefined;
-  const digestOf = createDigest(input.secretKey);
-  const own = { version: input.version, startedAt: parts.clock.now(), host: hostname() };
-  if (parts.hold) {
-    const given = { holder: parts.hold(installation), clock: parts.clock, ledgerClock: async () => parts.clock };
-    return { installation, isShared: true, listensAt: () => undefined, close, ...given };
+  const digestOf = createConfigDigest(input.secretKey);
+  const facts = { version: input.version, startedAt: context.clock.now(), host: hostname() };
+  if (createLeaseHolder) {
+    const { clock } = context;
+    const holder = createLeaseHolder(installation);
+    return {
+      installation,
+      holder,
+      clock,
+      isShared: true,
+      ledgerClock: async () => clock,
+      listensAt: () => undefined,
+      close,
+    };
   }
   try {
-    await hear(installation, storeClock, passed);
+    await sampleClock(installation, storeClock, passed);
   } catch (error) {
     await close();
     throw error;
   }
-  const clock = offsetClock(parts.clock, storeClock, passed);
+  const clock = offsetClock(context.clock, storeClock, passed);
   const holder = createPostgresLeaseHolder({
-    ...{ database: apart, storeTime, storeClock, random, logger, passed, after: clock.after },
-    facts: () => ({ ...own, adminAddress, config: digestOf(input.workspaces()) }),
+    database: leaseDatabase,
+    storeTime,
+    storeClock,
+    random,
+    logger,
+    passed,
+    after: clock.after,
+    facts: () => ({ ...facts, adminAddress, config: digestOf(input.workspaces()) }),
     address: () => address,
     async onClockSet() {
       logger.warn({}, 'the clock of PostgreSQL was set: what the quota ledgers hold counts for one more window');
       await bumpClockEra(installation);
     },
-    onTakeover: (workspaces) => parts.metrics.meter.count('lease_takeovers_total', {}, workspaces),
+    onTakeover: (workspaces) => context.metrics.meter.count('lease_takeovers_total', {}, workspaces),
   });
   return {
-    ...{ installation, holder, clock, isShared: true, close },
+    installation,
+    holder,
+    clock,
+    isShared: true,
+    close,
     async ledgerClock() {
-      const timeline = await hear(installation, storeClock, passed);
+      const timeline = await sampleClock(installation, storeClock, passed);
       return ledgerClock(clock, `${timeline}.${await readClockEra(installation.query)}`, { store: storeClock, passed });
     },
     listensAt(port, adminPort) {
@@ -136,11 +168,11 @@ async function openShared(
   };
 }
 
-/** Asks the server for its time. @returns the name of its clock */
-async function hear(installation: Installation, storeClock: ClockOffset, passed: () => number): Promise<string> {
+/** Reads the time of the database server and adds it to the samples. @returns the name of the server's clock */
+async function sampleClock(installation: Installation, storeClock: ClockOffset, passed: () => number): Promise<string> {
   const began = passed();
   const { now, clock } = await serverOf(installation).time();
-  storeClock.heard(now, { began, ended: passed() });
+  storeClock.addSample(now, { began, ended: passed() });
   return clock;
 }
 
@@ -150,18 +182,18 @@ export function serverOf({ asServer }: Installation): NonNullable<Installation['
 }
 
 /**
- * The same for the same workspaces, whatever order their files are in. Without the key it tells nothing of the secrets in them.
- * Made once for each configuration.
+ * Creates a function that hashes the configuration of all workspaces, in any order of their files. It is keyed, so that a hash
+ * reveals nothing about secrets in the configuration. The last hash is cached.
  */
-function createDigest(key: Buffer): (workspaces: readonly WorkspaceConfig[]) => string {
-  let known: { readonly workspaces: readonly WorkspaceConfig[]; readonly digest: string } | undefined;
+function createConfigDigest(key: Buffer): (workspaces: readonly WorkspaceConfig[]) => string {
+  let cached: { readonly workspaces: readonly WorkspaceConfig[]; readonly digest: string } | undefined;
   return (workspaces) => {
-    if (known?.workspaces !== workspaces) {
+    if (cached?.workspaces !== workspaces) {
       const texts = workspaces.map((config) => JSON.stringify({ ...config, file: '' })).sort();
       const digest = createHmac('sha256', key).update(texts.join('\n')).digest('hex').slice(0, 16);
-      known = { workspaces, digest };
+      cached = { workspaces, digest };
     }
-    return known.digest;
+    return cached.digest;
   };
 }
 
@@ -169,4 +201,25 @@ function keyMissing(): SyncError {
   return new SyncError('secret_key_missing', 'a PostgreSQL is configured, and WORKSYNC_SECRET_KEY is not', {
     hint: 'Give all replicas the same key, by WORKSYNC_SECRET_KEY or WORKSYNC_SECRET_KEY_FILE: a key file beside a database would be another one on each machine. Make one with: openssl rand -base64 32',
   });
+}
+
+/**
+ * Returns the box for values that the database stores encrypted. Its key comes from the environment, or from a file beside the
+ * database that is created at the first use. The box throws `secret_key_missing` or `secret_key_wrong` if that file is unusable.
+ *
+ * @param file the database
+ */
+export function secretBoxBeside(file: string, given: Buffer | undefined, random: Random): () => SecretBox {
+  let box: SecretBox | undefined;
+  return () => (box ??= createSecretBox(given ?? keyBeside(`${file}.key`, random), random));
+}
+
+function keyBeside(file: string, random: Random): Buffer {
+  try {
+    return readKeyFile(file) ?? makeKeyFile(file, random);
+  } catch (error) {
+    if (!(error instanceof KeyFileError)) throw error;
+    const code = error.why === 'unreadable' ? 'secret_key_missing' : 'secret_key_wrong';
+    throw new SyncError(code, error.message, { cause: error.cause });
+  }
 }

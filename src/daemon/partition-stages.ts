@@ -9,57 +9,126 @@ import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
 import { rememberRecording } from '../store/records-route.ts';
 import { keepRedeliveryCursors } from '../store/redeliveries.ts';
+import { WORKSPACE } from '../store/workspace-answers.ts';
+import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import { createCollector } from '../sync/intake/append.ts';
+import { type Backfills, createBackfills } from '../sync/intake/backfill-stage.ts';
+import { createFetches, type Fetches } from '../sync/intake/fetches.ts';
+import { createHookWatch, type HookWatch } from '../sync/intake/hook-watch.ts';
+import { createPauses, type Pauses } from '../sync/intake/pauses.ts';
+import { createPolls, type Polls } from '../sync/intake/polls.ts';
+import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
+import { createVerification } from '../sync/intake/verify-items.ts';
+import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { Client } from '../sync/outbox/send-context.ts';
-import { sweepJobs as sweepWorkspaceJobs } from '../sync/outbox/sweep-jobs.ts';
+import { sweepJobs as workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import type { Sources } from '../sync/reconcile/context.ts';
 import type { Rules } from '../sync/reconcile/item-rules.ts';
 import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts';
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
-import type { PartitionIntake } from './partition-intake.ts';
-import type { PartitionOptions, PartitionParts } from './partition-parts.ts';
-import { writableOf } from './sources.ts';
+import type { DaemonContext, PartitionContext } from './daemon-context.ts';
+import { activeConnections, type NameBooks, openNameBooks, writableOf } from './sources.ts';
+import { workspaceReceiver } from './webhook-receivers.ts';
 
-/** How often the tasks are read to see which of them are finished, milliseconds: one request of some hundreds. */
+/** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
 const TASKS_EVERY = 15 * 60_000;
 
-export interface StagesInput {
-  readonly client: Client;
-  readonly sources: Sources;
-  readonly rules: Rules;
+/** The intake of a partition: connections, webhook receivers, polls, fetches, backfills. */
+export interface PartitionIntake {
+  readonly books: NameBooks;
+  readonly connections: readonly ActiveConnection[];
+  readonly polls: Polls;
+  readonly fetches: Fetches;
+  readonly backfills: Backfills;
+  /** Confirms the items of a restored database. */
+  readonly verification: Stage;
+  readonly hooks: HookWatch;
+  /** Shared by all stages that send requests to a vendor. */
+  readonly pauses: Pauses;
+  readonly jobs: readonly Job[];
+  /** Whether deliveries arrive faster than they can be stored one by one. */
+  isCrowded(): boolean;
+  receiver(connection: string): Receiver | undefined;
 }
 
-/** The stages of a partition, and what runs on a schedule. */
+export async function openIntake(daemon: DaemonContext, partition: PartitionContext): Promise<PartitionIntake> {
+  const { config, store, clock, random, logger, meter, tracer, wakeSignals } = partition;
+  const books = await openNameBooks(partition, daemon.connectors);
+  const pauses = createPauses(clock);
+  const connections = activeConnections(daemon, partition, { books, pauses });
+  const collector = createCollector({
+    store,
+    clock,
+    wakeSignal: wakeSignals.inbox,
+    groupCommit: daemon.groupCommit,
+  });
+  const deps = { store, clock, random, logger, meter, tracer, connections, pauses, inbox: wakeSignals.inbox };
+  const polls = createPolls(deps);
+  const fetches = createFetches(deps);
+  const hooks = createHookWatch(deps);
+  const received = { collector, meter, logger, tracer };
+  const { webhook } = config.workspace;
+  const ofWorkspace = webhook && workspaceReceiver(webhook, { ...received, onEvent: partition.notifyWrite });
+  return {
+    books,
+    connections,
+    polls,
+    fetches,
+    hooks,
+    pauses,
+    backfills: createBackfills(deps),
+    verification: createVerification(deps),
+    jobs: [...polls.jobs, ...vendorSweepJobs({ ...deps, fetches: fetches.wakeSignal }), ...hooks.jobs],
+    isCrowded: () => collector.isCrowded(),
+    receiver(name) {
+      if (name === WORKSPACE) return ofWorkspace;
+      const active = connections.find((connection) => connection.name === name);
+      return active && { active, ...received };
+    },
+  };
+}
+
+/** The stages of a partition, and its jobs. */
 export interface PartitionStages {
-  readonly sources: Sources;
-  readonly rules: Rules;
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly timetable: Timetable;
-  /** Why the workspace cannot be written to at present. */
+  /** The reason why the workspace cannot be written to at present. */
   trouble(): SyncError | undefined;
-  /** All but what runs on a schedule. */
+  /** Starts all stages; the timetable starts separately. */
   start(): void;
-  /** Closes in order: accepts nothing new, and waits for the requests in flight. */
+  /** Stops in order: accepts no new work, and waits for the requests in flight. */
   stop(): Promise<void>;
 }
 
+interface StagesInput {
+  readonly intake: PartitionIntake;
+  readonly client: Client;
+  readonly sources: Sources;
+  readonly rules: Rules;
+  readonly onLag: (milliseconds: number) => void;
+}
+
+/** Creates all stages of a partition, in the order of the flow. Nothing runs before it is started. */
 export async function openStages(
-  options: PartitionOptions,
-  shared: PartitionParts,
-  intake: PartitionIntake,
-  { client, sources, rules }: StagesInput,
+  daemon: DaemonContext,
+  partition: PartitionContext,
+  { intake, client, sources, rules, onLag }: StagesInput,
 ): Promise<PartitionStages> {
-  const { config, wakeSignals } = options;
-  const { store, throttle, written } = shared;
+  const { config, store, clock, random, logger, meter, tracer, throttle, wakeSignals } = partition;
   const { visibility } = config.quota;
+  const shared = { store, clock, random, logger, meter, tracer, ...wakeSignals };
   let trouble: SyncError | undefined;
-  await rememberConnections(config, rules, shared);
-  const recordsPullRequests = config.connections.some(recordsItsPullRequests);
-  const writeBack = createWriteBack(writeBackDeps(options, shared, intake));
+  await storeConnectionSettings(partition, rules);
+  const writeBack = openWriteBack(partition, intake);
   const reconcile = createReconcile({
-    ...{ ...shared, ...wakeSignals, sources, rules, visibility, version: options.version },
+    ...shared,
+    sources,
+    rules,
+    visibility,
+    version: daemon.version,
     usedShare: () => throttle.usedShare(),
     isCrowded: intake.isCrowded,
     guard: config.guard,
@@ -67,23 +136,34 @@ export async function openStages(
     writeBack: writeBack.wakeSignal,
   });
   const outbox = createOutbox({
-    ...{ ...shared, ...wakeSignals, client, visibility, onLag: options.onLag },
-    ...{ recordsPullRequests, baseUrl: serverAddressOf(options) },
+    ...shared,
+    throttle,
+    client,
+    visibility,
+    onLag,
+    recordsPullRequests: recordsPullRequests(config),
+    baseUrl: serverAddressOf(partition),
     linksAreIdempotent: apiOverrides.parse(config.workspace.api ?? {}).links === 'idempotent',
-    untouched: options.succession?.untouched,
-    onWrite: () => written.tell(),
+    untouched: daemon.succession?.untouched,
+    onWrite: partition.notifyWrite,
     onTrouble(next) {
       trouble = next;
     },
   });
-  const jobs = [...intake.jobs, ...jobsOf(options, shared, writeBack)];
-  const timetable = options.scheduler.open(jobs, jobRuns(store), shared.logger, phaseOf(store.query.workspace));
+  const jobs = [...intake.jobs, ...writeBack.jobs, ...sweepsOf(partition)];
+  const timetable = daemon.scheduler.open(jobs, jobRuns(store), logger, phaseOf(store.query.workspace));
   const stages: readonly Stage[] = [
-    ...[outbox, reconcile, intake.fetches, writeBack, intake.backfills],
+    outbox,
+    reconcile,
+    intake.fetches,
+    writeBack,
+    intake.backfills,
     intake.verification,
   ];
   return {
-    ...{ sources, rules, reconcile, outbox, timetable },
+    reconcile,
+    outbox,
+    timetable,
     trouble: () => trouble,
     start() {
       for (const stage of stages) stage.start();
@@ -97,56 +177,63 @@ export async function openStages(
   };
 }
 
-/** Whether a connection records its pull requests in the workspace, if the workspace has a route for that. */
-function recordsItsPullRequests({ mirror }: WorkspaceConfig['connections'][number]): boolean {
-  return mirror !== 'off';
-}
-
-/** The embedded service is the same one at another port after each start. */
-function serverAddressOf({ config, address }: PartitionOptions): string {
-  return config.workspace.url === undefined ? 'embedded' : address.baseUrl;
-}
-
-/** What rows say of connections follows the configuration. */
-async function rememberConnections({ connections }: WorkspaceConfig, rules: Rules, { store, clock }: PartitionParts) {
-  const names = connections.map(({ name }) => name);
+/** Updates the stored facts about connections to the configuration: triage, redelivery cursors, recording. */
+async function storeConnectionSettings({ config, store, clock }: PartitionContext, rules: Rules): Promise<void> {
+  const names = config.connections.map(({ name }) => name);
+  const recording = config.connections.filter(isRecorded).map(({ name }) => name);
+  const others = config.connections.filter((each) => !isRecorded(each)).map(({ name }) => name);
   await store.commit(async (transaction) => {
     await setTriagedConnections(transaction, rules.triage.isOn ? names : [], clock.now());
     await keepRedeliveryCursors(transaction, names);
-    const [recording, others] = [true, false].map((wanted) =>
-      connections.filter((each) => recordsItsPullRequests(each) === wanted).map(({ name }) => name),
-    ) as [string[], string[]];
     await rememberRecording(transaction, { recording, others });
   });
 }
 
-function writeBackDeps(
-  { config, wakeSignals }: PartitionOptions,
-  { store, clock, random, logger }: PartitionParts,
+/** Whether the pull requests of the connection are recorded in the workspace, if the workspace has a route for records. */
+function isRecorded({ mirror }: WorkspaceConfig['connections'][number]): boolean {
+  return mirror !== 'off';
+}
+
+function recordsPullRequests({ connections }: WorkspaceConfig): boolean {
+  return connections.some(isRecorded);
+}
+
+/** Returns a constant for the embedded service, because its port changes with each start. */
+function serverAddressOf({ config, address }: PartitionContext): string {
+  return config.workspace.url === undefined ? 'embedded' : address.baseUrl;
+}
+
+function openWriteBack(
+  { config, store, clock, random, logger, wakeSignals }: PartitionContext,
   { connections, pauses }: PartitionIntake,
-): Parameters<typeof createWriteBack>[0] {
+): WriteBack {
   const closesItems = config.connections.some(({ writeBack: { close } }) => close);
-  return {
-    ...{ store, clock, random, logger, pauses, outbox: wakeSignals.outbox },
+  return createWriteBack({
+    store,
+    clock,
+    random,
+    logger,
+    pauses,
+    outbox: wakeSignals.outbox,
     connections: writableOf(config.connections, connections),
     workspaceId: workspaceIdOf(config, store),
     readTasksEvery: config.workspace.webhook || !closesItems ? undefined : TASKS_EVERY,
-  };
+  });
 }
 
-function jobsOf(
-  { config, wakeSignals }: PartitionOptions,
-  { store, clock, logger }: PartitionParts,
-  writeBack: WriteBack,
-): readonly Job[] {
-  const { sweep: when } = config.workspace;
-  const recordsPullRequests = config.connections.some(recordsItsPullRequests);
-  const { outbox } = wakeSignals;
-  const sweeps = sweepWorkspaceJobs({ store, clock, logger, outbox, when, quota: config.quota, recordsPullRequests });
-  return [...writeBack.jobs, ...sweeps];
+function sweepsOf({ config, store, clock, logger, wakeSignals }: PartitionContext): readonly Job[] {
+  return workspaceSweepJobs({
+    store,
+    clock,
+    logger,
+    outbox: wakeSignals.outbox,
+    when: config.workspace.sweep,
+    quota: config.quota,
+    recordsPullRequests: recordsPullRequests(config),
+  });
 }
 
-/** The configured id, else the one that the workspace told. */
+/** Returns the configured id, or the id that the workspace itself has reported; the first known id is cached. */
 export function workspaceIdOf({ workspace: { id } }: WorkspaceConfig, store: Store): () => Promise<string | undefined> {
   let known = id === 'current' ? undefined : id;
   return async () => (known ??= await readMeta(store.query, WORKSPACE_ID));

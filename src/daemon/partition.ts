@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { createCauseTimes } from '../admin/cause-times.ts';
 import { describeOpenWorkspace, listOpenWorkspace } from '../admin/describe-open-workspace.ts';
 import { createLagWatch } from '../admin/lag.ts';
@@ -6,29 +7,32 @@ import { createPostponed } from '../admin/postponed.ts';
 import { createTokens } from '../gateway/token-book.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
-import type { Logger } from '../platform/lib/logger.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
 import { holdsTask } from '../store/cached-tasks.ts';
 import type { Store } from '../store/database.ts';
+import { readMeta, writeMeta } from '../store/meta.ts';
 import { readStatus } from '../store/stored-status.ts';
+import type { WorkspaceContext } from '../store/workspace-context.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import type { Outbox } from '../sync/outbox/outbox.ts';
-import { createThrottle } from '../sync/quota/throttle.ts';
+import { createThrottle, type Throttle } from '../sync/quota/throttle.ts';
 import type { Reconcile } from '../sync/reconcile/reconcile.ts';
-import { noteKey } from './known-key.ts';
-import { openIntake } from './partition-intake.ts';
-import { createWritten, type PartitionOptions, type PartitionParts } from './partition-parts.ts';
-import { openStages, workspaceIdOf } from './partition-stages.ts';
-import type { Parts } from './parts.ts';
-import { rulesOf, sourcesOf } from './sources.ts';
-import { tryConfig } from './tried-config.ts';
-import { openWorkspaceApi, type WorkspaceApi } from './workspace-api.ts';
-import { versionHeaderOf } from './workspace-send.ts';
+import type { DaemonContext, PartitionContext } from './daemon-context.ts';
+import {
+  openIntake,
+  openStages,
+  type PartitionIntake,
+  type PartitionStages,
+  workspaceIdOf,
+} from './partition-stages.ts';
+import { compileConfig, rulesOf, sourcesOf } from './sources.ts';
+import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspace-send.ts';
 
-/** One workspace: its rows, its throttle, its stages. Partitions share nothing but the process. */
+/** An open workspace: its store, its throttle, its stages. Partitions share nothing but the process. */
 export interface Partition extends OpenWorkspace {
   /** For the gateway. */
   readonly passage: Upstream;
@@ -37,109 +41,123 @@ export interface Partition extends OpenWorkspace {
   readonly polls: Polls;
   readonly hooks: HookWatch;
   readonly timetable: Timetable;
-  /** Calls when the daemon has written to the workspace. */
+  /** Registers the listener that is called when the daemon has written to the workspace. */
   onWrite(call: () => void): void;
   receiver(connection: string): Receiver | undefined;
   start(): void;
-  /** As `start`, except that nothing runs on a schedule. */
+  /** Starts everything but the timetable. */
   startUnscheduled(): void;
-  /** Closes in order: accepts nothing new, and waits for the requests in flight. */
+  /** Stops in order: accepts no new work, and waits for the requests in flight. */
   stop(): Promise<void>;
 }
 
-/** How long it waits at the end for requests in flight, milliseconds: less than what an orchestrator grants. */
+/** The part of the context that the caller of `openPartition` provides. */
+export type PartitionInput = Pick<PartitionContext, 'config' | 'address' | 'lease' | 'wakeSignals'>;
+
+/** Time that a stop waits for requests in flight, milliseconds: less than an orchestrator grants. */
 const GRACE = 5_000;
 
-/** Throws what keeps it from being opened; nothing of it is open then. */
-export async function openPartition(options: PartitionOptions, parts: Parts): Promise<Partition> {
-  const { name } = options.config;
-  const store = await options.installation.store(name, options.lease.fence);
+/** Opens a workspace. Throws the reason if it cannot be opened; nothing stays open then. */
+export async function openPartition(daemon: DaemonContext, input: PartitionInput): Promise<Partition> {
+  const { config, lease } = input;
+  const store = await daemon.installation.store(config.name, lease.fence);
   try {
-    return await wire(options, parts, store, parts.logger.child({ workspace: name }));
+    const { clock, random } = daemon;
+    const logger = daemon.logger.child({ workspace: config.name });
+    const meter = daemon.metrics.forWorkspace(config.name);
+    const tracer = daemon.tracer?.child({ 'worksync.workspace': config.name });
+    return await openWithThrottle(daemon, input, { store, clock, random, logger, meter, tracer });
   } catch (error) {
     throw asSyncError(error);
   }
 }
 
-async function wire(options: PartitionOptions, parts: Parts, store: Store, logger: Logger): Promise<Partition> {
-  const { config, address } = options;
-  const { clock, random } = parts;
-  const meter = parts.metrics.forWorkspace(config.name);
-  const throttle = await createThrottle({
-    ...{ store, random, logger, meter, quota: config.quota },
-    clock: await options.ledgerClock(),
-    ...options.succession,
-  });
-  const tracer = options.tracer?.child({ 'worksync.workspace': config.name });
-  const written = createWritten();
+async function openWithThrottle(
+  daemon: DaemonContext,
+  input: PartitionInput,
+  workspace: WorkspaceContext,
+): Promise<Partition> {
+  const { config, address } = input;
+  const clock = await daemon.ledgerClock();
+  const throttle = await createThrottle({ ...workspace, clock, quota: config.quota, ...daemon.succession });
   try {
-    await noteKey(store, throttle, { key: address.apiKey(), workspace: config.workspace });
-    return await join(options, parts, { store, clock, random, logger, meter, tracer, throttle, written });
+    await resumeAfterKeyChange(workspace.store, throttle, address.apiKey(), config.workspace);
+    return await assemble(daemon, { ...workspace, ...input, throttle });
   } catch (error) {
-    // Otherwise its alarms would fire for a workspace that this process does not own.
+    // Without this, its timers would fire for a workspace that this process does not own.
     await throttle.abandon();
     throw error;
   }
 }
 
-/** Nothing of it runs before it is started. */
-async function join(options: PartitionOptions, parts: Parts, shared: PartitionParts): Promise<Partition> {
-  const { config, address, wakeSignals, lease, converter } = options;
-  const { store, clock, random, throttle } = shared;
-  const { http } = parts;
-  const onWrite = () => shared.written.tell();
-  const api = openWorkspaceApi({ ...shared, ...wakeSignals, config, address, lease, http, converter, onWrite });
-  const intake = await openIntake(options, parts, shared);
+/** The name of the stored digest of the key. A digest, so that the key cannot be read back. */
+const KEY_DIGEST = 'workspace.key';
+
+/**
+ * Lifts the halt after a rejected key if another key, address or workspace is configured now, because the rejection concerned the
+ * previous one.
+ */
+export async function resumeAfterKeyChange(
+  store: Store,
+  throttle: Pick<Throttle, 'resume'>,
+  key: string,
+  { url, id }: Pick<WorkspaceConfig['workspace'], 'url' | 'id'>,
+): Promise<void> {
+  const digest = hash('sha256', JSON.stringify([url, id, key]), 'base64url').slice(0, 16);
+  if ((await readMeta(store.query, KEY_DIGEST)) === digest) return;
+  await throttle.resume();
+  await store.commit((transaction) => writeMeta(transaction, KEY_DIGEST, digest));
+}
+
+/** Creates the parts of a partition and connects them. Nothing runs before it is started. */
+async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'notifyWrite'>): Promise<Partition> {
+  let onWrite = (): void => undefined;
+  const partition: PartitionContext = { ...base, notifyWrite: () => onWrite() };
+  const { config, address, store, throttle, clock, random, wakeSignals } = partition;
+  const { connectors, converter } = daemon;
+  const api = openWorkspaceApi(daemon, partition);
+  const intake = await openIntake(daemon, partition);
+  const sources = sourcesOf(config.connections, connectors, intake.books, converter);
+  const rules = rulesOf(config, address.baseUrl, connectors);
   const lag = createLagWatch(clock);
   const onLag = (milliseconds: number): void => {
     lag.note(milliseconds);
-    options.onLag?.(milliseconds);
+    daemon.onLag?.(milliseconds);
   };
-  const stages = await openStages({ ...options, onLag }, shared, intake, {
-    client: api.outboxClient,
-    sources: sourcesOf(config.connections, parts.connectors, intake.books, converter),
-    rules: rulesOf(config, address.baseUrl, parts.connectors),
-  });
-  const described = {
-    ...{ config, address: address.baseUrl, store, throttle, clock },
-    ...{ hooks: intake.hooks, books: intake.books, times: createCauseTimes(), trouble: stages.trouble },
-  };
-  const describe: Partition['describe'] = (stored, rejected) => describeOpenWorkspace(described, stored, rejected);
-
-  const list: Partition['list'] = (stored, rejected) => listOpenWorkspace(described, stored, rejected);
-
+  const stages = await openStages(daemon, partition, { intake, client: api.outboxClient, sources, rules, onLag });
   const postponed = createPostponed(clock);
+  const views = viewsOf(partition, intake, stages);
   let stopped: Promise<void> | undefined;
-  async function stop(): Promise<void> {
-    const cancel = clock.after(GRACE, () => api.cut());
-    const settleBooks = () => doAll([...intake.books.values()].map((book) => () => book.settled()));
-    await doAll([postponed.stop, stages.stop, throttle.stop, settleBooks]).finally(cancel);
-  }
 
   return {
-    ...{ name: config.name, config, store, throttle, random, publicUrl: options.publicUrl, describe, list },
+    name: config.name,
+    config,
+    store,
+    throttle,
+    random,
+    publicUrl: daemon.publicUrl,
+    ...views,
     lag: () => lag.report(),
-    ...{
-      send: api.send,
-      client: api.client,
-      connections: intake.connections,
-      polls: intake.polls,
-      hooks: intake.hooks,
-    },
-    ...{ sources: stages.sources, rules: stages.rules, reconcile: stages.reconcile, outbox: stages.outbox },
+    send: api.send,
+    client: api.client,
+    connections: intake.connections,
+    polls: intake.polls,
+    hooks: intake.hooks,
+    sources,
+    rules,
+    reconcile: stages.reconcile,
+    outbox: stages.outbox,
     timetable: stages.timetable,
     postponed,
     compile: (text) =>
-      tryConfig(text, {
-        ...{ inUse: config, connectors: parts.connectors },
-        ...{ converter, books: intake.books, baseUrl: address.baseUrl },
-      }),
-    passage: passageOf(options, shared, api),
+      compileConfig(text, { inUse: config, baseUrl: address.baseUrl, books: intake.books, connectors, converter }),
+    passage: passageOf(daemon, partition, api),
     wakeOutbox: () => wakeSignals.outbox.notify(),
     wakeReconcile: () => wakeSignals.inbox.notify(),
     wakeBackfills: () => intake.backfills.notify(),
-    onWrite: (call) => shared.written.listen(call),
-    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected),
+    onWrite(call) {
+      onWrite = call;
+    },
     receiver: intake.receiver,
     start() {
       stages.start();
@@ -148,19 +166,55 @@ async function join(options: PartitionOptions, parts: Parts, shared: PartitionPa
     },
     startUnscheduled: stages.start,
     startWrites: () => stages.outbox.startWrites(),
-    stop: () => (stopped ??= stop()),
+    stop() {
+      const settleBooks = () => doAll([...intake.books.values()].map((book) => () => book.settled()));
+      const steps = [postponed.stop, stages.stop, throttle.stop, settleBooks];
+      stopped ??= stopWithin(steps, clock, api.cut);
+      return stopped;
+    },
   };
 }
 
-/** What the gateway gets of it. */
+/** Runs the steps in order. Requests that are still in flight after `GRACE` are cut off. */
+function stopWithin(
+  steps: readonly (() => Promise<unknown>)[],
+  clock: PartitionContext['clock'],
+  cut: () => void,
+): Promise<void> {
+  const cancel = clock.after(GRACE, cut);
+  return doAll(steps).finally(cancel);
+}
+
+/** The views of a partition for status, pages and lists. */
+function viewsOf(
+  { config, address, store, throttle, clock }: PartitionContext,
+  { hooks, books }: PartitionIntake,
+  { trouble }: PartitionStages,
+): Pick<Partition, 'describe' | 'list' | 'status'> {
+  const times = createCauseTimes();
+  const described = { config, address: address.baseUrl, store, throttle, clock, hooks, books, times, trouble };
+  const describe: Partition['describe'] = (stored, rejected) => describeOpenWorkspace(described, stored, rejected);
+  return {
+    describe,
+    list: (stored, rejected) => listOpenWorkspace(described, stored, rejected),
+    status: async (rejected) => describe(await readStatus(store.query, clock.now()), rejected),
+  };
+}
+
+/** The part of a partition that the gateway uses. */
 function passageOf(
-  { config, wakeSignals, tokenBook }: PartitionOptions,
-  { store, clock, random, logger, throttle }: PartitionParts,
+  { tokenBook }: DaemonContext,
+  { config, store, clock, random, logger, throttle, wakeSignals }: PartitionContext,
   { learn, pass }: WorkspaceApi,
 ): Upstream {
   const { fresh: freshFor, wait: longestWait, keyPrefix } = config.gateway;
   return {
-    ...{ name: config.name, store, logger, learn, pass, outbox: wakeSignals.outbox },
+    name: config.name,
+    store,
+    logger,
+    learn,
+    pass,
+    outbox: wakeSignals.outbox,
     workspaceId: workspaceIdOf(config, store),
     holdsTask: (taskId) => holdsTask(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),

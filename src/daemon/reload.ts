@@ -1,26 +1,28 @@
+// Design: src/decisions/daemon.md
+
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { LoadedConfig } from '../platform/config/load.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 import type { Stage } from '../platform/lib/stage.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import type { Applied, Workspaces } from './workspaces.ts';
+import type { ConfigChanges, Workspaces } from './workspaces.ts';
 
-/** The configuration's files, which change while the daemon runs. */
+/** The configuration files, which may change while the daemon runs. */
 export interface ConfigSource {
-  /** Reads them, and the files that secrets come from, anew. Throws what is wrong with all of them. */
+  /** Reads the files, and the files that contain their secrets. Throws if the configuration as a whole is wrong. */
   load(): LoadedConfig | Promise<LoadedConfig>;
-  /** Differs when one of them was changed, added or taken away. */
+  /** Returns another value after a file was changed, added or removed. */
   stamp(): string;
-  /** Calls soon after a change; may miss some. */
+  /** Calls back soon after a change; may miss changes. */
   watch(onChange: () => void): Cancel;
 }
 
 /** Applies changes of the configuration without a restart. */
 export interface Reload extends Stage {
-  /** Reads everything now; a workspace without a file closes at once. */
+  /** Applies the files now; a workspace without a file closes at once. */
   now(): Promise<void>;
-  /** Why the configuration as a whole could not be read the last time. */
+  /** Returns the reason why the configuration as a whole could not be read the last time. */
   fault(): SyncError | undefined;
 }
 
@@ -32,47 +34,48 @@ interface ReloadDeps {
   readonly scrubber: Scrubber;
 }
 
-/** A file may be half written: it is taken when nothing changed for so long, milliseconds. */
-const SETTLED = 2_000;
-/** How often the files are checked when no event reports a change, milliseconds. */
-const LOOK_EVERY = 60_000;
-/** A file that is gone may come back, as in a volume that is mounted anew: its workspace closes after so long, milliseconds. */
+/** Time without another change before the files are read, milliseconds, because a file may be half written. */
+const DEBOUNCE = 2_000;
+/** Time between two checks if no event reports a change, milliseconds. */
+const CHECK_EVERY = 60_000;
+/** Time before a workspace without a file closes, milliseconds, because the file may come back when a volume is remounted. */
 const SPARED = 60_000;
 
 export function createReload({ source, workspaces, clock, logger, scrubber }: ReloadDeps): Reload {
-  let taken = source.stamp();
-  let seen: string | undefined;
+  let appliedStamp = source.stamp();
+  /** The stamp of files that changed; they are applied if it is still the same after the debounce. */
+  let changedStamp: string | undefined;
   let fault: SyncError | undefined;
-  /** Workspaces whose file is gone, and since when by the monotonic clock. */
+  /** Workspaces whose file is missing, and since when by the monotonic clock. */
   const missing = new Map<string, number>();
   let running: Promise<void> | undefined;
   let cancel: Cancel = () => undefined;
   let unwatch: Cancel | undefined;
 
-  function look(): void {
+  function check(): void {
     const stamp = source.stamp();
     const isOverdue = [...missing.values()].some((since) => clock.monotonic() - since >= SPARED);
-    if (stamp === seen || isOverdue) void take(stamp, SPARED).finally(() => later(pause()));
-    else if (stamp === taken) {
-      seen = undefined;
-      later(pause());
+    if (stamp === changedStamp || isOverdue) void applyNext(stamp, SPARED).finally(() => schedule(pause()));
+    else if (stamp === appliedStamp) {
+      changedStamp = undefined;
+      schedule(pause());
     } else {
-      seen = stamp;
-      later(SETTLED);
+      changedStamp = stamp;
+      schedule(DEBOUNCE);
     }
   }
 
   function pause(): number {
-    return missing.size > 0 ? SETTLED : LOOK_EVERY;
+    return missing.size > 0 ? DEBOUNCE : CHECK_EVERY;
   }
 
-  function later(milliseconds: number): void {
+  function schedule(milliseconds: number): void {
     cancel();
-    if (unwatch) cancel = clock.after(milliseconds, look);
+    if (unwatch) cancel = clock.after(milliseconds, check);
   }
 
-  /** Never rejects: one that failed keeps no later one from being taken. */
-  function take(stamp: string, spared: number): Promise<void> {
+  /** Applies the files after the application that is running. Never rejects, so that the next one still runs. */
+  function applyNext(stamp: string, spared: number): Promise<void> {
     running = (running ?? Promise.resolve())
       .then(() => apply(stamp, spared))
       .catch((error: unknown) => logger.error({ error }, 'the changed configuration could not be applied'));
@@ -80,8 +83,8 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   }
 
   async function apply(stamp: string, spared: number): Promise<void> {
-    taken = stamp;
-    seen = undefined;
+    appliedStamp = stamp;
+    changedStamp = undefined;
     let config: LoadedConfig;
     try {
       config = await source.load();
@@ -93,10 +96,10 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
     fault = undefined;
     for (const secret of config.secrets) scrubber.add(secret);
     for (const warning of config.warnings) logger.warn({ warning }, 'configuration warning');
-    const applied = await workspaces.apply({ ...config, spared: sparedOf(config, spared) });
-    tell(applied);
+    logChanges(await workspaces.apply({ ...config, spared: sparedOf(config, spared) }));
   }
 
+  /** Updates `missing`, and returns the workspaces that stay open although their file is missing. */
   function sparedOf({ workspaces: wanted, broken }: LoadedConfig, spared: number): ReadonlySet<string> {
     const configured = new Set([...wanted, ...broken].map(({ name }) => name));
     const now = clock.monotonic();
@@ -106,7 +109,7 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
     return new Set(missing.keys());
   }
 
-  function tell({ opened, changed, closed }: Applied): void {
+  function logChanges({ opened, changed, closed }: ConfigChanges): void {
     const count = opened.length + changed.length + closed.length;
     if (count === 0) return;
     const note = 'Options of the command and of the environment (host, port, data folder) need a restart.';
@@ -114,11 +117,11 @@ export function createReload({ source, workspaces, clock, logger, scrubber }: Re
   }
 
   return {
-    now: () => take(source.stamp(), 0),
+    now: () => applyNext(source.stamp(), 0),
     fault: () => fault,
     start() {
-      unwatch = source.watch(() => later(SETTLED));
-      later(LOOK_EVERY);
+      unwatch = source.watch(() => schedule(DEBOUNCE));
+      schedule(CHECK_EVERY);
     },
     async stop() {
       unwatch?.();

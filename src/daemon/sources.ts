@@ -1,109 +1,120 @@
 import { createHash } from 'node:crypto';
-import { fencedHttpClient } from '../cluster/fenced-http-client.ts';
-import type { Lease } from '../cluster/holder.ts';
+import type { TriedConfig } from '../admin/open-workspace.ts';
+import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Item } from '../model/item.ts';
+import { LARGE_CONFIG, readConfigText } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import type { Meter } from '../platform/lib/meter.ts';
-import type { Store } from '../store/database.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
-import type { Grants } from '../sync/intake/grants.ts';
 import { addressById, type NameBindings, openNameBindings } from '../sync/intake/name-bindings.ts';
 import { type Pauses, recordRateLimits, withRateLimitGuard } from '../sync/intake/pauses.ts';
+import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
 import type { Source, Sources, WorkerTranslator } from '../sync/reconcile/context.ts';
 import { createRules, type Rules } from '../sync/reconcile/item-rules.ts';
 import type { Converter } from '../sync/worker/converter.ts';
 import { parseInWorker } from '../sync/worker/converter.ts';
 import type { WritableConnection } from '../sync/write-back/write-back.ts';
-import type { Parts } from './parts.ts';
+import { apiOverrides } from '../workspace-api/contract.ts';
+import type { DaemonContext, PartitionContext, ProcessContext } from './daemon-context.ts';
 
-/** What the names in each connection's configuration lead to, by the name of the connection. */
+type Connectors = ProcessContext['connectors'];
+
+/** The bindings of the names in the configured scopes, by connection. */
 export type NameBooks = ReadonlyMap<string, NameBindings>;
 
-export async function openNameBooks(
-  configs: readonly ConnectionConfig[],
-  { clock, connectors }: Pick<Parts, 'clock' | 'connectors'>,
-  deps: { readonly store: Store; readonly logger: Logger; readonly meter: Meter },
-): Promise<NameBooks> {
+export async function openNameBooks(partition: PartitionContext, connectors: Connectors): Promise<NameBooks> {
   const books = new Map<string, NameBindings>();
-  for (const { name, connector: id, options } of configs) {
+  for (const { name, connector: id, options } of partition.config.connections) {
     const { namesIn, unitOf } = connectorOf(id, connectors);
     const entries = namesIn?.(options) ?? [];
-    if (entries.length > 0)
-      books.set(name, await openNameBindings({ ...deps, clock }, { connection: name, entries, unitOf }));
+    if (entries.length > 0) books.set(name, await openNameBindings(partition, { connection: name, entries, unitOf }));
   }
   return books;
 }
 
-/** The options as connectors get them: with what is known of the names in them. */
-function namedOptions({ name, options }: ConnectionConfig, books: NameBooks): unknown {
-  return withNames(options, books.get(name));
+/** Creates the configured connections for intake. */
+export function activeConnections(
+  daemon: DaemonContext,
+  partition: PartitionContext,
+  { books, pauses }: { readonly books: NameBooks; readonly pauses: Pauses },
+): ActiveConnection[] {
+  const { converter, grants, publicUrl } = daemon;
+  const { clock, logger } = partition;
+  return partition.config.connections.map((config) => {
+    const { name, connector: id, webhookSecrets: secrets, poll, sweep } = config;
+    const connector = connectorOf(id, daemon.connectors);
+    const names = books.get(name);
+    const options = withNames(config.options, names);
+    const grant = connector.oauth?.(options);
+    const connected = connector.connect(options, {
+      http: vendorHttpClient(daemon, partition, name, pauses),
+      clock,
+      logger: logger.child({ connection: name }),
+      ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
+    });
+    const limited = recordRateLimits(connected, name, pauses);
+    const takesWebhooks = publicUrl !== undefined && secrets.length > 0;
+    return {
+      name,
+      connector,
+      options,
+      connection: names === undefined ? limited : addressById(limited, names),
+      names,
+      secrets,
+      schedule: poll,
+      sweep,
+      webhookUrl: takesWebhooks ? webhookUrlOf(publicUrl, partition.config.name, name) : undefined,
+      translateInWorker: workerTranslator(config, names, converter).translate,
+    };
+  });
 }
 
+/**
+ * Creates the HTTP client of a connection. From the outside in: it sends nothing during a rate limit of the vendor, parses large
+ * answers in a worker, and sends nothing after the lease was lost.
+ */
+function vendorHttpClient(
+  { http, converter }: DaemonContext,
+  { lease }: PartitionContext,
+  connection: string,
+  pauses: Pauses,
+): ProcessContext['http'] {
+  return withRateLimitGuard(parseInWorker(fencedHttpClient(http, lease), converter), connection, pauses);
+}
+
+/** Adds the known bindings of names to the options, as connectors expect them. */
 function withNames(options: unknown, names: NameBindings | undefined): unknown {
   return names === undefined ? options : { ...(options as object), names };
 }
 
-interface ConnectionNeeds {
-  readonly logger: Logger;
-  readonly books: NameBooks;
-  readonly grants: Grants;
-  readonly converter: Converter;
-  readonly pauses: Pauses;
-  readonly lease: Lease;
-}
-
-/** The configured connections, ready for intake. */
-export function activeConnections(
-  configs: readonly ConnectionConfig[],
-  { http, clock, connectors }: Pick<Parts, 'http' | 'clock' | 'connectors'>,
-  { logger, books, grants, converter, pauses, lease }: ConnectionNeeds,
-  webhookUrl: (connection: string) => string | undefined,
-): ActiveConnection[] {
-  return configs.map((config) => {
-    const { name, connector: id, webhookSecrets: secrets, poll, sweep } = config;
-    const connector = connectorOf(id, connectors);
-    const options = namedOptions(config, books);
-    const names = books.get(name);
-    const grant = connector.oauth?.(options);
-    const client = withRateLimitGuard(parseInWorker(fencedHttpClient(http, lease), converter), name, pauses);
-    const connected = connector.connect(options, {
-      ...{ http: client, clock, logger: logger.child({ connection: name }) },
-      ...(grant && { accessTokens: grants.tokensOf(grant, id) }),
-    });
-    const own = recordRateLimits(connected, name, pauses);
-    const connection = names === undefined ? own : addressById(own, names);
-    const url = secrets.length > 0 ? webhookUrl(name) : undefined;
-    const { translate: translateInWorker } = asideOf(config, names, converter);
-    const intake = { secrets, schedule: poll, sweep, webhookUrl: url, translateInWorker };
-    return { name, connector, options, connection, names, ...intake };
-  });
-}
-
-/** The same connections as reconcile sees them: pure functions only. */
+/** Creates the view of the configured connections that reconcile uses: pure functions only. */
 export function sourcesOf(
   configs: readonly ConnectionConfig[],
-  connectors: Parts['connectors'],
+  connectors: Connectors,
   books: NameBooks,
   converter: Converter,
 ): Sources {
-  return new Map(configs.map((config) => [config.name, sourceOf(config, connectors, books, converter)]));
+  return new Map(
+    configs.map((config) => {
+      const connector = connectorOf(config.connector, connectors);
+      return [config.name, sourceOf(config, connector, books.get(config.name), converter)];
+    }),
+  );
 }
 
 function sourceOf(
   config: ConnectionConfig,
-  connectors: Parts['connectors'],
-  books: NameBooks,
+  connector: Connector<unknown>,
+  names: NameBindings | undefined,
   converter: Converter,
 ): Source {
-  const { name, connector: id, mirror, writeBack } = config;
-  const options = namedOptions(config, books);
-  const connector = connectorOf(id, connectors);
-  const quiet = quietly(books.get(name));
+  const { mirror, writeBack } = config;
+  const options = withNames(config.options, names);
+  const quiet = withoutReports(names);
+  const quietOptions = withNames(config.options, quiet);
   return {
-    connection: name,
+    connection: config.name,
     vendor: connector,
     grammar: connector.grammar,
     writeBack: { ...writeBack, close: writeBack.close !== false },
@@ -111,21 +122,21 @@ function sourceOf(
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
-    aside: asideOf(config, books.get(name), converter),
+    aside: workerTranslator(config, names, converter),
     quiet: {
-      translate: (delivery) => connector.translate(delivery, withNames(config.options, quiet)),
-      aside: asideOf(config, quiet, converter),
+      translate: (delivery) => connector.translate(delivery, quietOptions),
+      aside: workerTranslator(config, quiet, converter),
     },
   };
 }
 
-/** Looking at an old delivery is no news of what names lead to. */
-function quietly(book: NameBindings | undefined): NameBindings | undefined {
-  return book && { ...book, report: () => undefined };
+/** Returns a view that ignores reports about names, because an old delivery is no evidence of the present bindings. */
+function withoutReports(names: NameBindings | undefined): NameBindings | undefined {
+  return names && { ...names, report: () => undefined };
 }
 
-/** The thread has a copy of the names; what it saw of them is reported here. */
-function asideOf(
+/** Translates deliveries in the worker, which has a copy of the names. Its reports about names are applied here. */
+function workerTranslator(
   { connector, options }: ConnectionConfig,
   book: NameBindings | undefined,
   converter: Converter,
@@ -135,33 +146,33 @@ function asideOf(
       const names = book?.bindings().map(({ entry, id }) => [entry, id] as const);
       const task = { connector, options, names, source, event, body: stored };
       const { translation, told } = await converter.translate(task);
-      for (const seen of told) book?.report(seen);
+      for (const report of told) book?.report(report);
       return translation;
     },
     parts: (body) => converter.parts({ body }),
   };
 }
 
-function connectorOf(id: string, connectors: Parts['connectors']): Connector<unknown> {
+function connectorOf(id: string, connectors: Connectors): Connector<unknown> {
   const found = connectors.find((connector) => connector.id === id);
   if (!found) throw new SyncError('config_invalid', `there is no connector "${id}"`);
   return found;
 }
 
-/** The rules of a workspace over all its connections. `baseUrl` is where its API is. */
+/** Creates the rules of a workspace over all its connections. @param baseUrl the address of its API */
 export function rulesOf(
   { rules, triage: { send }, users, connections, workspace }: WorkspaceConfig,
   baseUrl: string,
-  connectors: Parts['connectors'],
+  connectors: Connectors,
 ): Rules {
   const { trailers, links, triage, documents } = rules;
   const grammars = connections.map(({ connector: id, options }) => {
     const connector = connectorOf(id, connectors);
     return { connector: id, host: connector.host(options), grammar: connector.grammar };
   });
-  // An embedded service is at another address each time: only what is configured makes other rules.
-  const own = connections.map(({ writeBack, mirror }) => [writeBack, mirror === 'off']);
-  const named = [rules, send, users, workspace.url, workspace.web, grammars, own];
+  // Without `baseUrl`: the address of an embedded service changes with each start, and that must not count as other rules.
+  const settings = connections.map(({ writeBack, mirror }) => [writeBack, mirror === 'off']);
+  const digested = [rules, send, users, workspace.url, workspace.web, grammars, settings];
   return createRules({
     trailers,
     links,
@@ -171,18 +182,48 @@ export function rulesOf(
     documents: documents === 'attach',
     addresses: [new URL(baseUrl).origin, ...workspace.web],
     grammars,
-    digest: createHash('sha256').update(JSON.stringify(named)).digest('hex'),
+    digest: createHash('sha256').update(JSON.stringify(digested)).digest('hex'),
   });
 }
 
-/** The connections to which something is written, as they are configured. */
+/** The open workspace for which another configuration is compiled. */
+interface CompileContext {
+  /** The configuration in use. Its URL replaces the one of the text, which need not name the workspace. */
+  readonly inUse: WorkspaceConfig;
+  readonly baseUrl: string;
+  readonly books: NameBooks;
+  readonly connectors: Connectors;
+  readonly converter: Converter;
+}
+
+/**
+ * Compiles the text of a configuration file, so that items can be evaluated by it. Opens nothing and sends no request. Throws
+ * `config_invalid`.
+ */
+export async function compileConfig(
+  text: string,
+  { inUse, baseUrl, books, connectors, converter }: CompileContext,
+): Promise<TriedConfig> {
+  const file = `${inUse.name}.yaml`;
+  const config =
+    text.length > LARGE_CONFIG
+      ? await converter.configText({ text, file })
+      : readConfigText(text, { connectors, apiOverrides }, file);
+  return {
+    config,
+    rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),
+    sources: sourcesOf(config.connections, connectors, books, converter),
+  };
+}
+
+/** Returns the connections for which any write-back is configured. */
 export function writableOf(
   configs: readonly ConnectionConfig[],
   active: readonly ActiveConnection[],
 ): WritableConnection[] {
-  const writing = new Map(configs.map(({ name, writeBack }) => [name, writeBack]));
+  const settings = new Map(configs.map(({ name, writeBack }) => [name, writeBack]));
   return active.flatMap(({ name, connection, connector }) => {
-    const { comment = false, close = false, status = false } = writing.get(name) ?? {};
+    const { comment = false, close = false, status = false } = settings.get(name) ?? {};
     if (comment === false && close === false && status === false) return [];
     const closeFields = typeof close === 'object' ? close.fields : undefined;
     return [{ name, connection, closeFields, reference: (item: Item) => connector.reference(item) }];

@@ -1,39 +1,32 @@
 import type { TraceExport } from '../platform/config/trace-export.ts';
 import type { HttpClient } from '../platform/http/http-client.ts';
-import type { Clock } from '../platform/lib/clock.ts';
-import type { Logger } from '../platform/lib/logger.ts';
-import type { Meter } from '../platform/lib/meter.ts';
-import type { Random } from '../platform/lib/random.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
 import { traceRequest } from '../platform/observe/otlp-json.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { createSpanExporter } from '../platform/observe/span-exporter.ts';
 import { createSpanTracer } from '../platform/observe/span-tracer.ts';
+import type { WorkspaceContext } from '../store/workspace-context.ts';
 
-export interface TracingDeps {
+interface TracingDeps extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger' | 'meter'> {
   readonly traces: TraceExport;
   /** The id of the installation. */
   readonly installation: string;
   readonly version: string;
   readonly scrubber: Pick<Scrubber, 'scrub'>;
   readonly http: HttpClient;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-  readonly meter: Meter;
 }
 
-/** Loaded only where traces are exported. */
+/** The export of traces by OTLP. */
 export interface Tracing {
   readonly tracer: Tracer;
-  /** Sends what waits. */
+  /** Sends the spans that are still queued. */
   stop(): Promise<void>;
 }
 
-/** What a collector says is a few words. */
+/** Largest answer of a collector, bytes: some words. */
 const LARGEST_ANSWER = 64 * 1024;
 
-export function openTracing({ traces, installation, version, scrubber, ...deps }: TracingDeps): Tracing {
+export function createTracing({ traces, installation, version, scrubber, ...deps }: TracingDeps): Tracing {
   const { url, ratio, propagates } = traces;
   const headers = { ...traces.headers, 'content-type': 'application/json' };
   const instance = { 'service.version': version, 'service.instance.id': deps.random.uuid() };
@@ -42,8 +35,13 @@ export function openTracing({ traces, installation, version, scrubber, ...deps }
     ...deps,
     send: (spans, signal) =>
       deps.http.request({
-        ...{ method: 'POST', url, headers, signal, body: traceRequest(spans, described) },
-        ...{ largestAnswer: LARGEST_ANSWER, target: 'otlp' },
+        method: 'POST',
+        url,
+        headers,
+        signal,
+        body: traceRequest(spans, described),
+        largestAnswer: LARGEST_ANSWER,
+        target: 'otlp',
       }),
   });
   return {

@@ -1,74 +1,197 @@
 import type { DirectContext } from '../admin/open-workspace.ts';
+import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { CALLERS } from '../model/caller.ts';
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import type { HttpClient } from '../platform/http/http-client.ts';
+import type { HttpAnswer, HttpClient } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { duration } from '../platform/lib/quantities.ts';
 import { withoutEnd } from '../platform/lib/text.ts';
+import { yieldForRequests } from '../platform/lib/yield.ts';
+import { createScrubber } from '../platform/observe/scrubber.ts';
+import type { Store } from '../store/database.ts';
+import { nextRevision } from '../store/revision.ts';
 import type { SendContext } from '../sync/outbox/send-context.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
-import type { ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
-import { API_VERSION, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
+import { readLargeBy } from '../sync/worker/converter.ts';
+import { createResponseCapture, type ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
+import { createRouteOf } from '../workspace-api/capture/route-of.ts';
+import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
 import type { Send } from '../workspace-api/exchange.ts';
-import type { ReadLarge } from '../workspace-api/large-answers.ts';
 import { createSend } from '../workspace-api/transport.ts';
 import { createWorkspaceClient, type WorkspaceClient } from '../workspace-api/typed-client.ts';
-import { withoutKey } from './without-key.ts';
+import type { DaemonContext, PartitionContext } from './daemon-context.ts';
 
-export interface DoorOptions {
-  readonly http: HttpClient;
-  readonly baseUrl: string;
-  readonly workspaceId: string;
-  readonly apiKey: () => string;
-  /** Overrides of the contract, as the configuration holds them. */
-  readonly api: unknown;
-  /** Aborted when the process must end without waiting for answers. */
-  readonly cut: AbortSignal;
-  /** For answers that are large. */
-  readonly readLarge: ReadLarge;
+/** All ways in which a partition sends requests to its workspace. All of them use slots of the one throttle. */
+export interface WorkspaceApi {
+  /** Sends for commands and pages. */
+  readonly send: Send<DirectContext>;
+  readonly client: WorkspaceClient<DirectContext>;
+  readonly outboxClient: WorkspaceClient<SendContext>;
+  /** Sends for callers of the gateway. */
+  readonly pass: Upstream['pass'];
+  readonly learn: ResponseCapture;
+  /** Aborts the requests in flight. */
+  cut(): void;
 }
 
-/** The client of the outbox: each request brings the slot that its transaction recorded. */
-export function outboxClient(options: DoorOptions): WorkspaceClient<SendContext> {
-  const send = transportOf(options);
-  const { workspaceId, api, readLarge } = options;
-  return createWorkspaceClient<SendContext>({
-    ...{ workspaceId, api: apiOverrides.parse(api ?? {}), readLarge },
-    send({ headers, ...request }, { traceparent }) {
-      const traced = traceparent === undefined ? headers : { ...headers, traceparent };
-      return send({ ...request, headers: traced }, { signal: options.cut });
-    },
+export function openWorkspaceApi({ http, converter }: DaemonContext, partition: PartitionContext): WorkspaceApi {
+  const { config, address, lease, store, throttle, clock, random, logger, wakeSignals } = partition;
+  const api = apiOverrides.parse(config.workspace.api ?? {});
+  const readLarge = readLargeBy(converter);
+  const cut = new AbortController();
+  const endpoint: ApiEndpoint = {
+    http: fencedHttpClient(http, lease),
+    baseUrl: address.baseUrl,
+    apiKey: address.apiKey,
+    api,
+    cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
+  };
+  const learn = createResponseCapture({
+    store,
+    routeOf: createRouteOf(api),
+    readLarge,
+    ...wakeSignals,
+    clock,
+    random,
+    logger,
   });
+  const withSlot = createWithSlot(throttle, clock, store);
+  const send = reportingWrites(directSend(endpoint, withSlot, clock, learn), partition.notifyWrite);
+  const names = { workspaceId: config.workspace.id, api };
+  return {
+    send,
+    client: createWorkspaceClient({ ...names, send }),
+    outboxClient: createWorkspaceClient({ ...names, send: outboxSend(endpoint), readLarge }),
+    pass: gatewaySend(endpoint, withSlot, clock),
+    learn,
+    cut: () => cut.abort(),
+  };
+}
+
+/** The workspace API as one partition reaches it. */
+interface ApiEndpoint {
+  readonly http: HttpClient;
+  readonly baseUrl: string;
+  readonly apiKey: () => string;
+  /** Names and paths that this workspace overrides. */
+  readonly api: ApiOverrides;
+  /** Aborted when requests in flight must end: the lease is lost, or the stop takes too long. */
+  readonly cut: AbortSignal;
+}
+
+/** Sends for the outbox, without a slot of its own: the transaction that claimed the change has recorded one. */
+function outboxSend(endpoint: ApiEndpoint): Send<SendContext> {
+  const send = createSend(endpoint);
+  return ({ headers, ...request }, { traceparent }) => {
+    const traced = traceparent === undefined ? headers : { ...headers, traceparent };
+    return send({ ...request, headers: traced }, { signal: endpoint.cut });
+  };
+}
+
+/** Sends for commands and pages. Captures the answers, because they are deliveries too. */
+function directSend(
+  endpoint: ApiEndpoint,
+  withSlot: WithSlot,
+  clock: Clock,
+  learn: ResponseCapture,
+): Send<DirectContext> {
+  const send = createSend(endpoint);
+  return async (request, context) => {
+    const sent = { query: '', ...request };
+    let sentAt: number | undefined;
+    let asOf = 0;
+    try {
+      const answer = await withSlot({ ...context, credential: 'ours' }, (revision) => {
+        sentAt = clock.now();
+        asOf = revision - 1;
+        return send(request, { signal: endpoint.cut });
+      });
+      await learn.answered(sent, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
+      return answer;
+    } catch (error) {
+      if (sentAt !== undefined) await learn.failed(sent, asSyncError(error));
+      throw error;
+    }
+  };
+}
+
+/** Reports each write after it was sent, also if it failed. */
+function reportingWrites(send: Send<DirectContext>, notifyWrite: () => void): Send<DirectContext> {
+  return async (request, context) => {
+    try {
+      return await send(request, context);
+    } finally {
+      if (request.method !== 'GET') notifyWrite();
+    }
+  };
+}
+
+/** Sends a request as the caller of the gateway wrote it: with the caller's credential or, for a gateway token, with ours. */
+export function gatewaySend(endpoint: ApiEndpoint, withSlot: WithSlot, clock: Clock): Upstream['pass'] {
+  const { http, baseUrl, apiKey, api, cut } = endpoint;
+  const versionHeader = versionHeaderIn(api);
+  return ({ method, path, query, headers, body, room, authorization, caller }, waiting) =>
+    withSlot(
+      { lane: 'interactive', caller, signal: waiting, credential: authorization ? 'theirs' : 'ours' },
+      async (revision) => {
+        const sent = { sentAt: clock.now(), asOf: revision - 1 };
+        const answer = await http.request({
+          method,
+          url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
+          headers: {
+            [versionHeader]: API_VERSION,
+            ...headers,
+            authorization: authorization ?? `Bearer ${apiKey()}`,
+          },
+          body,
+          signal: cut,
+          largestAnswer: LARGEST_PASSED,
+          room,
+          target: 'workspace',
+        });
+        return { ...(authorization ? answer : await redactKey(answer, apiKey())), ...sent };
+      },
+    );
+}
+
+/** Returns the name of the version header in lower case. @param api the overrides as configured, not parsed yet */
+export function versionHeaderOf(api: unknown): string {
+  return versionHeaderIn(apiOverrides.parse(api ?? {}));
+}
+
+function versionHeaderIn({ versionHeader = VERSION_HEADER }: ApiOverrides): string {
+  return versionHeader.toLowerCase();
 }
 
 type Answered = { readonly status: number; readonly headers: Readonly<Record<string, string>> };
 
-/** Records a slot durably before its request is sent. @returns the revision of the request */
-type Commit = (record: Slot['record']) => Promise<number>;
-
-/** Runs one request under a slot of its own: recorded before `exchange` begins, completed when it has ended. */
-export type Through = <Answer extends Answered>(
+/** Sends one request under a slot of its own, which is recorded before the request and completed after the answer. */
+type WithSlot = <Answer extends Answered>(
   context: DirectContext & { readonly credential: 'ours' | 'theirs' },
   /** Gets the revision of the request. */
   exchange: (revision: number) => Promise<Answer>,
 ) => Promise<Answer>;
 
 /**
- * How everything but the outbox sends: commands, the gateway. Nothing goes around the throttle. `signal` ends the wait for a
- * slot; so does `patience`. If the wait is known to be longer, it does not wait at all: it throws why nothing is sent
- * (`rate_limited`, or what was said of the key), with `retryAfter`.
+ * Creates the way in which commands, pages and the gateway get their slots. `signal` and `patience` end the wait for a slot. If the
+ * wait is known to exceed `patience`, it throws at once `rate_limited`, or the reason of the pause, with `retryAfter`.
  */
-export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit): Through {
+function createWithSlot(throttle: Throttle, clock: Clock, store: Store): WithSlot {
+  const recordSlot = (slot: Slot): Promise<number> =>
+    store.commit(async (transaction) => {
+      await slot.record(transaction);
+      return nextRevision(transaction);
+    });
   return async ({ credential, ...context }, exchange) => {
-    const slot = await slotWithin(throttle, clock, context);
+    const slot = await acquireSlot(throttle, clock, context);
     let revision: number;
     try {
-      revision = await commit((query) => slot.record(query));
+      revision = await recordSlot(slot);
     } catch (error) {
       slot.release();
       throw error;
@@ -76,8 +199,8 @@ export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit
     let end: SlotAnswer | undefined;
     try {
       const answer = await exchange(revision);
-      const key = credential === 'ours' ? keyOf(answer.status) : undefined;
-      end = { status: answer.status, retryAfter: hint(answer.headers['retry-after']), key };
+      const key = credential === 'ours' ? keyStateOf(answer.status) : undefined;
+      end = { status: answer.status, retryAfter: millisecondsOf(answer.headers['retry-after']), key };
       return answer;
     } finally {
       await slot.complete(end);
@@ -85,28 +208,28 @@ export function throughThrottle(throttle: Throttle, clock: Clock, commit: Commit
   };
 }
 
-async function slotWithin(
+async function acquireSlot(
   throttle: Throttle,
   clock: Clock,
   { patience = Number.POSITIVE_INFINITY, lane, caller = CALLERS.command, signal }: DirectContext,
 ): Promise<Slot> {
   const due = clock.now();
   if (patience === Number.POSITIVE_INFINITY) return throttle.acquire({ lane, caller, due, signal });
-  if (throttle.snapshot().nextForPeopleAt - due > patience) throw notNow(throttle, clock);
-  const over = new AbortController();
-  const cancel = clock.after(patience, () => over.abort());
-  const gone = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+  if (throttle.snapshot().nextForPeopleAt - due > patience) throw noSlotError(throttle, clock);
+  const timeout = new AbortController();
+  const cancel = clock.after(patience, () => timeout.abort());
+  const ended = signal ? AbortSignal.any([signal, timeout.signal]) : timeout.signal;
   try {
-    return await throttle.acquire({ lane, caller, due, signal: gone });
+    return await throttle.acquire({ lane, caller, due, signal: ended });
   } catch (error) {
-    throw over.signal.aborted && !signal?.aborted ? notNow(throttle, clock) : error;
+    throw timeout.signal.aborted && !signal?.aborted ? noSlotError(throttle, clock) : error;
   } finally {
     cancel();
   }
 }
 
-/** Why no request of people is sent now, and when one can be. */
-function notNow(throttle: Throttle, clock: Clock): SyncError {
+/** Returns the error that explains why no interactive request is sent now, and when one can be. */
+function noSlotError(throttle: Throttle, clock: Clock): SyncError {
   const { paused, nextForPeopleAt } = throttle.snapshot();
   const retryAfter = Math.max(0, nextForPeopleAt - clock.now());
   const full =
@@ -117,84 +240,54 @@ function notNow(throttle: Throttle, clock: Clock): SyncError {
   return new SyncError(paused?.code ?? 'rate_limited', message, { retryAfter });
 }
 
-/** What an answer to a person's request says about our key. A missing right for one thing says nothing about the key. */
-function keyOf(status: number): SlotAnswer['key'] {
+/** Returns what an answer proves about the daemon's key. A 403 proves nothing: a permission for one route may be missing. */
+function keyStateOf(status: number): SlotAnswer['key'] {
   if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${CODES.unauthorized.hint}` };
   return status < 500 && status !== 403 ? null : undefined;
 }
 
-/** How commands send. Their answers go to `workspace-api/capture/`. */
-export function directSend(
-  options: DoorOptions,
-  through: Through,
-  clock: Clock,
-  learn: ResponseCapture,
-): Send<DirectContext> {
-  const send = transportOf(options);
-  return async (request, context) => {
-    const asked = { query: '', ...request };
-    let sentAt: number | undefined;
-    let asOf = 0;
-    try {
-      const answer = await through({ ...context, credential: 'ours' }, (revision) => {
-        sentAt = clock.now();
-        asOf = revision - 1;
-        return send(request, { signal: options.cut });
-      });
-      await learn.answered(asked, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
-      return answer;
-    } catch (error) {
-      if (sentAt !== undefined) await learn.failed(asked, asSyncError(error));
-      throw error;
-    }
-  };
+function millisecondsOf(retryAfterSeconds: string | undefined): number | undefined {
+  if (retryAfterSeconds === undefined || !/^\d{1,6}$/.test(retryAfterSeconds)) return undefined;
+  return Number(retryAfterSeconds) * 1_000;
 }
 
-/** How the gateway sends: the request as the caller wrote it, with the caller's credential or, for a gateway token, with ours. */
-export function forwardRequest(options: DoorOptions, clock: Clock, through: Through): Upstream['pass'] {
-  const { http, baseUrl, apiKey, cut } = options;
-  const version = versionHeaderOf(options.api);
-  return ({ method, path, query, headers, body, room, authorization, caller }, waiting) =>
-    through(
-      { lane: 'interactive', caller, signal: waiting, credential: authorization ? 'theirs' : 'ours' },
-      async (revision) => {
-        const sent = { sentAt: clock.now(), asOf: revision - 1 };
-        const answer = await http.request({
-          method,
-          url: `${withoutEnd(baseUrl, '/')}${path}${query}`,
-          headers: {
-            [version]: API_VERSION,
-            ...headers,
-            authorization: authorization ?? `Bearer ${apiKey()}`,
-          },
-          body,
-          signal: cut,
-          largestAnswer: LARGEST_PASSED,
-          room,
-          target: 'workspace',
-        });
-        return { ...(authorization ? answer : await withoutKey(answer, apiKey())), ...sent };
-      },
-    );
+/** Bytes that are searched for the key at once: about ten milliseconds. */
+const CHUNK = 1_048_576;
+/** No encoded form of a key is longer, characters. */
+const LONGEST_FORM = 16_384;
+
+/**
+ * Removes the daemon's key from an answer, in every encoding. The workspace may repeat the request in its answer, and a caller with
+ * a gateway token must not learn the key that the token stands for.
+ */
+async function redactKey(answer: HttpAnswer, key: string): Promise<HttpAnswer> {
+  const { scrub } = createScrubber([key]);
+  const headers = Object.fromEntries(Object.entries(answer.headers).map(([name, value]) => [name, scrub(value)]));
+  return { ...answer, headers, body: await redactBody(answer.body, scrub) };
 }
 
-/** Name of the header with the version of the API, in lower case. @param api overrides of the contract, as the configuration holds them */
-export function versionHeaderOf(api: unknown): string {
-  return (apiOverrides.parse(api ?? {}).versionHeader ?? VERSION_HEADER).toLowerCase();
+/** Reads the bytes as Latin-1, so that bytes that are not text stay unchanged. */
+async function redactBody(body: Buffer, scrub: (text: string) => string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let isClean = true;
+  for (let from = 0; from < body.length; ) {
+    if (from > 0) await yieldForRequests();
+    const to = endOfChunk(body, from, scrub);
+    const text = body.toString('latin1', from, to);
+    const clean = scrub(text);
+    isClean &&= clean === text;
+    chunks.push(clean === text ? body.subarray(from, to) : Buffer.from(clean, 'latin1'));
+    from = to;
+  }
+  return isClean ? body : Buffer.concat(chunks);
 }
 
-/** A client over any way of sending, with the names that this workspace's configuration overrides. */
-export function clientOver<Context>(
-  send: Send<Context>,
-  { workspaceId, api }: Pick<DoorOptions, 'workspaceId' | 'api'>,
-) {
-  return createWorkspaceClient<Context>({ send, workspaceId, api: apiOverrides.parse(api ?? {}) });
-}
-
-function transportOf({ http, baseUrl, apiKey, api }: DoorOptions) {
-  return createSend({ http, baseUrl, apiKey, api: apiOverrides.parse(api ?? {}) });
-}
-
-function hint(seconds: string | undefined): number | undefined {
-  return seconds !== undefined && /^\d{1,6}$/.test(seconds) ? Number(seconds) * 1_000 : undefined;
+/** Returns the first possible end of a chunk that no occurrence of the key crosses. */
+function endOfChunk(body: Buffer, from: number, scrub: (text: string) => string): number {
+  for (let end = from + CHUNK; end < body.length; end += LONGEST_FORM) {
+    const before = body.toString('latin1', end - LONGEST_FORM, end);
+    const after = body.toString('latin1', end, end + LONGEST_FORM);
+    if (scrub(before + after) === scrub(before) + scrub(after)) return end;
+  }
+  return body.length;
 }

@@ -1,62 +1,73 @@
+// Design: src/decisions/leases.md, src/decisions/daemon.md
+
 import { isDeepStrictEqual } from 'node:util';
 import type { OpenWorkspaces } from '../admin/open-workspace.ts';
+import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import type { LoadedConfig } from '../platform/config/load.ts';
+import type { BrokenConfig, LoadedConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import { doAll, throwAll } from '../platform/lib/failures.ts';
+import type { Logger } from '../platform/lib/logger.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { backoff, type Random } from '../platform/lib/random.ts';
+import { createWakeSignal } from '../platform/lib/wake-signal.ts';
+import type { WakeSignals } from './daemon-context.ts';
 import type { Embedded } from './embedded.ts';
-import { createOwnedWorkspaces, type OwnedWorkspacesDeps } from './owned-workspaces.ts';
 import type { Partition } from './partition.ts';
 
 /**
- * The workspaces of this process, by name. They open, change and close while it runs, one after another, and a fault of one of
- * them does not affect the others.
+ * The workspaces of this process, by name. They open, change and close while it runs, one operation at a time. A fault of one
+ * workspace does not affect the others.
+ *
+ * States of a configured workspace in this process:
+ *
+ *   open      the process owns its lease, and its partition is open.
+ *   rejected  open with its previous configuration, because the present one cannot be opened.
+ *   broken    not open: another process owns it (`held_elsewhere`), or it failed. A failure that may pass is retried.
  */
 export interface Workspaces extends OpenWorkspaces {
   partitions(): readonly Partition[];
   find(name: string): Partition | undefined;
-  /** The reference service that this process runs for a workspace. */
+  /** Returns the reference service that this process runs for a workspace. */
   service(name: string): Embedded | undefined;
-  /** The configuration that was applied last. */
+  /** Returns the workspaces of the configuration that was applied last. */
   configured(): readonly WorkspaceConfig[];
-  /** Opens, changes and closes what differs from now on. Never throws; what failed is in `broken` or `rejected`. */
-  apply(config: Wanted): Promise<Applied>;
-  /** The same with the configuration that was applied last, after a change of the workspaces that this process owns. */
-  followHolder(): Promise<void>;
-  /** Starts those that are open, and each that opens from now on. */
+  /** Opens, changes and closes workspaces to match a configuration. Failures are recorded in `broken` and `rejected`. */
+  apply(config: AppliedConfig): Promise<ConfigChanges>;
+  /** Opens and closes workspaces to match the leases, after a change of the leases. */
+  followLeases(): Promise<void>;
+  /** Starts the open partitions, and each partition that opens later. */
   start(): void;
-  /** Called for each that is open, and each that opens from now on. */
+  /** Calls back with each open partition, and with each partition that opens later. */
   onOpen(call: (partition: Partition) => void): void;
-  /** Closes all, in order. */
+  /** Closes all partitions. */
   stop(): Promise<void>;
 }
 
-export interface Wanted extends Pick<LoadedConfig, 'workspaces' | 'broken'> {
-  /** Workspaces without a configuration that stay open for now: their files may come back. */
+export interface AppliedConfig extends Pick<LoadedConfig, 'workspaces' | 'broken'> {
+  /** Workspaces without a configuration that stay open for now, because their files may come back. */
   readonly spared?: ReadonlySet<string>;
 }
 
-/** Names of workspaces. */
-export interface Applied {
+/** The names of workspaces, by what a new configuration did to them. */
+export interface ConfigChanges {
   readonly opened: readonly string[];
   readonly changed: readonly string[];
   readonly closed: readonly string[];
 }
 
-/** To open one is dozens of questions to a database far away: those of a process that died must not wait for each other. */
+/** Workspaces that open at once after a takeover, because opening one takes dozens of queries to a remote database. */
 const OPENED_AT_ONCE = 8;
 
-/** What could not be opened for a reason that may pass, as a database that was away, is opened again after so long at most, milliseconds. */
-const OPENED_AGAIN_WITHIN = 60_000;
-/** The first time after so long at most, milliseconds. */
-const OPENED_AGAIN_FIRST = 1_000;
+/** First and longest pause before a workspace opens again whose failure may pass, milliseconds. */
+const FIRST_RETRY = 1_000;
+const LONGEST_RETRY = 60_000;
 
 interface WorkspacesDeps extends OwnedWorkspacesDeps {
   readonly clock: Pick<Clock, 'after'>;
   readonly random: Random;
-  /** Before a configuration is applied, whether its workspaces open here or elsewhere. */
+  /** Called before a configuration is applied, also for workspaces that another process owns. */
   readonly onConfigured?: (workspaces: readonly WorkspaceConfig[]) => Promise<void>;
 }
 
@@ -64,27 +75,27 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   const { holder } = deps;
   const all = createOwnedWorkspaces(deps);
   const { owned, broken, rejected } = all;
-  let last: Wanted | undefined;
+  let current: AppliedConfig | undefined;
   let queue: Promise<unknown> = Promise.resolve();
   let attempts = 0;
-  let cancel: Cancel = () => undefined;
+  let cancelRetry: Cancel = () => undefined;
 
-  async function apply(wanted: Wanted): Promise<Applied> {
-    const applied: Record<keyof Applied, string[]> = { opened: [], changed: [], closed: [] };
-    await deps.onConfigured?.(wanted.workspaces);
-    last = wanted;
-    const kept = all.rejectWrong(wanted.broken);
-    const configured = new Set([...wanted.workspaces.map(({ name }) => name), ...(wanted.spared ?? []), ...kept]);
+  async function apply(config: AppliedConfig): Promise<ConfigChanges> {
+    const changes: Record<keyof ConfigChanges, string[]> = { opened: [], changed: [], closed: [] };
+    await deps.onConfigured?.(config.workspaces);
+    current = config;
+    const kept = all.rejectBroken(config.broken);
+    const configured = new Set([...config.workspaces.map(({ name }) => name), ...(config.spared ?? []), ...kept]);
     await holder.want([...configured]);
     for (const [name, one] of owned) {
       if (configured.has(name)) continue;
-      await attempt(name, applied.closed, () => all.close(one));
-      all.lose(name, removed(name));
+      await attempt(name, changes.closed, () => all.close(one));
+      all.markBroken(name, removed(name));
     }
-    for (const config of wanted.workspaces) await take(config, applied);
-    await followLeases();
-    for (const { name, error, file } of wanted.broken) if (!all.runs({ name, file })) all.lose(name, error);
-    return applied;
+    for (const workspace of config.workspaces) await openOrChange(workspace, changes);
+    await reopenLost();
+    for (const failed of config.broken) if (!all.isOpen(failed)) all.markBroken(failed.name, failed.error);
+    return changes;
   }
 
   async function attempt(name: string, done: string[], work: () => Promise<void>): Promise<void> {
@@ -92,54 +103,58 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
       await work();
       done.push(name);
     } catch (error) {
-      all.lose(name, asSyncError(error));
+      all.markBroken(name, asSyncError(error));
     }
   }
 
-  async function take(config: WorkspaceConfig, { opened, changed }: Record<keyof Applied, string[]>): Promise<void> {
+  async function openOrChange(
+    config: WorkspaceConfig,
+    { opened, changed }: Record<keyof ConfigChanges, string[]>,
+  ): Promise<void> {
     const { name } = config;
-    const present = owned.get(name);
-    if (!present) return attempt(name, opened, () => all.open(config));
-    if (isDeepStrictEqual(present.partition.config, config)) rejected.delete(name);
-    else await attempt(name, changed, () => all.change(present, config));
+    const existing = owned.get(name);
+    if (!existing) return attempt(name, opened, () => all.open(config));
+    if (isDeepStrictEqual(existing.partition.config, config)) rejected.delete(name);
+    else await attempt(name, changed, () => all.change(existing, config));
   }
 
-  /** Closes workspaces that this process no longer owns, and those that it lost meanwhile and has again: these open anew. */
-  async function followLeases(): Promise<void> {
+  /** Closes workspaces whose lease was lost, and opens those again that this process owns under a new lease. */
+  async function reopenLost(): Promise<void> {
     const lost = [...owned].filter(([name, one]) => one.lease !== holder.leaseOf(name));
-    // At once: each waits for its requests, or for a database that does not answer.
+    // All at once, because each waits for its requests, or for a database that does not answer.
     const closed = await Promise.allSettled(lost.map(([, one]) => all.close(one)));
     for (const [index, [name, one]] of lost.entries())
       await attempt(name, [], async () => {
-        const end = closed[index] as PromiseSettledResult<void>;
-        if (end.status === 'rejected') throw end.reason;
+        const result = closed[index] as PromiseSettledResult<void>;
+        if (result.status === 'rejected') throw result.reason;
         await all.open(one.partition.config, one.wakeSignals);
       });
   }
 
-  async function followHolder(): Promise<void> {
-    await followLeases();
-    const taken = last?.workspaces.filter(({ name }) => !owned.has(name) && holder.leaseOf(name)) ?? [];
-    for (const some of piecesOf(taken, OPENED_AT_ONCE))
+  async function followLeases(): Promise<void> {
+    await reopenLost();
+    const acquired = current?.workspaces.filter(isNotOpen) ?? [];
+    for (const some of piecesOf(acquired, OPENED_AT_ONCE))
       await Promise.all(some.map((config) => attempt(config.name, [], () => all.open(config))));
   }
 
-  /** Whether one that this process owns, so that nobody else opens it, did not open for a reason that may pass. */
-  function isOneToTryAgain(): boolean {
+  /** Whether this process owns the lease of a workspace that is not open. */
+  function isNotOpen({ name }: WorkspaceConfig): boolean {
+    return !owned.has(name) && holder.leaseOf(name) !== undefined;
+  }
+
+  /** Retries workspaces that failed for a reason that may pass, because the lease keeps other processes from opening them. */
+  function scheduleRetry(): void {
+    cancelRetry();
     const mayPass = (name: string) => (broken.get(name)?.verdict ?? 'never') !== 'never';
-    return last?.workspaces.some(({ name }) => !owned.has(name) && holder.leaseOf(name) && mayPass(name)) === true;
-  }
-
-  function openAgainLater(): void {
-    cancel();
-    attempts = isOneToTryAgain() ? attempts + 1 : 0;
+    const isNeeded = current?.workspaces.some((each) => isNotOpen(each) && mayPass(each.name)) === true;
+    attempts = isNeeded ? attempts + 1 : 0;
     if (attempts === 0) return;
-    const pause = backoff(deps.random, attempts - 1, OPENED_AGAIN_FIRST, OPENED_AGAIN_WITHIN);
-    cancel = deps.clock.after(pause, () => void inTurn(followHolder).finally(openAgainLater));
+    const pause = backoff(deps.random, attempts - 1, FIRST_RETRY, LONGEST_RETRY);
+    cancelRetry = deps.clock.after(pause, () => void serially(followLeases).finally(scheduleRetry));
   }
 
-  /** One at a time. */
-  function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  function serially<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = queue.then(work);
     queue = result.catch(() => undefined);
     return result;
@@ -149,18 +164,18 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
     partitions: () => [...owned.values()].map(({ partition }) => partition),
     find: (name) => owned.get(name)?.partition,
     service: (name) => owned.get(name)?.service,
-    configured: () => last?.workspaces ?? [],
+    configured: () => current?.workspaces ?? [],
     broken: () => broken,
     rejected: () => rejected,
-    apply: (wanted) => inTurn(() => apply(wanted)).finally(openAgainLater),
-    followHolder: () => inTurn(followHolder).finally(openAgainLater),
+    apply: (config) => serially(() => apply(config)).finally(scheduleRetry),
+    followLeases: () => serially(followLeases).finally(scheduleRetry),
     forget: (name) => void broken.delete(name),
     start: all.start,
     onOpen: all.onOpen,
     stop: () =>
-      inTurn(async () => {
-        last = undefined;
-        cancel();
+      serially(async () => {
+        current = undefined;
+        cancelRetry();
         await all.closeAll();
       }),
   };
@@ -168,4 +183,144 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
 
 function removed(name: string): SyncError {
   return new SyncError('workspace_removed', `${name} has no configuration any more; its rows stay`);
+}
+
+export interface OpenedWorkspace {
+  readonly partition: Partition;
+  readonly service?: Embedded;
+}
+
+interface OwnedWorkspacesDeps {
+  /** Opens a workspace. Throws the reason if it cannot be opened; nothing stays open then. */
+  open(config: WorkspaceConfig, wakeSignals: WakeSignals, lease: Lease): Promise<OpenedWorkspace>;
+  readonly holder: LeaseHolder;
+  readonly logger: Logger;
+}
+
+interface OwnedWorkspace extends OpenedWorkspace {
+  readonly wakeSignals: WakeSignals;
+  readonly lease: Lease;
+}
+
+/** The operations on single workspaces, which `createWorkspaces` runs one at a time, and their results. */
+interface OwnedWorkspaces {
+  readonly owned: ReadonlyMap<string, OwnedWorkspace>;
+  readonly broken: Map<string, SyncError>;
+  readonly rejected: Map<string, SyncError>;
+  /** @param wakeSignals those of the previous partition of the workspace; absent: new ones */
+  open(config: WorkspaceConfig, wakeSignals?: WakeSignals): Promise<void>;
+  close(one: OwnedWorkspace): Promise<void>;
+  closeAll(): Promise<void>;
+  /** Opens the workspace with another configuration. If that fails, the previous configuration stays in use. */
+  change(previous: OwnedWorkspace, config: WorkspaceConfig): Promise<void>;
+  /** Records that the workspace is not open, and the reason. */
+  markBroken(name: string, error: SyncError): void;
+  /** Rejects configurations that are wrong; their open workspaces stay open. @returns the names of these workspaces */
+  rejectBroken(wrong: readonly BrokenConfig[]): readonly string[];
+  /** Compares the file too, because the name is unknown if the file cannot be read. */
+  isOpen(file: Pick<BrokenConfig, 'name' | 'file'>): boolean;
+  start(): void;
+  onOpen(call: (partition: Partition) => void): void;
+}
+
+function createOwnedWorkspaces({ open, holder, logger }: OwnedWorkspacesDeps): OwnedWorkspaces {
+  const owned = new Map<string, OwnedWorkspace>();
+  const broken = new Map<string, SyncError>();
+  const rejected = new Map<string, SyncError>();
+  const calls: ((partition: Partition) => void)[] = [];
+  let isStarted = false;
+
+  async function openOne(config: WorkspaceConfig, wakeSignals = createWakeSignals()): Promise<void> {
+    const { name } = config;
+    const lease = holder.leaseOf(name);
+    if (!lease) throw new SyncError(HELD_ELSEWHERE, `another process works on ${name}`);
+    const opened = await open(config, wakeSignals, lease);
+    owned.set(name, { ...opened, wakeSignals, lease });
+    const previous = broken.get(name);
+    if (previous && previous.code !== HELD_ELSEWHERE) logger.info({ workspace: name }, 'the workspace is open again');
+    broken.delete(name);
+    for (const call of calls) call(opened.partition);
+    if (isStarted) opened.partition.start();
+  }
+
+  async function close({ partition, service }: OwnedWorkspace): Promise<void> {
+    await doAll([() => partition.stop(), () => service?.close()]);
+  }
+
+  function markBroken(name: string, error: SyncError): void {
+    owned.delete(name);
+    rejected.delete(name);
+    const previous = broken.get(name);
+    broken.set(name, error);
+    // A retry that fails for the same reason is not logged again.
+    if (previous?.code === error.code && previous.message === error.message) return;
+    if (error.code !== HELD_ELSEWHERE) logger.error({ workspace: name, error }, 'a workspace is not open');
+    else logger.info({ workspace: name }, 'another process owns this workspace');
+  }
+
+  async function change(previous: OwnedWorkspace, config: WorkspaceConfig): Promise<void> {
+    const { name } = config;
+    // Its webhooks are stored while it is closed, and wake the next partition.
+    await close(previous);
+    try {
+      await openOne(config, previous.wakeSignals);
+      rejected.delete(name);
+    } catch (error) {
+      await openOne(previous.partition.config, previous.wakeSignals);
+      reject(name, asSyncError(error));
+    }
+  }
+
+  function reject(name: string, error: SyncError): void {
+    if (rejected.get(name)?.message !== error.message)
+      logger.error({ workspace: name, error }, 'a changed configuration was rejected: the last good one stays in use');
+    rejected.set(name, error);
+  }
+
+  function rejectBroken(wrong: readonly BrokenConfig[]): readonly string[] {
+    const names: string[] = [];
+    for (const { partition } of owned.values()) {
+      const { name, config } = partition;
+      const reason = wrong.find((each) => each.name === name || each.file === config.file);
+      if (!reason) continue;
+      names.push(name);
+      reject(name, reason.error);
+    }
+    return names;
+  }
+
+  function isOpen({ name, file }: Pick<BrokenConfig, 'name' | 'file'>): boolean {
+    return owned.has(name) || [...owned.values()].some(({ partition: { config } }) => config.file === file);
+  }
+
+  return {
+    owned,
+    broken,
+    rejected,
+    open: openOne,
+    close,
+    change,
+    markBroken,
+    rejectBroken,
+    isOpen,
+    async closeAll() {
+      const results = await Promise.allSettled([...owned.values()].map(close));
+      owned.clear();
+      throwAll(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
+    },
+    start() {
+      isStarted = true;
+      for (const { partition } of owned.values()) partition.start();
+    },
+    onOpen(call) {
+      calls.push(call);
+      for (const { partition } of owned.values()) call(partition);
+    },
+  };
+}
+
+const HELD_ELSEWHERE = 'held_elsewhere';
+
+function createWakeSignals(): WakeSignals {
+  return { inbox: createWakeSignal(), outbox: createWakeSignal() };
 }

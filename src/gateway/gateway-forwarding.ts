@@ -1,5 +1,5 @@
-import type { Identity } from '../cluster/admitted-caller.ts';
-import { type Replicas, wholeOf } from '../cluster/replicas.ts';
+import { type Replicas, readBody } from '../cluster/replicas.ts';
+import type { Identity } from '../cluster/signature.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { AnswerRoom } from '../platform/http/answer-room.ts';
 import type { HttpAnswer } from '../platform/http/http-client.ts';
@@ -51,12 +51,12 @@ export function createGatewayForwarding({
     if (!owner) return places().some(({ name }) => name === workspace) ? MOVING : unauthorized();
     const own: Record<string, string> = gatewayToken === undefined ? { authorization: given.authorization ?? '' } : {};
     try {
-      const answer = await replicas.pass(owner, {
+      const answer = await replicas.forward(owner, {
         ...{ method, url, isAdmin: false, headers: { ...passedHeaders(request, versionHeader(workspace)), ...own } },
         ...{ body: Buffer.isBuffer(body) ? body : undefined, patience: PATIENCE + longestWait(workspace) },
         identity: { role: 'read', workspaces: [workspace], ip, gatewayToken },
       });
-      return passedBack(answer.headers, { ...answer, body: await wholeOf(answer.body, room) }, room);
+      return passedBack(answer.headers, { ...answer, body: await readBody(answer.body, room) }, room);
     } catch (error) {
       room.leave();
       return failureOf(method, asSyncError(error));

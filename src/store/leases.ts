@@ -37,7 +37,7 @@ export interface Replica {
   readonly id: string;
   readonly incarnation: string;
   readonly address: string;
-  /** Facts that the process reports about itself, as JSON; see `cluster/replica-facts.ts`. */
+  /** Facts that the process reports about itself, as JSON; see `cluster/peers.ts`. */
   readonly about: string;
 }
 

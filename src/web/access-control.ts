@@ -1,7 +1,7 @@
 // Design: src/decisions/pages-and-admin.md
 
 import { type Actor, NOBODY } from '../admin/audit.ts';
-import type { Identity } from '../cluster/admitted-caller.ts';
+import type { Identity } from '../cluster/signature.ts';
 import { isSignedBody, type Signed } from '../cluster/signature.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
@@ -132,7 +132,7 @@ export function guardDoors(server: Server, options: DoorOptions): readonly Guard
     // No browser asks here, and each delivery pays for what its answer carries.
     if (door === 'webhook') return goOn();
     reply.headers(HEADERS);
-    const signed = options.elsewhere?.replicas.open(request);
+    const signed = options.elsewhere?.replicas.verify(request);
     if (signed === 'wrong') return void refuse(request, reply, 'no_replica');
     if (signed) request.setDecorator(SIGNED, signed);
     if (door === 'public') return goOn();

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { isAdminOperation, longestAnswer } from '../admin/admin-operations.ts';
-import type { Identity } from '../cluster/admitted-caller.ts';
-import { type Answered, noAnswer, type Replicas } from '../cluster/replicas.ts';
+import { noAnswer, type PeerAnswer, type Replicas } from '../cluster/replicas.ts';
+import type { Identity } from '../cluster/signature.ts';
 import type { Access } from '../model/caller.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER } from '../platform/http/ask-daemon.ts';
@@ -48,7 +48,7 @@ export async function forwardRequest(
   const owner = await replicas.ownerOf(workspace);
   if (!owner) return false;
   try {
-    const answer = await replicas.pass(owner, {
+    const answer = await replicas.forward(owner, {
       ...{ method: request.method, url: request.url, headers: headersOf(request), isAdmin },
       ...{ body: Buffer.isBuffer(request.body) ? request.body : undefined },
       ...{
@@ -80,10 +80,10 @@ export function queryReplicas<Answer>(
   request: ServerRequest,
   caller: Caller,
   { replicas, patience }: { readonly replicas: Replicas; readonly patience: number },
-): Promise<readonly Answered<Answer>[]> {
+): Promise<readonly PeerAnswer<Answer>[]> {
   const body = Buffer.isBuffer(request.body) ? request.body : undefined;
   const identity = identityOf(caller, caller.workspaces, request.ip);
-  return replicas.askAll<Answer>(request.url, {
+  return replicas.requestAll<Answer>(request.url, {
     ...{ method: request.method, headers: headersOf(request), body, identity, patience },
   });
 }

@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkIntegrity } from '../../src/daemon/integrity-job.ts';
+import { checkIntegrity } from '../../src/daemon/store-health.ts';
 import type { OpenOptions } from '../../src/platform/database/database-types.ts';
 import { openDatabase } from '../../src/platform/database/open.ts';
 import { type CheckFile, checkInWorker } from '../../src/platform/lib/integrity.ts';

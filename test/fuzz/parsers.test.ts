@@ -221,12 +221,12 @@ it('no signature of a replica is believed that is not letter for letter a right 
   fc.assert(
     fc.property(editsOf(good), (made) => {
       const headers = { ...REQUEST.headers, [SIGNATURE_HEADER]: made as string };
-      expect(replica.open({ ...REQUEST, headers }, 'me')).toBe('wrong');
+      expect(replica.verify({ ...REQUEST, headers }, 'me')).toBe('wrong');
     }),
     { numRuns: fuzzed(100_000) },
   );
   const headers = { ...REQUEST.headers, [SIGNATURE_HEADER]: good };
-  expect(replica.open({ ...REQUEST, headers }, 'me')).toMatchObject({ identity: { role: 'admin' } });
+  expect(replica.verify({ ...REQUEST, headers }, 'me')).toMatchObject({ identity: { role: 'admin' } });
 });
 
 /** A text with some edits, none of which leaves it as it was. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Lease } from '../../src/cluster/holder.ts';
+import type { Lease } from '../../src/cluster/lease-holder.ts';
 import { drawn } from '../support/depth.ts';
 import { type Cluster, commitUnder, leaseRow, type Member, openCluster } from '../support/holders.ts';
 

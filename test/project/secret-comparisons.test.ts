@@ -27,7 +27,7 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/connectors/kit/check.ts: present.toLowerCase() !== name.toLowerCase()': 'names of places',
   'src/connectors/kit/pages.ts: next === present': 'the name of a page of a list',
   'src/connectors/kit/scope.ts: token === character': 'a sign of a pattern',
-  'src/daemon/known-key.ts: (await readMeta(store.query, KEY_DIGEST)) === digest': 'our own key, as at the last start',
+  'src/daemon/partition.ts: (await readMeta(store.query, KEY_DIGEST)) === digest': 'our own key, as at the last start',
   'src/sync/intake/grants.ts: access !== refusedToken': 'our own token, which a vendor refused',
   'src/sync/intake/grants.ts: held?.access === token': 'our own token, which a vendor refused',
   'src/sync/intake/poll-walk.ts: state.digest === digest': 'a page of a list',

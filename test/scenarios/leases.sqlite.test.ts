@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { createClockOffset } from '../../src/cluster/clock-offset.ts';
-import { fencedHttpClient } from '../../src/cluster/fenced-http-client.ts';
-import type { LeaseHolder } from '../../src/cluster/holder.ts';
+import type { LeaseHolder } from '../../src/cluster/lease-holder.ts';
+import { fencedHttpClient } from '../../src/cluster/lease-holder.ts';
 import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';

@@ -1,5 +1,5 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
-import type { SharedDatabase } from '../../src/daemon/parts.ts';
+import type { SharedDatabase } from '../../src/daemon/daemon-context.ts';
 import { DatabaseFault } from '../../src/platform/database/database-fault.ts';
 import { type Installation, installationOver } from '../../src/store/installation.ts';
 import { localTime } from '../../src/store/leases.ts';
@@ -148,7 +148,7 @@ export function createDatabaseServer(
     };
     return {
       installation: { ...shared, store },
-      apart: {
+      leaseDatabase: {
         query: database.query,
         async commit(work) {
           const result = await database.commit(work);

@@ -4,7 +4,7 @@ import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { stringify } from 'yaml';
 import type { Status } from '../../src/admin/status.ts';
-import { soleHolder } from '../../src/cluster/holder.ts';
+import { soleHolder } from '../../src/cluster/lease-holder.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
@@ -328,8 +328,8 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
           }),
           connectors,
           steps: life.steps,
-          shared,
-          ...(!databaseServer && { hold: watched(life) }),
+          openShared: shared,
+          ...(!databaseServer && { createLeaseHolder: watched(life) }),
         },
         ...{ metrics, health: createHealth(), checkFile: async () => [] },
         ...{

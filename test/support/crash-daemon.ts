@@ -1,4 +1,4 @@
-import { soleHolder } from '../../src/cluster/holder.ts';
+import { soleHolder } from '../../src/cluster/lease-holder.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { compose } from '../../src/daemon/compose.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
@@ -68,7 +68,7 @@ export async function startFastDaemon(options: FastDaemonOptions): Promise<FastD
       checkFile: async () => [],
       steps,
       // The next process comes when the sessions of the dead one have ended; the leases of several: `test/replicas/`.
-      hold: () => soleHolder,
+      createLeaseHolder: () => soleHolder,
       metrics,
       connectors,
       // What it does is what matters here, not in which thread: one more thread for each kill takes a second.

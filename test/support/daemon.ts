@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { stringify } from 'yaml';
 import { type AdminOperation, type Answered, type Asked, runAdminOperation } from '../../src/admin/admin-operations.ts';
-import { type LeaseHolder, soleHolder } from '../../src/cluster/holder.ts';
+import { type LeaseHolder, soleHolder } from '../../src/cluster/lease-holder.ts';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors as realConnectors } from '../../src/connectors/registry.ts';
 import { compose } from '../../src/daemon/compose.ts';
-import type { Daemon } from '../../src/daemon/daemon.ts';
-import { gitProviders } from '../../src/daemon/git-providers.ts';
+import { gitProviders } from '../../src/daemon/embedded.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
+import type { Daemon } from '../../src/daemon/serve.ts';
 import type { Workspaces } from '../../src/daemon/workspaces.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
@@ -296,7 +296,7 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
       steps: options.steps ?? noSteps,
       // A thread's work is real time, which does not travel.
       converter: (options.converter ?? ((inline) => inline))(createInlineConverter(connectors)),
-      hold: (installation: Installation) => options.hold?.(installation, clock) ?? soleHolder,
+      createLeaseHolder: (installation: Installation) => options.hold?.(installation, clock) ?? soleHolder,
     };
     const gate = ON_POSTGRES ? await openGate(await storePlace(join(folder, STORE))) : undefined;
     const composition = await compose(

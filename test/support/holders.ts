@@ -1,7 +1,7 @@
 import type { CompiledQuery, DatabaseConnection, QueryResult } from 'kysely';
 import { onTestFinished } from 'vitest';
 import { createClockOffset } from '../../src/cluster/clock-offset.ts';
-import type { LeaseHolder } from '../../src/cluster/holder.ts';
+import type { LeaseHolder } from '../../src/cluster/lease-holder.ts';
 import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
 import { type LogFields, silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';

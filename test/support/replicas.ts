@@ -7,7 +7,7 @@ import { createClockOffset } from '../../src/cluster/clock-offset.ts';
 import { createPostgresLeaseHolder } from '../../src/cluster/postgres-holder.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { type Composition, compose } from '../../src/daemon/compose.ts';
-import type { Daemon } from '../../src/daemon/daemon.ts';
+import type { Daemon } from '../../src/daemon/serve.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { openApart } from '../../src/platform/database/postgres.ts';
 import { createHttpClient } from '../../src/platform/http/http-client.ts';

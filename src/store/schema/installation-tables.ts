@@ -95,7 +95,7 @@ export interface InstallationTables {
     address: string;
     /** Time by the clock of the database. It increases with each renewal. */
     expires_at: number;
-    /** Facts that the process reports about itself, as JSON; see `cluster/replica-facts.ts`. */
+    /** Facts that the process reports about itself, as JSON; see `cluster/peers.ts`. */
     about: string;
   };
 

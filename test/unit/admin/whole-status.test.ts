@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Status, WorkspaceStatus } from '../../../src/admin/status.ts';
 import { readWholeStatus, readWorkspaceList } from '../../../src/admin/whole-status.ts';
 import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/admin/workspace-list.ts';
-import { soleHolder } from '../../../src/cluster/holder.ts';
+import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { createWorld, GITHUB, type World } from '../../support/daemon.ts';
 import { pullEvent } from '../../support/github-payloads.ts';
 
@@ -37,12 +37,12 @@ async function wholeWith(answer: Partial<Status> | undefined, failure?: string):
   const facts = { config: '', version: '1', startedAt: 0, adminAddress: undefined };
   const replica = { ...facts, id: 'b', host: 'other', address: 'http://b.example', isOwn: false };
   const holder = { ...soleHolder, replicas: () => [{ ...replica, id: 'a', host: 'own', isOwn: true }, replica] };
-  const askAll = async () => [{ replica, answer, failure }];
+  const requestAll = async () => [{ replica, answer, failure }];
   return readWholeStatus({
     ...{ clock: world.clock, installation: world.installation(), workspaces: world.workspaces() },
     ...{ version: '1', startedAt: 0, configFault: () => undefined },
     health: { report: () => ({ ready: true, components: {} }) },
-    sharing: { holder, replicas: { askAll } as never },
+    sharing: { holder, replicas: { requestAll } as never },
   });
 }
 

@@ -8,9 +8,9 @@ describe('the clock of the store', () => {
   it('is known as exactly as an answer was quick', () => {
     const store = createClockOffset();
     expect(store.ahead()).toBeUndefined();
-    store.heard(1_000_000, { began: 100, ended: 104 });
+    store.addSample(1_000_000, { began: 100, ended: 104 });
     expect(store.ahead()).toBe(1_000_000 - 102);
-    store.heard(1_001_000, { began: 1_100, ended: 1_400 });
+    store.addSample(1_001_000, { began: 1_100, ended: 1_400 });
     expect(store.ahead()).toBe(1_000_000 - 102);
     expect(store.timesSet()).toBe(0);
   });
@@ -18,16 +18,16 @@ describe('the clock of the store', () => {
   it('is followed where it drifts, and is not set then', () => {
     const store = createClockOffset();
     for (let second = 0; second < 10_000; second++)
-      store.heard(second * 1_001, { began: second * 1_000, ended: second * 1_000 + 1 });
+      store.addSample(second * 1_001, { began: second * 1_000, ended: second * 1_000 + 1 });
     expect(store.ahead()).toBeCloseTo(9_999, -1);
     expect(store.timesSet()).toBe(0);
   });
 
   it.each([HOUR, -HOUR, 2_500, -2_500])('was set where it jumps by %d ms, once', (jump) => {
     const store = createClockOffset();
-    store.heard(1_000, { began: 0, ended: 2 });
+    store.addSample(1_000, { began: 0, ended: 2 });
     for (let second = 1; second < 5; second++)
-      store.heard(1_000 + second * 1_000 + jump, { began: second * 1_000, ended: second * 1_000 + 2 });
+      store.addSample(1_000 + second * 1_000 + jump, { began: second * 1_000, ended: second * 1_000 + 2 });
     expect(store.timesSet()).toBe(1);
     expect(store.ahead()).toBeCloseTo(1_000 + jump, -1);
   });
@@ -39,16 +39,16 @@ describe('the clock of the store', () => {
     [-2_001, 1],
   ])('may be off by two seconds, and no more: %d ms', (off, times) => {
     const store = createClockOffset();
-    store.heard(1_000, { began: 0, ended: 0 });
-    store.heard(6_000 + off, { began: 5_000, ended: 5_000 });
+    store.addSample(1_000, { began: 0, ended: 0 });
+    store.addSample(6_000 + off, { began: 5_000, ended: 5_000 });
     expect(store.timesSet()).toBe(times);
   });
 
   it('was not set where an answer took as long as it seems to have jumped', () => {
     const store = createClockOffset();
-    store.heard(1_000, { began: 0, ended: 0 });
-    store.heard(6_000, { began: 0, ended: 5_000 });
-    store.heard(6_000, { began: 5_000, ended: 10_000 });
+    store.addSample(1_000, { began: 0, ended: 0 });
+    store.addSample(6_000, { began: 0, ended: 5_000 });
+    store.addSample(6_000, { began: 5_000, ended: 10_000 });
     expect(store.timesSet()).toBe(0);
   });
 });
@@ -58,7 +58,7 @@ describe('a process over a store', () => {
     const clock = createTravellingClock();
     const store = createClockOffset();
     const passed = () => clock.elapsed();
-    const hear = (ahead: number) => store.heard(passed() + ahead, { began: passed(), ended: passed() });
+    const hear = (ahead: number) => store.addSample(passed() + ahead, { began: passed(), ended: passed() });
     return { clock, store, passed, hear };
   }
 

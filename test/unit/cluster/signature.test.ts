@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Identity } from '../../../src/cluster/admitted-caller.ts';
+import type { Identity } from '../../../src/cluster/signature.ts';
 import {
   createSignatures,
   isSignedBody,
@@ -33,7 +33,7 @@ const sign = () => replica().sign(REQUEST, BODY, 'receiver', IDENTITY);
 
 describe('a request that another replica signed', () => {
   test('is believed, with the caller that it names and its body', () => {
-    const signed = replica().open(arriving(sign()), 'receiver') as Signed;
+    const signed = replica().verify(arriving(sign()), 'receiver') as Signed;
     expect(signed.identity).toEqual(IDENTITY);
     expect(isSignedBody(signed, BODY)).toBe(true);
     expect(isSignedBody(signed, Buffer.from('{"a":2}'))).toBe(false);
@@ -43,9 +43,9 @@ describe('a request that another replica signed', () => {
   test('is believed once', () => {
     const receiver = replica();
     const signature = sign();
-    expect(receiver.open(arriving(signature), 'receiver')).toMatchObject({ identity: IDENTITY });
-    expect(receiver.open(arriving(signature), 'receiver')).toBe('wrong');
-    expect(receiver.open(arriving(sign()), 'receiver')).toMatchObject({ identity: IDENTITY });
+    expect(receiver.verify(arriving(signature), 'receiver')).toMatchObject({ identity: IDENTITY });
+    expect(receiver.verify(arriving(signature), 'receiver')).toBe('wrong');
+    expect(receiver.verify(arriving(sign()), 'receiver')).toMatchObject({ identity: IDENTITY });
   });
 
   test.each([
@@ -57,7 +57,7 @@ describe('a request that another replica signed', () => {
     const signature = sign();
     const before = now;
     now += later;
-    const found = replica().open(arriving(signature), 'receiver');
+    const found = replica().verify(arriving(signature), 'receiver');
     now = before;
     expect(found === 'wrong' ? 'wrong' : 'believed').toBe(expected);
   });
@@ -65,11 +65,11 @@ describe('a request that another replica signed', () => {
   test('that comes again when nobody remembers it any more is too old', () => {
     const receiver = replica();
     const signature = sign();
-    receiver.open(arriving(signature), 'receiver');
+    receiver.verify(arriving(signature), 'receiver');
     const before = now;
     for (; now < before + 300_000; now += 10_000) {
-      receiver.open(arriving(sign()), 'receiver');
-      expect(receiver.open(arriving(signature), 'receiver')).toBe('wrong');
+      receiver.verify(arriving(sign()), 'receiver');
+      expect(receiver.verify(arriving(signature), 'receiver')).toBe('wrong');
     }
     now = before;
   });
@@ -82,17 +82,17 @@ describe('a request that another replica signed', () => {
     ['type of its body', { headers: { ...REQUEST.headers, 'content-type': 'text/plain' } }],
     ['credential', { headers: { ...REQUEST.headers, authorization: 'Bearer another' } }],
   ])('is not believed with another %s', (_what, changes) => {
-    expect(replica().open(arriving(sign(), changes), 'receiver')).toBe('wrong');
+    expect(replica().verify(arriving(sign(), changes), 'receiver')).toBe('wrong');
   });
 
   test('is for one replica', () => {
-    expect(replica().open(arriving(sign()), 'another')).toBe('wrong');
-    expect(replica().open(arriving(sign()), undefined)).toBe('wrong');
+    expect(replica().verify(arriving(sign()), 'another')).toBe('wrong');
+    expect(replica().verify(arriving(sign()), undefined)).toBe('wrong');
   });
 
   test('is not believed with another key, nor by another installation with the same key', () => {
-    expect(replica({ secretKey: Buffer.alloc(32, 8) }).open(arriving(sign()), 'receiver')).toBe('wrong');
-    expect(replica({ installation: 'two' }).open(arriving(sign()), 'receiver')).toBe('wrong');
+    expect(replica({ secretKey: Buffer.alloc(32, 8) }).verify(arriving(sign()), 'receiver')).toBe('wrong');
+    expect(replica({ installation: 'two' }).verify(arriving(sign()), 'receiver')).toBe('wrong');
   });
 
   test('is not believed where somebody changed what it says of the caller', () => {
@@ -100,7 +100,7 @@ describe('a request that another replica signed', () => {
     const said = JSON.parse(Buffer.from(statement, 'base64url').toString()) as object;
     const changed = { ...said, identity: { ...IDENTITY, workspaces: null } };
     const forged = `${Buffer.from(JSON.stringify(changed)).toString('base64url')}.${mac}`;
-    expect(replica().open(arriving(forged), 'receiver')).toBe('wrong');
+    expect(replica().verify(arriving(forged), 'receiver')).toBe('wrong');
   });
 
   test('is not believed in another spelling', () => {
@@ -110,14 +110,14 @@ describe('a request that another replica signed', () => {
     // The lowest bits of the last sign belong to no byte.
     const twin = signature.slice(0, -1) + (ALPHABET[ALPHABET.indexOf(last) ^ 1] as string);
     for (const other of [`${signature}.`, `${signature}.more`, `${signature}=`, `${signature} `, twin, `${signature}!`])
-      expect(replica().open(arriving(other), 'receiver')).toBe('wrong');
+      expect(replica().verify(arriving(other), 'receiver')).toBe('wrong');
   });
 
   test.each(['', '.', 'a', 'e30.e30', `${'a'.repeat(9_000)}.b`])('that is none at all is not believed: %#', (text) => {
-    expect(replica().open(arriving(text), 'receiver')).toBe('wrong');
+    expect(replica().verify(arriving(text), 'receiver')).toBe('wrong');
   });
 
   test('a request without a signature is anybody’s', () => {
-    expect(replica().open(REQUEST, 'receiver')).toBeUndefined();
+    expect(replica().verify(REQUEST, 'receiver')).toBeUndefined();
   });
 });

@@ -61,8 +61,8 @@ it('tokens are read once a minute though nobody tells of them: who revoked one m
 
 it('a process that stops tells at once of what it has stored, and tells nothing after that', async () => {
   const { wakeSignals, clock, told } = await openListener();
-  wakeSignals.tell('acme');
-  wakeSignals.tell('other');
+  wakeSignals.notifyOwner('acme');
+  wakeSignals.notifyOwner('other');
   expect(told).toEqual([]);
   await wakeSignals.stop();
   expect(told).toEqual(['["acme","other"]']);

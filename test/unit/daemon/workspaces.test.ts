@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Lease, type LeaseHolder, soleHolder } from '../../../src/cluster/holder.ts';
+import { type Lease, type LeaseHolder, soleHolder } from '../../../src/cluster/lease-holder.ts';
 import type { Partition } from '../../../src/daemon/partition.ts';
 import { createWorkspaces, type Workspaces } from '../../../src/daemon/workspaces.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
@@ -51,7 +51,7 @@ function openWorld(): World {
     },
     owns(names) {
       leases = new Map(names.map((name) => [name, { isTrusted: () => true }]));
-      return workspaces.followHolder();
+      return workspaces.followLeases();
     },
   };
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AccessTokens, OAuthGrant } from '../../../../src/connectors/connector.ts';
-import { secretBoxBeside } from '../../../../src/daemon/secret-box-key.ts';
+import { secretBoxBeside } from '../../../../src/daemon/open-store.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Installation } from '../../../../src/store/installation.ts';

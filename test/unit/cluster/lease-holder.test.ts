@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { soleHolder } from '../../../src/cluster/holder.ts';
-import { shareOf } from '../../../src/cluster/replica-share.ts';
+import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { removeExpired, replicasOf } from '../../../src/store/leases.ts';
 import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/holders.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
@@ -13,18 +12,6 @@ const RENEWAL = 500;
 function shares({ members }: Cluster): Record<string, number> {
   return Object.fromEntries(members().map(({ name, trusts }) => [name, trusts().length]));
 }
-
-test.each([
-  [6, 3, [2, 2, 2]],
-  [7, 3, [3, 2, 2]],
-  [2, 3, [1, 1, 0]],
-  [0, 2, [0, 0]],
-  [5, 1, [5]],
-])('%d workspaces are spread over %d processes as %j', (total, count, expected) => {
-  const ids = Array.from({ length: count }, (_, index) => `replica-${index}`);
-  expect(ids.map((id) => shareOf(total, ids, id))).toEqual(expected);
-  expect(shareOf(total, ids, 'unknown')).toBe(0);
-});
 
 test('a sole holder holds everything, without a fence and without an end', async () => {
   await soleHolder.want(SIX);

@@ -1,0 +1,138 @@
+import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
+import type { Connector } from '../connectors/connector.ts';
+import { connectors } from '../connectors/registry.ts';
+import type { TokenBook } from '../gateway/token-book.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
+import { ownProxies } from '../platform/config/proxies.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { createHttpClient, type HttpClient } from '../platform/http/http-client.ts';
+import type { Listen } from '../platform/http/server.ts';
+import { type Clock, systemClock } from '../platform/lib/clock.ts';
+import { type CheckFile, checkInWorker } from '../platform/lib/integrity.ts';
+import type { Logger } from '../platform/lib/logger.ts';
+import { systemRandom } from '../platform/lib/random.ts';
+import type { Scheduler } from '../platform/lib/scheduler.ts';
+import { noSteps, type Steps } from '../platform/lib/steps.ts';
+import type { Tracer } from '../platform/lib/tracer.ts';
+import type { WakeSignal } from '../platform/lib/wake-signal.ts';
+import { createHealth, type Health } from '../platform/observe/health.ts';
+import { mergingRepeats } from '../platform/observe/merged-repeats.ts';
+import { createMetrics, type Metrics } from '../platform/observe/metrics.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
+import type { Installation } from '../store/installation.ts';
+import type { StoreTime } from '../store/leases.ts';
+import type { WorkspaceContext } from '../store/workspace-context.ts';
+import type { GroupCommit } from '../sync/intake/append.ts';
+import type { Grants } from '../sync/intake/grants.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
+import type { Converter } from '../sync/worker/converter.ts';
+
+/** The parts from which a process composes the daemon. Tests replace the clock, the randomness, the steps or the network. */
+export interface ProcessContext extends Pick<WorkspaceContext, 'clock' | 'random' | 'logger'> {
+  readonly steps: Steps;
+  readonly metrics: Metrics;
+  readonly health: Health;
+  readonly http: HttpClient;
+  /** Checks whole database files, away from the event loop. */
+  readonly checkFile: CheckFile;
+  /** All vendors. */
+  readonly connectors: readonly Connector<unknown>[];
+  /** Parses large bodies; absent: in a worker thread. */
+  readonly converter?: Converter;
+  /** Creates the holder of the leases; absent: as the kind of database needs it. */
+  readonly createLeaseHolder?: (installation: Installation) => LeaseHolder;
+  /** Absent: on sockets. */
+  readonly listen?: Listen;
+  /** Opens a database that several processes share; absent: the database that the options name. */
+  readonly openShared?: () => Promise<SharedDatabase>;
+}
+
+/** A database on which several processes work, each on its share of the workspaces. */
+export interface SharedDatabase {
+  readonly installation: Installation;
+  /** A connection for the leases alone, because a renewal must not wait for other queries. */
+  readonly leaseDatabase: Pick<Installation, 'query' | 'commit' | 'close'>;
+  readonly time: StoreTime;
+}
+
+/** The process context, and the services that all workspaces of the process share. */
+export interface DaemonContext extends ProcessContext {
+  /** The version of the program. */
+  readonly version: string;
+  readonly installation: Installation;
+  readonly converter: Converter;
+  /** Shared, because several workspaces may use one OAuth grant. */
+  readonly grants: Grants;
+  readonly scheduler: Scheduler;
+  readonly groupCommit: GroupCommit;
+  readonly tokenBook: TokenBook;
+  /** Absent: no traces are created. */
+  readonly tracer?: Tracer;
+  /** The public address of the daemon, if configured. */
+  readonly publicUrl?: string;
+  /** Returns the clock for the ledger of a workspace that opens now. */
+  readonly ledgerClock: () => Promise<Clock>;
+  /** Present if another process may have worked on a workspace until it died. */
+  readonly succession?: Succession;
+  /** Called with the lag of each delivery, milliseconds. */
+  readonly onLag?: (milliseconds: number) => void;
+}
+
+/** The precautions after the owner of a workspace died, milliseconds. */
+export interface Succession {
+  /** Time with few requests in flight. */
+  readonly careful: number;
+  /** Time during which changes that the previous owner was sending are left alone, because they may still arrive. */
+  readonly untouched: number;
+}
+
+/** The parts that the stages of one open workspace share. */
+export interface PartitionContext extends WorkspaceContext {
+  readonly config: WorkspaceConfig;
+  readonly address: WorkspaceAddress;
+  /** The lease by which the process owns the workspace. */
+  readonly lease: Lease;
+  readonly wakeSignals: WakeSignals;
+  readonly throttle: Throttle;
+  /** Reports that the daemon has written to the workspace. */
+  notifyWrite(): void;
+}
+
+/** The address of the workspace API, and the key of the daemon for it. */
+export interface WorkspaceAddress {
+  readonly baseUrl: string;
+  readonly apiKey: () => string;
+}
+
+/** The wake signals of one workspace. They outlive a partition: rows that a closed partition still stores wake the next one. */
+export interface WakeSignals {
+  readonly inbox: WakeSignal;
+  readonly outbox: WakeSignal;
+}
+
+/** Returns the context of a real process: system clock, randomness, network and all vendors. */
+export function createProcessContext(baseLogger: Logger, version: string, scrubber: Scrubber): ProcessContext {
+  const clock = systemClock();
+  const logger = mergingRepeats(baseLogger, clock);
+  const metrics = createMetrics({
+    version,
+    onMisuse: (error) => logger.error({ error: new SyncError('internal', error.message) }, 'metric misused'),
+  });
+  return {
+    clock,
+    random: systemRandom(),
+    steps: noSteps,
+    logger,
+    metrics,
+    health: createHealth(),
+    connectors,
+    checkFile: checkInWorker,
+    http: createHttpClient({
+      clock,
+      steps: noSteps,
+      meter: metrics.meter,
+      proxies: ownProxies((secret) => scrubber.add(secret)),
+      onSecret: (secret) => scrubber.addForNow(secret),
+    }),
+  };
+}

@@ -1,0 +1,284 @@
+// Design: src/decisions/daemon.md
+
+import { daemonConfiguration } from '../admin/effective-config.ts';
+import { readShared, type Sharing } from '../admin/replica-status.ts';
+import type { Status } from '../admin/status.ts';
+import {
+  readOwnStatus,
+  readProcessStatus,
+  readWholeStatus,
+  readWorkspaceList,
+  type WholeStatusDeps,
+} from '../admin/whole-status.ts';
+import type { LeaseHolder } from '../cluster/lease-holder.ts';
+import { gatewayRoutes } from '../gateway/gateway.ts';
+import { type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { createOrigins } from '../platform/http/origin.ts';
+import { createServer, listen, type Server } from '../platform/http/server.ts';
+import type { ServerClocks } from '../platform/http/server-clocks.ts';
+import type { Cancel, Clock } from '../platform/lib/clock.ts';
+import { doAll } from '../platform/lib/failures.ts';
+import type { Scrubber } from '../platform/observe/scrubber.ts';
+import type { DataFolder } from '../store/data-folder.ts';
+import { webhookRoutes } from '../sync/intake/webhook-routes.ts';
+import { type DoorOptions, type GuardedRoute, guardDoors } from '../web/access-control.ts';
+import { adminRoutes } from '../web/admin-routes.ts';
+import { ciRoutes } from '../web/ci-routes.ts';
+import { helpRoutes } from '../web/help.ts';
+import { linkPath, loginRoutes } from '../web/login-routes.ts';
+import { assetRoutes } from '../web/page-assets.ts';
+import { probeRoutes, type WebDeps, webRoutes } from '../web/page-routes.ts';
+import { workspaceRoutes } from '../web/pages/workspace-routes.ts';
+import { createRefusalLog } from '../web/refusal-log.ts';
+import { replicaRoutes } from '../web/replica-routes.ts';
+import { createSessions } from '../web/sessions.ts';
+import { createCallers, type Token } from '../web/token-callers.ts';
+import type { DaemonContext } from './daemon-context.ts';
+import { createOwnerForwarding, type OwnerForwarding } from './forward-to-owner.ts';
+import type { Reload } from './reload.ts';
+import type { FindReceiver } from './webhook-receivers.ts';
+import type { Workspaces } from './workspaces.ts';
+
+/** The running daemon: all partitions behind one server, or behind two if the pages have a port of their own. */
+export interface Daemon {
+  /** The address for webhooks, for example `http://127.0.0.1:8080`. */
+  readonly address: string;
+  /** The address of the pages. */
+  readonly adminAddress: string;
+  /** Returns all routes of both servers. */
+  routes(): readonly GuardedRoute[];
+  status(): Promise<Status>;
+  /** Returns a link that logs a browser in, once, within ten minutes. */
+  loginLink(): Promise<string>;
+  /** Reports not ready, then closes the servers after they answered the requests in flight. The partitions go on. */
+  stop(): Promise<void>;
+}
+
+interface ServeInput {
+  readonly options: DaemonOptions;
+  /** The flags of the command; absent: all options come from the environment or are defaults. */
+  readonly flags?: Flags;
+  readonly folder: DataFolder;
+  readonly serverClocks: ServerClocks;
+  readonly workspaces: Workspaces;
+  readonly reload: Reload;
+  readonly scrubber: Scrubber;
+  readonly holder: LeaseHolder;
+  /** Finds receivers for workspaces that another process owns; absent: this is the only process. */
+  readonly remoteReceiver?: FindReceiver;
+  /** Absent: this is the only process. */
+  readonly sharing?: Sharing;
+  /** The configured tokens for pages, metrics and admin actions. */
+  readonly tokens: readonly Token[];
+}
+
+/** Registers the routes, opens the servers, starts the workspaces and announces the address to commands. */
+export async function serve(daemon: DaemonContext, input: ServeInput): Promise<Daemon> {
+  const { clock, health, random } = daemon;
+  const { options, workspaces, reload, folder, scrubber } = input;
+  const startedAt = clock.now();
+  // For the commands beside this process, valid while it lives. It is announced in a file, which must contain no configured token.
+  const ownToken = random.bytes(32).toString('base64url');
+  scrubber.add(ownToken);
+
+  const access = createAccess(daemon, input, ownToken);
+  const { trustedProxies, publicUrl } = options;
+  const server = createServer({ failureBody: malformedRequestBody, trustedProxies, publicUrl });
+  const admin = options.adminPort === undefined ? server : createServer({ trustedProxies, publicUrl });
+  const refusals = openRefusalLog(daemon, input, server);
+  const guarded = [...new Set([server, admin])].map((each) =>
+    guardDoors(each, { ...access.doors, elsewhere: access.forwarding?.forServer(each === admin && admin !== server) }),
+  );
+  const views = statusViews(daemon, input, startedAt);
+  addPublicRoutes(server, daemon, input, access.forwarding);
+  addAdminRoutes(admin, daemon, input, access, views);
+  if (admin !== server) probeRoutes(server, views.web);
+
+  const open = daemon.listen ?? listen;
+  const address = await open(server, { host: options.host, port: options.port });
+  const adminAddress =
+    admin === server ? address : await open(admin, { host: options.host, port: options.adminPort ?? 0 });
+  workspaces.start();
+  reload.start();
+  health.set('server', true);
+  folder.announce({ address: adminAddress, token: ownToken, ...(admin !== server && { webhooks: address }) });
+
+  let stopped: Promise<void> | undefined;
+  async function stop(): Promise<void> {
+    health.set('server', false, 'stopping');
+    const servers = [...new Set([server, admin])];
+    await doAll([() => Promise.all(servers.map((each) => closeServer(each, clock))), () => refusals.stop()]);
+  }
+  return {
+    address,
+    adminAddress,
+    routes: () => guarded.flat(),
+    status: views.web.status,
+    async loginLink() {
+      return `${adminAddress}${linkPath(await access.doors.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
+    },
+    stop: () => (stopped ??= stop()),
+  };
+}
+
+/** The authentication of callers, and the forwarding of requests to other processes. */
+interface Access {
+  readonly doors: DoorOptions;
+  readonly forwarding: OwnerForwarding | undefined;
+}
+
+function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string): Access {
+  const { installation, clock, random, logger, tokenBook } = daemon;
+  const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = input.options;
+  const callers = createCallers(
+    [...input.tokens, { secret: ownToken, role: 'admin', workspaces: null, isOwn: true }],
+    clock,
+  );
+  const sessions = createSessions({ installation, clock, random, callers });
+  const addressed = createOrigins({ allowedHosts, publicUrl, listens: host });
+  const gatewayToken = (secret: string) => tokenBook.find(secret);
+  const { sharing, workspaces } = input;
+  return {
+    doors: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
+    forwarding: sharing && createOwnerForwarding(daemon, { sharing, workspaces, sessions }),
+  };
+}
+
+function openRefusalLog(
+  { installation, clock, logger }: DaemonContext,
+  { workspaces, scrubber }: ServeInput,
+  server: Server,
+): ReturnType<typeof createRefusalLog> {
+  const refusals = createRefusalLog({
+    installation,
+    clock,
+    logger,
+    scrub: (text) => scrubber.scrub(text),
+    known: (workspace, connection) => ({
+      workspace: workspaces.find(workspace) !== undefined || workspaces.broken().has(workspace),
+      connection: connection !== undefined && workspaces.find(workspace)?.receiver(connection) !== undefined,
+    }),
+  });
+  refusals.watch(server);
+  return refusals;
+}
+
+/** The status as pages, metrics and commands read it. */
+interface StatusViews {
+  readonly whole: WholeStatusDeps;
+  readonly web: WebDeps;
+}
+
+function statusViews(daemon: DaemonContext, input: ServeInput, startedAt: number): StatusViews {
+  const { version, clock, installation, health, metrics } = daemon;
+  const { workspaces, sharing, reload, scrubber } = input;
+  const configFault = () => reload.fault();
+  const whole = { version, startedAt, clock, installation, workspaces, health, configFault, sharing };
+  return {
+    whole,
+    web: {
+      health,
+      metrics,
+      status: () => readWholeStatus(whole),
+      ownStatus: () => readOwnStatus(whole),
+      scrub: (text: string) => scrubber.scrub(text),
+      renewedAgo: () => sharing?.holder.renewedAgo(),
+    },
+  };
+}
+
+/** Adds the routes for vendors and jobs: webhooks, gateway, CI. */
+function addPublicRoutes(
+  server: Server,
+  { clock, random, metrics, connectors, tokenBook }: DaemonContext,
+  { workspaces, remoteReceiver, holder }: ServeInput,
+  forwarding: OwnerForwarding | undefined,
+): void {
+  webhookRoutes(server, {
+    find(workspace, connection) {
+      const partition = workspaces.find(workspace);
+      return partition ? partition.receiver(connection) : remoteReceiver?.(workspace, connection);
+    },
+    // An unknown workspace may be configured at another process. Then the sender must repeat the request.
+    isBroken: (workspace) => workspaces.broken().has(workspace) || differsFromPeers(holder),
+    clock,
+    largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
+  });
+  const gateway = gatewayRoutes(server, {
+    passages: () => workspaces.partitions().map(({ passage }) => passage),
+    passage: (name) => workspaces.find(name)?.passage,
+    elsewhere: forwarding?.forGateway,
+    tokens: tokenBook,
+    clock,
+    random,
+    meter: metrics.meter,
+  });
+  workspaces.onOpen((partition) => partition.onWrite(() => gateway.changed(partition.name)));
+  ciRoutes(server, { workspaces, clock });
+}
+
+/** Adds the routes for people and commands: pages, probes, metrics, log-in, the admin API. */
+function addAdminRoutes(
+  admin: Server,
+  { version, installation, clock }: DaemonContext,
+  { flags, workspaces, serverClocks, sharing }: ServeInput,
+  { doors }: Access,
+  { whole, web }: StatusViews,
+): void {
+  const { scrub } = web;
+  webRoutes(admin, web);
+  if (sharing) replicaRoutes(admin, { ...whole, sharing, scrub });
+  assetRoutes(admin);
+  workspaceRoutes(admin, {
+    workspaces,
+    clock,
+    scrub,
+    process: () => readProcessStatus(whole),
+    daemonOptions: () => daemonConfiguration({ flags: flags ?? {}, env: environment(), scrub }),
+    list: () => readWorkspaceList(whole),
+    ...(sharing && { shared: () => readShared(sharing, clock) }),
+  });
+  loginRoutes(admin, doors);
+  helpRoutes(admin);
+  const { sessions } = doors;
+  adminRoutes(admin, {
+    workspaces,
+    installation,
+    sessions,
+    clock,
+    version,
+    serverClocks,
+    replicas: sharing?.replicas,
+  });
+}
+
+/** Whether another process has a different configuration of the workspaces. */
+function differsFromPeers(holder: LeaseHolder): boolean {
+  const [first, ...others] = holder.replicas();
+  return others.some(({ config }) => config !== first?.config);
+}
+
+/** Answers malformed HTTP, which has no path, in the form of the workspace API, because its clients are the most frequent. */
+function malformedRequestBody(code: number, message: string) {
+  return { code, message, errorCode: 'bad_request' };
+}
+
+/** Time for requests in flight at a stop, and time between two sweeps for idle connections, milliseconds. */
+const LONGEST_ANSWER = 1_500;
+const SWEEP_EVERY = 50;
+
+/**
+ * Closes a server, and resolves when every connection is closed. It sweeps idle connections, because a connection that was busy
+ * when the server began to close would otherwise stay open after its answer for as long as the sender likes.
+ */
+async function closeServer(server: Server, clock: Clock): Promise<void> {
+  const closed = server.close();
+  let cancel: Cancel = () => undefined;
+  const sweep = (left: number): void => {
+    if (left > 0) server.server.closeIdleConnections();
+    else server.server.closeAllConnections();
+    cancel = clock.after(SWEEP_EVERY, () => sweep(left - SWEEP_EVERY));
+  };
+  sweep(LONGEST_ANSWER);
+  await Promise.resolve(closed).finally(() => cancel());
+}
