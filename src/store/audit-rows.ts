@@ -5,7 +5,7 @@ import type { Sql } from './workspace-scope.ts';
 export type AuditRow = Selectable<InstallationTables['audit']>;
 export type AuditOutcome = AuditRow['outcome'];
 
-/** @returns its number */
+/** Adds a row and returns its number. */
 export async function addAudit(query: Sql, row: Omit<AuditRow, 'id'>): Promise<number> {
   const { id } = await query.insertInto('audit').values(row).returning('id').executeTakeFirstOrThrow();
   return id;
@@ -20,16 +20,16 @@ export async function endAudit(
 }
 
 export interface AuditQuery {
-  /** Names; null: all, and what concerns none of them or all. */
+  /** Names of workspaces; null: all rows, including those that concern no workspace. */
   readonly workspaces: readonly string[] | null;
-  /** Epoch milliseconds; null: all that is stored. */
+  /** Epoch milliseconds; null: rows of any age. */
   readonly since: number | null;
-  /** Only rows older than the one with this number; null: from the latest. */
+  /** Only rows with a lower number; null: from the latest row on. */
   readonly before: number | null;
   readonly limit: number;
 }
 
-/** The latest first. */
+/** Lists rows, the latest first. */
 export function listAudit(query: Sql, { workspaces, since, before, limit }: AuditQuery): Promise<readonly AuditRow[]> {
   return query
     .selectFrom('audit')
@@ -42,17 +42,21 @@ export function listAudit(query: Sql, { workspaces, since, before, limit }: Audi
     .execute();
 }
 
-/** Rows that stay at most, whatever their age. */
-const MOST = 100_000;
+/** The maximum number of rows, whatever their age. */
+const MAX_ROWS = 100_000;
 
-/** Deletes rows from before, and the oldest of too many, at most `most`; returns how many, 0 where none is left. */
-export async function deleteAudit(query: Sql, before: number, most: number, kept = MOST): Promise<number> {
-  const rows = query.selectFrom('audit').select('id').limit(most);
+/**
+ * Deletes at most `limit` rows: those from before `before`, and the oldest of those above the maximum number.
+ *
+ * @returns the number of deleted rows; 0 if there is nothing left to delete
+ */
+export async function deleteAudit(query: Sql, before: number, limit: number, maxRows = MAX_ROWS): Promise<number> {
+  const rows = query.selectFrom('audit').select('id').limit(limit);
   const old = await rows.where('at', '<', before).orderBy('at').execute();
-  const last = query.selectFrom('audit').select(({ fn, eb }) => eb(fn.max('id'), '-', kept).as('id'));
+  const last = query.selectFrom('audit').select(({ fn, eb }) => eb(fn.max('id'), '-', maxRows).as('id'));
   const surplus = await rows.where('id', '<=', last).orderBy('id').execute();
-  // A row may be both.
-  const ids = [...new Set([...old, ...surplus].map(({ id }) => id))].slice(0, most);
+  // A row may be in both lists.
+  const ids = [...new Set([...old, ...surplus].map(({ id }) => id))].slice(0, limit);
   if (ids.length > 0) await query.deleteFrom('audit').where('id', 'in', ids).execute();
   return ids.length;
 }

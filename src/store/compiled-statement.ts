@@ -2,11 +2,11 @@ import type { Compilable, CompiledQuery } from 'kysely';
 import { type Dialect, dialectOf } from '../platform/database/dialect.ts';
 import type { Sql } from './workspace-scope.ts';
 
-/** Asks one statement with these values in it. */
-export type CompiledStatement<Given extends object, Row> = (query: Sql, given: Given) => Promise<readonly Row[]>;
+/** Runs one statement with these values as its parameters. */
+export type CompiledStatement<Values extends object, Row> = (query: Sql, values: Values) => Promise<readonly Row[]>;
 
-/** Stands for a value of which only the place is known yet. */
-class Blank {
+/** Stands in a statement for a value that is given with each run. */
+class Placeholder {
   readonly name: string;
 
   constructor(name: string) {
@@ -15,43 +15,43 @@ class Blank {
 }
 
 /**
- * A statement that is asked again and again with other values. It is built once for each dialect: for what an index answers at
- * once, building takes longer than the answer.
+ * Compiles a statement once for each dialect, for statements that often run with other values. Compiling takes longer than the
+ * answer of an index.
  *
- * @param build gets a blank in the place of each value, which it may hand on to the statement and not look at
+ * @param build gets a placeholder for each value. It may pass them to the statement, but must not read them.
  */
-export function compileStatement<Given extends object, Row>(
-  build: (query: Sql, given: Given) => Compilable<Row>,
-): CompiledStatement<Given, Row> {
-  return standingWith(build, new Proxy({} as Given, { get: (_, name) => new Blank(String(name)) }));
+export function compileStatement<Values extends object, Row>(
+  build: (query: Sql, values: Values) => Compilable<Row>,
+): CompiledStatement<Values, Row> {
+  return compileWith(build, new Proxy({} as Values, { get: (_, name) => new Placeholder(String(name)) }));
 }
 
-/** The same of values of which not always all are given: one for each choice of them. The blanks can be spread. */
-export function compileNamedStatement<Given extends object, Row>(
-  build: (query: Sql, given: Given) => Compilable<Row>,
-): CompiledStatement<Given, Row> {
-  const known = new Map<string, CompiledStatement<Given, Row>>();
-  return (query, given) => {
-    const names = Object.keys(given);
-    const choice = names.join(' ');
-    const blanks = () => Object.fromEntries(names.map((name) => [name, new Blank(name)])) as Given;
-    const statement = known.get(choice) ?? standingWith(build, blanks());
-    known.set(choice, statement);
-    return statement(query, given);
+/** Compiles a statement once for each dialect and each set of value names, for values that are optional. `build` may spread them. */
+export function compileNamedStatement<Values extends object, Row>(
+  build: (query: Sql, values: Values) => Compilable<Row>,
+): CompiledStatement<Values, Row> {
+  const known = new Map<string, CompiledStatement<Values, Row>>();
+  return (query, values) => {
+    const names = Object.keys(values);
+    const key = names.join(' ');
+    const placeholders = () => Object.fromEntries(names.map((name) => [name, new Placeholder(name)])) as Values;
+    const statement = known.get(key) ?? compileWith(build, placeholders());
+    known.set(key, statement);
+    return statement(query, values);
   };
 }
 
-function standingWith<Given extends object, Row>(
-  build: (query: Sql, given: Given) => Compilable<Row>,
-  blanks: Given,
-): CompiledStatement<Given, Row> {
-  const built: Partial<Record<Dialect, CompiledQuery<Row>>> = {};
-  return async (query, given) => {
+function compileWith<Values extends object, Row>(
+  build: (query: Sql, values: Values) => Compilable<Row>,
+  placeholders: Values,
+): CompiledStatement<Values, Row> {
+  const compiled: Partial<Record<Dialect, CompiledQuery<Row>>> = {};
+  return async (query, values) => {
     const dialect = dialectOf(query);
-    built[dialect] ??= build(query, blanks).compile();
-    const statement = built[dialect];
+    compiled[dialect] ??= build(query, placeholders).compile();
+    const statement = compiled[dialect];
     const parameters = statement.parameters.map((each) =>
-      each instanceof Blank ? given[each.name as keyof Given] : each,
+      each instanceof Placeholder ? values[each.name as keyof Values] : each,
     );
     const { rows } = await query.executeQuery<Row>({ ...statement, parameters });
     return rows;

@@ -2,24 +2,24 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { SyncError } from '../model/errors/sync-error.ts';
 
-/** How a command finds the daemon that owns a data folder. */
+/** The address and the token by which commands reach the daemon of a data folder. */
 export interface DaemonEndpoint {
-  /** Where pages and admin actions are served, for example `http://127.0.0.1:8080`. */
+  /** Address of pages and admin actions, for example `http://127.0.0.1:8080`. */
   readonly address: string;
-  /** Where webhooks come in, if pages are served elsewhere. */
+  /** Address of webhooks, if pages are served at another one. */
   readonly webhooks?: string;
-  /** For the commands: works for as long as the process lives. */
+  /** The token of commands. It is valid while the process lives. */
   readonly token: string;
 }
 
-/** In the data folder; apart from what takes the folder, so that a short command loads no database. */
+/** Returns the path of the file with the endpoint. It is apart from `data-folder.ts` so that a short command loads no database. */
 export function daemonFile(folder: string): string {
   return join(resolve(folder), 'daemon.json');
 }
 
 /**
- * The daemon that owns the folder; undefined when none has announced itself.
- * Throws `unauthorized` where one may have, and this user may not read what it left for commands.
+ * Returns the endpoint of the daemon that uses the folder, or undefined if no daemon has announced itself.
+ * Throws `unauthorized` if this user may not read the file.
  */
 export function findDaemon(folder: string): DaemonEndpoint | undefined {
   const file = daemonFile(folder);

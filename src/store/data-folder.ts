@@ -5,31 +5,34 @@ import { type Lock, syncNames, takeLock } from '../platform/database/sqlite.ts';
 import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
 import { type DaemonEndpoint, daemonFile } from './daemon-file.ts';
 
-/** The data folder as its only owner holds it. */
+/** The data folder that this process has locked. */
 export interface DataFolder {
   readonly path: string;
-  /** Says where the daemon answers; readable by this user only. */
-  announce(owner: DaemonEndpoint): void;
+  /** Stores the endpoint of the daemon for commands, readable by this user only. */
+  announce(endpoint: DaemonEndpoint): void;
   release(): void;
 }
 
-/** Takes the folder for this process; one in memory begins empty and ends with it. Throws `locked` when another process holds it. */
+/**
+ * Locks the folder for this process. A folder in memory is emptied now and deleted at the release.
+ * Throws `locked` if another process uses it.
+ */
 export function acquireDataFolder(folder: string): DataFolder {
   const path = resolve(folder);
   const inMemory = isMemoryFolder(path);
   const lock = lockFolder(path);
   if (inMemory) removeLeftovers(path);
-  const ownerFile = daemonFile(path);
-  // A file that a killed daemon left would send commands to nobody.
-  rmSync(ownerFile, { force: true });
+  const endpointFile = daemonFile(path);
+  // A file of a killed daemon would send commands to an address without a daemon.
+  rmSync(endpointFile, { force: true });
   return {
     path,
-    announce(owner) {
-      // A file of its own, and never what somebody else put in its place.
-      writeFileSync(ownerFile, JSON.stringify(owner), { mode: 0o600, flag: 'wx' });
+    announce(endpoint) {
+      // Fails if the file exists, so that a file or link that another user put there is never written to.
+      writeFileSync(endpointFile, JSON.stringify(endpoint), { mode: 0o600, flag: 'wx' });
     },
     release() {
-      rmSync(ownerFile, { force: true });
+      rmSync(endpointFile, { force: true });
       if (inMemory) rmSync(path, { recursive: true, force: true });
       lock.release();
     },
@@ -38,23 +41,23 @@ export function acquireDataFolder(folder: string): DataFolder {
 
 const LOCK = 'worksync.lock';
 
-/** What a process left that was killed. */
+/** Removes the files of a process that was killed. */
 function removeLeftovers(path: string): void {
   for (const name of readdirSync(path)) if (name !== LOCK) rmSync(join(path, name), { recursive: true });
 }
 
-/** Everybody may make folders where this one lies: one that another user made, or may read, must not hold our data. */
+/** Refuses a folder that another user created or may read, because every user may create folders at this place. */
 function refuseForeign(path: string): void {
   const found = lstatSync(path);
   if (!found.isDirectory() || found.uid !== process.getuid?.() || (found.mode & 0o077) !== 0)
     throw new Error('it is not a folder of this user alone (mode 0700)');
 }
 
-/** Durable before anything is stored in it, with all folders around it that are new. */
+/** Creates the folder with its missing parents, and syncs all of them before anything is stored inside. */
 function makeFolder(path: string): void {
   const first = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
-  for (let made = path; made.length >= first.length; made = dirname(made)) syncNames(dirname(made));
+  for (let created = path; created.length >= first.length; created = dirname(created)) syncNames(dirname(created));
 }
 
 function lockFolder(path: string): Lock {

@@ -1,6 +1,6 @@
 import type { Scope, Sql } from './workspace-scope.ts';
 
-/** A token that stands for the daemon's own key at the gateway. Only its SHA-256 is stored. */
+/** A token by which a job or script uses the gateway in place of the workspace's API key. Only its SHA-256 is stored. */
 export interface GatewayToken {
   readonly id: string;
   readonly description: string;
@@ -22,11 +22,11 @@ export async function addGatewayToken(
 /** A token that is not revoked. */
 export interface LiveToken {
   readonly id: string;
-  /** The name of its workspace. */
+  /** Name of the workspace. */
   readonly workspace: string;
 }
 
-/** All of them by their digests. */
+/** Returns all tokens that are not revoked, by digest. */
 export async function liveTokens(query: Sql): Promise<Map<string, LiveToken>> {
   const rows = await query
     .selectFrom('gateway_tokens')
@@ -45,7 +45,7 @@ export async function listGatewayTokens(query: Scope): Promise<GatewayToken[]> {
     .execute();
 }
 
-/** False when there is no such token, or it is revoked already. */
+/** Returns false if there is no such token or it is already revoked. */
 export async function revokeGatewayToken(query: Scope, id: string, now: number): Promise<boolean> {
   const { numUpdatedRows } = await query
     .updateTable('gateway_tokens')

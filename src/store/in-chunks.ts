@@ -3,39 +3,39 @@ import { yieldForRequests } from '../platform/lib/yield.ts';
 import type { Store } from './database.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** Rows of one statement: some milliseconds, with what counts them. */
+/** Rows of one transaction. Changing them takes some milliseconds, including the triggers that count them. */
 export const CHUNK_SIZE = 500;
 
 /**
- * Repeats a change of at most so many rows, each time in a transaction of its own, until it finds fewer. Others have their turn
- * in between. Where the process ends before, the rest stays as it was.
+ * Repeats a change until it finds fewer rows than a chunk. Each repetition is a transaction of its own, and other work runs between
+ * two of them. If the process ends before, the remaining rows stay unchanged.
  *
- * @param change answers how many rows it changed, which it does not find again
- * @returns how many there were
+ * @param change changes at most `limit` rows, which it must not find again, and returns their number
+ * @returns the number of changed rows
  */
 export async function changeInChunks(
   { commit }: Pick<Store, 'commit'>,
-  change: (query: Scope, most: number) => Promise<number>,
+  change: (query: Scope, limit: number) => Promise<number>,
 ): Promise<number> {
-  let changed = 0;
+  let total = 0;
   for (;;) {
-    const some = await commit((query) => change(query, CHUNK_SIZE));
-    changed += some;
-    if (some < CHUNK_SIZE) return changed;
+    const changed = await commit((query) => change(query, CHUNK_SIZE));
+    total += changed;
+    if (changed < CHUNK_SIZE) return total;
     await yieldForRequests();
   }
 }
 
-/** The same for rows that are named, each once. */
-export async function changeKeysInChunks<Name>(
+/** Changes the rows of these keys in chunks, each row once. @returns the number of changed rows */
+export async function changeKeysInChunks<Key>(
   { commit }: Pick<Store, 'commit'>,
-  names: readonly Name[],
-  change: (query: Scope, some: readonly Name[]) => Promise<number>,
+  keys: readonly Key[],
+  change: (query: Scope, chunk: readonly Key[]) => Promise<number>,
 ): Promise<number> {
-  let changed = 0;
-  for (const some of piecesOf([...new Set(names)], CHUNK_SIZE)) {
-    changed += await commit((query) => change(query, some));
+  let total = 0;
+  for (const chunk of piecesOf([...new Set(keys)], CHUNK_SIZE)) {
+    total += await commit((query) => change(query, chunk));
     await yieldForRequests();
   }
-  return changed;
+  return total;
 }

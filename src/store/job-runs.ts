@@ -2,7 +2,7 @@ import type { RunMemory } from '../platform/lib/scheduler.ts';
 import type { Store } from './database.ts';
 import type { Installation } from './installation.ts';
 
-/** Keeps what the last runs of scheduled jobs count from. */
+/** Stores the last runs of the scheduled jobs of a workspace. */
 export function jobRuns({ query, commit }: Store): RunMemory {
   return {
     async read() {
@@ -26,9 +26,10 @@ export function jobRuns({ query, commit }: Store): RunMemory {
   };
 }
 
+/** Prefix of the facts that store the last run of a job. */
 const RUN = 'run.';
 
-/** The same for the jobs of the installation, which belong to no workspace. */
+/** Stores the last runs of the scheduled jobs that belong to no workspace, as facts of the installation. */
 export function installationRuns({ query, commit }: Installation): RunMemory {
   const runs = query.selectFrom('installation').where('name', 'like', `${RUN}%`);
   return {
@@ -44,7 +45,7 @@ export function installationRuns({ query, commit }: Installation): RunMemory {
         await transaction
           .insertInto('installation')
           .values(rows)
-          // Another process may write the same at the same time.
+          // Another process may write the same rows concurrently.
           .onConflict((conflict) =>
             conflict.column('name').doUpdateSet((row) => ({ value: row.ref('excluded.value') })),
           )

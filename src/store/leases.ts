@@ -5,35 +5,38 @@ import { compileStatement } from './compiled-statement.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /**
- * Which of several processes works on a workspace. Each renews one row of `replicas`; a lease names the incarnation that holds
- * it. An incarnation without a row there has expired, for good, and its workspaces are free: a process that judges it expired
- * removes its row, and only then takes its leases. Its last owner detects that by the next renewal, which finds no row, and by
- * its next commit, which the fence refuses.
+ * Leases decide which of several processes works on a workspace. Each process renews one row of `replicas`, and a lease names the
+ * incarnation that owns it.
+ *
+ * An incarnation without a row has expired for good, and its workspaces are free. A process that considers an incarnation expired
+ * first removes its row, and only then takes its leases. The previous owner detects this by its next renewal, which finds no row,
+ * and by its next commit, which the fence rejects.
  */
 
-/** The time by the clock that all processes share: that of the database. Epoch milliseconds. */
+/** The clock that all processes share. */
 export interface StoreTime {
-  /** The time in the words of a statement. @param now what `now` says, or a blank for it */
+  /** Returns the SQL expression of the current time, epoch milliseconds. @param now the result of `now()`, or a placeholder for it */
   readonly expression: (now: number) => Expression<number>;
   now(): number;
 }
 
-/** Of a process whose clock is the only one. */
+/** The clock of this process, which is the only one. */
 export function localTime(clock: { now(): number }): StoreTime {
-  return { expression: given, now: () => clock.now() };
+  return { expression: literalTime, now: () => clock.now() };
 }
 
-function given(now: number): Expression<number> {
+function literalTime(now: number): Expression<number> {
   return sql<number>`cast(${now} as bigint)`;
 }
 
-/** Of a server, which all processes ask. */
+/** The clock of the database server. */
 export const serverTime: StoreTime = {
   expression: () => sql<number>`(extract(epoch from clock_timestamp()) * 1000)::bigint`,
   now: () => 0,
 };
 
 export interface Replica {
+  /** Id of the process. */
   readonly id: string;
   readonly incarnation: string;
   readonly address: string;
@@ -45,7 +48,7 @@ export interface RenewedReplica extends Replica {
   readonly expires_at: number;
 }
 
-/** The process takes this incarnation in the place of the one it had. @param ttl milliseconds */
+/** Registers an incarnation in place of the previous one of the process. @param ttl milliseconds */
 export async function register(query: Sql, replica: Replica, time: StoreTime, ttl: number): Promise<void> {
   const { incarnation, address, about } = replica;
   const expiresAt = sql<number>`${time.expression(time.now())} + ${ttl}`;
@@ -57,7 +60,7 @@ export async function register(query: Sql, replica: Replica, time: StoreTime, tt
     .execute();
 }
 
-/** @returns the time by the clock of the store; undefined where it had expired */
+/** Renews an incarnation. @returns the time of the store, or undefined if the incarnation has expired */
 export async function renew(
   query: Sql,
   incarnation: string,
@@ -68,21 +71,20 @@ export async function renew(
   return row?.now;
 }
 
-/** What a renewal found. */
 export interface Renewed {
-  /** The time by the clock of the store; undefined where the incarnation had expired. */
+  /** The time of the store; undefined if the incarnation has expired. */
   readonly now: number | undefined;
-  /** All processes, in the same order for everybody. */
+  /** All processes, by id. */
   readonly replicas: readonly RenewedReplica[];
 }
 
-/** Renews, and sees who else does: of a server in one statement, since this is what it is asked most often when nothing happens. */
+/** Renews an incarnation and lists all processes. A server does both in one statement, because idle processes do little else. */
 export async function renewAndList(query: Sql, incarnation: string, time: StoreTime, ttl: number): Promise<Renewed> {
   if (dialectOf(query) === 'sqlite') {
-    const renewedAt = await renew(query, incarnation, time, ttl);
-    return { now: renewedAt, replicas: await replicasOf(query) };
+    const now = await renew(query, incarnation, time, ttl);
+    return { now, replicas: await replicasOf(query) };
   }
-  const replicas = await renewalAmongAll(time)(query, { incarnation, ttl, now: time.now() });
+  const replicas = await renewalWithList(time)(query, { incarnation, ttl, now: time.now() });
   return { now: replicas.find((row) => row.now !== null)?.now ?? undefined, replicas };
 }
 
@@ -92,9 +94,9 @@ interface Renewal {
   readonly now: number;
 }
 
-const renewal = inTheWordsOf((time) => compileStatement((query, values: Renewal) => renewalOf(query, time, values)));
+const renewal = perExpression((time) => compileStatement((query, values: Renewal) => renewalOf(query, time, values)));
 
-const renewalAmongAll = inTheWordsOf((time) =>
+const renewalWithList = perExpression((time) =>
   compileStatement((query, values: Renewal) =>
     query
       .with('renewed', () => renewalOf(query, time, values))
@@ -106,10 +108,10 @@ const renewalAmongAll = inTheWordsOf((time) =>
   ),
 );
 
-function renewalOf(query: Sql, { expression: inWords }: StoreTime, { incarnation, ttl, now }: Renewal) {
-  const time = inWords(now);
+function renewalOf(query: Sql, { expression }: StoreTime, { incarnation, ttl, now }: Renewal) {
+  const time = expression(now);
   const next = sql<number>`${time} + ${ttl}`;
-  // Another value each time, also where the clock is set back: by that the others see that it lives.
+  // The value changes with each renewal, also when the clock is set back: other processes judge by the change.
   const later = sql<number>`case when ${next} > expires_at then ${next} else expires_at + 1 end`;
   return query
     .updateTable('replicas')
@@ -118,22 +120,22 @@ function renewalOf(query: Sql, { expression: inWords }: StoreTime, { incarnation
     .returning(['incarnation', sql<number>`${time}`.as('now')]);
 }
 
-/** Made once for all clocks that statements ask in the same words. */
-function inTheWordsOf<Made>(make: (time: StoreTime) => Made): (time: StoreTime) => Made {
-  const known = new Map<StoreTime['expression'], Made>();
+/** Creates one statement for all clocks with the same expression. */
+function perExpression<Statement>(create: (time: StoreTime) => Statement): (time: StoreTime) => Statement {
+  const statements = new Map<StoreTime['expression'], Statement>();
   return (time) => {
-    const made = known.get(time.expression) ?? make(time);
-    known.set(time.expression, made);
-    return made;
+    const statement = statements.get(time.expression) ?? create(time);
+    statements.set(time.expression, statement);
+    return statement;
   };
 }
 
-/** What the process tells of itself has changed. */
+/** Updates the address of a process, and the facts that it reports about itself. */
 export async function updateReplica(query: Sql, { incarnation, address, about }: Omit<Replica, 'id'>): Promise<void> {
   await query.updateTable('replicas').set({ address, about }).where('incarnation', '=', incarnation).execute();
 }
 
-/** In the same order for everybody. */
+/** Lists all processes by id, so that each process sees them in the same order. */
 export function replicasOf(query: Sql): Promise<readonly RenewedReplica[]> {
   return allReplicas(query, {});
 }
@@ -142,9 +144,9 @@ const allReplicas = compileStatement<object, RenewedReplica>((query) =>
   query.selectFrom('replicas').selectAll().orderBy('id'),
 );
 
-/** Where they were not renewed meanwhile. Their workspaces are free then. */
-export async function removeExpired(query: Sql, lapsed: readonly RenewedReplica[]): Promise<void> {
-  for (const { incarnation, expires_at } of lapsed) {
+/** Removes expired processes that were not renewed meanwhile. This frees their workspaces. */
+export async function removeExpired(query: Sql, expired: readonly RenewedReplica[]): Promise<void> {
+  for (const { incarnation, expires_at } of expired) {
     await query
       .deleteFrom('replicas')
       .where('incarnation', '=', incarnation)
@@ -153,53 +155,54 @@ export async function removeExpired(query: Sql, lapsed: readonly RenewedReplica[
   }
 }
 
-/** Of these workspaces, those that nobody owns. */
+/** Returns those of these workspaces that have no owner. */
 export async function unownedOf(query: Sql, workspaces: readonly number[]): Promise<readonly number[]> {
-  const held = await allHeld(query, {});
-  const isHeld = new Set(held.map(({ workspace }) => workspace));
-  return workspaces.filter((workspace) => !isHeld.has(workspace));
+  const owned = await allOwned(query, {});
+  const isOwned = new Set(owned.map(({ workspace }) => workspace));
+  return workspaces.filter((workspace) => !isOwned.has(workspace));
 }
 
-const allHeld = compileStatement<object, { readonly workspace: number }>((query) =>
+const allOwned = compileStatement<object, { readonly workspace: number }>((query) =>
   query
     .selectFrom('leases')
     .innerJoin('replicas', 'replicas.incarnation', 'leases.incarnation')
     .select('leases.workspace'),
 );
 
-/** Any number: of the lock that one process of a schema holds while it takes leases. */
-const TAKING = 8_117_346_251_904_340n;
+/** An arbitrary number: the advisory lock of a schema, which one process holds while it takes leases. */
+const LEASE_LOCK = 8_117_346_251_904_340n;
 
 /**
- * Until the end of the transaction nobody else takes leases. Without it a statement that began before another process had
- * registered would not know that it lives, and take from it what it has just got. A file has one writer anyway.
+ * Prevents other processes from taking leases until the transaction ends. Otherwise a statement that began before another process
+ * had registered would treat that process as expired, and take leases that it has just acquired. A file has one writer anyway.
  */
 export async function lockLeases(transaction: Sql): Promise<void> {
   if (dialectOf(transaction) === 'postgres')
-    await sql`select pg_advisory_xact_lock(${sql.lit(TAKING)} # hashtext(current_schema()))`.execute(transaction);
+    await sql`select pg_advisory_xact_lock(${sql.lit(LEASE_LOCK)} # hashtext(current_schema()))`.execute(transaction);
 }
 
-/** A process, as it tells about itself. */
+/** A process that owns a workspace. */
 export type LeaseOwner = Pick<Replica, 'id' | 'address' | 'about'>;
 
 /**
- * The owner of a workspace; undefined where nobody owns it.
+ * Returns the owner of a workspace, or undefined if it has none.
  *
- * @param livingAt time of the store: one that has expired by then counts for nobody; absent: until somebody removes it
+ * @param livingAt time of the store: an owner that has expired by then is not returned; absent: an expired owner counts until its
+ * row is removed
  */
 export function ownerOf(query: Sql, workspace: string, livingAt?: number): Promise<LeaseOwner | undefined> {
-  return owned(query)
+  return owners(query)
     .where('workspaces.name', '=', workspace)
-    .$if(livingAt !== undefined, (owners) => owners.where('replicas.expires_at', '>', livingAt ?? 0))
+    .$if(livingAt !== undefined, (found) => found.where('replicas.expires_at', '>', livingAt ?? 0))
     .executeTakeFirst();
 }
 
-/** The owners of all workspaces that have one. */
+/** Returns the owners of all workspaces that have one, by the name of the workspace. */
 export function ownersOf(query: Sql): Promise<readonly (LeaseOwner & { readonly workspace: string })[]> {
-  return owned(query).orderBy('workspaces.name').execute();
+  return owners(query).orderBy('workspaces.name').execute();
 }
 
-function owned(query: Sql) {
+function owners(query: Sql) {
   return query
     .selectFrom('workspaces')
     .innerJoin('leases', 'leases.workspace', 'workspaces.id')
@@ -209,27 +212,27 @@ function owned(query: Sql) {
 
 export interface TakenLease {
   readonly epoch: number;
-  /** Its last owner did not give it back: it was silent for a TTL. */
+  /** True if the previous owner did not release the lease: it was silent for a TTL. */
   readonly isTakeover: boolean;
 }
 
 /**
- * Takes those of them that nobody owns. In one transaction with a renewal of the incarnation.
+ * Takes the leases of those workspaces that have no owner. Call it in one transaction with a renewal of the incarnation.
  *
- * @returns those that were taken, by workspace
+ * @returns the leases that were taken, by workspace
  */
 export async function takeLeases(
   query: Sql,
   incarnation: string,
   workspaces: readonly number[],
 ): Promise<ReadonlyMap<number, TakenLease>> {
-  const notGivenBack = await query
+  const unreleased = await query
     .selectFrom('leases')
     .select('workspace')
     .where('workspace', 'in', workspaces)
     .where('incarnation', 'is not', null)
     .execute();
-  const isTakeover = new Set(notGivenBack.map(({ workspace }) => workspace));
+  const isTakeover = new Set(unreleased.map(({ workspace }) => workspace));
   const living = query.selectFrom('replicas').select('replicas.incarnation');
   const rows = await query
     .insertInto('leases')
@@ -245,7 +248,7 @@ export async function takeLeases(
   return new Map(rows.map(({ workspace, epoch }) => [workspace, { epoch, isTakeover: isTakeover.has(workspace) }]));
 }
 
-/** Those of them that it still owns are free at once. */
+/** Releases those of these leases that the incarnation still owns. Their workspaces are free at once. */
 export async function releaseLeases(query: Sql, incarnation: string, workspaces: readonly number[]): Promise<void> {
   await query
     .updateTable('leases')
@@ -255,38 +258,38 @@ export async function releaseLeases(query: Sql, incarnation: string, workspaces:
     .execute();
 }
 
-/** The process ends: its workspaces are given back, and free at once. */
+/** Removes a process that ends, and releases all its leases. */
 export async function unregister(query: Sql, incarnation: string): Promise<void> {
   await query.updateTable('leases').set({ incarnation: null }).where('incarnation', '=', incarnation).execute();
   await query.deleteFrom('replicas').where('incarnation', '=', incarnation).execute();
 }
 
-/** A row of `leases`, as its holder knows it. */
-interface LeaseRow {
+/** The lease of a workspace, as its owner took it. */
+interface OwnedLease {
   readonly workspace: number;
   readonly incarnation: string;
   readonly epoch: number;
 }
 
-/** What a commit of a workspace begins with. */
+/** Runs at the start of each commit of a workspace. */
 export type Fence = (transaction: Sql) => Promise<void>;
 
-/** Throws `lease_lost` where the workspace has been taken over since. */
-export function fenceOf(lease: LeaseRow): Fence {
+/** Returns a fence that throws `lease_lost` if another process has taken the workspace over. */
+export function fenceOf(lease: OwnedLease): Fence {
   return async (transaction) => {
-    const rows = await present(transaction, lease);
+    const rows = await currentLease(transaction, lease);
     if (rows.length === 0)
       throw new SyncError('lease_lost', `workspace ${lease.workspace} was taken over by another process`);
   };
 }
 
-const present = compileStatement((query, { workspace, incarnation, epoch }: LeaseRow) =>
+const currentLease = compileStatement((query, { workspace, incarnation, epoch }: OwnedLease) =>
   query
     .selectFrom('leases')
     .select('epoch')
     .where('workspace', '=', workspace)
     .where('incarnation', '=', incarnation)
     .where('epoch', '=', epoch)
-    // Whoever takes it over waits for the end of this transaction. A file has one writer anyway.
+    // A process that takes the lease over waits for the end of this transaction. A file has one writer anyway.
     .$if(dialectOf(query) === 'postgres', (locking) => locking.forShare()),
 );

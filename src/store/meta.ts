@@ -2,16 +2,15 @@ import { piecesOf } from '../platform/lib/pieces.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
-/** Name of a fact: the workspace's id, as it told the daemon's key. */
+/** Name of the fact with the id of the workspace, as the workspace reports it for the daemon's API key. */
 export const WORKSPACE_ID = 'workspace_id';
 
-/** A single fact by its name, or undefined where it was never written. */
+/** Returns the fact of this name, or undefined if it was never written. */
 export async function readMeta(query: Scope, name: string): Promise<string | undefined> {
   const [row] = await rowsWhere(query, 'meta', 'name', [name]);
   return row?.value;
 }
 
-/** Writes a single fact over the one before. */
 export async function writeMeta(query: Scope, name: string, value: string): Promise<void> {
   await saveRows(query, 'meta', [{ name, value }]);
 }
@@ -20,18 +19,21 @@ export async function forgetMeta(query: Scope, name: string): Promise<void> {
   await query.deleteFrom('meta').where('name', '=', name).execute();
 }
 
-/** When triage was switched on for a connection, epoch milliseconds. */
+/** Prefix of the facts that store when triage was switched on for a connection. */
+const TRIAGE = 'triage.since.';
+
+/** Returns when triage was switched on for a connection, epoch milliseconds. */
 export async function triageSince(query: Scope, connection: string): Promise<number | undefined> {
-  const since = await readMeta(query, `triage.since.${connection}`);
+  const since = await readMeta(query, TRIAGE + connection);
   return since === undefined ? undefined : Number(since);
 }
 
-/** Triage is on for these connections, and for no others; for those where it was not, from now. */
+/** Switches triage on for these connections, from now on unless it is on already, and off for all others. */
 export async function setTriagedConnections(query: Scope, connections: readonly string[], now: number): Promise<void> {
-  const names = connections.map((connection) => `triage.since.${connection}`);
+  const names = connections.map((connection) => TRIAGE + connection);
   await query
     .deleteFrom('meta')
-    .where('name', 'like', 'triage.since.%')
+    .where('name', 'like', `${TRIAGE}%`)
     .where('name', 'not in', ['', ...names])
     .execute();
   const rows = names.map((name) => ({ name, value: String(now) }));
@@ -43,13 +45,13 @@ export async function setTriagedConnections(query: Scope, connections: readonly 
     .execute();
 }
 
-/** The number of a workspace, and connections of it. */
-export interface TriagedConnections {
+interface TriagedConnections {
+  /** Number of the workspace. */
   readonly workspace: number;
   readonly connections: readonly string[];
 }
 
-/** Triage is on for these connections of any workspaces too; for those where it was not, from now. */
+/** Switches triage on for connections of several workspaces, from now on unless it is on already. */
 export async function recordTriageStarts(
   query: Sql,
   wanted: readonly TriagedConnections[],
@@ -58,12 +60,12 @@ export async function recordTriageStarts(
   const known = await query
     .selectFrom('meta')
     .select(['workspace', 'name'])
-    .where('name', 'like', 'triage.since.%')
+    .where('name', 'like', `${TRIAGE}%`)
     .execute();
   const isKnown = new Set(known.map(({ workspace, name }) => `${workspace} ${name}`));
   const rows = wanted
     .flatMap(({ workspace, connections }) =>
-      connections.map((connection) => ({ workspace, name: `triage.since.${connection}`, value: String(now) })),
+      connections.map((connection) => ({ workspace, name: TRIAGE + connection, value: String(now) })),
     )
     .filter(({ workspace, name }) => !isKnown.has(`${workspace} ${name}`));
   for (const some of piecesOf(rows, ROWS_AT_ONCE)) {
@@ -75,5 +77,5 @@ export async function recordTriageStarts(
   }
 }
 
-/** Three values each, of the 32 766 that a statement may have. */
+/** A row has three parameters, and a statement may have 32 766. */
 const ROWS_AT_ONCE = 1_000;

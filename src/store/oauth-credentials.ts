@@ -1,18 +1,18 @@
 import type { Sql } from './workspace-scope.ts';
 
-/** A grant of OAuth 2.0 as it stands now. All tokens are sealed; times are epoch milliseconds. */
+/** The present state of an OAuth 2.0 grant. All tokens are sealed; times are epoch milliseconds. */
 export interface StoredCredential {
   /** The refresh token to use next. */
   readonly refresh: string;
-  /** The one before it, until this one was used. */
+  /** The previous refresh token, until the present one was used. */
   readonly previous: string | null;
   readonly access: string;
   readonly accessExpiresAt: number;
   readonly renewedAt: number;
 }
 
-/** Vendors forget a grant that was not used for a year. */
-const FORGOTTEN_AFTER = 400 * 24 * 60 * 60_000;
+/** Milliseconds. Vendors revoke a grant that was not used for a year. */
+const EXPIRES_AFTER = 400 * 24 * 60 * 60_000;
 
 export async function loadCredential(query: Sql, id: string): Promise<StoredCredential | undefined> {
   return query
@@ -22,9 +22,9 @@ export async function loadCredential(query: Sql, id: string): Promise<StoredCred
     .executeTakeFirst();
 }
 
-/** Those that nobody has used for longer than a vendor keeps them go away. */
-export async function saveCredential(query: Sql, id: string, held: StoredCredential): Promise<void> {
-  const { accessExpiresAt, renewedAt, ...rest } = held;
+/** Saves a grant, and deletes all grants that were not renewed for so long that their vendors have revoked them. */
+export async function saveCredential(query: Sql, id: string, credential: StoredCredential): Promise<void> {
+  const { accessExpiresAt, renewedAt, ...rest } = credential;
   const row = { ...rest, access_expires_at: accessExpiresAt, renewed_at: renewedAt };
   await query
     .insertInto('oauth_credentials')
@@ -33,14 +33,18 @@ export async function saveCredential(query: Sql, id: string, held: StoredCredent
     .execute();
   await query
     .deleteFrom('oauth_credentials')
-    .where('renewed_at', '<', renewedAt - FORGOTTEN_AFTER)
+    .where('renewed_at', '<', renewedAt - EXPIRES_AFTER)
     .execute();
 }
 
-/** Name of the fact that says until when somebody renews a grant, epoch milliseconds. */
+/** Name of the fact that stores until when a process may renew a grant, epoch milliseconds. */
 const claimOf = (id: string) => `renewal.${id}`;
 
-/** Of several processes one may renew a grant: until it gives the claim back, or dies. @returns whether this one may */
+/**
+ * Claims the renewal of a grant for this process, until `releaseRenewal` or the time `until`, so that only one process renews it.
+ *
+ * @returns false if another process has a claim
+ */
 export async function claimRenewal(query: Sql, id: string, now: number, until: number): Promise<boolean> {
   const value = String(until);
   const claimed = await query

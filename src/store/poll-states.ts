@@ -3,31 +3,31 @@ import type { Scope } from './workspace-scope.ts';
 
 /** An unfinished walk. */
 export interface Walk {
-  /** The page to read next; absent while not even the first one was read. */
+  /** The page to read next; absent until the first page is read. */
   readonly page?: string;
-  /** Highest time seen on its pages so far: the watermark when the last page is in. */
+  /** Highest time on the pages that were read; the watermark once the last page is stored. */
   readonly candidate?: string;
   /** RFC 3339, by our clock. */
   readonly startedAt: string;
-  /** When its last page came in; its start before that. RFC 3339, by our clock. */
+  /** When the last page so far was read; before the first page, the start. RFC 3339, by our clock. */
   readonly readAt: string;
-  /** The validator of its first page, kept until the walk is complete. */
+  /** Validator of the first page, stored until the walk is complete. */
   readonly etag?: string;
   /** Absent before the first page. */
   readonly trail?: PageTrail;
 }
 
-/** Where the polling of one unit stands between two requests. */
+/** The progress of the poll of one unit between two requests. */
 export interface PollState {
   readonly watermark?: string;
   readonly walk?: Walk;
   /** Validator of the first page of the last complete walk. */
   readonly etag?: string;
-  /** SHA-256 of the last complete walk where that was a single page. */
+  /** SHA-256 of the last complete walk if that was a single page. */
   readonly digest?: string;
 }
 
-/** Failures that concern a whole connection, such as a list of units that cannot be read, are kept under this name. */
+/** The unit of failures that concern a whole connection, such as a list of units that cannot be read. */
 export const ALL_UNITS = '*';
 
 export async function loadPollState(query: Scope, connection: string, unit: string): Promise<PollState> {
@@ -45,7 +45,7 @@ export async function loadPollState(query: Scope, connection: string, unit: stri
   };
 }
 
-/** Saves where a walk stands after a page. A page that came in ends an earlier failure; `completedAt` with the last. */
+/** Saves the state after a page, which also clears an earlier failure. @param completedAt only after the last page of a walk */
 export async function savePollState(
   query: Scope,
   connection: string,
@@ -69,7 +69,7 @@ export async function savePollState(
     .execute();
 }
 
-/** Records why a poll failed; the position stays as it is. */
+/** Stores the failure of a poll. The position stays as it is. */
 export async function recordPollFailure(
   query: Scope,
   connection: string,
@@ -85,7 +85,7 @@ export async function recordPollFailure(
     .execute();
 }
 
-/** Units that failed last and that the connection no longer has, among them the whole connection. */
+/** Returns the units with a stored failure that the connection no longer has, including `ALL_UNITS`. */
 export async function outdatedFailures(
   query: Scope,
   connection: string,
@@ -101,7 +101,7 @@ export async function outdatedFailures(
   return failed.map(({ unit }) => unit).filter((unit) => !present.has(unit));
 }
 
-/** Takes back the failures of these units. Where a unit was read up to stays, in case that it comes back. */
+/** Clears the failures of these units. Their positions stay, in case the units return. */
 export async function clearFailures(query: Scope, connection: string, units: readonly string[]): Promise<void> {
   for (const unit of units) {
     const row = query.updateTable('polls').where('connection', '=', connection).where('unit', '=', unit);

@@ -2,23 +2,23 @@ import { compileStatement } from './compiled-statement.ts';
 import { workspacesWith } from './workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
-/** Requests of one caller in one quarter of an hour. */
+/** The numbers of requests of one caller in one quarter of an hour. */
 export interface QuotaUse {
-  /** When the quarter began, epoch milliseconds. */
+  /** Start of the quarter, epoch milliseconds. */
   readonly since: number;
-  /** As in `model/caller.ts`. */
+  /** The caller as in `model/caller.ts`. */
   readonly caller: string;
   readonly requests: number;
-  /** Those of them that were answered 429. */
+  /** Number of requests that were answered 429. */
   readonly refused: number;
 }
 
 /** Counts one request. */
 export async function addQuotaUse(query: Scope, since: number, caller: string, refused: 0 | 1): Promise<void> {
-  await counting(query.whole, { workspace: query.workspace, since, caller, refused });
+  await countRequest(query.whole, { workspace: query.workspace, since, caller, refused });
 }
 
-const counting = compileStatement(
+const countRequest = compileStatement(
   (query, { workspace, since, caller, refused }: Omit<QuotaUse, 'requests'> & Pick<Scope, 'workspace'>) =>
     scopeOf(query, workspace)
       .insertInto('quota_use')
@@ -31,7 +31,7 @@ const counting = compileStatement(
       ),
 );
 
-/** Stores that a caller used at least so much; a larger number that is stored stays. */
+/** Raises the number of requests of a caller to `requests`. A larger stored number stays. */
 export async function raiseQuotaUse(query: Scope, since: number, caller: string, requests: number): Promise<void> {
   await query
     .insertInto('quota_use')
@@ -45,13 +45,13 @@ export async function raiseQuotaUse(query: Scope, since: number, caller: string,
     .execute();
 }
 
-/** The callers that have a row in this quarter. */
+/** Returns the callers that have a row in this quarter. */
 export async function quotaCallersIn(query: Scope, since: number): Promise<readonly string[]> {
   const rows = await query.selectFrom('quota_use').select('caller').where('since', '=', since).execute();
   return rows.map(({ caller }) => caller);
 }
 
-/** From this quarter on, oldest first. */
+/** Returns the use from this quarter on, oldest first. */
 export async function quotaUseSince(query: Scope, since: number): Promise<readonly QuotaUse[]> {
   return query
     .selectFrom('quota_use')
@@ -62,7 +62,7 @@ export async function quotaUseSince(query: Scope, since: number): Promise<readon
     .execute();
 }
 
-/** Sums of each caller from this quarter on. */
+/** Returns the sum of each caller from this quarter on. */
 export async function quotaUseByCaller(query: Scope, since: number): Promise<readonly Omit<QuotaUse, 'since'>[]> {
   const rows = await query
     .selectFrom('quota_use')
@@ -77,7 +77,7 @@ export async function quotaUseByCaller(query: Scope, since: number): Promise<rea
   }));
 }
 
-/** Of these workspaces, those that have use from before. */
+/** Returns those of these workspaces that have rows from before the given time. */
 export function withOldQuotaUse(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('quota_use')
@@ -88,14 +88,18 @@ export function withOldQuotaUse(query: Sql, workspaces: readonly number[], befor
   ]);
 }
 
-/** Deletes whole quarters from before, some at a time; returns how many rows, 0 where none is left. */
-export async function deleteQuotaUse(query: Scope, before: number, most: number): Promise<number> {
+/**
+ * Deletes whole quarters from before the given time: about `limit` rows, because the last quarter is deleted completely.
+ *
+ * @returns the number of deleted rows; 0 if there is nothing left to delete
+ */
+export async function deleteQuotaUse(query: Scope, before: number, limit: number): Promise<number> {
   const [last] = await query
     .selectFrom('quota_use')
     .select('since')
     .where('since', '<', before)
     .orderBy('since')
-    .offset(most - 1)
+    .offset(limit - 1)
     .limit(1)
     .execute();
   const deleted = await query

@@ -1,8 +1,8 @@
 import type { Sql } from './workspace-scope.ts';
 
-/** Requests that a webhook address or the gateway refused; like ones are one. Times are epoch milliseconds. */
+/** Similar requests that a webhook address or the gateway refused, as one entry. Times are epoch milliseconds. */
 export interface RefusedRequest {
-  /** What makes two of them alike: see `web/refusal-log.ts`. */
+  /** Digest of the properties that similar requests share; see `web/refusal-log.ts`. */
   readonly key: string;
   readonly workspace: string | null;
   readonly connection: string | null;
@@ -11,17 +11,17 @@ export interface RefusedRequest {
   readonly status: number;
   readonly code: string;
   readonly address: string;
-  /** Names and values, without secrets. */
+  /** Headers of the latest request, without secrets. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly count: number;
   readonly firstAt: number;
   readonly lastAt: number;
 }
 
-/** Rows of refused requests: as many of known workspaces as of none stay, where there are more of both. */
-const MOST = 500;
+/** The maximum number of rows. Each of the two groups, with and without a workspace, may always use a half of it. */
+const MAX_ROWS = 500;
 
-/** Adds what was refused since the last time to the rows of its like, and forgets the oldest beyond the limit. */
+/** Adds the counts of refused requests to the rows of similar ones, and deletes the oldest rows above the maximum. */
 export async function storeRefused(query: Sql, refused: readonly RefusedRequest[]): Promise<void> {
   for (const { firstAt, lastAt, headers, ...row } of refused) {
     await query
@@ -36,36 +36,37 @@ export async function storeRefused(query: Sql, refused: readonly RefusedRequest[
       )
       .execute();
   }
-  const known = await countOf(query, 'is not');
-  const unknown = await countOf(query, 'is');
-  await forgetBeyond(query, 'is not', Math.max(MOST / 2, MOST - unknown), known);
-  await forgetBeyond(query, 'is', Math.max(MOST / 2, MOST - known), unknown);
+  const known = await countRows(query, 'is not');
+  const unknown = await countRows(query, 'is');
+  await deleteOldest(query, 'is not', known - Math.max(MAX_ROWS / 2, MAX_ROWS - unknown));
+  await deleteOldest(query, 'is', unknown - Math.max(MAX_ROWS / 2, MAX_ROWS - known));
 }
 
-type Pool = 'is' | 'is not';
+/** The comparison of the column `workspace` with null. */
+type NullTest = 'is' | 'is not';
 
-async function countOf(query: Sql, pool: Pool): Promise<number> {
+async function countRows(query: Sql, test: NullTest): Promise<number> {
   const { count } = await query
     .selectFrom('refused_requests')
     .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('workspace', pool, null)
+    .where('workspace', test, null)
     .executeTakeFirstOrThrow();
   return Number(count);
 }
 
-async function forgetBeyond(query: Sql, pool: Pool, most: number, count: number): Promise<void> {
-  if (count <= most) return;
+async function deleteOldest(query: Sql, test: NullTest, count: number): Promise<void> {
+  if (count <= 0) return;
   const oldest = query
     .selectFrom('refused_requests')
     .select('key')
-    .where('workspace', pool, null)
+    .where('workspace', test, null)
     .orderBy('last_at')
     .orderBy('key')
-    .limit(count - most);
+    .limit(count);
   await query.deleteFrom('refused_requests').where('key', 'in', oldest).execute();
 }
 
-/** The latest first; of these workspaces only, by name, unless it is null. */
+/** Lists refused requests, the latest first. @param workspaces names; null: all, including requests to no workspace */
 export async function listRefused(
   query: Sql,
   { workspaces, limit }: { readonly workspaces: readonly string[] | null; readonly limit: number },
@@ -87,16 +88,16 @@ export async function listRefused(
     }));
 }
 
-/** The last refused webhook of a connection. */
+/** The last refused webhook request of a connection. */
 export interface RefusedWebhook {
   readonly at: number;
   readonly status: number;
   readonly code: string;
-  /** How often the same was refused. */
+  /** Number of similar refused requests. */
   readonly count: number;
 }
 
-/** Of all connections of these workspaces, which are numbers here. */
+/** Returns the last refused webhook request of each connection. @param workspaces numbers */
 export async function lastRefusedWebhooks(
   query: Sql,
   workspaces: readonly number[],
@@ -111,12 +112,16 @@ export async function lastRefusedWebhooks(
   const oldestFirst = rows.toSorted((one, other) => one.last_at - other.last_at);
   const latest = new Map(oldestFirst.map((row) => [`${row.id} ${row.connection}`, row]));
   return [...latest.values()].map(({ id, connection, last_at: at, status, code, count }) => ({
-    ...{ workspace: id, connection: connection as string },
-    ...{ at, status, code, count },
+    workspace: id,
+    connection: connection as string,
+    at,
+    status,
+    code,
+    count,
   }));
 }
 
-/** Those of a workspace whose rows are deleted. */
+/** Deletes the refused requests of a workspace. */
 export async function forgetRefused(query: Sql, workspace: string): Promise<void> {
   await query.deleteFrom('refused_requests').where('workspace', '=', workspace).execute();
 }

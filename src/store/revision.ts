@@ -2,9 +2,9 @@ import { readMeta, writeMeta } from './meta.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
- * The order of requests to the workspace and of what is known of its links. Each request that is sent gets the next revision;
- * what is written or read is stored with the revision at the receipt of its answer. So an answer can tell whether something
- * became known after its request was sent: no clock could, because clocks are set back and two events share a millisecond.
+ * Name of the fact that numbers the requests to the workspace. Each sent request gets the next revision, and a link is stored with
+ * the revision at which it was written or read. Thus an answer shows whether a link became known after the request was sent. No
+ * clock could show that, because clocks are set back and two events may share a millisecond.
  */
 const REVISION = 'revision';
 
@@ -12,7 +12,7 @@ export async function currentRevision(query: Scope): Promise<number> {
   return Number((await readMeta(query, REVISION)) ?? 0);
 }
 
-/** The revision of a request that this transaction sends. */
+/** Returns the revision of a request that this transaction sends. */
 export async function nextRevision(query: Scope): Promise<number> {
   const revision = (await currentRevision(query)) + 1;
   await writeMeta(query, REVISION, String(revision));

@@ -1,18 +1,18 @@
 import type { Scope } from './workspace-scope.ts';
 
-/** What a name of a connection's configuration leads to, as `model/names.ts` says it. */
+/** The vendor's object that a name in a connection's configuration refers to; see `model/names.ts`. */
 export interface StoredName {
   readonly entry: string;
   readonly id: string;
   readonly called: string;
   readonly elsewhere: string | null;
-  /** When the vendor was last asked for it; null: it is known from deliveries only. */
+  /** When the vendor was last asked for the object; null if it is known from deliveries only. */
   readonly askedAt: number | null;
 }
 
 /**
- * What is known of the names that are configured. A name that was taken out of the configuration is forgotten: put back, it
- * is bound to what it leads to then.
+ * Returns the stored names of the configured entries, and deletes all others. A name that was removed from the configuration and
+ * is added again is bound to the object that has the name then.
  */
 export async function loadNames(
   query: Scope,
@@ -45,8 +45,8 @@ export async function saveName(
 }
 
 /**
- * Rows read under these names belong to other things from now on: polls and sweeps of these units begin again, and
- * unfinished backfills of them end.
+ * Restarts units whose names now refer to other objects: their polls and sweeps begin again, and their unfinished backfills end with
+ * this reason.
  */
 export async function restartUnits(
   query: Scope,
@@ -66,12 +66,12 @@ export async function restartUnits(
     .execute();
 }
 
-/** Every unit of a connection of which something is kept. */
+/** Returns the units of a connection that have rows of polls, sweeps or backfills. */
 export async function storedUnits(query: Scope, connection: string): Promise<readonly string[]> {
-  const kept = await Promise.all(
+  const rows = await Promise.all(
     (['polls', 'sweeps', 'backfills'] as const).map((table) =>
       query.selectFrom(table).select('unit').where('connection', '=', connection).execute(),
     ),
   );
-  return [...new Set(kept.flat().map(({ unit }) => unit))];
+  return [...new Set(rows.flat().map(({ unit }) => unit))];
 }

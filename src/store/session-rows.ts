@@ -1,10 +1,10 @@
 import type { Access } from '../model/caller.ts';
 import type { Sql } from './workspace-scope.ts';
 
-/** A browser that is logged in. */
+/** A logged-in browser. */
 export interface Session extends Access {
   readonly digest: string;
-  /** SHA-256 of the configured token it was opened with; null where a link opened it. */
+  /** SHA-256 of the configured token that opened the session; null if a link opened it. */
   readonly openedBy: string | null;
   readonly createdAt: number;
   readonly seenAt: number;
@@ -22,7 +22,7 @@ export async function addLoginLink(
     .execute();
 }
 
-/** Takes the link away, so that it works once; undefined where there is none, or it has expired. */
+/** Removes the link, so that it works only once, and returns its access; undefined if there is none or it has expired. */
 export async function consumeLoginLink(query: Sql, digest: string, now: number): Promise<Access | undefined> {
   const row = await query.deleteFrom('login_links').where('digest', '=', digest).returningAll().executeTakeFirst();
   return row === undefined || row.expires_at <= now ? undefined : accessOf(row);
@@ -43,7 +43,7 @@ export async function addSession(query: Sql, session: Session & { readonly expir
     .execute();
 }
 
-/** Undefined where there is none, or it has expired. */
+/** Returns undefined if there is no such session or it has expired. */
 export async function findSession(query: Sql, digest: string, now: number): Promise<Session | undefined> {
   const row = await query
     .selectFrom('sessions')
@@ -71,14 +71,13 @@ export async function endSession(query: Sql, digest: string): Promise<void> {
   await query.deleteFrom('sessions').where('digest', '=', digest).execute();
 }
 
-/** Links that were not used end too. Returns how many sessions there were. */
+/** Deletes all sessions and all unused links. @returns the number of sessions */
 export async function endAllSessions(query: Sql): Promise<number> {
   await query.deleteFrom('login_links').execute();
   const { numDeletedRows } = await query.deleteFrom('sessions').executeTakeFirst();
   return Number(numDeletedRows);
 }
 
-/** Rows that nobody can use any more. */
 export async function purgeExpiredLogins(query: Sql, now: number): Promise<void> {
   await query.deleteFrom('login_links').where('expires_at', '<=', now).execute();
   await query.deleteFrom('sessions').where('expires_at', '<=', now).execute();

@@ -1,12 +1,9 @@
 import type { Selectable } from 'kysely';
-import type { Tables } from '../schema/tables.ts';
+import { type Tables, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
 
-/**
- * The tables whose rows a unit of work caches: the columns that are written, the columns that identify a row within its workspace
- * (`key`), and the columns by which rows are read (`by`).
- */
+/** The tables whose rows a unit of work caches: the columns that are written, and the columns by which rows are read (`by`). */
 export const UNIT_TABLES = {
-  meta: table('meta', { columns: ['name', 'value'], key: ['name'], by: ['name'] }),
+  meta: table('meta', { columns: ['name', 'value'], by: ['name'] }),
   items: table('items', {
     columns: [
       'key',
@@ -23,22 +20,18 @@ export const UNIT_TABLES = {
       'deliveries',
       'unverified',
     ],
-    key: ['key'],
     by: ['key'],
   }),
   mentions: table('mentions', {
     columns: ['item_key', 'name', 'reason'],
-    key: ['item_key', 'name'],
     by: ['item_key', 'name'],
   }),
   item_names: table('item_names', {
     columns: ['item_key', 'name', 'place', 'container', 'former_at'],
-    key: ['item_key', 'name'],
     by: ['item_key', 'name', 'place'],
   }),
   tasks: table('tasks', {
     columns: ['task_id', 'key', 'source', 'status', 'fields', 'seen_at'],
-    key: ['task_id'],
     by: ['task_id', 'key', 'source'],
   }),
   entities: table('entities', {
@@ -55,7 +48,6 @@ export const UNIT_TABLES = {
       'written',
       'revision',
     ],
-    key: ['entity'],
     by: ['entity', 'item_key', 'task_id'],
   }),
   outbox: table('outbox', {
@@ -77,7 +69,6 @@ export const UNIT_TABLES = {
       'guard',
       'waiting',
     ],
-    key: ['entity'],
     by: ['entity'],
   }),
   notices: table('notices', {
@@ -93,22 +84,18 @@ export const UNIT_TABLES = {
       'error',
       'standing',
     ],
-    key: ['item_key', 'kind'],
     by: ['item_key'],
   }),
   fetches: table('fetches', {
     columns: ['reference', 'connection', 'since', 'not_before', 'attempts', 'error', 'delivery_id', 'asks'],
-    key: ['reference'],
     by: ['reference'],
   }),
   workspace_sweeps: table('workspace_sweeps', {
     columns: ['id', 'started_at', 'tasks_at', 'tasks', 'list_began_at', 'records', 'records_at', 'finished_at'],
-    key: ['id'],
     by: ['workspace'],
   }),
   workspace_findings: table('workspace_findings', {
     columns: ['sweep', 'entity', 'what', 'found_at'],
-    key: ['sweep', 'entity', 'what'],
     by: [],
   }),
 } as const;
@@ -116,41 +103,24 @@ export const UNIT_TABLES = {
 export type UnitTable = keyof typeof UNIT_TABLES;
 
 /** A row of one of these tables, without the columns that the database generates. */
-export type UnitRow<T extends UnitTable> =
-  (typeof UNIT_TABLES)[T] extends TableColumns<T, infer Column, infer _Key, infer _By>
-    ? Pick<Selectable<Tables[T]>, Column>
-    : never;
+export type UnitRow<T extends UnitTable> = ColumnsOf<T, (typeof UNIT_TABLES)[T]['columns'][number]>;
 
 /** The columns that identify a row within its workspace. */
-export type UnitKey<T extends UnitTable> =
-  (typeof UNIT_TABLES)[T] extends TableColumns<T, infer _Column, infer Key, infer _By>
-    ? Pick<Selectable<Tables[T]>, Key>
-    : never;
+export type UnitKey<T extends UnitTable> = ColumnsOf<T, (typeof UNIT_TABLES)[T]['key'][number]>;
 
 /** A column by which rows are read. */
 export type LookupColumn<T extends UnitTable> = (typeof UNIT_TABLES)[T]['by'][number];
 
-type ColumnOf<T extends keyof Tables> = keyof Selectable<Tables[T]> & string;
+type ColumnsOf<T extends UnitTable, Column> = Pick<Selectable<Tables[T]>, Extract<Column, keyof Selectable<Tables[T]>>>;
 
-interface TableColumns<
-  T extends keyof Tables,
-  Column extends ColumnOf<T>,
-  Key extends ColumnOf<T>,
-  By extends ColumnOf<T> | 'workspace',
-> {
-  readonly table: T;
-  readonly columns: readonly Column[];
-  readonly key: readonly Key[];
-  readonly by: readonly By[];
-}
+type ColumnName<T extends WorkspaceTable> = keyof Selectable<Tables[T]> & string;
 
 function table<
-  T extends keyof Tables,
-  const Column extends ColumnOf<T>,
-  const Key extends ColumnOf<T>,
-  const By extends ColumnOf<T> | 'workspace' = never,
->(name: T, columns: Omit<TableColumns<T, Column, Key, By>, 'table'>): TableColumns<T, Column, Key, By> {
-  return { table: name, ...columns };
+  T extends WorkspaceTable,
+  const Column extends ColumnName<T>,
+  const By extends ColumnName<T> | 'workspace' = never,
+>(name: T, columns: { readonly columns: readonly Column[]; readonly by: readonly By[] }) {
+  return { ...columns, key: WORKSPACE_TABLES[name] };
 }
 
 /** The lookup value for the column `workspace`, by which all rows of a small table are read. */
