@@ -170,8 +170,8 @@ export interface SweepPage {
 
 /** One round of requests to send failed deliveries again. */
 export interface Redelivery {
-  /** How many deliveries the vendor was asked to send again. */
-  readonly asked: number;
+  /** The number of deliveries that the vendor was requested to send again. */
+  readonly requested: number;
   /** For the next round; opaque to the core, at most some 100 kB for each hook. */
   readonly cursor: string;
   /** Why the round did not check every delivery, for people. */

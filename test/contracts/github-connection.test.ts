@@ -744,9 +744,9 @@ describe('redelivery', () => {
   const again = (id: unknown, reply: Reply | number = 202): Turn => [`POST ${AT}/${String(id)}/attempts`, reply];
   const round = (connection: Required<Connection>) => connection.redeliver(URL_OF_HOOK, undefined, signal);
   const redeliver = async (connection: Required<Connection>) => {
-    const { asked, failure } = await round(connection);
+    const { requested, failure } = await round(connection);
     if (failure) throw failure;
-    return asked;
+    return requested;
   };
   const cursorTo = (request: string) => linkTo(`${request.slice('GET '.length)}&cursor=v1_2`);
   const IN_APP: Turn = ['GET /app/hook/config', { body: hook().config }, undefined, SIGNED];
@@ -829,7 +829,7 @@ describe('redelivery', () => {
     'ends at a limit': [
       round,
       [HOOKS, [LIST, { body: [lost] }], again(lost.id, said('You have exceeded a secondary rate limit.', 403))],
-      { asked: 0, failure: { code: 'rate_limited' } },
+      { requested: 0, failure: { code: 'rate_limited' } },
     ],
     'does nothing where there is no hook': [redeliver, [[HOOKS_LIST, { body: [] }]], 0],
     'does nothing where hooks may not be looked at': [redeliver, [[HOOKS_LIST, 403]], 0],

@@ -542,9 +542,9 @@ describe('redelivery', () => {
   const redeliver =
     (cursor?: string) =>
     async (connection: Connected): Promise<number> => {
-      const { asked, failure } = await connection.redeliver(HERE, cursor, signal);
+      const { requested, failure } = await connection.redeliver(HERE, cursor, signal);
       if (failure) throw failure;
-      return asked;
+      return requested;
     };
   const BEFORE = standing(HOOK);
   const many = (statusOf: (at: number) => string) =>

@@ -212,8 +212,8 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     const busy = open();
     await busy.round();
     for (let round = 0; round < 96; round++) {
-      const { requests, asked, cursor, failure } = await busy.round();
-      expect({ asked, failure }).toEqual({ asked: 0, failure: undefined });
+      const { requests, requested, cursor, failure } = await busy.round();
+      expect({ requested, failure }).toEqual({ requested: 0, failure: undefined });
       // Which hooks there are is looked at once an hour.
       expect(requests).toBeLessThanOrEqual(round % 4 === 3 ? 4 : 3);
       expect(cursor.length).toBeLessThan(200);
@@ -227,10 +227,10 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     await busy.clock.advance(14 * MINUTE);
     const numbers = [13, 9, 4].map((minutes) => busy.sent.numberAt(minutes * MINUTE));
     for (const [index, number] of numbers.entries()) busy.sent.failed.set(number, [503, 404, 502][index] as number);
-    expect(await busy.round()).toMatchObject({ asked: 3, resent: 3 });
+    expect(await busy.round()).toMatchObject({ requested: 3, resent: 3 });
     const outcomes = busy.sent.again.map(({ delivery }) => delivery).toSorted();
     expect(outcomes).toEqual(numbers.map((number) => `d-${number}`).toSorted());
-    for (let round = 0; round < 5; round++) expect(await busy.round()).toMatchObject({ asked: 0 });
+    for (let round = 0; round < 5; round++) expect(await busy.round()).toMatchObject({ requested: 0 });
   });
 
   it('gives up what fails again and again, and forgets it', async () => {
@@ -239,11 +239,11 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     await busy.round();
     await busy.clock.advance(MINUTE);
     busy.sent.failed.set(busy.sent.numberAt(0), 500);
-    const asked: number[] = [];
-    for (let round = 0; round < 8; round++) asked.push((await busy.round()).asked);
-    expect(asked.reduce((sum, each) => sum + each, 0)).toBe(id === 'github' ? 2 : 3);
+    const requested: number[] = [];
+    for (let round = 0; round < 8; round++) requested.push((await busy.round()).requested);
+    expect(requested.reduce((sum, each) => sum + each, 0)).toBe(id === 'github' ? 2 : 3);
     await busy.clock.advance(8 * DAY);
-    const { cursor, asked: later } = await busy.round();
+    const { cursor, requested: later } = await busy.round();
     expect(later).toBe(0);
     expect(cursor).not.toContain('d-');
   });
@@ -254,9 +254,9 @@ describe.each(Object.entries(VENDORS))('%s, at 100 000 deliveries a day', (id, o
     // One in ten, until the next round.
     const last = busy.sent.count() + Math.floor((15 * MINUTE) / EVERY);
     for (let at = 0; at < 30; at++) busy.sent.failed.set(last - 10 * at, 'none');
-    const asked: number[] = [];
-    for (let round = 0; round < 8; round++) asked.push((await busy.round()).asked);
-    expect(asked.reduce((sum, each) => sum + each, 0)).toBe(30);
+    const requested: number[] = [];
+    for (let round = 0; round < 8; round++) requested.push((await busy.round()).requested);
+    expect(requested.reduce((sum, each) => sum + each, 0)).toBe(30);
   });
 });
 
@@ -267,7 +267,7 @@ it('a GitHub that knows no filter is read as far as there may be pages, and says
   // Five minutes before the next round.
   busy.sent.failed.set(busy.sent.count() + Math.floor((10 * MINUTE) / EVERY), 503);
   const told = await busy.round();
-  expect(told).toMatchObject({ asked: 1, cut: expect.stringContaining('does not filter') });
+  expect(told).toMatchObject({ requested: 1, cut: expect.stringContaining('does not filter') });
   expect(told.requests).toBeLessThanOrEqual(12);
 });
 

@@ -140,9 +140,9 @@ function connectionOf(forge: Forge): Connection {
       const round = Number(cursor ?? 0) + 1;
       try {
         ask(`redeliver ${url} behind ${cursor}`);
-        return { asked: forge.failedDeliveries, cursor: String(round) };
+        return { requested: forge.failedDeliveries, cursor: String(round) };
       } catch (thrown) {
-        return { asked: 1, cursor: String(round), failure: asSyncError(thrown) };
+        return { requested: 1, cursor: String(round), failure: asSyncError(thrown) };
       }
     },
     hooks: {

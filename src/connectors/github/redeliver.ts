@@ -118,7 +118,7 @@ function createLists({ app, issues }: Options, clock: Clock, keptFor: number): (
       mostPages: MOST_PAGES,
       mark: { read: (text) => Date.parse(text), write: (time) => new Date(time).toISOString() },
       floorOf: (last) => Math.max(clock.now() - keptFor, last - LATE),
-      resend: (id, signal) => askAgain(of.api, `${of.path}/${id}/attempts`, signal),
+      resend: (id, signal) => requestAgain(of.api, `${of.path}/${id}/attempts`, signal),
     });
 }
 
@@ -128,9 +128,9 @@ function resultOf({ status, status_code: code }: Pick<Attempt, 'status' | 'statu
 }
 
 /** `gone`: the delivery is too old by now, or its hook is switched off. */
-async function askAgain(api: Api, path: string, signal: AbortSignal): Promise<'asked' | 'gone'> {
+async function requestAgain(api: Api, path: string, signal: AbortSignal): Promise<'requested' | 'gone'> {
   try {
-    return (await api.write('POST', path, { explained: [422], signal })).status === 422 ? 'gone' : 'asked';
+    return (await api.write('POST', path, { explained: [422], signal })).status === 422 ? 'gone' : 'requested';
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code === 'not_found' || error.status === 400) return 'gone';

@@ -65,7 +65,7 @@ function listAt(api: Api, path: string): DeliveryList {
     async resend(id, signal) {
       const { status } = await api.write('POST', `${path}/${id}/resend`, { body: {}, explained: [422, 429], signal });
       if (status === 429) return 'later';
-      return status < 300 ? 'asked' : 'gone';
+      return status < 300 ? 'requested' : 'gone';
     },
   });
 }

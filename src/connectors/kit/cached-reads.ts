@@ -2,34 +2,34 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 
-/** How long something is cached, milliseconds: lists, names and processes change seldom. */
+/** The lifetime of a cached value, milliseconds. Lists, names and workflows change seldom. */
 const REFRESH_AFTER = 12 * 60_000;
 
 /**
- * Things that are cached by name, and read again when they are old. Where a passing failure prevents that, the caller gets the
- * old one, and the next call tries again.
+ * Creates a cache by name, which reloads a value when it is old. If a temporary failure prevents that, it returns the old value,
+ * and the next call tries again.
  */
 export function createCache<Value>(
   clock: Clock,
   load: (name: string, signal: AbortSignal) => Promise<Value>,
   refreshAfter = REFRESH_AFTER,
 ): (name: string, signal: AbortSignal) => Promise<Value> {
-  const held = new Map<string, { readonly value: Value; readonly until: number }>();
+  const entries = new Map<string, { readonly value: Value; readonly until: number }>();
   return async (name, signal) => {
-    const known = held.get(name);
-    if (known && clock.monotonic() < known.until) return known.value;
+    const cached = entries.get(name);
+    if (cached && clock.monotonic() < cached.until) return cached.value;
     try {
       const value = await load(name, signal);
-      held.set(name, { value, until: clock.monotonic() + refreshAfter });
+      entries.set(name, { value, until: clock.monotonic() + refreshAfter });
       return value;
     } catch (thrown) {
-      if (!known || asSyncError(thrown).verdict !== 'retry' || signal.aborted) throw thrown;
-      return known.value;
+      if (!cached || asSyncError(thrown).verdict !== 'retry' || signal.aborted) throw thrown;
+      return cached.value;
     }
   };
 }
 
-/** The same for one list. */
+/** Creates such a cache for one list. */
 export function createListing<Element>(
   clock: Clock,
   load: (signal: AbortSignal) => Promise<readonly Element[]>,
@@ -39,45 +39,46 @@ export function createListing<Element>(
   return (signal) => cache('', signal);
 }
 
+/** The pages of a list with their validators. */
 export interface Memory<Page> {
-  /** Asks with the validator of this place's last answer; on a 304 resolves with the page that was read then. */
+  /** Sends the validator of the last answer for this address; returns the remembered page on a 304. */
   read(
-    place: string,
-    ask: (etag: string | undefined) => Promise<HttpAnswer>,
+    address: string,
+    request: (etag: string | undefined) => Promise<HttpAnswer>,
     parse: (answer: HttpAnswer) => Page,
   ): Promise<Page>;
 }
 
-/** Pages of a list with their validators, for as long as the process lives: for an unchanged list vendors send free 304s. */
+/** Creates a memory for the lifetime of the process. A 304 for an unchanged page uses nothing of the vendor's limit. */
 export function createMemory<Page>(): Memory<Page> {
   const pages = new Map<string, { etag: string; page: Page }>();
   return {
-    async read(place, ask, parse) {
-      const known = pages.get(place);
-      const answer = await ask(known?.etag);
+    async read(address, request, parse) {
+      const known = pages.get(address);
+      const answer = await request(known?.etag);
       if (known && answer.status === 304) return known.page;
       const page = parse(answer);
       const etag = answer.headers['etag'];
-      if (etag === undefined) pages.delete(place);
-      else pages.set(place, { etag, page });
+      if (etag === undefined) pages.delete(address);
+      else pages.set(address, { etag, page });
       return page;
     },
   };
 }
 
-/** Asks once, and keeps the answer; asks again only where that failed. */
-export function memoizeSuccess<Answer>(
-  ask: (signal: AbortSignal) => Promise<Answer>,
-): (signal: AbortSignal) => Promise<Answer> {
-  let known: { readonly answer: Answer } | undefined;
+/** Calls the function until it succeeds once, and returns that result from then on. */
+export function memoizeSuccess<Result>(
+  request: (signal: AbortSignal) => Promise<Result>,
+): (signal: AbortSignal) => Promise<Result> {
+  let known: { readonly result: Result } | undefined;
   return async (signal) => {
-    known ??= { answer: await ask(signal) };
-    return known.answer;
+    known ??= { result: await request(signal) };
+    return known.result;
   };
 }
 
-/** Asks when it is first needed, and once. */
-export function memoize<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
-  let asked: Promise<Answer> | undefined;
-  return () => (asked ??= ask());
+/** Calls the function once, at first use, and returns its promise, also if that rejects. */
+export function memoize<Result>(request: () => Promise<Result>): () => Promise<Result> {
+  let pending: Promise<Result> | undefined;
+  return () => (pending ??= request());
 }

@@ -4,34 +4,39 @@ import type { Finding } from '../connector.ts';
 import type { Api } from './git-api.ts';
 import { readAnswer } from './payload.ts';
 import { detectFeatureOff, onOneLine } from './refusal.ts';
-import { addressOf, type createScopeResolver, type Scope } from './scope.ts';
+import { addressOf, type Scope, type ScopeResolver } from './scope.ts';
 
-/** The finding for a request of `check` that failed. Throws the error where somebody stopped the check. */
+/** Returns the finding for a request of `check` that failed. Throws the error if the check was aborted. */
 export function failedFinding(subject: string, thrown: unknown): Finding {
   const error = asSyncError(thrown);
   if (error.code === 'aborted') throw error;
   return { level: 'error', subject, message: error.message, hint: error.hint };
 }
 
-/** What requests of `check` tell about a subject, or why they failed. */
-export async function findingsOf(subject: string, ask: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+/** Resolves with the findings of requests about a subject, or with the finding for the request that failed. */
+export async function findingsOf(
+  subject: string,
+  request: () => Promise<readonly Finding[]>,
+): Promise<readonly Finding[]> {
   try {
-    return await ask();
+    return await request();
   } catch (thrown) {
     return [failedFinding(subject, thrown)];
   }
 }
 
-/** The finding for a tenant, by whose id worksync identifies its items. @param what the items are called */
-export function tenantFinding(
-  subject: string,
-  {
-    id,
-    configured,
-    word,
-    what,
-  }: { readonly id: string | undefined; readonly configured: string; readonly word: string; readonly what: string },
-): Finding {
+interface Tenant {
+  /** The id that the vendor reports. */
+  readonly id: string | undefined;
+  readonly configured: string;
+  /** The vendor's word for such an id. */
+  readonly word: string;
+  /** The vendor's word for the items. */
+  readonly what: string;
+}
+
+/** Returns the finding for a tenant, by whose id worksync identifies its items. */
+export function tenantFinding(subject: string, { id, configured, word, what }: Tenant): Finding {
   if (id === undefined) return { level: 'warning', subject, message: `does not report its ${word}` };
   if (id === configured) return { level: 'ok', subject, message: `has the configured ${word}` };
   return {
@@ -44,10 +49,10 @@ export function tenantFinding(
 
 const DAY = 86_400_000;
 
-/** How long before a credential expires `check` warns, so that there is time to create a new one. */
+/** The time before the expiry of a credential in which `check` warns: long enough to create a new one. */
 const EXPIRES_SOON = 14 * DAY;
 
-/** The finding for a credential whose end is known: a warning where it is near, undefined where it is not. */
+/** Returns a warning for a credential that expires soon, else undefined. */
 export function expiryFinding(what: string, end: { readonly at: number; readonly shown: string }, now: number) {
   if (end.at - now >= EXPIRES_SOON) return undefined;
   return {
@@ -59,11 +64,11 @@ export function expiryFinding(what: string, end: { readonly at: number; readonly
 }
 
 /**
- * The finding for a repository or project that this credential sees.
+ * Returns the finding for a repository or project that this credential can read.
  *
- * @param name as it is configured, which may be its id
- * @param present what it is called now
- * @param write what people may write in place of an old name
+ * @param name the configured name or id
+ * @param present its current name
+ * @param write the name to configure in place of an old one
  */
 export function accessFinding(
   name: string,
@@ -77,10 +82,10 @@ export function accessFinding(
 }
 
 /**
- * The finding for what has a new name: worksync follows it by the id that its configured name is bound to.
+ * Returns the finding for a renamed object, which worksync follows by the id that its configured name is bound to.
  *
- * @param present what it is called now
- * @param write what people may write in place of the old name
+ * @param present its current name
+ * @param write the name to configure in place of the old one
  */
 export function renamedFinding(subject: string, present: string, write = present): Finding {
   return {
@@ -91,58 +96,64 @@ export function renamedFinding(subject: string, present: string, write = present
   };
 }
 
-/** What the vendor calls its containers, the option that names them, and what to do where none can be seen. */
+/**
+ * Returns the finding for the rest of a rate limit.
+ *
+ * @param prefix of the headers that report the limit
+ * @param period of the limit, such as ` in this hour`; empty if it is unknown
+ */
+export function limitFinding(headers: HttpAnswer['headers'], prefix: string, period: string, hint: string): Finding {
+  const subject = 'rate limit';
+  const remaining = Number(headers[`${prefix}-remaining`] ?? Number.NaN);
+  const total = Number(headers[`${prefix}-limit`] ?? Number.NaN);
+  // A self-hosted server has no limit unless its owner sets one.
+  if (Number.isNaN(remaining) || !(total > 0)) return { level: 'ok', subject, message: 'none reported' };
+  const message = `${remaining} of ${total} requests left${period}`;
+  return remaining >= total / 10 ? { level: 'ok', subject, message } : { level: 'warning', subject, message, hint };
+}
+
+/** The vendor's word for its containers, the option that names them, and the remedy if none can be seen. */
 export interface ContainerWords {
   readonly word: string;
   readonly option: string;
   readonly hint: string;
 }
 
-/** What `check` asks of a tracker. */
+/** The reads by which `check` examines a tracker. */
 export interface UnitChecks<Container> {
   about(signal: AbortSignal): Promise<About>;
-  /** The container of a unit, which may be some minutes old. Throws where this credential cannot see it. */
+  /** Gets the container of a unit, which may be some minutes old. Throws if this credential cannot see it. */
   container(unit: string, signal: AbortSignal): Promise<Container>;
-  /** The finding for a unit whose container can be seen. */
+  /** Resolves with the finding for a unit whose container can be seen. */
   describe(unit: string, container: Container, signal: AbortSignal): Promise<Finding>;
-  /** What is switched off in a container, as `issues of Web`; undefined where nothing is. Absent: the vendor has no such switch. */
+  /** Returns what is switched off in a container, such as `issues of Web`; undefined if nothing is. Absent: no such switch exists. */
   offIn?(container: Container): string | undefined;
 }
 
-/** What `check` says of the vendor's address and the credential. */
+/** The findings about the vendor's address and the credential. */
 export interface About {
-  /** Where one of these is an error, `check` goes no further. */
+  /** If one of these is an error, `check` ends. */
   readonly first: readonly Finding[];
   readonly besides?: readonly Finding[];
 }
 
-/** Checks the address and the credential, and then each unit. Reads only. */
+/** Checks the address and the credential of a tracker, and then each unit. Only reads. */
 export async function checkUnits<Container>(
   { word, option, hint }: ContainerWords,
   source: UnitChecks<Container>,
   scope: Scope,
-  { units, requireReadable }: Pick<ReturnType<typeof createScopeResolver>, 'units' | 'requireReadable'>,
+  { units, requireReadable }: Pick<ScopeResolver, 'units' | 'requireReadable'>,
   signal: AbortSignal,
 ): Promise<readonly Finding[]> {
   const { first, besides = [] } = await source.about(signal);
   if (first.some(({ level }) => level === 'error')) return first;
-  async function describe(unit: string, container: Container): Promise<Finding> {
-    try {
-      return await detectFeatureOff(
-        () => source.describe(unit, container, signal),
-        async () => source.offIn?.(container),
-      );
-    } catch (thrown) {
-      const { code, message, hint } = asSyncError(thrown);
-      if (code !== 'feature_off') throw thrown;
-      return { level: 'ok', subject: unit, message, hint };
-    }
-  }
+
   const checkUnit = (unit: string) =>
     findingsOf(unit, async () => {
       requireReadable(unit);
       const container = await source.container(addressOf(unit, scope), signal);
-      return [await describe(unit, container)];
+      const describe = () => source.describe(unit, container, signal);
+      return [await unlessFeatureOff(unit, describe, () => source.offIn?.(container))];
     });
   const found = await findingsOf(option, async () => {
     const findings: Finding[] = [];
@@ -153,82 +164,73 @@ export async function checkUnits<Container>(
   return [...first, ...besides, ...found];
 }
 
-/** What `check` asks of a git provider. */
+/** The reads by which `check` examines a git provider. */
 export interface GitChecks extends Pick<Api, 'get'> {
-  /** Findings about the credential. */
+  /** Resolves with the findings about the credential. */
   credential(signal: AbortSignal): Promise<readonly Finding[]>;
-  /** What the configuration names one by one. */
-  namedRepositories(): readonly Named[];
-  /** The last part of the paths of its lists, and the query for one element: a credential may see a repository, and still not its lists. */
+  /** Returns the repositories that the configuration names one by one. */
+  namedRepositories(): readonly NamedRepository[];
+  /**
+   * The last part of the paths of a repository's lists, and the query for one element. A credential may see a repository and
+   * still not its lists.
+   */
   readonly lists: { readonly names: readonly string[]; readonly query: string };
-  /** What of a repository or project is switched off, as the vendor tells of it; undefined where that list of it is on. */
-  offIn?(name: string, told: unknown): string | undefined;
-  /** The patterns of the configuration, and how many repositories they match. */
+  /**
+   * Returns what is switched off in a repository, according to the vendor's description of it; undefined if the list is on.
+   *
+   * @param list one of `lists.names`
+   */
+  offIn?(list: string, repository: unknown): string | undefined;
+  /** The patterns of the configuration. */
   readonly patterns: readonly string[];
+  /** Counts the repositories that the patterns match. */
   countMatches(signal: AbortSignal): Promise<number>;
-  /** The lists that the vendor refused meanwhile, by their units. */
+  /** Returns the lists that the vendor refused meanwhile, by their units. */
   refusedLists?(): ReadonlyMap<string, SyncError>;
-  /** Reads from the last answer how much of the limit is left. */
+  /** Reads the rest of the limit from the headers of the last answer. */
   limit(headers: HttpAnswer['headers']): Finding;
 }
 
-interface Named {
-  /** As it is configured. */
+interface NamedRepository {
+  /** Its configured name. */
   readonly subject: string;
   readonly path: string;
   readonly query?: string;
-  /** What is said of it, as the vendor tells it. */
-  describe(told: unknown): Finding;
+  /** Returns the finding for a repository that can be read. */
+  describe(repository: unknown): Finding;
 }
 
-/** Checks the credential, what the configuration names, and its patterns; tells how much of the limit is left. Reads only. */
+/** Checks the credential of a git provider, the named repositories, the patterns, and the rest of the limit. Only reads. */
 export async function checkGit(checks: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
   const findings = [...(await checks.credential(signal))];
-  const { names, query } = checks.lists;
-  let last: HttpAnswer | undefined;
-  for (const { subject, path, query: own, describe } of checks.namedRepositories()) {
+  let lastAnswer: HttpAnswer | undefined;
+  const get = async (path: string, query: string | undefined) => {
+    lastAnswer = await checks.get(path, { query, signal });
+    return lastAnswer;
+  };
+  for (const { subject, path, query, describe } of checks.namedRepositories()) {
     try {
-      last = await checks.get(path, { query: own, signal });
-      const told = readAnswer(last, `GET ${path}`);
-      findings.push(describe(told));
-      for (const name of names) {
-        const list = () => checks.get(`${path}/${name}`, { query, signal });
-        last = (await unlessSwitchedOff(subject, findings, list, () => checks.offIn?.(name, told))) ?? last;
+      const repository = readAnswer(await get(path, query), `GET ${path}`);
+      findings.push(describe(repository));
+      for (const name of checks.lists.names) {
+        const list = () => get(`${path}/${name}`, checks.lists.query).then(() => undefined);
+        const off = await unlessFeatureOff(subject, list, () => checks.offIn?.(name, repository));
+        if (off) findings.push(off);
       }
     } catch (thrown) {
       findings.push(failedFinding(subject, thrown));
     }
   }
-  if (checks.patterns.length > 0) findings.push(...(await describePatterns(checks, signal)));
-  return last ? [...findings, checks.limit(last.headers)] : findings;
+  if (checks.patterns.length > 0) findings.push(...(await checkPatterns(checks, signal)));
+  return lastAnswer ? [...findings, checks.limit(lastAnswer.headers)] : findings;
 }
 
-/** Reads a list. One that is switched off is no error: the finding says so. */
-async function unlessSwitchedOff(
-  subject: string,
-  findings: Finding[],
-  list: () => Promise<HttpAnswer>,
-  offIn: () => string | undefined,
-): Promise<HttpAnswer | undefined> {
-  try {
-    return await detectFeatureOff(list, async () => offIn());
-  } catch (thrown) {
-    const { code, message, hint } = asSyncError(thrown);
-    if (code !== 'feature_off') throw thrown;
-    findings.push({ level: 'ok', subject, message, hint });
-    return undefined;
-  }
-}
-
-function describePatterns(
-  { patterns, countMatches: counted, refusedLists: refused }: GitChecks,
-  signal: AbortSignal,
-): Promise<readonly Finding[]> {
-  const subject = patterns.join(', ');
+function checkPatterns(checks: GitChecks, signal: AbortSignal): Promise<readonly Finding[]> {
+  const subject = checks.patterns.join(', ');
   return findingsOf(subject, async () => {
-    const count = await counted(signal);
-    const lost = [...(refused?.() ?? [])].map(([unit, error]) => failedFinding(unit, error));
-    if (lost.length > 0) return lost;
+    const count = await checks.countMatches(signal);
+    const refused = [...(checks.refusedLists?.() ?? [])].map(([unit, error]) => failedFinding(unit, error));
+    if (refused.length > 0) return refused;
     if (count > 0) return [{ level: 'ok', subject, message: count === 1 ? '1 repository' : `${count} repositories` }];
     const hint = 'Check the names, what the credential may see, and `exclude`, `archived` and `forks`.';
     return [{ level: 'warning', subject, message: 'matches no repository', hint }];
@@ -236,16 +238,19 @@ function describePatterns(
 }
 
 /**
- * How much is left of a limit whose headers begin with this prefix.
- *
- * @param period of the limit, as ` in this hour`; empty where it is not known
+ * Resolves with the result of a read. If the vendor refuses it because a feature is switched off, resolves with a finding that
+ * says so, which is no error.
  */
-export function limitFinding(headers: HttpAnswer['headers'], prefix: string, period: string, hint: string): Finding {
-  const subject = 'rate limit';
-  const remaining = Number(headers[`${prefix}-remaining`] ?? Number.NaN);
-  const total = Number(headers[`${prefix}-limit`] ?? Number.NaN);
-  // A self-hosted server has no limit unless its owner sets one.
-  if (Number.isNaN(remaining) || !(total > 0)) return { level: 'ok', subject, message: 'none reported' };
-  const message = `${remaining} of ${total} requests left${period}`;
-  return remaining >= total / 10 ? { level: 'ok', subject, message } : { level: 'warning', subject, message, hint };
+async function unlessFeatureOff<Result>(
+  subject: string,
+  read: () => Promise<Result>,
+  offIn: () => string | undefined,
+): Promise<Result | Finding> {
+  try {
+    return await detectFeatureOff(read, async () => offIn());
+  } catch (thrown) {
+    const { code, message, hint } = asSyncError(thrown);
+    if (code !== 'feature_off') throw thrown;
+    return { level: 'ok', subject, message, hint };
+  }
 }

@@ -1,76 +1,80 @@
 import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 
-/** How one vendor stores comments. Which comment is ours, and when worksync edits it, is the same everywhere. */
-export interface Comments<Standing> {
-  /** The text as the vendor takes it; `words` are those of the marker, for where it cannot be hidden. */
+/** One vendor's comments on one item. Which comment is worksync's own, and when it is edited, is the same for all vendors. */
+export interface Comments<Stored> {
+  /** Returns the text in the vendor's form. `words` are those of the marker, for vendors that cannot hide it. */
   write(text: string, words: string): string;
-  /** What people see of a stored text, for comparing. */
+  /** Returns the visible part of a stored text, for comparison. */
   plain(stored: string): string;
-  /** Comments along their pages. */
-  pages(): AsyncIterable<readonly Standing[]>;
-  textOf(standing: Standing): string;
-  authorOf(standing: Standing): string | undefined;
-  /** Who this credential is; undefined where nobody knows, and no comment is ours then. */
+  /** Yields the comments page by page. */
+  pages(): AsyncIterable<readonly Stored[]>;
+  textOf(comment: Stored): string;
+  authorOf(comment: Stored): string | undefined;
+  /** Resolves with the account of this credential; undefined if it is unknown, so that no comment counts as our own. */
   ownAuthor(): Promise<string | undefined>;
-  /** Both resolve with what the vendor answers. */
+  /** Resolves with the vendor's answer. */
   post(text: string): Promise<unknown>;
-  edit(standing: Standing, text: string): Promise<unknown>;
-  /** The comment with this text, as far as an answer or the comment that was found tells of it. */
+  /** Resolves with the vendor's answer. */
+  edit(comment: Stored, text: string): Promise<unknown>;
+  /** Returns the comment with this text, as far as an answer or the existing comment describes it. */
   toComment(of: unknown, text: string): PostedComment | undefined;
 }
 
-/** Posts a comment, or updates the one of this credential that carries the marker: somebody else may quote it. */
-export async function upsertComment<Standing>(
+/**
+ * Posts a comment, or updates the one that carries the marker and has this credential as its author. Other people's comments may
+ * quote the marker. A correction is only updated, never posted.
+ */
+export async function upsertComment<Stored>(
   { marker, text, isCorrection = false }: DesiredComment,
-  comments: Comments<Standing>,
+  comments: Comments<Stored>,
 ): Promise<PostedComment | undefined> {
   const words = wordsOfMarker(marker);
-  const wanted = comments.write(text, words);
-  const standing = await findOwn(words, comments);
-  if (standing === undefined && isCorrection) return undefined;
-  if (standing === undefined) return comments.toComment(await comments.post(wanted), wanted);
-  const isSame = comments.plain(comments.textOf(standing)) === comments.plain(wanted);
-  return comments.toComment(isSame ? standing : await comments.edit(standing, wanted), wanted);
+  const desired = comments.write(text, words);
+  const existing = await findOwn(words, comments);
+  if (existing === undefined && isCorrection) return undefined;
+  if (existing === undefined) return comments.toComment(await comments.post(desired), desired);
+  const isEqual = comments.plain(comments.textOf(existing)) === comments.plain(desired);
+  return comments.toComment(isEqual ? existing : await comments.edit(existing, desired), desired);
 }
 
 /**
- * The same for vendors whose texts hide HTML comments: the marker goes into the text as it is. Where the vendor does not tell
- * who this credential is, the marker alone says that a comment is ours.
+ * Posts or updates a comment at a vendor that hides HTML comments, so that the marker is written unchanged. If the vendor does not
+ * report the account of this credential, the marker alone identifies our comment.
  */
-export async function upsertHiddenComment<Standing>(
-  given: DesiredComment,
-  comments: Omit<Comments<Standing>, 'write' | 'plain' | 'toComment'>,
+export async function upsertHiddenComment<Stored>(
+  desired: DesiredComment,
+  comments: Omit<Comments<Stored>, 'write' | 'plain' | 'toComment'>,
 ): Promise<undefined> {
-  let isAnybody = false;
-  await upsertComment<Standing>(given, {
+  let acceptsAnyAuthor = false;
+  await upsertComment<Stored>(desired, {
     ...comments,
-    write: (text) => (text.includes(given.marker) ? text : `${text}\n\n${given.marker}`),
+    write: (text) => (text.includes(desired.marker) ? text : `${text}\n\n${desired.marker}`),
     plain: (stored) => stored,
     async ownAuthor() {
-      const me = await comments.ownAuthor();
-      isAnybody = me === undefined;
-      return me ?? ANYBODY;
+      const author = await comments.ownAuthor();
+      acceptsAnyAuthor = author === undefined;
+      return author ?? ANY_AUTHOR;
     },
-    authorOf: (standing) => (isAnybody ? ANYBODY : comments.authorOf(standing)),
+    authorOf: (comment) => (acceptsAnyAuthor ? ANY_AUTHOR : comments.authorOf(comment)),
     toComment: () => undefined,
   });
 }
 
-const ANYBODY = 'anybody';
+const ANY_AUTHOR = 'anybody';
 
-async function findOwn<Standing>(words: string, comments: Comments<Standing>): Promise<Standing | undefined> {
-  let me: string | undefined;
+async function findOwn<Stored>(words: string, comments: Comments<Stored>): Promise<Stored | undefined> {
+  let author: string | undefined;
   for await (const page of comments.pages()) {
-    for (const each of page) {
-      if (!comments.plain(comments.textOf(each)).includes(words)) continue;
-      me ??= await comments.ownAuthor();
-      if (me !== undefined && comments.authorOf(each) === me) return each;
+    for (const comment of page) {
+      if (!comments.plain(comments.textOf(comment)).includes(words)) continue;
+      author ??= await comments.ownAuthor();
+      if (author !== undefined && comments.authorOf(comment) === author) return comment;
     }
   }
   return undefined;
 }
 
-/** The words of a marker (`<!-- words -->`), for where a comment of HTML would be seen or lost. */
+/** Returns the words of a marker (`<!-- words -->`), for vendors that show or drop HTML comments. */
 export function wordsOfMarker(marker: string): string {
   return marker.replace('<!--', '').replace('-->', '').trim();
 }

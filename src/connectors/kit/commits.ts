@@ -1,5 +1,4 @@
-import type { ZodType } from 'zod';
-import { z } from 'zod';
+import { type ZodType, z } from 'zod';
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { absent } from './payload.ts';
 
@@ -7,16 +6,10 @@ import { absent } from './payload.ts';
 const MOST_COMMITS = 250;
 /** Characters of all messages of a pull request together. */
 const MOST_TEXT = 65_536;
+/** Bytes of a message that fits, as JSON, in which each character takes at most six. */
+const MOST_JSON = 6 * MOST_TEXT + 2;
 
-/** Which commit messages are wanted beside a pull request. */
-interface Asked {
-  /** The option of the connection: without it none are. */
-  readonly commits: boolean;
-  /** The head whose commits are known. */
-  readonly commitsSha?: string | undefined;
-}
-
-/** The words for the option of every connector that has it. */
+/** The option of every connector that can read commits. */
 export const commitsOption = z
   .boolean()
   .default(false)
@@ -24,10 +17,10 @@ export const commitsOption = z
     'Whether worksync searches the messages of commits for tasks too. Each push to a pull request then costs two fetches at the provider: the pull request and its commits. At the workspace it costs only the links.',
   );
 
-/** A text that fits has no more bytes as JSON: each of its characters is six at most. */
-const MOST_JSON = 6 * MOST_TEXT + 2;
-
-/** The message of a commit, also where the parser set it apart (`platform/lib/json-apart.ts`). One that can never fit is not read. */
+/**
+ * The message of a commit, also if the parser set it apart as JSON (`platform/lib/json-apart.ts`). A message that is too long to fit
+ * is not parsed; another text that is too long replaces it.
+ */
 export const messageText = z.union([
   z.string(),
   z.instanceof(Uint8Array).transform((json) => {
@@ -36,17 +29,44 @@ export const messageText = z.union([
   }),
 ]);
 
-/** The messages, which `fetch` puts beside the provider's own fields, as `translate` reads them. */
+/** The messages that `fetch` stores beside the provider's own fields, as `translate` reads them. */
 export const commitMessages = absent(z.array(z.string()));
 
+interface CommitsRequest {
+  /** The option of the connection. */
+  readonly commits: boolean;
+  /** The head whose commits are known. */
+  readonly commitsSha?: string | undefined;
+}
+
+interface CommitList {
+  /** Yields the commits page by page. A further page is requested only while more commits fit. */
+  pages(): AsyncIterable<readonly unknown[]>;
+  /** Reads the message of one commit. */
+  readonly messageOf: ZodType<string>;
+  readonly order: 'oldest first' | 'newest first';
+}
+
 /**
- * Reads a list of commits page by page, up to as many as worksync takes.
+ * Adds the messages of its commits to a fetched pull request, unless the option is off or they are known for this head.
  *
- * @param pages the elements of each page; a further page is requested only while more commits are wanted
- * @param messageOf reads the message of one element
- * @returns undefined where the commits cannot be read: then worksync keeps the messages that it has
+ * @param head undefined if the answer does not contain it: then the commits are always read
  */
-export async function readMessages(
+export async function withCommits(
+  pull: unknown,
+  head: string | undefined,
+  { commits, commitsSha }: CommitsRequest,
+  list: CommitList,
+): Promise<unknown> {
+  if (!commits || (head !== undefined && head === commitsSha)) return pull;
+  const messages = await readMessages(list.pages(), list.messageOf);
+  if (messages === undefined) return pull;
+  const newestFirst = list.order === 'oldest first' ? messages.toReversed() : messages;
+  return { ...(pull as object), commit_messages: fitMessages(newestFirst) };
+}
+
+/** Resolves with the messages of at most 250 commits; undefined if they cannot be read, so that the known messages stay. */
+async function readMessages(
   pages: AsyncIterable<readonly unknown[]>,
   messageOf: ZodType<string>,
 ): Promise<readonly string[] | undefined> {
@@ -57,42 +77,20 @@ export async function readMessages(
       if (found.length >= MOST_COMMITS) break;
     }
   } catch (error) {
-    // The pull request itself exists: its commits are gone with a fork, or with a branch.
+    // The pull request itself exists: its commits disappeared with a fork or with a branch.
     if (asSyncError(error).code === 'not_found') return undefined;
     throw error;
   }
-  // A message that is left out could remove a link: an incomplete list counts as none.
+  // An incomplete list counts as none, because a missing message could remove a link.
   return z.array(messageOf).safeParse(found.slice(0, MOST_COMMITS)).data;
 }
 
-/** The newest messages that fit. One that does not fit is left out whole: a part of a key is another key. */
-export function fitMessages(newestFirst: readonly string[]): readonly string[] {
+/** Returns the newest messages that fit. Omits a message that does not fit as a whole, because a part of a key is another key. */
+function fitMessages(newestFirst: readonly string[]): readonly string[] {
   let left = MOST_TEXT;
   return newestFirst.filter((message) => {
     if (message.length > left) return false;
     left -= message.length;
     return true;
   });
-}
-
-/**
- * A fetched pull request, with the messages of its commits where they are wanted and not known yet.
- *
- * @param head undefined where the answer does not tell it: then the commits are always read
- */
-export async function withCommits(
-  pull: unknown,
-  head: string | undefined,
-  asked: Asked,
-  list: {
-    pages(): AsyncIterable<readonly unknown[]>;
-    readonly messageOf: ZodType<string>;
-    readonly order: 'oldest first' | 'newest first';
-  },
-): Promise<unknown> {
-  if (!asked.commits || (head !== undefined && head === asked.commitsSha)) return pull;
-  const messages = await readMessages(list.pages(), list.messageOf);
-  if (messages === undefined) return pull;
-  const newestFirst = list.order === 'oldest first' ? messages.toReversed() : messages;
-  return { ...(pull as object), commit_messages: fitMessages(newestFirst) };
 }

@@ -9,7 +9,7 @@ import { pagesOf } from './pages.ts';
 import { parseAnswer, readAnswer } from './payload.ts';
 import type { Budget, Use } from './rate-limit.ts';
 
-/** A page of 100 pull requests, each with the longest description that a provider takes. */
+/** Bytes. Enough for a page of 100 pull requests, each with the longest description that a provider accepts. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -21,9 +21,9 @@ export interface GetOptions {
   readonly query?: string | undefined;
   /** Sent as `If-None-Match`; only then is 304 an answer. */
   readonly etag?: string | undefined;
-  /** What the request is for; `fetch` unless told. */
+  /** The purpose of the request. Default: `fetch`. */
   readonly use?: Use;
-  /** What is needed of the answer: see `HttpRequest`. */
+  /** The parts of the answer to keep: see `HttpRequest`. */
   readonly keep?: Shape | true | undefined;
   readonly signal: AbortSignal;
 }
@@ -34,29 +34,28 @@ export interface Page {
   readonly next: string | undefined;
 }
 
-/** How one git provider speaks HTTP. */
+/** The HTTP conventions of one git provider. */
 export interface ApiDialect {
   /** Name of the vendor in metrics. */
   readonly target: string;
-  /** Where requests go, and the vendor's own address, which its links contain also where requests go through a proxy. */
+  /** The address of requests, and the vendor's own address, which its links contain even if requests go through a proxy. */
   readonly bases: readonly [string, string];
   readonly headers: Headers;
   authorization(signal: AbortSignal): Promise<Headers>;
   readonly budget: Budget;
   refusal(answer: HttpAnswer, what: string, now: number): SyncError;
   /**
-   * Looks at each answer: it may say, for example, that the credential is no longer valid.
-   *
-   * @returns whether to send the request once more with another authorization; the vendor has not carried it out
+   * Whether to send the request once more with another authorization, because the vendor has not carried it out. Called with
+   * each answer, so that the vendor can record, for example, that its credential is no longer valid.
    */
   needsNewAuthorization?(answer: HttpAnswer): boolean;
-  /** Whether a path that the vendor linked to means the same list as the requested path. */
+  /** Whether a linked path leads to the same list as the requested path. */
   isSame(linked: string, path: string): boolean;
-  /** Likewise for the target of a redirect; without this function worksync follows no redirect. */
+  /** Whether the target of a redirect is the requested object under a new path. Absent: worksync follows no redirect. */
   isMoved?(target: string, path: string): boolean;
-  /** Throws `answer_malformed`. */
-  pageOf(answer: HttpAnswer, asked: { readonly path: string; readonly query: string }): Page;
-  /** The query of the first page of a list, where the vendor needs more than the caller gave. */
+  /** Reads one page of a list. Throws `answer_malformed`. */
+  pageOf(answer: HttpAnswer, request: { readonly path: string; readonly query: string }): Page;
+  /** Returns the query of the first page of a list, if the vendor needs more than the caller's query. */
   firstQuery?(query: string | undefined): string;
 }
 
@@ -64,17 +63,17 @@ export interface ApiDialect {
 export interface Api {
   /**
    * Gets a path below the API's base. Resolves with 200, or with 304 to a validator, and throws for anything else. Follows
-   * one redirect, to what was renamed or transferred. Throws `rate_limited` without a request where the rest of the limit is
-   * kept for more urgent uses.
+   * one redirect, to an object that was renamed or transferred. Throws `rate_limited` without a request if the rest of the limit
+   * is reserved for more urgent uses.
    */
   get(path: string, options: GetOptions): Promise<HttpAnswer>;
-  /** The same, read as its schema has it. Throws `answer_malformed`. */
+  /** Gets a path and parses its JSON by the schema. Throws `answer_malformed`. */
   read<Content>(expected: ZodType<Content>, path: string, options: GetOptions): Promise<Content>;
   pageOf: ApiDialect['pageOf'];
   /**
-   * The pages of a list; worksync reads each when the caller asks for it. Throws `list_endless` where they do not end.
+   * Yields the pages of a list, and requests each page only when the caller needs it. Throws `list_endless` if they do not end.
    *
-   * @param memory of pages that were read before: an unchanged page uses up nothing of the limit
+   * @param memory of earlier pages: an unchanged page uses nothing of the limit
    */
   pages<Element>(
     element: ZodType<Element>,
@@ -82,7 +81,7 @@ export interface Api {
     options: GetOptions,
     memory?: Memory<Page>,
   ): AsyncGenerator<readonly Element[]>;
-  /** All elements of such a list. */
+  /** Resolves with all elements of such a list. */
   all<Element>(
     element: ZodType<Element>,
     path: string,
@@ -95,42 +94,45 @@ export interface Api {
     path: string,
     given: { readonly body?: unknown; readonly explained?: readonly number[]; readonly signal: AbortSignal },
   ): Promise<HttpAnswer>;
-  /** The error for an answer that the caller cannot explain. */
+  /** Returns the error for an answer that the caller does not expect. */
   refusal(answer: HttpAnswer, what: string): SyncError;
 }
 
-export function createGitApi(speech: ApiDialect, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
-  const { target, bases, budget } = speech;
-  const refusal = (answer: HttpAnswer, what: string) => speech.refusal(answer, what, clock.now());
+export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
+  const { target, bases, budget } = dialect;
+  const refusal = (answer: HttpAnswer, what: string) => dialect.refusal(answer, what, clock.now());
 
-  async function ask(method: Method, path: string, given: Omit<GetOptions, 'use'> & { readonly body?: unknown }) {
+  async function request(method: Method, path: string, given: Omit<GetOptions, 'use'> & { readonly body?: unknown }) {
     const { query = '', etag, body, keep, signal } = given;
     const send = async () => {
       const answer = await http.request({
         method,
         url: `${bases[0]}${path}${query === '' ? '' : `?${query}`}`,
         headers: {
-          ...speech.headers,
-          ...(await speech.authorization(signal)),
+          ...dialect.headers,
+          ...(await dialect.authorization(signal)),
           ...(etag !== undefined && { 'if-none-match': etag }),
           ...(body !== undefined && { 'content-type': 'application/json' }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-        ...{ keep, signal, target, largestAnswer: LARGEST_ANSWER },
+        keep,
+        signal,
+        target,
+        largestAnswer: LARGEST_ANSWER,
       });
       budget.update(answer);
       return answer;
     };
     const first = await send();
-    if (!speech.needsNewAuthorization?.(first)) return first;
+    if (!dialect.needsNewAuthorization?.(first)) return first;
     const answer = await send();
-    speech.needsNewAuthorization(answer);
+    dialect.needsNewAuthorization(answer);
     return answer;
   }
 
   function movedPath(answer: HttpAnswer, path: string): string {
     const moved = ownUrl(answer.headers['location'] ?? '', bases)?.pathname;
-    if (moved !== undefined && speech.isMoved?.(moved, path)) return moved;
+    if (moved !== undefined && dialect.isMoved?.(moved, path)) return moved;
     throw new SyncError('refused', `GET ${path}: status ${answer.status} leads elsewhere`, {
       status: answer.status,
       hint: 'It moved to an address that worksync does not follow: write its present name, and the right host, in the configuration.',
@@ -139,16 +141,17 @@ export function createGitApi(speech: ApiDialect, { http, clock }: Pick<Connectio
 
   async function readPage(path: string, given: GetOptions, memory: Memory<Page> | undefined): Promise<Page> {
     const { query = '' } = given;
-    const ask = (etag?: string) => api.get(path, { ...given, etag });
-    const parse = (answer: HttpAnswer) => speech.pageOf(answer, { path, query });
-    return memory ? memory.read(`${path}?${query}`, ask, parse) : parse(await ask());
+    const get = (etag?: string) => api.get(path, { ...given, etag });
+    const parse = (answer: HttpAnswer) => dialect.pageOf(answer, { path, query });
+    return memory ? memory.read(`${path}?${query}`, get, parse) : parse(await get());
   }
 
   const api: Api = {
     async get(path, given) {
       budget.require(given.use ?? 'fetch');
-      const first = await ask('GET', path, given);
-      const answer = isRedirect(first) && speech.isMoved ? await ask('GET', movedPath(first, path), given) : first;
+      const first = await request('GET', path, given);
+      const isFollowed = isRedirect(first) && dialect.isMoved !== undefined;
+      const answer = isFollowed ? await request('GET', movedPath(first, path), given) : first;
       if (answer.status === 200 || (answer.status === 304 && given.etag !== undefined)) return answer;
       throw refusal(answer, `GET ${path}`);
     },
@@ -156,17 +159,17 @@ export function createGitApi(speech: ApiDialect, { http, clock }: Pick<Connectio
       const what = `GET ${path}`;
       return parseAnswer(expected, readAnswer(await api.get(path, given), what), what);
     },
-    pageOf: (answer, asked) => speech.pageOf(answer, asked),
+    pageOf: (answer, of) => dialect.pageOf(answer, of),
     async *pages(element, path, given, memory) {
-      const first = speech.firstQuery?.(given.query) ?? given.query ?? '';
+      const first = dialect.firstQuery?.(given.query) ?? given.query ?? '';
       const what = `GET ${path}`;
       const pages = pagesOf(what, (query = first) => readPage(path, { ...given, query }, memory));
       for await (const found of pages) yield parseAnswer(z.array(element), found, what);
     },
-    all: async (...asked) => (await Array.fromAsync(api.pages(...asked))).flat(),
+    all: async (...list) => (await Array.fromAsync(api.pages(...list))).flat(),
     async write(method, path, { body, explained = [], signal }) {
       budget.require('fetch');
-      const answer = await ask(method, path, { body, signal });
+      const answer = await request(method, path, { body, signal });
       if (isSuccess(answer.status) || explained.includes(answer.status)) return answer;
       throw refusal(answer, `${method} ${path}`);
     },
@@ -175,7 +178,7 @@ export function createGitApi(speech: ApiDialect, { http, clock }: Pick<Connectio
   return api;
 }
 
-/** A link to another page of the list that was asked for. Throws `answer_malformed` for one that leads elsewhere. */
+/** Parses a link to another page of the requested list. Throws `answer_malformed` if it leads elsewhere. */
 export function linkedUrl({ bases, isSame }: Pick<ApiDialect, 'bases' | 'isSame'>, link: unknown, path: string): URL {
   const url = typeof link === 'string' ? ownUrl(link, bases) : undefined;
   if (url && (url.pathname === path || isSame(url.pathname, path))) return url;
@@ -184,12 +187,12 @@ export function linkedUrl({ bases, isSame }: Pick<ApiDialect, 'bases' | 'isSame'
   });
 }
 
-/** The URL of a text, as a path below the one of our own bases that it begins with; undefined when it leads elsewhere. */
+/** Parses a URL as a path below the base with which it begins; undefined if it begins with none. */
 function ownUrl(text: string, bases: readonly string[]): URL | undefined {
-  const home = bases.find((base) => text.startsWith(`${base}/`));
-  if (home === undefined || !URL.canParse(text)) return undefined;
-  // Parsed again below a fixed origin: that resolves dot segments, so that callers compare the real path.
-  const below = `https://api.invalid${text.slice(home.length)}`;
+  const own = bases.find((base) => text.startsWith(`${base}/`));
+  if (own === undefined || !URL.canParse(text)) return undefined;
+  // Parsing it below a fixed origin resolves dot segments, so that callers compare the real path.
+  const below = `https://api.invalid${text.slice(own.length)}`;
   return URL.canParse(below) ? new URL(below) : undefined;
 }
 
@@ -197,7 +200,7 @@ function isRedirect({ status }: Pick<HttpAnswer, 'status'>): boolean {
   return status === 301 || status === 302 || status === 307 || status === 308;
 }
 
-/** The target of a `Link` header's relation, RFC 8288 as vendors write it: `<https://…?page=2>; rel="next", <…>; …`. */
+/** Returns the target of a relation in a `Link` header (RFC 8288, as vendors write it): `<https://…?page=2>; rel="next", <…>; …`. */
 export function linkTo(header: string | undefined, rel: string): string | undefined {
   const links = (header ?? '').matchAll(/<([^<>]*)>\s*;\s*rel="?(\w+)"?/g);
   for (const [, target, name] of links) if (name === rel) return target;

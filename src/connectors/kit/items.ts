@@ -5,7 +5,7 @@ import type { PostedComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
 import { omitUndefined, read } from './payload.ts';
 
-/** Of a work item: by the vendor's own id, which survives moves. */
+/** Returns the identity of a work item: by the vendor's own id, which survives moves. */
 export function identityOf(
   connector: string,
   host: string,
@@ -15,35 +15,37 @@ export function identityOf(
   return { kind: 'work_item' as const, key, connector, host, containerId: container, identifier };
 }
 
-/** Of a pull request: its number is unique within its repository only, so the repository's id is part of the key. */
+/** Returns the identity of a pull request. Numbers are unique within a repository only, so its id is part of the key. */
 export function pullIdentityOf(
   connector: string,
   host: string,
-  { id, name }: { readonly id: number | string; readonly name?: string },
+  repository: { readonly id: number | string; readonly name?: string },
   number: number,
 ) {
-  const [repoId, identifier] = [String(id), String(number)];
+  const repoId = String(repository.id);
+  const identifier = String(number);
   const key = pullRequestKey(connector, host, repoId, identifier);
+  const repoName = omitUndefined({ repoName: repository.name });
+  return { kind: 'pull_request' as const, key, connector, host, repoId, ...repoName, identifier };
+}
+
+/** The methods of a connector that the engines implement; a vendor provides the rest. */
+export type EngineMethods = 'translate' | 'reference' | 'namesIn' | 'fetchesCommits' | 'git' | 'connect';
+
+/** The names of the rows that polls and fetches store. @param noun for example `issues`, for `issues.list` */
+export function rowNames(noun: string) {
   return {
-    kind: 'pull_request' as const,
-    key,
-    connector,
-    host,
-    repoId,
-    ...omitUndefined({ repoName: name }),
-    identifier,
+    list: `${noun}.list`,
+    item: `${noun}.get`,
+    gone: `${noun}.gone`,
+    /** A fetched item whose scope is unknown until it is translated. */
+    judged: `${noun}.judged`,
+    /** The result of a fetch that found nothing, for an item that is not stored. */
+    missing: `${noun}.missing`,
   };
 }
 
-/**
- * The part of a locator that says: the webhook did not tell whether this is in scope. `fetch` then marks what it gets, so
- * that `translate` judges it.
- */
-export const SCOPE_UNKNOWN = { isFollowed: 'unknown' } as const;
-
-export const scopeUnknown = z.literal('unknown').optional();
-
-/** The outcome of a fetch that found nothing, of an item that worksync does not have. */
+/** The translation of `missing`. */
 export const NOT_FOUND: Translation = { outcome: 'ignored', reason: 'not_found' };
 
 export const NOT_FOLLOWED: Translation = { outcome: 'ignored', reason: 'event_not_followed' };
@@ -53,172 +55,161 @@ export function outOfScope(word: string): Translation {
   return { outcome: 'ignored', reason: `${word}_not_in_scope` };
 }
 
-/** The items that have all they need, and references to the others. */
+/** Returns the items that are complete, and references to the others. */
 export function itemsOrReferences<Some extends Item>(
   items: readonly Some[],
-  isWhole: (item: Some) => boolean,
+  isComplete: (item: Some) => boolean,
   reference: (item: Some) => ItemReference,
 ): Translation {
-  const references = items.filter((item) => !isWhole(item)).map(reference);
+  const references = items.filter((item) => !isComplete(item)).map(reference);
   if (references.length === 0) return { outcome: 'items', items };
-  const whole = items.filter(isWhole);
-  return whole.length === 0 ? { outcome: 'references', references } : { outcome: 'items', items: whole, references };
+  const complete = items.filter(isComplete);
+  if (complete.length === 0) return { outcome: 'references', references };
+  return { outcome: 'items', items: complete, references };
 }
 
-/**
- * The names of the rows that polls and fetches bring.
- *
- * @param noun what is listed: `issues` in `issues.list`
- */
-export function rowNames(noun: string) {
-  return {
-    list: `${noun}.list`,
-    item: `${noun}.get`,
-    gone: `${noun}.gone`,
-    judged: `${noun}.judged`,
-    missing: `${noun}.missing`,
-  };
-}
-
-/** What a reference points at. Throws `internal`: the connector itself makes references, of nothing but ids and names. */
-export function readLocator<Known>(expected: z.ZodType<Known>, reference: ItemReference): Known {
-  const result = expected.safeParse(reference.locator);
-  if (result.success) return result.data;
-  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
-}
-
-/** One thing that an item is known by, and how rows name it. Rows wait in databases, so these names never change. */
-export interface StoredField {
-  /** Checks what a row contains like input from outside, since addresses are made of it. */
-  readonly shape: ZodType<string, string>;
-  /** In the locator of a reference. */
-  readonly locator: string;
-  /** In the object that `fetch` writes for an item that no longer exists. */
-  readonly gone: string;
-}
-
-/** The names by which an item is fetched, and the remaining facts of one that is gone. */
-export interface Locator {
-  readonly id: string;
-  /** Absent where a webhook did not tell it. */
-  readonly container?: string | undefined;
-  readonly identifier?: string | undefined;
-  /** `unknown`: the webhook did not tell whether the item is in scope, so `translate` judges what is fetched. */
+/** The part of a locator that means: the webhook does not report whether the item is in scope. */
+export interface ScopeUnknown {
+  /** `unknown`: `fetch` marks the result, so that `translate` checks its scope. */
   readonly isFollowed?: 'unknown' | undefined;
 }
 
-/** What a webhook tells of one item. */
-export interface WebhookFacts {
-  readonly id: string;
-  readonly identifier?: string | undefined;
-  /** Its container. Without the container's name `translate` cannot judge whether that is in scope. */
-  readonly container?: { readonly id: string; readonly name?: string | undefined } | undefined;
-  /** Whether `translate` must judge what is fetched, although the webhook tells the container. */
-  readonly isFollowed?: 'unknown';
-  /** The item as it was at that time; without one it is fetched. */
-  readonly item?: WorkItem;
-  /** When it ceased to exist, epoch milliseconds. */
-  readonly goneAt?: number;
-  /** The comment that the webhook reports; one of ours is no news. */
-  readonly comment?: PostedComment | undefined;
-}
+export const SCOPE_UNKNOWN = { isFollowed: 'unknown' } as const;
 
-/** What a search by id brought. Where the item is not there and may only be hidden, the engine asks for its container. */
+/** The schema of `isFollowed`. */
+export const scopeUnknown = z.literal('unknown').optional();
+
+/** The result of a read by id. If nothing is found, and the item may only be hidden, the engine reads its container. */
 export interface Lookup {
   readonly found?: unknown;
   readonly isGone?: boolean;
 }
 
-/** What the engines write of a connector; a vendor says the rest. */
-export type EngineMethods = 'translate' | 'reference' | 'namesIn' | 'fetchesCommits' | 'git' | 'connect';
-
-/** `unknown`: the webhook did not tell whether the item is in scope, so `translate` judges what is fetched. */
-export interface ScopeUnknown {
-  readonly isFollowed?: 'unknown' | undefined;
+/** Parses the locator of a reference. Throws `internal`, because only the connector itself creates references. */
+export function readLocator<Shape>(expected: ZodType<Shape>, reference: ItemReference): Shape {
+  const result = expected.safeParse(reference.locator);
+  if (result.success) return result.data;
+  throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
 }
 
-/** How stored rows name the parts of a tracker's items: those to fetch one by, and those that remain of one that is gone. */
+/** The facts that a tracker's webhook reports about one item. */
+export interface WebhookFacts extends ScopeUnknown {
+  readonly id: string;
+  readonly identifier?: string | undefined;
+  /** Without the container's name, `translate` cannot check whether it is in scope. */
+  readonly container?: { readonly id: string; readonly name?: string | undefined } | undefined;
+  /** The item at that time; without one it is fetched. */
+  readonly item?: WorkItem;
+  /** When it ceased to exist, epoch milliseconds. */
+  readonly goneAt?: number;
+  /** The comment that the webhook reports; a comment of worksync needs no fetch. */
+  readonly comment?: PostedComment | undefined;
+}
+
+/** One field that identifies a tracker's item, and its names in stored rows. The names never change, because rows outlive versions. */
+export interface StoredField {
+  /** Checks a stored value like input from outside, because it becomes part of addresses. */
+  readonly shape: ZodType<string, string>;
+  /** Its name in the locator of a reference. */
+  readonly locator: string;
+  /** Its name in the row of an item that is gone. */
+  readonly gone: string;
+}
+
+/** The fields that identify a tracker's items. */
 export interface StoredFields {
   /** Id of the connector. */
   readonly id: string;
   readonly itemId: StoredField;
   readonly containerId: StoredField;
-  /** How people name an item; a function where that follows from its id. */
+  /** The name that people use for an item; a function if it follows from the id. */
   readonly identifier: StoredField | ((id: string) => string);
 }
 
-/** What `fetch` needs to get this item: its id to find it, and the other parts to describe it in case it is gone. */
-export function referenceOf(parts: StoredFields, { key, containerId, identifier }: WorkItem): ItemReference {
-  return referenceTo(parts, key, { id: key.slice(key.lastIndexOf(':') + 1), container: containerId, identifier });
+/** The id by which an item is fetched, and the facts that remain if it is gone. */
+export interface Locator extends ScopeUnknown {
+  readonly id: string;
+  /** Absent if a webhook did not report it. */
+  readonly container?: string | undefined;
+  readonly identifier?: string | undefined;
 }
 
-/**
- * The reference for a webhook that tells only which item it is about. Where it does not tell the container, `translate` judges
- * what is fetched.
- */
-export function webhookReference(parts: StoredFields, host: string, told: WebhookFacts): ItemReference {
-  const { id, container, identifier, isFollowed } = told;
-  const isKnown = container !== undefined && (identifier !== undefined || typeof parts.identifier === 'function');
-  const known = isKnown ? { container: container.id, identifier, isFollowed } : SCOPE_UNKNOWN;
-  return referenceTo(parts, workItemKey(parts.id, host, id), { id, ...known });
-}
-
-/** The parts that rows name, each under what it tells. */
-function namedParts({
-  itemId,
-  containerId,
-  identifier,
-}: StoredFields): readonly (readonly [keyof Gone & keyof Locator, StoredField])[] {
-  const both = [['id', itemId] as const, ['container', containerId] as const];
-  return typeof identifier === 'function' ? both : [...both, ['identifier', identifier]];
-}
-
-function referenceTo(parts: StoredFields, key: ItemReference['key'], given: Locator): ItemReference {
-  const named = namedParts(parts).map(([fact, { locator }]) => [locator, given[fact]] as const);
-  const locator = omitUndefined(Object.fromEntries([...named, ['isFollowed', given.isFollowed]])) as Record<
-    string,
-    string
-  >;
-  return { kind: 'work_item', key, locator };
-}
-
-export function locatorOf(parts: StoredFields, reference: ItemReference): Locator {
-  const shapes = namedParts(parts).map(([fact, { locator, shape }]) => [
-    locator,
-    fact === 'id' ? shape : shape.optional(),
-  ]);
-  const shape = z.object({ ...Object.fromEntries(shapes), isFollowed: scopeUnknown });
-  const { isFollowed, ...row } = readLocator(shape, reference);
-  return { ...factsIn(parts, row, 'locator'), isFollowed: isFollowed as Locator['isFollowed'] };
-}
-
-/** What a row tells, by the names that it has for the parts. */
-function factsIn(parts: StoredFields, row: Readonly<Record<string, unknown>>, by: 'locator' | 'gone') {
-  const told = Object.fromEntries(namedParts(parts).map(([fact, part]) => [fact, row[part[by]]])) as Pick<Gone, 'id'>;
-  const { identifier } = parts;
-  return (typeof identifier === 'function' ? { ...told, identifier: identifier(told.id) } : told) as Gone;
-}
-
-/** An item that no longer exists, with its container where `translate` must still judge that. */
-interface Gone {
+/** An item that no longer exists. */
+interface GoneItem {
   readonly id: string;
   readonly container: string;
   readonly identifier: string;
   /** RFC 3339. */
   readonly seenAt: string;
+  /** Its container, if `translate` must still check the scope. */
   readonly place?: unknown;
 }
 
-export function rowOfGone(parts: StoredFields, { seenAt, place: project, ...gone }: Gone): object {
-  const named = namedParts(parts).map(([fact, part]) => [part.gone, gone[fact]]);
+/** Returns the reference to an item: the id to fetch it by, and the facts that describe it in case it is gone. */
+export function referenceOf(fields: StoredFields, { key, containerId, identifier }: WorkItem): ItemReference {
+  return referenceTo(fields, key, { id: key.slice(key.lastIndexOf(':') + 1), container: containerId, identifier });
+}
+
+/**
+ * Returns the reference for a webhook that only reports which item it concerns. Without the container, `translate` checks the
+ * scope of the fetched item.
+ */
+export function webhookReference(fields: StoredFields, host: string, facts: WebhookFacts): ItemReference {
+  const { id, container, identifier, isFollowed } = facts;
+  const isIdentified = container !== undefined && (identifier !== undefined || typeof fields.identifier === 'function');
+  const known = isIdentified ? { container: container.id, identifier, isFollowed } : SCOPE_UNKNOWN;
+  return referenceTo(fields, workItemKey(fields.id, host, id), { id, ...known });
+}
+
+function referenceTo(fields: StoredFields, key: ItemReference['key'], facts: Locator): ItemReference {
+  const named = storedFacts(fields).map(([fact, { locator }]) => [locator, facts[fact]] as const);
+  const locator = omitUndefined({ ...Object.fromEntries(named), isFollowed: facts.isFollowed });
+  return { kind: 'work_item', key, locator: locator as Record<string, string> };
+}
+
+/** Parses the locator of a tracker's reference. Throws `internal`. */
+export function locatorOf(fields: StoredFields, reference: ItemReference): Locator {
+  const shapes = storedFacts(fields).map(([fact, { locator, shape }]) => [
+    locator,
+    fact === 'id' ? shape : shape.optional(),
+  ]);
+  const shape = z.object({ ...Object.fromEntries(shapes), isFollowed: scopeUnknown });
+  const { isFollowed, ...row } = readLocator(shape, reference);
+  return { ...factsIn(fields, row, 'locator'), isFollowed: isFollowed as Locator['isFollowed'] };
+}
+
+/** Returns the row of an item that is gone. */
+export function rowOfGone(fields: StoredFields, { seenAt, place: project, ...facts }: GoneItem): object {
+  const named = storedFacts(fields).map(([fact, field]) => [field.gone, facts[fact]]);
   return omitUndefined({ ...Object.fromEntries(named), project, seenAt });
 }
 
-/** Throws `delivery_malformed`. Some trackers have numbers as ids. */
-export function readGone(parts: StoredFields, payload: unknown): Gone {
+/** Parses the row of an item that is gone. Accepts numbers as ids, because some trackers have such. Throws `delivery_malformed`. */
+export function readGone(fields: StoredFields, payload: unknown): GoneItem {
   const text = z.union([z.string(), z.int().transform(String)]);
-  const shapes = namedParts(parts).map(([, { gone, shape }]) => [gone, text.pipe(shape)]);
+  const shapes = storedFacts(fields).map(([, { gone, shape }]) => [gone, text.pipe(shape)]);
   const shape = z.object({ ...Object.fromEntries(shapes), seenAt: z.iso.datetime(), project: z.unknown().optional() });
   const { seenAt, project: place, ...row } = read(shape, payload);
-  return { ...factsIn(parts, row, 'gone'), seenAt: seenAt as string, place };
+  return { ...factsIn(fields, row, 'gone'), seenAt: seenAt as string, place };
+}
+
+/** Returns the stored fields, each with the fact that it contains. An identifier that follows from the id is not stored. */
+function storedFacts({
+  itemId,
+  containerId,
+  identifier,
+}: StoredFields): readonly (readonly ['id' | 'container' | 'identifier', StoredField])[] {
+  const ids = [['id', itemId] as const, ['container', containerId] as const];
+  return typeof identifier === 'function' ? ids : [...ids, ['identifier', identifier]];
+}
+
+/** Reads the facts of a row by their stored names. */
+function factsIn(fields: StoredFields, row: Readonly<Record<string, unknown>>, names: 'locator' | 'gone') {
+  const facts = Object.fromEntries(storedFacts(fields).map(([fact, field]) => [fact, row[field[names]]]));
+  const { identifier } = fields;
+  return (typeof identifier === 'function' ? { ...facts, identifier: identifier(facts['id'] as string) } : facts) as {
+    readonly id: string;
+    readonly container: string;
+    readonly identifier: string;
+  };
 }

@@ -7,7 +7,7 @@ const HOST = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Parts of options that many vendors have; each says for itself what it is for. */
+/** The address of an API: https, or http on loopback, without credentials and query. */
 export const httpsAddress = z
   .string()
   .refine(isApiUrl, 'must be an https address without query (http only on loopback)');
@@ -17,17 +17,17 @@ export function hostName(example?: string) {
   return z.string().toLowerCase().regex(HOST, `must be a host name alone${hint}`);
 }
 
-/** A token or a key. @param form printable characters, as many as the vendor's have */
+/** A token or a key. @param form printable characters, as many as the vendor's tokens may have */
 export function oneWord(form: RegExp) {
   return z.string().regex(form, 'must be one word of printable characters');
 }
 
-/** @param longest characters that the vendor takes */
+/** @param longest number of characters that the vendor accepts */
 export function statusName(longest: number) {
   return z.string().min(1).max(longest);
 }
 
-/** An entry of a scope that may be a number. @param adapt how the vendor writes it */
+/** An entry of a scope that may be a number. @param adapt converts it to the vendor's form */
 export function nameOrNumber(form: RegExp, message: string, adapt = (text: string) => text) {
   return z
     .union([z.string(), z.int()])
@@ -35,16 +35,16 @@ export function nameOrNumber(form: RegExp, message: string, adapt = (text: strin
     .pipe(z.string().regex(form, message));
 }
 
-/** Entries of a scope, each what the vendor calls its projects by. */
+/** The entries of a scope. @param word the vendor's word for one */
 export function atLeastOne<Entry extends z.ZodType>(entry: Entry, word: string) {
   return z.array(entry).min(1, `must name at least one ${word}`);
 }
 
-/** The arguments of `refine` for an option that excludes others. */
+/** Returns the arguments of `refine` for an option that excludes others. */
 export function excludes<Name extends string>(name: Name, others: readonly Name[], message: string) {
-  const isFine = (given: Readonly<Partial<Record<Name, unknown>>>) =>
+  const isValid = (given: Readonly<Partial<Record<Name, unknown>>>) =>
     given[name] === undefined || others.every((other) => given[other] === undefined);
-  return [isFine, { path: [name] as PropertyKey[], message }] as const;
+  return [isValid, { path: [name] as PropertyKey[], message }] as const;
 }
 
 /** Whether requests may append paths to it and send a credential there: https, or http on loopback. */
@@ -55,15 +55,17 @@ function isApiUrl(text: string): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
 }
 
-const word = oneWord(/^[\x21-\x7e]{1,8000}$/);
+const credentialWord = oneWord(/^[\x21-\x7e]{1,8000}$/);
 
-/** A grant of OAuth 2.0 as people configure it. */
+/** A grant of OAuth 2.0. @param tokenUrl the vendor's address that renews tokens */
 export function oauthOption(tokenUrl: string) {
   return z
     .strictObject({
-      clientId: word.describe("Client id of your app, as the vendor's console shows it."),
-      clientSecret: word.describe("The app's client secret."),
-      refreshToken: word.describe('The refresh token of your consent. After a new consent, put the new token here.'),
+      clientId: credentialWord.describe("Client id of your app, as the vendor's console shows it."),
+      clientSecret: credentialWord.describe("The app's client secret."),
+      refreshToken: credentialWord.describe(
+        'The refresh token of your consent. After a new consent, put the new token here.',
+      ),
       tokenUrl: httpsAddress
         .default(tokenUrl)
         .describe('Address that renews tokens, where a proxy or a test stands in for it.'),
@@ -71,13 +73,13 @@ export function oauthOption(tokenUrl: string) {
     .optional();
 }
 
-/** Stands for every tenant, where somebody inspects payloads without a configuration. */
+/** Stands for every tenant, for the inspection of payloads without a configuration. */
 export const ANY_TENANT = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Reads the host of a vendor whose hosts are ids of tenants; without a host, any tenant. Throws `usage`.
+ * Parses the host of a vendor whose hosts are ids of tenants. Returns `ANY_TENANT` without a host. Throws `usage`.
  *
- * @param what what people call such an id
+ * @param what the vendor's word for such an id
  */
 export function readTenant(host: string | undefined, what: string): string {
   const id = host?.toLowerCase() ?? ANY_TENANT;

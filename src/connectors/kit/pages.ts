@@ -2,31 +2,12 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
 import { malformed } from './refusal.ts';
 
-/** The stored page of a walk, where the vendor gives pages names of this form. Throws `internal` for anything else. */
-export function storedPage(page: string | undefined, form: RegExp): string | undefined {
-  if (page === undefined || form.test(page)) return page;
-  throw invalidPage(page);
-}
-
-/** For a stored page that worksync cannot have written. */
-export function invalidPage(page: string): SyncError {
-  return new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
-}
-
-/** The name of the page behind this one, which is sent back as it came. Throws `answer_malformed` for one that is none. */
-export function nextPage(next: string | undefined | null, form: RegExp, present: string | undefined, what: string) {
-  if (next === undefined || next === null || !form.test(next))
-    throw malformed(`${what}: the next page has no usable name`);
-  if (next === present) throw malformed(`${what}: a page names itself as its next page`);
-  return next;
-}
-
-/** The most pages of a list that is read at once, such as that of all projects: more than any account has. */
+/** The most pages of a list that is read in one go, such as that of all projects: more than any account has. */
 const MOST_PAGES = 1_000;
 
 /**
- * The elements of each page of a list, where every page names the next one. Throws `list_endless` where they lead in a circle or
- * do not end.
+ * Yields the elements of each page of a list whose pages name the next one. Throws `list_endless` if the pages lead in a circle
+ * or do not end.
  *
  * @param what names the list in errors
  */
@@ -49,29 +30,51 @@ export async function* pagesOf<Element>(
 }
 
 /**
- * The same of a list whose pages are counted by elements: each page begins behind those that were read.
+ * Yields the pages of a list that is read by offset: each page begins after the elements that were read before.
  *
- * @param read gets how many elements were read before; `isLast` where none follows
+ * @param read gets the number of elements before the page; `isLast` means that no page follows
  */
 export function countedPagesOf<Element>(
   what: string,
-  read: (seen: number) => Promise<{ readonly found: readonly Element[]; readonly isLast: boolean }>,
+  read: (offset: number) => Promise<{ readonly found: readonly Element[]; readonly isLast: boolean }>,
 ): AsyncGenerator<readonly Element[]> {
-  let seen = 0;
+  let offset = 0;
   return pagesOf(what, async () => {
-    const { found, isLast } = await read(seen);
-    seen += found.length;
-    return { found, next: isLast ? undefined : String(seen) };
+    const { found, isLast } = await read(offset);
+    offset += found.length;
+    return { found, next: isLast ? undefined : String(offset) };
   });
 }
 
-/** How a walk over numbered pages goes on: in which direction, and at which page. */
+/** Returns the stored page of a walk if it has the form of the vendor's page names, else throws `internal`. */
+export function storedPage(page: string | undefined, form: RegExp): string | undefined {
+  if (page === undefined || form.test(page)) return page;
+  throw invalidPage(page);
+}
+
+/** Returns the error for a stored page that worksync cannot have written. */
+export function invalidPage(page: string): SyncError {
+  return new SyncError('internal', `the stored page of a walk is invalid: ${page.slice(0, 40)}`);
+}
+
+/**
+ * Returns the vendor's name of the next page, which is sent back unchanged. Throws `answer_malformed` if it has another form, or
+ * names the present page.
+ */
+export function nextPage(next: string | undefined | null, form: RegExp, present: string | undefined, what: string) {
+  if (next === undefined || next === null || !form.test(next))
+    throw malformed(`${what}: the next page has no usable name`);
+  if (next === present) throw malformed(`${what}: a page names itself as its next page`);
+  return next;
+}
+
+/** The position of a walk over numbered pages: its direction, and the number of the page. */
 interface PageCursor {
   readonly rel: 'next' | 'prev';
   readonly page: number;
 }
 
-/** The stored `page` of a position. */
+/** Parses the stored `page` of a position. Throws `internal`. */
 export function readPageCursor(text: string | undefined): PageCursor | undefined {
   if (text === undefined) return undefined;
   const match = /^(next|prev):([1-9]\d{0,6})$/.exec(text);
@@ -79,17 +82,17 @@ export function readPageCursor(text: string | undefined): PageCursor | undefined
   return { rel: match[1] as PageCursor['rel'], page: Number(match[2]) };
 }
 
-interface Surroundings {
+interface NumberedPage {
   readonly cursor: PageCursor | undefined;
-  /** Reads the first page, to learn the number of the last, and then goes from the last page down to the first again. */
+  /** Whether the walk reads the first page, which tells the number of the last, and then goes from the last page to the first. */
   readonly backwards?: boolean;
-  /** The number of a neighbouring page, as the answer tells it. */
+  /** Returns the number of a neighbouring page, as the answer reports it. */
   pageOf(rel: 'next' | 'prev' | 'last'): number | undefined;
   readonly what: string;
 }
 
-/** Where the walk goes on, as text for the next position; undefined on the last page. */
-export function nextPageCursor({ cursor, backwards, pageOf, what }: Surroundings): string | undefined {
+/** Returns the cursor of the next page as text for the position; undefined on the last page. Throws `answer_malformed`. */
+export function nextPageCursor({ cursor, backwards, pageOf, what }: NumberedPage): string | undefined {
   const last = backwards && !cursor ? pageOf('last') : undefined;
   if (last !== undefined && last > 1) return `prev:${last}`;
   const rel = cursor?.rel ?? 'next';

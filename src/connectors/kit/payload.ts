@@ -5,7 +5,7 @@ import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { joinApart } from '../../platform/lib/json-apart.ts';
 import { keep, type Shape } from '../../platform/lib/shape.ts';
 
-/** Reads the body of a delivery. Throws `delivery_malformed`. */
+/** Parses the body of a delivery. Throws `delivery_malformed`. */
 export function readJson(body: Uint8Array): unknown {
   try {
     return parseJson(body);
@@ -15,7 +15,7 @@ export function readJson(body: Uint8Array): unknown {
   }
 }
 
-/** A payload as its schema has it. Throws `delivery_malformed`, which names the first place that is wrong. */
+/** Parses a payload by its schema. Throws `delivery_malformed`, which names the first field that does not fit. */
 export function read<Output>(expected: ZodType<Output>, payload: unknown): Output {
   const result = expected.safeParse(payload);
   if (result.success) return result.data;
@@ -26,8 +26,8 @@ export function read<Output>(expected: ZodType<Output>, payload: unknown): Outpu
 type Answer = Pick<HttpAnswer, 'status' | 'body' | 'content'>;
 
 /**
- * Reads the JSON body of an answer, unless the client has parsed it already. Throws `answer_malformed`: an HTML page of a proxy, a body
- * that was cut off.
+ * Parses the JSON body of an answer, unless the client has parsed it already. Throws `answer_malformed`, for example for an
+ * HTML page of a proxy, or for a truncated body.
  */
 export function readAnswer(answer: Answer, what: string): unknown {
   if (answer.content !== undefined) return answer.content;
@@ -40,43 +40,46 @@ export function readAnswer(answer: Answer, what: string): unknown {
 }
 
 /**
- * An answer as its schema has it. Throws `answer_malformed`, which names the request and the first place that is wrong. Every
- * answer of a vendor goes through here or through `readable`: what a schema throws by itself is no `SyncError`.
+ * Parses an answer by its schema. Throws `answer_malformed`, which names the request and the first field that does not fit.
+ * Every answer of a vendor goes through here or through `readable`, because a `ZodError` is no `SyncError`.
  *
- * @param what the request, for people: `GET /user`
+ * @param what the request as messages name it: `GET /user`
  */
 export function parseAnswer<Output>(expected: ZodType<Output>, content: unknown, what: string): Output {
   const result = expected.safeParse(content);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const place = issue?.path.join('.') || 'the answer';
-  throw new SyncError('answer_malformed', `${what}: ${place}: ${issue?.message}`);
+  const field = issue?.path.join('.') || 'the answer';
+  throw new SyncError('answer_malformed', `${what}: ${field}: ${issue?.message}`);
 }
 
-/** The content if it fits the schema, else undefined. For what nobody promised: one of several shapes, a help for people. */
+/**
+ * Returns the content if it fits the schema, else undefined. For content that the vendor does not guarantee, such as one of several
+ * shapes, or a detail of a message.
+ */
 export function readable<Output>(expected: ZodType<Output>, content: unknown): Output | undefined {
   return expected.safeParse(content).data;
 }
 
-/** Reads an answer that must be a list. Throws `answer_malformed`. */
+/** Parses an answer that must be a list. Throws `answer_malformed`. */
 export function readList(answer: Answer, what: string): readonly unknown[] {
   const list = readAnswer(answer, what);
   if (Array.isArray(list)) return list;
   throw new SyncError('answer_malformed', `${what}: the answer is not a list`, { status: answer.status });
 }
 
-/** The body of a delivery. What the parser set apart of an answer gets its place again. */
+/** Serializes the body of a delivery. Puts long values back that the parser has set apart (`platform/lib/json-apart.ts`). */
 export function writeJson(content: unknown): Buffer {
   return joinApart(content);
 }
 
 /**
- * A field that is missing, or that has become something else, is absent: it is then neither compared nor cleared.
- * For every field but identity and time, which must be there.
+ * A schema by which a field that is missing, or has another type, is undefined: it is then neither compared nor cleared. Every
+ * field except identity and time is read by it.
  */
 export const absent = <Field extends z.ZodType>(field: Field) => field.optional().catch(undefined);
 
-/** An instant of RFC 3339, always written in UTC. One whose year has no four digits there is none. */
+/** A time of RFC 3339, converted to UTC. Rejects times whose year in UTC does not have four digits. */
 export const instant = z.iso
   .datetime({ offset: true })
   .transform((text) => (text.endsWith('Z') ? text : new Date(text).toISOString()))
@@ -86,7 +89,7 @@ export function isInstant(text: string): boolean {
   return instant.safeParse(text).success;
 }
 
-/** An address that people can open, and that does not begin with a name which looks like the host. */
+/** A web address that people can open. Rejects credentials, because a user name before the host may look like the host. */
 export const webAddress = z
   .string()
   .regex(/^https?:\/\/\S{1,2000}$/)
@@ -95,49 +98,48 @@ export const webAddress = z
     return url !== null && url.username === '' && url.password === '';
   }, 'must be an address without credentials');
 
-/** Vendors promise no order in lists of names: sorted, the same content is the same item. */
+/** Sorts names and removes duplicates. Vendors guarantee no order, and an item with the same content must be equal. */
 export function sorted(names: readonly string[] | undefined): string[] | undefined {
   return names && [...new Set(names)].sort();
 }
 
-/** Leaves absent fields out, so that equal items are equal objects. */
+/** Removes fields that are undefined, so that equal items are equal objects. */
 export function omitUndefined<Fields extends object>(fields: Fields): Partial<Fields> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
 }
 
-/** An id of a vendor that draws ids at random, in lower case. */
+/** A UUID in lower case. */
 export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** The name of a part; null where the vendor says that there is no such part. */
-export function nameOf(given: { readonly name: string } | null | undefined): string | null | undefined {
-  return given === null ? null : given?.name;
+/** Returns the name of a part, such as a milestone; null if the vendor reports that there is none. */
+export function nameOf(part: { readonly name: string } | null | undefined): string | null | undefined {
+  return part === null ? null : part?.name;
 }
 
-/** E-mail addresses by id, of those people who show theirs. */
+/** Returns the e-mail addresses by the ids of people, without people who hide theirs; undefined if all do. */
 export function emailsOf(
   people: readonly (readonly [id: string | undefined, email: string | undefined])[],
 ): Readonly<Record<string, string>> | undefined {
-  const told = people.filter((each) => each[0] !== undefined && each[1] !== undefined);
-  return told.length === 0 ? undefined : (Object.fromEntries(told) as Record<string, string>);
+  const visible = people.filter(([id, email]) => id !== undefined && email !== undefined);
+  return visible.length === 0 ? undefined : (Object.fromEntries(visible) as Record<string, string>);
 }
 
-/** Whether a status has the name that people configured, in any case; each has where they configured none. */
-export function isNamed(name: string, wanted: string | undefined): boolean {
-  return wanted === undefined || name.toLowerCase() === wanted.toLowerCase();
+/** Whether a status has the configured name, regardless of case; true if none is configured. */
+export function isNamed(name: string, configured: string | undefined): boolean {
+  return configured === undefined || name.toLowerCase() === configured.toLowerCase();
 }
 
-/** A web address in plain text, without the punctuation behind it: `split` puts each at an odd place. */
+/** Finds a web address in plain text, without the punctuation after it. `split` puts the addresses at odd indexes. */
 export const ADDRESS_IN_TEXT = /(https?:\/\/[^\s<>()[\]"'`]+[^\s<>()[\]"'`.,;:!?])/;
 
-/** The fields that a schema reads: worksync keeps exactly those of an answer. Of a union, the fields of all its objects. */
+/** Returns the fields that a schema reads; for a union, the fields of all its objects. */
 export function shapeOf(expected: z.ZodObject): Shape {
   return Object.fromEntries(Object.entries(expected.shape).map(([name, part]) => [name, partOf(part)]));
 }
 
 /**
- * What to keep of an answer that has this schema, and a function that leaves out the rest, so that a page of 100 pull requests
- * shrinks from 2 MB to its texts. `translate` makes the same items of it: a value of an unexpected kind stays as it is, for
- * `translate` to judge.
+ * Returns the fields of an answer to keep, and a function that removes all others: a page of 100 pull requests shrinks from
+ * 2 MB to its texts. `translate` returns the same items for both: values of an unexpected type stay as they are.
  */
 export function keptBy(expected: z.ZodObject) {
   const kept = shapeOf(expected);
@@ -150,14 +152,14 @@ function partOf(expected: unknown): true | Shape {
   if (WRAPPERS.some((each) => expected instanceof each)) return partOf((expected as z.ZodOptional).def.innerType);
   if (expected instanceof z.ZodArray) return partOf(expected.def.element);
   if (expected instanceof z.ZodPipe) return partOf(expected.def.in);
-  if (expected instanceof z.ZodUnion) return among(expected.def.options.map(partOf));
+  if (expected instanceof z.ZodUnion) return mergeShapes(expected.def.options.map(partOf));
   // Code may read any field of a loose object.
   const isLoose = expected instanceof z.ZodObject && expected.def.catchall instanceof z.ZodUnknown;
-  return expected instanceof z.ZodObject && !isLoose ? among([shapeOf(expected)]) : true;
+  return expected instanceof z.ZodObject && !isLoose ? mergeShapes([shapeOf(expected)]) : true;
 }
 
-/** A value of which no part is named is kept whole. */
-function among(parts: readonly (true | Shape)[]): true | Shape {
+/** Returns true, which keeps the whole value, if no part of it is named. */
+function mergeShapes(parts: readonly (true | Shape)[]): true | Shape {
   const shapes = parts.filter((part) => part !== true && Object.keys(part).length > 0);
   return shapes.length === 0 ? true : Object.assign({}, ...shapes);
 }

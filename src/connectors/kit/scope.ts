@@ -5,21 +5,21 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import type { Connection } from '../connector.ts';
 import { createListing } from './cached-reads.ts';
 
-/** Which repositories or projects of a vendor a connection follows. Names are paths: `acme/api`. */
+/** The repositories or projects of a vendor that a connection follows. Names are paths: `acme/api`. */
 export interface Scope {
   /** Names, patterns (`acme/*`, `acme/api-*`), or ids, which survive renaming. `archived` and `forks` limit only patterns. */
   readonly include: readonly string[];
   /** Names, patterns or ids; they win over patterns, and over names too. */
   readonly exclude: readonly string[];
-  /** Whether patterns take in what is archived. */
+  /** Whether patterns include what is archived. */
   readonly archived: boolean;
-  /** Whether patterns take in forks. */
+  /** Whether patterns include forks. */
   readonly forks: boolean;
   /** The ids that the names among the entries are bound to; absent: no name is bound. */
   readonly names?: Names | undefined;
 }
 
-/** Options as a connector gets them from the daemon: as configured, and with what is known of the names in them. */
+/** The part of a connector's options that the daemon adds: the known ids of the names in them. */
 export interface WithNames {
   readonly names?: Names | undefined;
 }
@@ -33,83 +33,83 @@ export interface Candidate {
 }
 
 /**
- * Decides by what a payload tells, and by the ids that names are bound to at this moment. Each candidate is also news of what
- * its name leads to, so the name book hears of it.
+ * Whether a candidate is in scope, according to the payload and to the ids that names are bound to now. Reports the candidate to the
+ * name book, because its name may belong to another id than before.
  */
 export function inScope(candidate: Candidate, scope: Scope): boolean {
   scope.names?.report(candidate);
   if (scope.exclude.some((entry) => isExcluded(entry, candidate))) return false;
-  return scope.include.some((entry) => isMeant(entry, candidate, scope));
-}
-
-/** Entries that need the vendor's list before they can be polled. */
-export function patternsOf({ include }: Scope): readonly string[] {
-  return include.filter(isPattern);
-}
-
-/** Entries that name one repository or project each, and are not excluded by the very same word or a pattern. */
-export function namedIn({ include, exclude }: Scope): readonly string[] {
-  const named = include.filter((entry) => !isPattern(entry));
-  return named.filter((entry) => !exclude.some((other) => matches(other, entry)));
-}
-
-/** The address by which to ask the vendor for an entry: the id that the entry is bound to, else its name. */
-export function addressOf(entry: string, { names }: WithNames): string {
-  return names?.addressOf(entry) ?? entry;
+  return scope.include.some((entry) => isIncluded(entry, candidate, scope));
 }
 
 function isExcluded(entry: string, { id, name }: Candidate): boolean {
   return entry === id || matches(entry, name);
 }
 
-/** A bound name matches only what has that id, whatever it is called now. */
-function isMeant(entry: string, candidate: Candidate, scope: Scope): boolean {
+/** A bound name matches only the candidate with that id, whatever its current name is. */
+function isIncluded(entry: string, candidate: Candidate, scope: Scope): boolean {
   const { id, name } = candidate;
   if (entry === id) return true;
-  if (isPattern(entry)) return matches(entry, name) && isWanted(candidate, scope);
+  if (isPattern(entry)) return matches(entry, name) && passesFlags(candidate, scope);
   const bound = scope.names?.idOf(entry);
   return bound === undefined ? matches(entry, name) : bound === id;
 }
 
-function isWanted({ archived, fork }: Candidate, scope: Scope): boolean {
+function passesFlags({ archived, fork }: Candidate, scope: Scope): boolean {
   return (scope.archived || archived !== true) && (scope.forks || fork !== true);
 }
 
-/**
- * Names with wildcards: `*` stands for any run of characters within one part of a path, `**` for any run of parts.
- * Case does not count. Time grows with the length of both, whatever they contain: both come from outside.
- */
-export function matches(pattern: string, name: string): boolean {
-  const tokens = pattern.toLowerCase().match(/\*\*|./gsu) ?? [];
-  let reached = new Set(skipStars(tokens, 0));
-  for (const character of name.toLowerCase()) {
-    const next = new Set<number>();
-    for (const at of reached) for (const to of step(tokens, at, character)) next.add(to);
-    reached = next;
-  }
-  return reached.has(tokens.length);
+/** Returns the patterns of a scope. Before they can be polled, the vendor's list must be read. */
+export function patternsOf({ include }: Scope): readonly string[] {
+  return include.filter(isPattern);
+}
+
+/** Returns the entries that name one repository or project each, and that no entry of `exclude` matches. */
+export function namedIn({ include, exclude }: Scope): readonly string[] {
+  const named = include.filter((entry) => !isPattern(entry));
+  return named.filter((entry) => !exclude.some((other) => matches(other, entry)));
+}
+
+/** Returns the address by which requests name an entry: the id that it is bound to, else its name. */
+export function addressOf(entry: string, { names }: WithNames): string {
+  return names?.addressOf(entry) ?? entry;
 }
 
 export function isPattern(name: string): boolean {
   return name.includes('*');
 }
 
-/** Where one character leads from a place in the pattern. */
-function step(tokens: readonly string[], at: number, character: string): readonly number[] {
-  const token = tokens[at];
+/**
+ * Whether a name matches a pattern: `*` stands for any characters within one part of a path, `**` for any parts. Ignores case.
+ * Takes time proportional to both lengths whatever they contain, because both come from outside.
+ */
+export function matches(pattern: string, name: string): boolean {
+  const tokens = pattern.toLowerCase().match(/\*\*|./gsu) ?? [];
+  let positions = new Set(skipStars(tokens, 0));
+  for (const character of name.toLowerCase()) {
+    const next = new Set<number>();
+    for (const position of positions) for (const to of step(tokens, position, character)) next.add(to);
+    positions = next;
+  }
+  return positions.has(tokens.length);
+}
+
+/** Returns the positions in the pattern that one character leads to. */
+function step(tokens: readonly string[], position: number, character: string): readonly number[] {
+  const token = tokens[position];
   const stays = token === '**' || (token === '*' && character !== '/');
-  if (stays) return skipStars(tokens, at);
-  return token === character ? skipStars(tokens, at + 1) : [];
+  if (stays) return skipStars(tokens, position);
+  return token === character ? skipStars(tokens, position + 1) : [];
 }
 
-/** A star may stand for nothing. */
+/** Returns the position itself and those behind the stars that follow, because a star may stand for nothing. */
 function skipStars(tokens: readonly string[], from: number): readonly number[] {
-  const places = [from];
-  for (let at = from; tokens[at]?.startsWith('*'); at++) places.push(at + 1);
-  return places;
+  const positions = [from];
+  for (let position = from; tokens[position]?.startsWith('*'); position++) positions.push(position + 1);
+  return positions;
 }
 
-interface Followed<Container> {
+interface ScopeInput<Container> {
   readonly scope: Scope;
   readonly clock: Clock;
   /** The lists that together contain everything that patterns can match. */
@@ -119,12 +119,24 @@ interface Followed<Container> {
 }
 
 interface ContainerList<Container> {
-  /** For people, as `acme/*`. */
+  /** Its name in messages, such as `acme/*`. */
   readonly name: string;
   read(signal: AbortSignal): Promise<readonly Container[]>;
 }
 
-/** What the name of a unit begins with that stands for a list which the vendor refused. */
+/** The units of a connection, as far as its scope and the vendor's lists determine them. */
+export interface ScopeResolver {
+  /** Resolves with the containers that patterns match, without those that the configuration also names. */
+  listed(signal: AbortSignal): Promise<readonly Candidate[]>;
+  /** Resolves with the configured names, the units of `listed`, which survive renaming, and the refused lists. */
+  units: Connection['units'];
+  /** Returns the lists that the vendor refused at the last read, by their units. */
+  refused(): ReadonlyMap<string, SyncError>;
+  /** Throws for a unit that stands for a refused list: the error with which it was refused. */
+  requireReadable(unit: string): void;
+}
+
+/** The prefix of a unit that stands for a list which the vendor refused. */
 const REFUSED_LIST = 'list:';
 
 /** Whether a unit stands for a list that the vendor refused. */
@@ -132,15 +144,24 @@ export function isRefusedList(unit: string): boolean {
   return unit.startsWith(REFUSED_LIST);
 }
 
+/** The codes of errors that concern one list, and not the vendor or the whole connection. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(['forbidden', 'not_found', 'refused']);
+
 /**
- * What a connection follows. Where there are no patterns, this sends no request.
+ * Resolves a scope to units. Sends no request if the scope has no patterns.
  *
- * A list that the vendor refuses does not keep the rest from being followed: it becomes a unit of its own, which cannot be read.
+ * If the vendor refuses one of several lists, that list becomes a unit which cannot be read, and the rest is followed.
  */
-export function createScopeResolver<Container>({ scope, clock, lists, candidate, unitOf }: Followed<Container>) {
+export function createScopeResolver<Container>({
+  scope,
+  clock,
+  lists,
+  candidate,
+  unitOf,
+}: ScopeInput<Container>): ScopeResolver {
   const named = namedIn(scope);
   const names = new Set(named.map((name) => name.toLowerCase()));
-  const isAlone = named.length === 0 && lists.length === 1;
+  const hasOneSource = named.length === 0 && lists.length === 1;
   let refused: ReadonlyMap<string, SyncError> = new Map();
 
   async function readLists(signal: AbortSignal): Promise<readonly Container[]> {
@@ -151,7 +172,7 @@ export function createScopeResolver<Container>({ scope, clock, lists, candidate,
         found.push(...(await list.read(signal)));
       } catch (thrown) {
         const error = asSyncError(thrown);
-        if (isAlone || !REFUSALS.has(error.code)) throw thrown;
+        if (hasOneSource || !REFUSALS.has(error.code)) throw thrown;
         failed.set(REFUSED_LIST + list.name, error);
       }
     }
@@ -160,31 +181,23 @@ export function createScopeResolver<Container>({ scope, clock, lists, candidate,
   }
 
   const listing = createListing(clock, async (signal) => {
-    const taken = (await readLists(signal)).map(candidate).filter((each) => inScope(each, scope));
-    const others = taken.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
+    const matching = (await readLists(signal)).map(candidate).filter((each) => inScope(each, scope));
+    const others = matching.filter(({ id, name }) => !names.has(id.toLowerCase()) && !names.has(name.toLowerCase()));
     return [...new Map(others.map((each) => [each.id, each])).values()];
   });
-  /** What patterns take in, without what the configuration names besides. */
   const listed = async (signal: AbortSignal) => (patternsOf(scope).length === 0 ? [] : listing(signal));
-  /** Configured names are units themselves; what a pattern took in has a unit that a new name does not change. */
-  const units: Connection['units'] = async (signal) => {
-    const taken = (await listed(signal)).map(unitOf);
-    return [...named, ...taken, ...refused.keys()];
-  };
+
   return {
     listed,
-    units,
-    /** The lists that were refused when they were last read, by their units. */
+    async units(signal) {
+      const matching = (await listed(signal)).map(unitOf);
+      return [...named, ...matching, ...refused.keys()];
+    },
     refused: () => refused,
-    /** Throws why a unit that stands for a list cannot be read. */
-    requireReadable(unit: string): void {
+    requireReadable(unit) {
       if (!isRefusedList(unit)) return;
-      throw (
-        refused.get(unit) ?? new SyncError('not_found', `${unit.slice(REFUSED_LIST.length)} could not be listed before`)
-      );
+      const list = unit.slice(REFUSED_LIST.length);
+      throw refused.get(unit) ?? new SyncError('not_found', `${list} could not be listed before`);
     },
   };
 }
-
-/** The vendor's own answers to one list. */
-const REFUSALS: ReadonlySet<ErrorCode> = new Set(['forbidden', 'not_found', 'refused']);

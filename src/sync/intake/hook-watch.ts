@@ -83,7 +83,7 @@ export function createHookWatch(deps: HookWatchDeps): HookWatch {
     if (!connection.redeliver || webhookUrl === undefined || deps.pauses.left(name, 'background') > 0) return;
     try {
       const before = await redeliveryCursor(deps.store.query, name);
-      const { asked, cursor, cut, failure } = await connection.redeliver(webhookUrl, before, signal);
+      const { requested: asked, cursor, cut, failure } = await connection.redeliver(webhookUrl, before, signal);
       await deps.store.commit((transaction) => saveRedeliveryCursor(transaction, name, cursor));
       deps.meter.count('redeliveries_asked_total', { connection: name }, asked);
       if (asked > 0) deps.logger.info({ connection: name, asked }, 'redelivery of failed deliveries requested');

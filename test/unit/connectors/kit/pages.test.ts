@@ -3,7 +3,7 @@ import { countedPagesOf, pagesOf } from '../../../../src/connectors/kit/pages.ts
 
 const all = async <Element>(pages: AsyncGenerator<readonly Element[]>) => (await Array.fromAsync(pages)).flat();
 
-test('a list that leads in a circle ends with an error that names it', async () => {
+test('pagesOf rejects a list that leads in a circle, and names it', async () => {
   const names = ['b', 'c', 'b'];
   const pages = pagesOf('GET /projects', async (page) => ({
     found: [page ?? 'a'],
@@ -15,14 +15,17 @@ test('a list that leads in a circle ends with an error that names it', async () 
   });
 });
 
-test('a list that ignores where a page begins ends with an error', async () => {
-  let asked = 0;
-  const pages = countedPagesOf('GET /projects', async () => ({ found: [asked++], isLast: false }));
+test('countedPagesOf rejects a list that ignores the offset', async () => {
+  let requests = 0;
+  const pages = countedPagesOf('GET /projects', async () => ({ found: [requests++], isLast: false }));
   await expect(all(pages)).rejects.toMatchObject({ code: 'list_endless' });
-  expect(asked).toBe(1_000);
+  expect(requests).toBe(1_000);
 });
 
-test('a list is read to its end', async () => {
-  const pages = countedPagesOf('GET /projects', async (seen) => ({ found: [seen, seen + 1], isLast: seen === 4 }));
+test('countedPagesOf reads a list to its end', async () => {
+  const pages = countedPagesOf('GET /projects', async (offset) => ({
+    found: [offset, offset + 1],
+    isLast: offset === 4,
+  }));
   expect(await all(pages)).toEqual([0, 1, 2, 3, 4, 5]);
 });

@@ -36,9 +36,9 @@ async function bench(answers: readonly Redelivery[]) {
 test('each round begins where the last one ended, also where that failed on its way', async () => {
   const failure = new SyncError('server_failed', 'HTTP 502');
   const all = await bench([
-    { asked: 1, cursor: 'one' },
-    { asked: 1, cursor: 'two', failure },
-    { asked: 0, cursor: 'two' },
+    { requested: 1, cursor: 'one' },
+    { requested: 1, cursor: 'two', failure },
+    { requested: 0, cursor: 'two' },
   ]);
   await all.round();
   await all.round();
@@ -50,14 +50,14 @@ test('each round begins where the last one ended, also where that failed on its 
 
 test('why not all deliveries are looked at is said when it begins, and not each time', async () => {
   const cut = 'this server does not filter';
-  const answers = [cut, cut, undefined, cut].map((each) => ({ asked: 0, cursor: '', cut: each }));
+  const answers = [cut, cut, undefined, cut].map((each) => ({ requested: 0, cursor: '', cut: each }));
   const all = await bench(answers);
   for (const _ of answers) await all.round();
   expect(all.warnings.map(({ reason }) => reason)).toEqual([cut, cut]);
 });
 
 test('of a connection that is configured no more nothing is kept', async () => {
-  const all = await bench([{ asked: 0, cursor: 'one' }]);
+  const all = await bench([{ requested: 0, cursor: 'one' }]);
   await all.round();
   await keepRedeliveryCursors(all.store.query, ['notes']);
   expect(await redeliveryCursor(all.store.query, 'notes')).toBe('one');
