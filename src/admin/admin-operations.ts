@@ -1,7 +1,7 @@
 import type { Clock } from '../platform/lib/clock.ts';
 import type { AuditQuery } from '../store/audit-rows.ts';
 import { type HeldClass, heldChanges, releaseHeld } from '../store/held-changes.ts';
-import { quarantined, retryQuarantined } from '../store/inbox.ts';
+import { quarantinedDeliveries, retryQuarantined } from '../store/inbox.ts';
 import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
 import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';
 import { listDeliveries, replay } from './deliveries.ts';
@@ -46,7 +46,7 @@ const QUESTIONS = {
 
   'changes-drop': dropChanges,
 
-  quarantine: ({ store }: OpenWorkspace, { limit }: { limit: number }) => quarantined(store.query, limit),
+  quarantine: ({ store }: OpenWorkspace, { limit }: { limit: number }) => quarantinedDeliveries(store.query, limit),
 
   async retry({ store, wakeReconcile }: OpenWorkspace, { ids }: { readonly ids?: readonly number[] }) {
     const retried = await retryQuarantined(store, ids ?? 'all');

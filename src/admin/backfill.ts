@@ -1,10 +1,10 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import {
-  askBackfill,
   type BackfillStatus,
   pauseBackfill as pause,
   readBackfills,
+  requestBackfill,
   resumeBackfill as resume,
   stopBackfill,
 } from '../store/backfills.ts';
@@ -47,7 +47,9 @@ export async function startBackfill(
   checkConnection(partition, connection);
   if (since !== null && Number.isNaN(Date.parse(since))) throw new SyncError('usage', `"${since}" is no time`);
   const now = clock.now();
-  const started = await partition.store.commit((transaction) => askBackfill(transaction, { connection, since, now }));
+  const started = await partition.store.commit((transaction) =>
+    requestBackfill(transaction, { connection, since, now }),
+  );
   partition.wakeBackfills();
   const progress = await backfillProgress(partition, connection, clock);
   if (progress === null) throw new SyncError('internal', 'the backfill was not stored');

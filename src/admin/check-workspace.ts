@@ -1,8 +1,7 @@
 import type { Finding } from '../connectors/connector.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import { linksAreIdempotent } from '../store/link-reads.ts';
-import { afterListRefused, UNASKED } from '../store/records-route.ts';
+import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/server-capabilities.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -77,7 +76,7 @@ async function checkRecords({ client, config }: OpenWorkspace, subject: string):
     return [{ level: 'ok', subject, message: said('open', null) }, ...opensPullRequests(config, subject)];
   } catch (thrown) {
     const { own, message, status } = asSyncError(thrown);
-    const isClosed = afterListRefused(UNASKED, { own, status, error: message }, 0).state === 'closed';
+    const isClosed = afterListRefused(UNKNOWN_ROUTE, { own, status, error: message }, 0).state === 'closed';
     const isWanted = modes.includes('record');
     if (isClosed && !isWanted) return [{ level: 'ok', subject, message: said('closed', null) }];
     const text = isClosed ? `record_not_supported: ${said('closed', null)}` : said('unknown', message);

@@ -9,7 +9,7 @@ import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
 import { systemRandom } from '../platform/lib/random.ts';
 import type { AuditQuery } from '../store/audit-rows.ts';
 import { acquireDataFolder } from '../store/data-folder.ts';
-import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/forget.ts';
+import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/deletions.ts';
 import {
   INSTALLATION_FILE,
   type Installation,

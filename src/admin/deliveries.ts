@@ -4,19 +4,19 @@ import type { ItemKey } from '../model/item.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import {
   type DeliveryFilter,
+  type DeliveryPosition,
   deliveriesByIds,
   deliveriesByKey,
+  deliveriesWithBody,
+  deliveryPosition,
   hasDeliveries,
   isReplayable,
-  keysBeginning,
+  keysWithPrefix,
   type ListedDelivery,
-  latestIds,
-  lookAtDeliveries,
-  type Place,
-  placeOf,
+  latestDeliveryIds,
   replayDeliveries,
+  searchDeliveries,
   storedBodies,
-  withBody,
 } from '../store/find-deliveries.ts';
 import { retryQuarantined } from '../store/inbox.ts';
 import { findItems as itemRows, readDeliveries } from '../store/items.ts';
@@ -74,7 +74,7 @@ export async function listDeliveries(partition: OpenWorkspace, wish: ListReadReq
     const next = all.length > page.length ? (page.at(-1)?.id ?? null) : null;
     return { deliveries: await show(partition, page), next, lookedBackTo: page.at(-1)?.receivedAt ?? null };
   }
-  const before = wish.before === undefined ? undefined : await placeOf(query, wish.before);
+  const before = wish.before === undefined ? undefined : await deliveryPosition(query, wish.before);
   if (wish.before !== undefined && before === undefined) return { deliveries: [], next: null, lookedBackTo: null };
   const { found, next } = await look(query, filterOf(partition, wish), { before, wanted: wish.limit });
   const lookedBackTo = next?.at ?? found.at(-1)?.receivedAt ?? null;
@@ -89,12 +89,12 @@ async function look(
     before,
     wanted,
     most = LOOKED_AT,
-  }: { readonly before: Place | undefined; readonly wanted: number; readonly most?: number },
-): Promise<{ readonly found: readonly ListedDelivery[]; readonly next: Place | undefined }> {
+  }: { readonly before: DeliveryPosition | undefined; readonly wanted: number; readonly most?: number },
+): Promise<{ readonly found: readonly ListedDelivery[]; readonly next: DeliveryPosition | undefined }> {
   const found: ListedDelivery[] = [];
   let next = before;
   for (let looks = 0; looks < MOST_LOOKS; looks++) {
-    const looked = await lookAtDeliveries(query, filter, {
+    const looked = await searchDeliveries(query, filter, {
       before: next,
       most,
       wanted: wanted - found.length,
@@ -173,8 +173,8 @@ export async function noSuchDelivery(
   const near: string[] = [];
   for (const connection of connections)
     if (name.length >= SHORTEST_START && near.length < MOST_NEAR)
-      near.push(...(await keysBeginning(query, connection.name, name, MOST_NEAR)));
-  if (near.length === 0) near.push(...(await latestIds(query, MOST_NEAR)).map(String));
+      near.push(...(await keysWithPrefix(query, connection.name, name, MOST_NEAR)));
+  if (near.length === 0) near.push(...(await latestDeliveryIds(query, MOST_NEAR)).map(String));
   const hint =
     near.length === 0
       ? 'Nothing has come in yet, or everything was purged.'
@@ -282,7 +282,7 @@ async function wantedForReplay(
   if (filter.connection !== undefined && !(await hasDeliveries(query, filter.connection)))
     return { found: [], more: false };
   const found: ListedDelivery[] = [];
-  let before: Place | undefined;
+  let before: DeliveryPosition | undefined;
   do {
     const looked = await look(query, filter, { before, wanted: MOST_REPLAYED - found.length, most: LOOKED_AT_OF_ALL });
     found.push(...looked.found);
@@ -294,7 +294,7 @@ async function wantedForReplay(
 async function withBodies(query: Scope, ids: readonly number[]): Promise<number[]> {
   const kept: number[] = [];
   for (let at = 0; at < ids.length; at += LOOKED_AT) {
-    kept.push(...(await withBody(query, ids.slice(at, at + LOOKED_AT))));
+    kept.push(...(await deliveriesWithBody(query, ids.slice(at, at + LOOKED_AT))));
     await yieldForRequests();
   }
   return kept;

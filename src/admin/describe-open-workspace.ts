@@ -5,8 +5,7 @@ import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schem
 import type { DatabaseFault } from '../platform/database/database-fault.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { Store } from '../store/database.ts';
-import type { HealthSummary } from '../store/health-summary.ts';
-import type { StoredStatus } from '../store/stored-status.ts';
+import type { HealthSummary, StoredStatus } from '../store/stored-status.ts';
 import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { NameBindings } from '../sync/intake/name-bindings.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';

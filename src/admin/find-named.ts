@@ -3,9 +3,8 @@ import type { ItemKey } from '../model/item.ts';
 import { type Task, taskName } from '../model/task.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { tasksByIds, tasksByKeys } from '../store/cached-tasks.ts';
-import { itemsAtUrl, itemsCalled, itemsOfTask, namesBeginning } from '../store/find-items.ts';
 import { itemsNamed } from '../store/item-names.ts';
-import { existingItems } from '../store/items.ts';
+import { existingItems, itemsAtUrl, itemsByDisplayName, itemsOfTask, namesWithPrefix } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { nameOf, normalUrl } from '../sync/reconcile/link-rules/item-names-of.ts';
 
@@ -38,7 +37,7 @@ export async function findItems(query: Scope, target: string): Promise<ItemKey[]
   const name = url === undefined ? target.toUpperCase() : nameOf.url(url);
   const named = (await itemsNamed(query, [name])).map(({ itemKey }) => itemKey);
   if (named.length > 0) return [...new Set(named)];
-  return url === undefined ? itemsCalled(query, target) : itemsAtUrl(query, target);
+  return url === undefined ? itemsByDisplayName(query, target) : itemsAtUrl(query, target);
 }
 
 /** Items of one task that an answer is about: a template may name a task in every item, and nobody reads more. */
@@ -63,8 +62,8 @@ function withoutNumber(name: string): string {
 export async function noSuchItem(query: Scope, target: string): Promise<SyncError> {
   // `acme/app#99` → `acme/app#`: what people mistype most is the number, and one index range has the others.
   const start = withoutNumber(target);
-  const names = await namesBeginning(query, start === '' ? target : start, LOOKED_THROUGH);
-  const others = names.length > 0 ? names : await namesBeginning(query, target.slice(0, 3), LOOKED_THROUGH);
+  const names = await namesWithPrefix(query, start === '' ? target : start, LOOKED_THROUGH);
+  const others = names.length > 0 ? names : await namesWithPrefix(query, target.slice(0, 3), LOOKED_THROUGH);
   return new SyncError('not_found', `worksync knows no item and no task ${target}${didYouMean(target, others)}`, {
     hint: 'Give its address, its key, or what people call it, such as acme/app#7 or ENG-12.',
   });

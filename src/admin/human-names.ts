@@ -2,7 +2,7 @@ import { branchOfRecordsRead, type EntityKind, taskOfLinkRead } from '../model/c
 import type { Item, ItemKey } from '../model/item.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { findEntities } from '../store/entities.ts';
-import { calledItems } from '../store/find-items.ts';
+import { itemLabels } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { type FoundTask, foundTask } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -21,7 +21,7 @@ export interface NamedItem {
 
 /** These items by their keys, where worksync has them. */
 export async function nameItems(query: Scope, keys: readonly ItemKey[]): Promise<ReadonlyMap<ItemKey, NamedItem>> {
-  const rows = await calledItems(query, keys);
+  const rows = await itemLabels(query, keys);
   return new Map(rows.map(({ called, ...row }) => [row.key, namedItem({ ...row, called: called ?? row.key })]));
 }
 

@@ -2,7 +2,7 @@ import type { Item } from '../model/item.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import type { ListedDelivery } from '../store/find-deliveries.ts';
-import { findItem, readFields, readStanding } from '../store/items.ts';
+import { findItem, readEvaluatedTasks, readFields } from '../store/items.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import { deliveriesThatChanged } from './deliveries.ts';
 import { type FoundTask, findItems, findTask, foundTask, itemsAbout, noSuchItem } from './find-named.ts';
@@ -51,7 +51,7 @@ export async function showItems(
     if (!row || !explained) continue;
     const { item } = readFields(row);
     const linked = explained.links.filter(({ state }) => state === 'linked' || state === 'manual');
-    const standing = await tasksByIds(query, await readStanding(query, key));
+    const standing = await tasksByIds(query, await readEvaluatedTasks(query, key));
     const tasks = new Map<string, FoundTask>([
       ...standing.map((each) => [each.taskId, foundTask(each)] as const),
       ...linked.map(({ taskId, task: own, name: shown }) => [taskId, { taskId, key: own, name: shown }] as const),

@@ -1,8 +1,8 @@
 import type { Action } from '../model/change.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
-import { tasksWereRead } from '../store/list-reads.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
-import { countWaiting, hurry, waitingByLane } from '../store/outbox-rows.ts';
+import { countWaiting, expedite, waitingByLane } from '../store/outbox-rows.ts';
+import { tasksWereRead } from '../store/workspace-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import {
   differenceOf,
@@ -91,7 +91,7 @@ export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: b
     if (count > 0) return { outcome: 'changed', ...difference };
     const without = new Set([...added, ...gone]);
     const entities = Object.keys(shown.writes).filter((entity) => !without.has(entity));
-    await hurry(transaction, entities);
+    await expedite(transaction, entities);
     return { outcome: 'applied', changes: entities.length, left: entities.length };
   });
   if (applied.outcome === 'applied') partition.wakeOutbox();

@@ -1,9 +1,8 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey, PullRequest } from '../model/item.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { highestTaskKeys, someTaskId, tasksByIds } from '../store/cached-tasks.ts';
-import { itemsAtUrl, itemsCalled } from '../store/find-items.ts';
-import { existingItems, findItem, readFields } from '../store/items.ts';
+import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts';
+import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { explainLinks } from './links.ts';
@@ -63,7 +62,7 @@ export async function pullRequestTasks(
   clock: Clock,
 ): Promise<PullRequestTasks> {
   const { query } = partition.store;
-  const [example = (await someTaskId(query)) ?? null] = await highestTaskKeys(query);
+  const [example = (await anyTaskId(query)) ?? null] = await highestTaskKeys(query);
   const found = await findPullRequest(query, asked);
   if (!found) return { ...NOTHING, example, expectedFrom: expectedFrom(partition.connections, asked) };
   const { items } = await explainLinks(partition, { target: found.key }, clock);
@@ -134,7 +133,7 @@ async function findPullRequest(query: Scope, { targets, provider }: AskedPullReq
 async function keysOf(query: Scope, target: string): Promise<readonly ItemKey[]> {
   const exact = await existingItems(query, [target]);
   if (exact.length > 0) return exact;
-  return /^https?:\/\//i.test(target) ? itemsAtUrl(query, target) : itemsCalled(query, target);
+  return /^https?:\/\//i.test(target) ? itemsAtUrl(query, target) : itemsByDisplayName(query, target);
 }
 
 function shownOf({ repoName, identifier, url, title, key }: PullRequest) {

@@ -1,4 +1,5 @@
-import type { ConnectionActivity, StoredStatus } from '../store/stored-status.ts';
+import type { ConnectionActivity } from '../store/connection-activity.ts';
+import type { StoredStatus } from '../store/stored-status.ts';
 import type { CauseTimes } from './cause-times.ts';
 import { describeMirror, type MirrorStatus } from './mirror.ts';
 import type { SharedStatus } from './replica-status.ts';

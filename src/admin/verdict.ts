@@ -1,6 +1,6 @@
 import { CODES } from '../model/errors/codes.ts';
 import { bytes, counted } from '../platform/lib/quantities.ts';
-import type { ServerStatus } from '../store/server-status.ts';
+import type { ServerStatus } from '../store/stored-status.ts';
 
 /**
  * ok        everything goes on by itself.

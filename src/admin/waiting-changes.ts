@@ -2,8 +2,14 @@ import { CHANGE_STATES, type ChangeState, settlement } from '../model/change.ts'
 import { SyncError } from '../model/errors/sync-error.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { type EntityRow, findEntities } from '../store/entities.ts';
-import { changesIn, changesOfItems, retryChange } from '../store/listed-changes.ts';
-import { findChange, type OutboxRow, removeChange } from '../store/outbox-rows.ts';
+import {
+  changesInState,
+  changesOfItems,
+  findChange,
+  type OutboxRow,
+  removeChange,
+  retryChange,
+} from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { findItems } from './find-named.ts';
 import { nameEntities } from './human-names.ts';
@@ -39,7 +45,7 @@ export async function listChanges(
   { states = CHANGE_STATES, limit }: { readonly states?: readonly ChangeState[]; readonly limit: number },
 ): Promise<readonly ListedChange[]> {
   const rows: OutboxRow[] = [];
-  for (const state of states) rows.push(...(await changesIn(query, state, limit - rows.length)));
+  for (const state of states) rows.push(...(await changesInState(query, state, limit - rows.length)));
   const { describe } = await namesOf(query, rows);
   return rows.map(describe);
 }
@@ -143,7 +149,7 @@ async function rowsNamed(query: Scope, targets: readonly string[]): Promise<read
 async function unknownChange(query: Scope, target: string): Promise<SyncError> {
   const known: string[] = [];
   for (const state of CHANGE_STATES)
-    known.push(...(await changesIn(query, state, LOOKED_THROUGH)).map(({ entity }) => entity));
+    known.push(...(await changesInState(query, state, LOOKED_THROUGH)).map(({ entity }) => entity));
   const hint = 'Copy the names that "worksync changes" shows. Nothing was done.';
   return new SyncError('not_found', `no change waits for ${target}${didYouMean(target, known)}`, { hint });
 }

@@ -7,8 +7,8 @@ import { phaseOf } from '../platform/lib/startup-jitter.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
-import { rememberRecording } from '../store/records-route.ts';
-import { keepRedeliveryCursors } from '../store/redeliveries.ts';
+import { configureRecording } from '../store/server-capabilities.ts';
+import { forgetOtherRedeliveryCursors } from '../store/redeliveries.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createCollector } from '../sync/intake/append.ts';
@@ -184,8 +184,8 @@ async function storeConnectionSettings({ config, store, clock }: PartitionContex
   const others = config.connections.filter((each) => !isRecorded(each)).map(({ name }) => name);
   await store.commit(async (transaction) => {
     await setTriagedConnections(transaction, rules.triage.isOn ? names : [], clock.now());
-    await keepRedeliveryCursors(transaction, names);
-    await rememberRecording(transaction, { recording, others });
+    await forgetOtherRedeliveryCursors(transaction, names);
+    await configureRecording(transaction, { recording, others });
   });
 }
 

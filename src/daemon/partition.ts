@@ -10,7 +10,7 @@ import { asSyncError } from '../model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import type { Timetable } from '../platform/lib/scheduler.ts';
-import { holdsTask } from '../store/cached-tasks.ts';
+import { isTaskCached } from '../store/cached-tasks.ts';
 import type { Store } from '../store/database.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { readStatus } from '../store/stored-status.ts';
@@ -216,7 +216,7 @@ function passageOf(
     pass,
     outbox: wakeSignals.outbox,
     workspaceId: workspaceIdOf(config, store),
-    holdsTask: (taskId) => holdsTask(store.query, taskId),
+    holdsTask: (taskId) => isTaskCached(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),
     settings: { freshFor, longestWait, keyPrefix, versionHeader: versionHeaderOf(config.workspace.api) },
     nextSlotAt: () => throttle.snapshot().nextForPeopleAt,

@@ -42,7 +42,7 @@ export async function appendDeliveries(
   now: number,
 ): Promise<AppendedRow[]> {
   const { workspace, whole } = query;
-  return appendForAll(
+  return appendForWorkspaces(
     whole,
     deliveries.map((delivery) => ({ ...delivery, workspace })),
     now,
@@ -52,7 +52,11 @@ export async function appendDeliveries(
 type Addressed = NewDelivery & { readonly workspace: number };
 
 /** The same for deliveries of any workspaces. */
-export async function appendForAll(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<AppendedRow[]> {
+export async function appendForWorkspaces(
+  sql: Sql,
+  deliveries: readonly Addressed[],
+  now: number,
+): Promise<AppendedRow[]> {
   if (deliveries.length === 0) return [];
   const rows = await insertUnknown(sql, deliveries, now);
   const inserted = new Map(rows.map(({ id, delivery_key: key, ...row }) => [nameOf({ ...row, key }), id]));

@@ -20,10 +20,10 @@ export type BackfillRow = Selectable<Tables['backfills']>;
 const PAUSED = Number.MAX_SAFE_INTEGER;
 
 /** Where a unit stood when its page was asked for. */
-export type BackfillMark = Pick<BackfillRow, 'connection' | 'unit' | 'page' | 'pages' | 'items' | 'started_at'>;
+export type BackfillPosition = Pick<BackfillRow, 'connection' | 'unit' | 'page' | 'pages' | 'items' | 'started_at'>;
 
 /** Asks for a backfill of everything that changed since then. False where one runs: that one goes on as it is. */
-export async function askBackfill(
+export async function requestBackfill(
   query: Scope,
   wish: { readonly connection: string; readonly since: string | null; readonly now: number },
 ): Promise<boolean> {
@@ -99,7 +99,11 @@ function going(query: Scope, connection: string) {
  * The unit to go on with: the one of which least was read, so that what is newest everywhere comes first.
  * Of those that wait after a failure, the one that may be tried first. None of a paused backfill.
  */
-export async function nextOfBackfill(query: Scope, connection: string, now: number): Promise<BackfillRow | undefined> {
+export async function nextBackfillUnit(
+  query: Scope,
+  connection: string,
+  now: number,
+): Promise<BackfillRow | undefined> {
   const due = await going(query, connection)
     .selectAll()
     .where('not_before', '<=', now)
@@ -111,14 +115,14 @@ export async function nextOfBackfill(query: Scope, connection: string, now: numb
 }
 
 /** Times ahead may be of a clock that has since been set back: what waits for one is tried now. */
-export async function redateBackfill({ query, commit }: Store, connection: string, now: number): Promise<void> {
+export async function clampBackfillTimes({ query, commit }: Store, connection: string, now: number): Promise<void> {
   const waiting = await going(query, connection).select('unit').where('not_before', '>', now).executeTakeFirst();
   if (waiting) await commit((transaction) => setUnfinished(transaction, connection, unlessPaused(0)));
 }
 
 /** The units are known: the backfill goes on with each of them. */
-export async function spreadBackfill(query: Scope, asked: BackfillRow, units: readonly string[]): Promise<void> {
-  if (units.length === 0) return endUnit(query, asked, asked.started_at);
+export async function splitBackfill(query: Scope, asked: BackfillRow, units: readonly string[]): Promise<void> {
+  if (units.length === 0) return finishBackfillUnit(query, asked, asked.started_at);
   const present = await unfinished(query, asked.connection)
     .select('not_before')
     .where('unit', '=', asked.unit)
@@ -146,9 +150,9 @@ interface BackfilledPage {
  *
  * @returns false where the backfill was stopped meanwhile, or another one asked for: then the page is not to be kept
  */
-export async function moveBackfill(
+export async function advanceBackfill(
   query: Scope,
-  mark: BackfillMark,
+  mark: BackfillPosition,
   { items, total, next }: BackfilledPage,
   now: number,
 ): Promise<boolean> {
@@ -166,7 +170,7 @@ export async function moveBackfill(
 /** It is tried again, not before then. */
 export async function postponeBackfill(
   query: Scope,
-  mark: BackfillMark,
+  mark: BackfillPosition,
   { error, notBefore }: { readonly error: string; readonly notBefore: number },
 ): Promise<void> {
   await rowOf(query, mark)
@@ -175,16 +179,16 @@ export async function postponeBackfill(
 }
 
 /** There is nothing more to read, or `error` says why it cannot be. */
-export async function endUnit(
+export async function finishBackfillUnit(
   query: Scope,
-  mark: BackfillMark,
+  mark: BackfillPosition,
   now: number,
   error: string | null = null,
 ): Promise<void> {
   await rowOf(query, mark).set({ finished_at: now, error }).execute();
 }
 
-function rowOf(query: Scope, { connection, unit, page, started_at }: BackfillMark) {
+function rowOf(query: Scope, { connection, unit, page, started_at }: BackfillPosition) {
   return query
     .updateTable('backfills')
     .where('connection', '=', connection)
@@ -202,7 +206,7 @@ export interface BackfillBounds {
 }
 
 /** Whether it should wait, so that live deliveries never wait behind many old ones. */
-export async function isAheadOf(query: Scope, connection: string, bounds: BackfillBounds): Promise<boolean> {
+export async function isBackfillAhead(query: Scope, connection: string, bounds: BackfillBounds): Promise<boolean> {
   const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(bounds.deliveries);
   const fetches = query.selectFrom('fetches').select('reference').where('connection', '=', connection);
   const changes = query

@@ -10,13 +10,13 @@ export async function tasksByKeys(query: Scope, keys: readonly string[]): Promis
   return new Map(rows.map((row) => [row.key, JSON.parse(row.fields) as Task]));
 }
 
-export async function holdsTask(query: Scope, taskId: string): Promise<boolean> {
+export async function isTaskCached(query: Scope, taskId: string): Promise<boolean> {
   const row = await query.selectFrom('tasks').select('task_id').where('task_id', '=', taskId).executeTakeFirst();
   return row !== undefined;
 }
 
 /** The tasks that were last seen before this time, epoch milliseconds. */
-export async function tasksSeenBefore(
+export async function tasksReadBefore(
   query: Scope,
   before: number,
 ): Promise<readonly { readonly taskId: string; readonly seenAt: number }[]> {
@@ -76,7 +76,7 @@ export async function existingTasks(query: Scope, taskIds: readonly string[]): P
 }
 
 /** Reads at once what is known of the tasks of these sources, for those who will ask for them. */
-export async function expectSources(query: Scope, sources: readonly string[]): Promise<void> {
+export async function prefetchTasksOfSources(query: Scope, sources: readonly string[]): Promise<void> {
   await rowsWhere(query, 'tasks', 'source', sources);
 }
 
@@ -100,7 +100,7 @@ export async function taskNameOf(query: Scope, taskId: string): Promise<string> 
 }
 
 /** The id of one cached task. */
-export async function someTaskId(query: Scope): Promise<string | undefined> {
+export async function anyTaskId(query: Scope): Promise<string | undefined> {
   const row = await query.selectFrom('tasks').select('task_id').orderBy('task_id').limit(1).executeTakeFirst();
   return row?.task_id;
 }

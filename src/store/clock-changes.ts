@@ -1,7 +1,7 @@
-import { redateDoubt } from './creates.ts';
-import { redateKnown } from './entities.ts';
+import { clampKnownTimes } from './entities.ts';
 import type { Installation } from './installation.ts';
-import { redateChanges } from './next-change.ts';
+import { clampChangeTimes } from './next-change.ts';
+import { clampUnverifiedSince } from './task-creations.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
@@ -9,9 +9,9 @@ import type { Scope, Sql } from './workspace-scope.ts';
  * old time comes again, and known states would count as newer than everything that is read until then.
  */
 export async function clampFutureTimestamps(query: Scope, now: number): Promise<void> {
-  await redateChanges(query, now);
-  await redateKnown(query, now);
-  await redateDoubt(query, now);
+  await clampChangeTimes(query, now);
+  await clampKnownTimes(query, now);
+  await clampUnverifiedSince(query, now);
 }
 
 /**

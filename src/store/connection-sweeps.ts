@@ -31,7 +31,7 @@ export async function recordSweepFailure(
 }
 
 /** Forgets units that the connection has no longer. */
-export async function keepSweepsOf(query: Scope, connection: string, units: readonly string[]): Promise<void> {
+export async function forgetOtherSweeps(query: Scope, connection: string, units: readonly string[]): Promise<void> {
   const known = await query.selectFrom('sweeps').select('unit').where('connection', '=', connection).execute();
   const present = new Set(units);
   for (const { unit } of known) {
@@ -51,7 +51,7 @@ interface ItemPart {
 }
 
 /** The items of a connection, part by part, in the order of keys. */
-export async function heldPart(
+export async function storedItemsAfter(
   query: Scope,
   { connection, seenBefore }: { readonly connection: string; readonly seenBefore: number },
   after: ItemKey,

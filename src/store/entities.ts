@@ -69,13 +69,13 @@ export async function forgetEntity(query: Scope, entity: string): Promise<void> 
 }
 
 /** A link of which the workspace has said something stays for a day, so that no late answer brings it back. */
-export async function forgetOrBury(query: Scope, row: EntityRow): Promise<void> {
+export async function removeOrTombstone(query: Scope, row: EntityRow): Promise<void> {
   if (row.kind !== 'link' || row.revision === 0) return forgetEntity(query, row.entity);
   await saveEntity(query, { ...row, desired: null, known: null, hand: 'gone' });
 }
 
 /** What is known from a time ahead counts as known just now: otherwise nothing that is read before that time says more. */
-export async function redateKnown(query: Scope, now: number): Promise<void> {
+export async function clampKnownTimes(query: Scope, now: number): Promise<void> {
   await query.updateTable('entities').set({ known_at: now }).where('known_at', '>', now).execute();
 }
 
@@ -83,7 +83,7 @@ export async function redateKnown(query: Scope, now: number): Promise<void> {
 const MADE = 100;
 
 /** Tasks that worksync made for items, some of them. */
-export async function madeTasks(
+export async function createdTasks(
   query: Scope,
 ): Promise<readonly Pick<EntityRow, 'item_key' | 'remote_id' | 'desired'>[]> {
   return query
@@ -102,7 +102,7 @@ export async function madeTasks(
 const MIRRORED = 100;
 
 /** Items whose pull request is mirrored, by their records; `next` is where to go on. */
-export async function mirroredAfter(
+export async function recordedItemsAfter(
   query: Scope,
   after: string,
 ): Promise<{ readonly items: string[]; readonly next?: string }> {

@@ -26,7 +26,7 @@ export interface DeliveryFilter {
 }
 
 /** Where a delivery stands in the order of receipt. */
-export interface Place {
+export interface DeliveryPosition {
   readonly at: number;
   readonly id: number;
 }
@@ -74,7 +74,7 @@ export async function deliveriesByKey(
 }
 
 /** Keys of a connection that begin so, at most `most`. */
-export async function keysBeginning(query: Scope, connection: string, start: string, most: number): Promise<string[]> {
+export async function keysWithPrefix(query: Scope, connection: string, start: string, most: number): Promise<string[]> {
   const rows = await query
     .selectFrom('inbox')
     .select('delivery_key')
@@ -88,19 +88,19 @@ export async function keysBeginning(query: Scope, connection: string, start: str
 }
 
 /** The numbers of the deliveries that came last. */
-export async function latestIds(query: Scope, most: number): Promise<number[]> {
+export async function latestDeliveryIds(query: Scope, most: number): Promise<number[]> {
   const rows = await received(query, {}).select('id').limit(most).execute();
   return rows.map(({ id }) => id);
 }
 
-export async function placeOf(query: Scope, id: number): Promise<Place | undefined> {
+export async function deliveryPosition(query: Scope, id: number): Promise<DeliveryPosition | undefined> {
   return query.selectFrom('inbox').select(['id', 'received_at as at']).where('id', '=', id).executeTakeFirst();
 }
 
 /** Older than one place, and not older than another. Absent: without such an end. */
 interface Stretch {
-  readonly before?: Place | undefined;
-  readonly end?: Place | undefined;
+  readonly before?: DeliveryPosition | undefined;
+  readonly end?: DeliveryPosition | undefined;
 }
 
 /** The deliveries of a stretch, the newest first. The index of receipt finds them, whatever the workspace holds. */
@@ -108,13 +108,13 @@ function received(query: Scope, { before, end }: Stretch) {
   return query
     .selectFrom('inbox')
     .$if(before !== undefined, (inbox) => {
-      const { at, id } = before as Place;
+      const { at, id } = before as DeliveryPosition;
       return inbox
         .where('received_at', '<=', at)
         .where(({ eb, or }) => or([eb('received_at', '<', at), eb('id', '<', id)]));
     })
     .$if(end !== undefined, (inbox) => {
-      const { at, id } = end as Place;
+      const { at, id } = end as DeliveryPosition;
       return inbox
         .where('received_at', '>=', at)
         .where(({ eb, or }) => or([eb('received_at', '>', at), eb('id', '>=', id)]));
@@ -129,27 +129,31 @@ function inState(state: 'pending' | 'quarantined') {
     query
       .selectFrom('inbox')
       .where('state', '=', sql.lit(state))
-      .$if(before !== undefined, (inbox) => inbox.where('id', '<', (before as Place).id))
-      .$if(end !== undefined, (inbox) => inbox.where('id', '>=', (end as Place).id))
+      .$if(before !== undefined, (inbox) => inbox.where('id', '<', (before as DeliveryPosition).id))
+      .$if(end !== undefined, (inbox) => inbox.where('id', '>=', (end as DeliveryPosition).id))
       .orderBy('id', 'desc');
 }
 
 /** What one look found. */
-export interface Looked {
+export interface DeliverySearch {
   readonly found: readonly ListedDelivery[];
   /** Where the next look begins; undefined where there is nothing older. */
-  readonly next: Place | undefined;
+  readonly next: DeliveryPosition | undefined;
 }
 
 /**
  * Looks at the next `most` deliveries before a place, and takes those that are wanted, at most `wanted`: what is rare is found
  * by several looks, none of which takes longer than the others.
  */
-export async function lookAtDeliveries(
+export async function searchDeliveries(
   query: Scope,
   filter: DeliveryFilter,
-  { before, most, wanted }: { readonly before: Place | undefined; readonly most: number; readonly wanted: number },
-): Promise<Looked> {
+  {
+    before,
+    most,
+    wanted,
+  }: { readonly before: DeliveryPosition | undefined; readonly most: number; readonly wanted: number },
+): Promise<DeliverySearch> {
   const { states, connection, sources } = filter;
   const [state, ...others] = states ?? [];
   const hasIndex = (state === 'quarantined' || state === 'pending') && others.length === 0;
@@ -199,7 +203,7 @@ export function isReplayable({ source, state }: Pick<ListedDelivery, 'source' | 
 }
 
 /** Which of these still have a body. */
-export async function withBody(query: Scope, ids: readonly number[]): Promise<number[]> {
+export async function deliveriesWithBody(query: Scope, ids: readonly number[]): Promise<number[]> {
   if (ids.length === 0) return [];
   const rows = await query
     .selectFrom('inbox')

@@ -30,7 +30,7 @@ export async function guardTally(query: Scope): Promise<Record<Effect, GuardTall
 type Change = Counts['changes'][number];
 
 /** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
-export async function decideFresh(query: Scope, effect: Effect, hold: number, error: string): Promise<void> {
+export async function applyGuard(query: Scope, effect: Effect, hold: number, error: string): Promise<void> {
   const fresh = query
     .selectFrom('outbox')
     .select('entity')

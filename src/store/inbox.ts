@@ -71,7 +71,7 @@ const pendingSizes = compileStatement((query, { workspace, most }: { workspace: 
 );
 
 /** The highest id among the oldest pending deliveries; undefined where none is pending. */
-export async function lastOfOldest(query: Scope, most: number): Promise<number | undefined> {
+export async function lastPendingId(query: Scope, most: number): Promise<number | undefined> {
   const rows = await query
     .selectFrom('inbox')
     .select('id')
@@ -96,17 +96,17 @@ export function prefixWithin(sizes: readonly { id: number; bytes: number | null 
   return ids;
 }
 
-export interface Verdict {
+export interface DeliveryOutcome {
   readonly id: number;
   readonly state: Exclude<DeliveryState, 'pending'>;
   readonly reason?: string;
 }
 
 /** Moves deliveries to their end. Rows of one state and reason go in one statement. */
-export async function settleDeliveries(query: Scope, verdicts: readonly Verdict[], now: number): Promise<void> {
+export async function settleDeliveries(query: Scope, verdicts: readonly DeliveryOutcome[], now: number): Promise<void> {
   const groups = Map.groupBy(verdicts, ({ state, reason }) => `${state} ${reason ?? ''}`);
   for (const group of groups.values()) {
-    const { state, reason } = group[0] as Verdict;
+    const { state, reason } = group[0] as DeliveryOutcome;
     await query
       .updateTable('inbox')
       .set({ state, reason: reason ?? null, settled_at: now })
@@ -233,7 +233,7 @@ export interface QuarantinedDelivery {
 }
 
 /** The latest first. */
-export async function quarantined(query: Scope, limit: number): Promise<QuarantinedDelivery[]> {
+export async function quarantinedDeliveries(query: Scope, limit: number): Promise<QuarantinedDelivery[]> {
   return query
     .selectFrom('inbox')
     .select(['id', 'connection', 'event', 'received_at as receivedAt', 'reason'])
@@ -244,7 +244,7 @@ export async function quarantined(query: Scope, limit: number): Promise<Quaranti
 }
 
 /** A delivery as people are told of it. */
-export interface ToldDelivery {
+export interface DeliverySummary {
   readonly id: number;
   readonly connection: string;
   readonly source: Delivery['source'];
@@ -256,7 +256,7 @@ export interface ToldDelivery {
 }
 
 /** Undefined once it has been purged. */
-export async function findDelivery(query: Scope, id: number): Promise<ToldDelivery | undefined> {
+export async function findDelivery(query: Scope, id: number): Promise<DeliverySummary | undefined> {
   return query
     .selectFrom('inbox')
     .select(['id', 'connection', 'source', 'event', 'delivery_key as key', 'received_at as receivedAt'])

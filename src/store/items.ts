@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
+import { dialectOf, textIn } from '../platform/database/dialect.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { UnitRow } from './unit-of-work/unit-tables.ts';
@@ -8,13 +9,13 @@ import type { Scope } from './workspace-scope.ts';
 export type ItemRow = UnitRow<'items'>;
 
 /** What is needed to see that nothing changed; the fields are read only where something did. */
-export type ItemMark = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unverified'>;
+export type ItemVersion = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unverified'>;
 
 /** SQLite takes 32 766 parameters in a statement; this also keeps the set of statement texts small. */
 const KEYS_AT_ONCE = 500;
 
-export async function itemMarks(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemMark>> {
-  const marks = new Map<ItemKey, ItemMark>();
+export async function itemVersions(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemVersion>> {
+  const marks = new Map<ItemKey, ItemVersion>();
   for (const some of piecesOf(keys, KEYS_AT_ONCE)) {
     const rows = await query
       .selectFrom('items')
@@ -44,13 +45,13 @@ export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean>
 }
 
 /** Where one stands in the order in which unverified items are fetched: open ones first. */
-export type UnverifiedPlace = Pick<ItemRow, 'finished' | 'key'>;
+export type UnverifiedPosition = Pick<ItemRow, 'finished' | 'key'>;
 
 /** The unverified items of a connection that follow this place. */
 export async function unverifiedAfter(
   query: Scope,
   connection: string,
-  { finished, key }: UnverifiedPlace,
+  { finished, key }: UnverifiedPosition,
   most: number,
 ): Promise<readonly Pick<ItemRow, 'finished' | 'key' | 'fields'>[]> {
   return query
@@ -139,13 +140,91 @@ export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {
 }
 
 /** The tasks of a work item, as they were when its dependants were last evaluated. */
-export async function readStanding(query: Scope, key: ItemKey): Promise<readonly string[]> {
+export async function readEvaluatedTasks(query: Scope, key: ItemKey): Promise<readonly string[]> {
   const row = await findItem(query, key);
   return row?.standing ? (JSON.parse(row.standing) as string[]) : [];
 }
 
-export async function saveStanding(query: Scope, key: ItemKey, taskIds: readonly string[]): Promise<void> {
+export async function saveEvaluatedTasks(query: Scope, key: ItemKey, taskIds: readonly string[]): Promise<void> {
   const row = await findItem(query, key);
   const standing = taskIds.length === 0 ? null : JSON.stringify(taskIds);
   if (row) await saveRows(query, 'items', [{ ...row, standing }]);
+}
+
+/** Nobody reads a longer list. */
+const MOST = 5;
+
+/** Items by their address, as their provider spells it. Newest first. */
+export function itemsAtUrl(query: Scope, url: string): Promise<ItemKey[]> {
+  return itemsWith(query, 'url', url);
+}
+
+/** Items by what people call them: `group/project#12`, or `!12` for a merge request, or `ENG-123`. Newest first. */
+export function itemsByDisplayName(query: Scope, text: string): Promise<ItemKey[]> {
+  return itemsWith(query, 'called', text.replace(/!(?=\d+$)/, '#'));
+}
+
+async function itemsWith(query: Scope, column: 'url' | 'called', text: string): Promise<ItemKey[]> {
+  const rows = await query
+    .selectFrom('items')
+    .select('key')
+    .where(column, '=', text)
+    .orderBy('seen_at', 'desc')
+    .limit(MOST)
+    .execute();
+  return rows.map(({ key }) => key);
+}
+
+/** The items that a task is linked to, then those with one of these names in their texts: at most `most`, whichever come first. */
+export async function itemsOfTask(
+  query: Scope,
+  { taskId, names, most }: { readonly taskId: string; readonly names: readonly string[]; readonly most: number },
+): Promise<ItemKey[]> {
+  const linked = await query
+    .selectFrom('entities')
+    .select('item_key')
+    .where('task_id', '=', taskId)
+    .where('kind', '=', 'link')
+    .limit(most)
+    .execute();
+  const naming = await query.selectFrom('mentions').select('item_key').where('name', 'in', names).limit(most).execute();
+  return [...new Set([...linked, ...naming].flatMap(({ item_key }) => item_key ?? []))].slice(0, most);
+}
+
+/** An item as people know it. */
+export interface ItemLabel {
+  readonly key: ItemKey;
+  readonly kind: Item['kind'];
+  /** `acme/api#12`, `ENG-123`; null where nothing but its key is known. */
+  readonly called: string | null;
+  readonly title: string | null;
+  readonly url: string | null;
+}
+
+/** What people call these items. */
+export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promise<ItemLabel[]> {
+  const items: ItemLabel[] = [];
+  for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE)) {
+    const rows = await query
+      .selectFrom('items')
+      .select(['key', 'kind', 'called', 'url'])
+      .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'))
+      .where('key', 'in', some)
+      .execute();
+    items.push(...rows);
+  }
+  return items;
+}
+
+/** Names of items that begin so, at most `most`. */
+export async function namesWithPrefix(query: Scope, start: string, most: number): Promise<string[]> {
+  const rows = await query
+    .selectFrom('items')
+    .select('called')
+    .where('called', '>=', start)
+    .where('called', '<', `${start}\uffff`)
+    .orderBy('called')
+    .limit(most)
+    .execute();
+  return rows.flatMap(({ called }) => called ?? []);
 }

@@ -4,10 +4,10 @@ import { sql } from 'kysely';
 import { CALLERS } from '../model/caller.ts';
 import { entity } from '../model/change.ts';
 import type { Database } from '../platform/database/database-types.ts';
-import { PULL_REQUESTS_READ, TASKS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import type { Schema } from './schema/tables.ts';
 import { endAllSessions } from './session-rows.ts';
+import { PULL_REQUESTS_READ, TASKS_READ } from './workspace-reads.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
@@ -42,7 +42,7 @@ export async function isReadAfterRestore(query: Scope, list: string): Promise<bo
 }
 
 /** Marks what the database knows of a workspace as uncertain, and counts a full window of the quota as used. */
-export async function markSentUnverified(transaction: Sql, workspace: number): Promise<void> {
+export async function markWorkspaceUnverified(transaction: Sql, workspace: number): Promise<void> {
   const scope = scopeOf(transaction, workspace);
   await doubtWorkspace(scope);
   await doubtItems(scope);
@@ -90,7 +90,7 @@ async function revokeGatewayTokens(scope: Scope): Promise<void> {
 export async function markAllUnverified(transaction: Sql): Promise<void> {
   await endAllSessions(transaction);
   const workspaces = await transaction.selectFrom('workspaces').select('id').execute();
-  for (const { id } of workspaces) await markSentUnverified(transaction, id);
+  for (const { id } of workspaces) await markWorkspaceUnverified(transaction, id);
 }
 
 /** A backup that somebody put in the place of the database by hand is one that was restored. */

@@ -6,7 +6,7 @@ import type { Queue } from './schema/tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
 /** What may go at present. */
-export interface Eligible {
+export interface Eligibility {
   readonly now: number;
   /** Only the first reads may go while the workspace's present content is not known. */
   readonly onlyReads: boolean;
@@ -14,13 +14,13 @@ export interface Eligible {
   /** Records wait: nobody knows yet whether the workspace has their route. */
   readonly withoutRecords?: boolean;
   /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
-  readonly inTurn?: boolean;
+  readonly retriesLast?: boolean;
   /** By how much changes go ahead of their due time, milliseconds: the quota could not serve all of them in time. */
-  readonly ahead?: number;
+  readonly leadTime?: number;
 }
 
 /** A change and when it may be sent, epoch milliseconds. */
-export interface Due {
+export interface DueChange {
   readonly entity: string;
   readonly at: number;
   readonly due: number;
@@ -38,12 +38,12 @@ const FINISHED = 1.1;
  *
  * Within one queue the order does not depend on the time, so that an index answers; the first of each are compared here.
  */
-async function readyChange(query: Scope, eligible: Eligible): Promise<Due | undefined> {
+async function readyChange(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   const firsts = await firstOfEach(query, eligible, queuesOf(eligible));
   return best(firsts, eligible);
 }
 
-function best(firsts: readonly First[], eligible: Eligible): Due | undefined {
+function best(firsts: readonly First[], eligible: Eligibility): DueChange | undefined {
   const live = firsts.filter(({ queue }) => queue !== 'backfill');
   const [next] = (live.length > 0 ? live : firsts).toSorted((a, b) => before(a, b, eligible));
   return next && { entity: next.entity, at: eligible.now, due: next.due, lane: next.lane };
@@ -51,9 +51,9 @@ function best(firsts: readonly First[], eligible: Eligible): Due | undefined {
 
 type First = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly queue: Queue };
 
-function before(a: First, b: First, { now, inTurn }: Eligible): number {
+function before(a: First, b: First, { now, retriesLast }: Eligibility): number {
   const age = ({ queue, due }: First) => (now - due) * (queue === 'finished' ? FINISHED : 1);
-  return (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
+  return (retriesLast ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
 }
 
 /** Values of a statement that asks what may go. */
@@ -64,18 +64,18 @@ interface Moment {
   readonly until: number;
 }
 
-function momentOf({ workspace }: Scope, { now, ahead = 0 }: Eligible): Moment {
-  return { workspace, now, until: now + ahead };
+function momentOf({ workspace }: Scope, { now, leadTime = 0 }: Eligibility): Moment {
+  return { workspace, now, until: now + leadTime };
 }
 
-function firstOfEach(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<readonly First[]> {
-  const { inTurn = false } = eligible;
-  const statement = standingFor(`first ${inTurn}`, eligible, queues, (scope, { now, until }) => {
+function firstOfEach(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<readonly First[]> {
+  const { retriesLast = false } = eligible;
+  const statement = standingFor(`first ${retriesLast}`, eligible, queues, (scope, { now, until }) => {
     const first = (queue: Queue) => {
       const ready = waitingIn(scope, queue, eligible)
         .where('due', '<=', until)
         .where('not_before', '<=', now)
-        .$if(inTurn, (rows) => rows.orderBy('not_before'))
+        .$if(retriesLast, (rows) => rows.orderBy('not_before'))
         .orderBy('due')
         .orderBy('entity')
         .limit(1);
@@ -91,7 +91,7 @@ const statements = new Map<string, CompiledStatement<Moment, First>>();
 /** The statement of this name for these queues: few different ones are ever asked. */
 function standingFor(
   name: string,
-  { onlyWrites = false, withoutRecords = false }: Eligible,
+  { onlyWrites = false, withoutRecords = false }: Eligibility,
   queues: readonly Queue[],
   build: (scope: Scope, moment: Moment) => Compilable<First>,
 ): CompiledStatement<Moment, First> {
@@ -104,13 +104,13 @@ function standingFor(
 }
 
 /** The whole row of the change that is to be sent now. */
-export async function nextChange(query: Scope, eligible: Eligible): Promise<OutboxRow | undefined> {
+export async function nextChange(query: Scope, eligible: Eligibility): Promise<OutboxRow | undefined> {
   const ready = await readyChange(query, eligible);
   return ready && findChange(query, ready.entity);
 }
 
 /** When the next change may be sent, and how urgent it is; undefined when none waits. */
-export async function nextDue(query: Scope, eligible: Eligible): Promise<Due | undefined> {
+export async function nextDue(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   if (!(await isAnyPending(query))) return undefined;
   return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
 }
@@ -125,14 +125,14 @@ const anyPending = compileStatement<Pick<Scope, 'workspace'>, { readonly entity:
 );
 
 /** When the first change that goes before all backfills may be sent. */
-export async function nextLive(query: Scope, eligible: Eligible): Promise<Due | undefined> {
+export async function nextLive(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   const live = queuesOf(eligible).filter((queue) => queue !== 'backfill');
   return best(await firstOfEach(query, eligible, live), eligible) ?? earliest(query, eligible, live);
 }
 
 /** Where nothing is ready: of those that are not yet due the first, and of those that failed the first whose pause ends. */
-async function earliest(query: Scope, eligible: Eligible, queues: readonly Queue[]): Promise<Due | undefined> {
-  const { ahead = 0 } = eligible;
+async function earliest(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<DueChange | undefined> {
+  const { leadTime = 0 } = eligible;
   const statement = standingFor('earliest', eligible, queues, (scope, { now, until }) => {
     const soonest = (queue: Queue) => {
       const later = waitingIn(scope, queue, eligible).where('due', '>', until).where('not_before', '<=', now);
@@ -147,13 +147,13 @@ async function earliest(query: Scope, eligible: Eligible, queues: readonly Queue
   });
   const rows = await statement(query.whole, momentOf(query, eligible));
   const times = rows.map(({ entity, due, lane, not_before }) => {
-    return { entity, due, lane, at: Math.max(due - ahead, not_before) };
+    return { entity, due, lane, at: Math.max(due - leadTime, not_before) };
   });
   return times.toSorted((a, b) => a.at - b.at)[0];
 }
 
 /** When the first so many live changes are due, ascending. */
-export async function firstDues(query: Scope, count: number): Promise<number[]> {
+export async function firstDueTimes(query: Scope, count: number): Promise<number[]> {
   const rows = await firstLive(query.whole, { workspace: query.workspace, count });
   return rows
     .map(({ due }) => due)
@@ -167,7 +167,7 @@ const firstLive = compileStatement((query, { workspace, count }: { workspace: nu
   return unionOf(LIVE.map((queue) => scope.selectOver(first(queue).as(queue)).selectAll()));
 });
 
-/** No change is made to wait longer than this, milliseconds: `creates.ts` makes them wait longest. */
+/** No change is made to wait longer than this, milliseconds: `task-creations.ts` makes them wait longest. */
 const LONGEST_PAUSE = 1_000_000;
 
 /**
@@ -176,7 +176,7 @@ const LONGEST_PAUSE = 1_000_000;
  *
  * @returns how many there were
  */
-export async function redateChanges(query: Scope, now: number): Promise<number> {
+export async function clampChangeTimes(query: Scope, now: number): Promise<number> {
   const changes = query
     .updateTable('outbox')
     .where('state', 'in', CHANGE_STATES)
@@ -205,7 +205,7 @@ const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
 function waitingIn(
   query: Scope,
   queue: Queue,
-  { onlyWrites = false, withoutRecords = false }: Pick<Eligible, 'onlyWrites' | 'withoutRecords'> = {},
+  { onlyWrites = false, withoutRecords = false }: Pick<Eligibility, 'onlyWrites' | 'withoutRecords'> = {},
 ) {
   return query
     .selectFrom('outbox')
@@ -216,7 +216,7 @@ function waitingIn(
     .$if(withoutRecords, (rows) => rows.where('kind', '!=', 'pull_request'));
 }
 
-function queuesOf({ onlyReads, onlyWrites = false }: Eligible): readonly Queue[] {
+function queuesOf({ onlyReads, onlyWrites = false }: Eligibility): readonly Queue[] {
   if (onlyReads) return ['read'];
   return onlyWrites ? ['live', 'finished', 'backfill'] : [...LIVE, 'backfill'];
 }

@@ -38,7 +38,7 @@ interface Wish {
 }
 
 /** Says what is wanted. Unchanged means no write. */
-export async function wantNotice(query: Scope, wish: Wish): Promise<void> {
+export async function requestNotice(query: Scope, wish: Wish): Promise<void> {
   const { itemKey, kind, connection, wanted, isDone, notBefore = 0, now } = wish;
   const row = await findNotice(query, itemKey, kind);
   if (!row && wanted === null) return;
@@ -71,7 +71,7 @@ async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind'
 }
 
 /** Reads at once what is known of the notices of these items, for those who will ask for it. */
-export async function expectNotices(query: Scope, itemKeys: readonly ItemKey[]): Promise<void> {
+export async function prefetchNotices(query: Scope, itemKeys: readonly ItemKey[]): Promise<void> {
   await rowsWhere(query, 'notices', 'item_key', itemKeys);
 }
 
@@ -156,7 +156,7 @@ export async function postponeNotice(
 }
 
 /** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
-export async function standingComment(query: Scope, itemKey: ItemKey): Promise<PostedComment | undefined> {
+export async function currentComment(query: Scope, itemKey: ItemKey): Promise<PostedComment | undefined> {
   return json<PostedComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
 }
 
@@ -185,7 +185,7 @@ export async function refusalOfNotices(
  * At the start. Rights may have been given since, so what was refused is tried again, and what waited is too: it may have been dated by
  * another clock. What another process was writing when it ended, or lost the workspace, waits until it must have arrived.
  */
-export async function takeUpNotices(query: Scope, now: number): Promise<void> {
+export async function resumeNotices(query: Scope, now: number): Promise<void> {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
   await waitNoLonger(query, now);
@@ -193,7 +193,7 @@ export async function takeUpNotices(query: Scope, now: number): Promise<void> {
 }
 
 /** The clock was set back: nothing waits until the old time has come again. */
-export async function redateNotices(query: Scope, now: number): Promise<void> {
+export async function clampNoticeTimes(query: Scope, now: number): Promise<void> {
   await waitNoLonger(query, now);
   await untilArrived(query, now)
     .where('not_before', '>', now + MAX_TIME_IN_FLIGHT)

@@ -1,5 +1,5 @@
 import type { Selectable, Updateable } from 'kysely';
-import type { Effect } from '../model/change.ts';
+import type { ChangeState, Effect } from '../model/change.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
@@ -13,7 +13,7 @@ export type OutboxRow = UnitRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
 
 /** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
-export interface Waiting {
+export interface WaitingDelivery {
   readonly id: number;
   /** When it was received, epoch milliseconds. */
   readonly at: number;
@@ -27,7 +27,7 @@ export interface Difference {
   readonly since: number;
   readonly due: number;
   /** What would be sent has changed: that may push a change back which waits, to so much after its first event, milliseconds. */
-  readonly longest?: number;
+  readonly maxWait?: number;
   readonly weight: number;
   readonly notBefore?: number;
   /** What would be sent is no longer what it was: then a held change gets a new chance. */
@@ -36,7 +36,7 @@ export interface Difference {
   /** A person asked for it: the mass-change guard does not count it. */
   readonly confirmed?: boolean;
   /** Empty where no delivery brought it that anybody waits for. */
-  readonly waiting: readonly Waiting[];
+  readonly waiting: readonly WaitingDelivery[];
 }
 
 /** More than this many waiting deliveries of one change are not remembered one by one. */
@@ -53,7 +53,7 @@ export async function findChanges(query: Scope, entities: readonly string[]): Pr
 }
 
 /** Those that are in flight, or were when the process died. */
-export async function changesSent(query: Scope): Promise<readonly Selectable<Tables['outbox']>[]> {
+export async function changesInFlight(query: Scope): Promise<readonly Selectable<Tables['outbox']>[]> {
   return query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
 }
 
@@ -113,9 +113,9 @@ function merged(present: OutboxRow, difference: Difference): OutboxRow {
 }
 
 /** Never later than the patience with it lasts, and never pulled back from where an earlier event has put it. */
-function dueOf(present: OutboxRow, { due, longest, renewed = false }: Difference): number {
-  if (!renewed || longest === undefined) return Math.min(present.due, due);
-  return Math.max(present.due, Math.min(present.since + longest, due));
+function dueOf(present: OutboxRow, { due, maxWait, renewed = false }: Difference): number {
+  if (!renewed || maxWait === undefined) return Math.min(present.due, due);
+  return Math.max(present.due, Math.min(present.since + maxWait, due));
 }
 
 /** A read is sent as early as anybody can use it. Those who need a later one request it again. A pause after a failure stays. */
@@ -141,7 +141,7 @@ function freshGuard({ confirmed }: Difference): OutboxRow['guard'] {
 }
 
 function changeOf(difference: Difference): OutboxRow {
-  const { notBefore, renewed: _, confirmed: __, longest: ___, waiting, effect = null, ...columns } = difference;
+  const { notBefore, renewed: _, confirmed: __, maxWait: ___, waiting, effect = null, ...columns } = difference;
   return {
     ...columns,
     effect,
@@ -195,7 +195,7 @@ export async function countBackfilled(query: Scope): Promise<{ pending: number; 
 }
 
 /** A person wants these sent: now, and whatever the mass-change guard says. */
-export async function hurry(query: Scope, entities: readonly string[]): Promise<void> {
+export async function expedite(query: Scope, entities: readonly string[]): Promise<void> {
   for (const some of piecesOf(entities, CHUNK_SIZE)) {
     await query
       .updateTable('outbox')
@@ -225,6 +225,32 @@ export async function removeChange(query: Scope, entity: string): Promise<void> 
   await removeRows(query, 'outbox', [{ entity }]);
 }
 
-export function readWaiting(row: Pick<OutboxRow, 'waiting'>): Waiting[] {
-  return JSON.parse(row.waiting) as Waiting[];
+export function readWaiting(row: Pick<OutboxRow, 'waiting'>): WaitingDelivery[] {
+  return JSON.parse(row.waiting) as WaitingDelivery[];
+}
+
+/** Those of a state, due first. */
+export async function changesInState(query: Scope, state: ChangeState, limit: number): Promise<readonly OutboxRow[]> {
+  const due = query.selectFrom('outbox').select('entity').where('state', '=', state);
+  const names = await due.orderBy('due').orderBy('entity').limit(limit).execute();
+  const rows = await findChanges(
+    query,
+    names.map(({ entity }) => entity),
+  );
+  return rows.toSorted((a, b) => a.due - b.due || (a.entity < b.entity ? -1 : 1));
+}
+
+/** What waits to be written of these items: records, links, tasks and documents. */
+export async function changesOfItems(query: Scope, keys: readonly string[]): Promise<readonly OutboxRow[]> {
+  const entities = await rowsWhere(query, 'entities', 'item_key', keys);
+  return findChanges(
+    query,
+    entities.map(({ entity }) => entity),
+  );
+}
+
+/** Tries it again without the pause after its failures; a held one whatever the limits say. */
+export async function retryChange(query: Scope, row: OutboxRow): Promise<void> {
+  const anew = { ...row, error: null, attempts: 0, not_before: 0 };
+  await saveChange(query, row.state === 'held' ? { ...anew, state: 'pending', guard: 'confirmed' } : anew);
 }

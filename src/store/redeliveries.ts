@@ -14,7 +14,7 @@ export async function saveRedeliveryCursor(query: Scope, connection: string, cur
 }
 
 /** Of connections that are no longer configured nothing is kept. */
-export async function keepRedeliveryCursors(query: Scope, connections: readonly string[]): Promise<void> {
+export async function forgetOtherRedeliveryCursors(query: Scope, connections: readonly string[]): Promise<void> {
   const names = connections.map((connection) => PREFIX + connection);
   await query
     .deleteFrom('meta')

@@ -1,7 +1,7 @@
 import { entity } from '../model/change.ts';
 import { json } from './entities.ts';
-import { PULL_REQUESTS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
+import { PULL_REQUESTS_READ } from './workspace-reads.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**

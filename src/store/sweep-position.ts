@@ -1,7 +1,7 @@
 import { type EntityRow, json } from './entities.ts';
 import { findItems, readFields } from './items.ts';
 import { readMeta, writeMeta } from './meta.ts';
-import { readRecordsRoute } from './records-route.ts';
+import { readRecordsRoute } from './server-capabilities.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
@@ -53,19 +53,19 @@ export async function writeSweepPosition(query: Scope, turn: SweepPosition): Pro
 }
 
 /** Before all links and documents. */
-export const START: Place = { kind: 'link', name: '' };
+export const SWEEP_START: Place = { kind: 'link', name: '' };
 
 /** Rows looked at in one statement: few enough that nobody waits for it. */
 const LOOKED_AT = 500;
 
 /** Where the turn goes on: what is to be read, and where to look next; neither: it has come to its end. */
-export interface Step {
+export interface SweepStep {
   readonly found?: Place;
   readonly after?: Place;
 }
 
 /** The next one, among the next rows. */
-export async function nextSweepStep(query: Scope, { kind, name }: Place): Promise<Step> {
+export async function nextSweepStep(query: Scope, { kind, name }: Place): Promise<SweepStep> {
   if (kind === 'link') return nextLinks(query, name);
   return kind === 'document' ? nextDocument(query, name) : nextUnlinkedTask(query, name);
 }
@@ -74,7 +74,7 @@ export async function nextSweepStep(query: Scope, { kind, name }: Place): Promis
  * Tasks with links of work items, or with links that no record names. Where nothing is recorded in the workspace, that is all of
  * them: there is no other way to learn which links people made.
  */
-async function nextLinks(query: Scope, after: string): Promise<Step> {
+async function nextLinks(query: Scope, after: string): Promise<SweepStep> {
   const rows = await query
     .selectFrom('entities')
     .select(['task_id', 'item_key', 'known', 'desired'])
@@ -119,7 +119,7 @@ async function withOtherAddress(query: Scope, rows: readonly LinkRow[]): Promise
 }
 
 /** Only those that were attached here. */
-async function nextDocument(query: Scope, after: string): Promise<Step> {
+async function nextDocument(query: Scope, after: string): Promise<SweepStep> {
   const rows = await query
     .selectFrom('entities')
     .select(['entity', 'task_id', 'known'])
@@ -137,7 +137,7 @@ async function nextDocument(query: Scope, after: string): Promise<Step> {
 }
 
 /** The next cached task of which no link is known. */
-async function nextUnlinkedTask(query: Scope, after: string): Promise<Step> {
+async function nextUnlinkedTask(query: Scope, after: string): Promise<SweepStep> {
   const rows = await query
     .selectFrom('tasks')
     .select('task_id')

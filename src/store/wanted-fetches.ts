@@ -58,7 +58,7 @@ export async function requestFetch(query: Scope, request: FetchRequest): Promise
 }
 
 /** Reads at once what is known of the fetches of these, for those who will ask for them. */
-export async function expectFetches(query: Scope, references: readonly ItemReference[]): Promise<void> {
+export async function prefetchFetches(query: Scope, references: readonly ItemReference[]): Promise<void> {
   await rowsWhere(query, 'fetches', 'reference', references.map(keyOf));
 }
 

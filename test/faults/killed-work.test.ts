@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../src/platform/database/open.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { askBackfill, readBackfills } from '../../src/store/backfills.ts';
+import { readBackfills, requestBackfill } from '../../src/store/backfills.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
@@ -208,7 +208,7 @@ describe('a process that is killed', () => {
       const file = join(folder(), 'backfill.db');
       const at = named(await storePlace(file));
       const store = await openStore({ file });
-      await askBackfill(store.query, { connection: 'notes', since: null, now: 1 });
+      await requestBackfill(store.query, { connection: 'notes', since: null, now: 1 });
       await store.close();
       return { at, file, work: (step: number) => child<object>('backfill-child', at.place, String(step)) };
     };

@@ -40,7 +40,8 @@ const NO_PROOF: Readonly<Record<string, string>> = {
     'the version of this program',
   'src/cluster/signature.ts: until.has(nonce)': 'the signature was found right before',
   "src/store/items.ts: query .selectFrom('items') .select('key') .where('key', '>', after)": 'the key of an item',
-  "src/store/link-reads.ts: ((await readMeta(query, CONFIGURED)) ?? '') !== value": 'an option of the configuration',
+  "src/store/server-capabilities.ts: ((await readMeta(query, CONFIGURED)) ?? '') !== value":
+    'an option of the configuration',
   'src/store/redeliveries.ts: (await redeliveryCursor(query, connection)) !== cursor': 'a place in a list',
   'src/store/server-facts.ts: (await readMeta(query, ADDRESS)) === baseUrl': 'the address of the workspace',
   'src/web/login-routes.ts: REFUSALS[code]': 'why a login is refused',

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
-import { saveTaskMarks } from '../../src/store/creates.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
-import { enqueueReads } from '../../src/store/list-reads.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
+import { saveTaskMarks } from '../../src/store/task-creations.ts';
+import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/absence.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { isDeep } from '../support/depth.ts';

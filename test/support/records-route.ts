@@ -1,6 +1,6 @@
-import { PULL_REQUESTS_READ } from '../../src/store/list-reads.ts';
 import { writeMeta } from '../../src/store/meta.ts';
-import { noteRecordsListed } from '../../src/store/records-route.ts';
+import { noteRecordsListed } from '../../src/store/server-capabilities.ts';
+import { PULL_REQUESTS_READ } from '../../src/store/workspace-reads.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 
 /** The workspace records pull requests: it has listed its records. */

@@ -5,9 +5,9 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { foldLog, markAsCopy, syncNames } from '../../platform/database/sqlite.ts';
 import type { CheckFile } from '../../platform/lib/integrity.ts';
 import type { Random } from '../../platform/lib/random.ts';
-import { deleteRows, findWorkspace } from '../forget.ts';
+import { deleteRows, findWorkspace } from '../deletions.ts';
 import { type Installation, openInstallationFile } from '../installation.ts';
-import { markSentUnverified } from '../mark-unverified.ts';
+import { markWorkspaceUnverified } from '../mark-unverified.ts';
 import { type Schema, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
 import { type Sql, scopeOf } from '../workspace-scope.ts';
 import { acceptBackup } from './accept-backup.ts';
@@ -52,7 +52,7 @@ export async function restoreWorkspace(
           const from = await numberInBackup(transaction, workspace, restore);
           const to = await emptyWorkspace(transaction, workspace);
           const rows = await copyRows(transaction, from, to);
-          await markSentUnverified(transaction, to);
+          await markWorkspaceUnverified(transaction, to);
           return rows;
         });
       } finally {

@@ -6,7 +6,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { type AppendedRow, appendForAll, countPending, type NewDelivery } from '../../store/append-deliveries.ts';
+import { type AppendedRow, appendForWorkspaces, countPending, type NewDelivery } from '../../store/append-deliveries.ts';
 import type { Store } from '../../store/database.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Sql } from '../../store/workspace-scope.ts';
@@ -109,7 +109,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
   async function commit(batch: readonly PendingAppend[]): Promise<void> {
     try {
       const deliveries = batch.map(({ workspace, delivery }) => ({ ...delivery, workspace }));
-      const rows = await appendForAll(sql, deliveries, clock.now());
+      const rows = await appendForWorkspaces(sql, deliveries, clock.now());
       checkFile();
       for (const [index, { resolve }] of batch.entries()) resolve(rows[index] as AppendedRow);
     } catch (error) {

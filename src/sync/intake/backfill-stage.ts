@@ -11,15 +11,15 @@ import type { Stage } from '../../platform/lib/stage.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import {
+  advanceBackfill,
   type BackfillBounds,
   type BackfillRow,
-  endUnit,
-  isAheadOf,
-  moveBackfill,
-  nextOfBackfill,
+  clampBackfillTimes,
+  finishBackfillUnit,
+  isBackfillAhead,
+  nextBackfillUnit,
   postponeBackfill,
-  redateBackfill,
-  spreadBackfill,
+  splitBackfill,
 } from '../../store/backfills.ts';
 import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
 import { ALL_UNITS } from '../../store/poll-states.ts';
@@ -77,7 +77,7 @@ function createReader(deps: BackfillDeps, active: ActiveConnection): Stage & { r
   let loop: Promise<void> | undefined;
   let cancel: Cancel = () => undefined;
   const trails: Trails = new Map();
-  const redate = () => redateBackfill(deps.store, active.name, deps.clock.now());
+  const redate = () => clampBackfillTimes(deps.store, active.name, deps.clock.now());
   const mindTheClock = onClockSetBack(deps.clock, redate, true);
 
   async function run(): Promise<void> {
@@ -134,14 +134,14 @@ async function nextToRead(
   const { store, clock, pauses } = deps;
   const { name } = active;
   const now = clock.now();
-  const unit = await nextOfBackfill(store.query, name, now);
+  const unit = await nextBackfillUnit(store.query, name, now);
   if (unit === undefined) return undefined;
   if (await mindTheClock()) return nextToRead(deps, active, mindTheClock);
   const wait = unit.not_before - now;
   if (wait > 0) return wait;
   const paused = pauses.left(name, 'background');
   if (paused > 0) return paused;
-  return (await isAheadOf(store.query, name, MOST_WAITING)) ? FULL_PAUSE : unit;
+  return (await isBackfillAhead(store.query, name, MOST_WAITING)) ? FULL_PAUSE : unit;
 }
 
 async function read(
@@ -167,7 +167,7 @@ async function list(
   signal: AbortSignal,
 ) {
   const units = await connection.units(signal);
-  await store.commit((transaction) => spreadBackfill(transaction, asked, units));
+  await store.commit((transaction) => splitBackfill(transaction, asked, units));
 }
 
 /** The page and the position after it are one transaction, so a process that dies in between stores none twice. */
@@ -185,8 +185,9 @@ async function readPage(deps: BackfillDeps, { active, trails }: Reader, unit: Ba
   const items = await countItems(active, read, packed);
   const row = await store.commit(async (transaction) => {
     const now = clock.now();
-    if (!(await moveBackfill(transaction, unit, { items, total, next }, now))) return undefined;
-    if (error) await endUnit(transaction, { ...unit, page: next ?? null }, now, `${error.code}: ${error.message}`);
+    if (!(await advanceBackfill(transaction, unit, { items, total, next }, now))) return undefined;
+    if (error)
+      await finishBackfillUnit(transaction, { ...unit, page: next ?? null }, now, `${error.code}: ${error.message}`);
     const key = `backfill:${random.uuid()}`;
     const delivery = { connection: active.name, key, source: 'backfill' as const, event, body, packed };
     return (await appendDeliveries(transaction, [delivery], now))[0];
@@ -226,7 +227,7 @@ async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError
   const { connection } = unit;
   // What the vendor has switched off has no history.
   if (error.code === 'feature_off') {
-    await store.commit((transaction) => endUnit(transaction, unit, clock.now()));
+    await store.commit((transaction) => finishBackfillUnit(transaction, unit, clock.now()));
     return PACE;
   }
   const limit = pauses.recordFailure(connection, error, 'background');
@@ -234,7 +235,7 @@ async function onFailure(deps: BackfillDeps, unit: BackfillRow, error: SyncError
   logger.warn({ connection, unit: unit.unit, code: error.code, error }, 'backfill failed');
   const text = `${error.code}: ${error.message}`;
   if (error.verdict === 'never') {
-    await store.commit((transaction) => endUnit(transaction, unit, clock.now(), text));
+    await store.commit((transaction) => finishBackfillUnit(transaction, unit, clock.now(), text));
     return PACE;
   }
   const longest = error.verdict === 'retry' ? LONGEST_RETRY : LONGEST_WAIT;

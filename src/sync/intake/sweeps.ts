@@ -8,12 +8,12 @@ import { piecesOf } from '../../platform/lib/pieces.ts';
 import { backoff, type Random } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
-import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../../store/connection-sweeps.ts';
+import { forgetOtherSweeps, recordSweep, recordSweepFailure, storedItemsAfter } from '../../store/connection-sweeps.ts';
 import type { Store } from '../../store/database.ts';
 import { findItems, readFields } from '../../store/items.ts';
 import { ALL_UNITS } from '../../store/poll-states.ts';
 import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
-import { dueFetches, expectFetches, requestFetch } from '../../store/wanted-fetches.ts';
+import { dueFetches, prefetchFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import { affectsAllUnits, type Pauses } from './pauses.ts';
 
@@ -63,7 +63,7 @@ async function sweepAll(deps: SweepDeps, active: ActiveConnection, signal: Abort
   const { result: units } = await attempt(deps, active, ALL_UNITS, signal, async () => {
     const found = await patiently(deps, active, signal, () => active.connection.units(signal));
     // Also takes back an earlier failure of the list of units.
-    await deps.store.commit((transaction) => keepSweepsOf(transaction, active.name, found));
+    await deps.store.commit((transaction) => forgetOtherSweeps(transaction, active.name, found));
     return found;
   });
   for (const unit of units ?? []) {
@@ -190,7 +190,7 @@ async function askForDoubtful(
 ): Promise<number> {
   let asked = 0;
   for (let after: ItemKey | undefined = ''; after !== undefined && !signal.aborted; ) {
-    const part = await heldPart(deps.store.query, { connection: active.name, seenBefore: startedAt }, after);
+    const part = await storedItemsAfter(deps.store.query, { connection: active.name, seenBefore: startedAt }, after);
     const doubtful = part.items.filter(({ key, isGone }) => keys.has(key) === isGone).map(({ key }) => key);
     for (const some of piecesOf(doubtful, ASKED_AT_ONCE)) {
       if (signal.aborted) break;
@@ -226,7 +226,7 @@ async function askFor(
     // A list cannot lack items of containers that it does not cover.
     const lacking = items.filter((item) => keys.has(item.key) || containers.has(containerOf(item)));
     const references = lacking.map((item) => connector.reference(item));
-    await expectFetches(rows, references);
+    await prefetchFetches(rows, references);
     for (const reference of references)
       await requestFetch(rows, { connection, reference, deliveryId: NO_DELIVERY, now });
     await flushRows(rows);

@@ -9,7 +9,7 @@ import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
 import type { Store } from '../../store/database.ts';
-import { isUnverified, readFields, type UnverifiedPlace, unverifiedAfter } from '../../store/items.ts';
+import { isUnverified, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';
 import type { ActiveConnection } from './active-connection.ts';
 import type { Pauses } from './pauses.ts';
 
@@ -37,7 +37,7 @@ const LONGEST_RETRY = 900_000;
 const MOST_TRIES = 6;
 
 /** The position before the first item; open items come first. */
-const START: UnverifiedPlace = { finished: 0, key: '' };
+const START: UnverifiedPosition = { finished: 0, key: '' };
 
 /**
  * After a restore, fetches every item once, open ones first, because nothing is written about an item before the provider has
@@ -88,7 +88,7 @@ async function verifyAll(
   tried: Set<ItemKey>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let place: UnverifiedPlace | undefined = START; place && !signal.aborted; ) {
+  for (let place: UnverifiedPosition | undefined = START; place && !signal.aborted; ) {
     const rows = await unverifiedAfter(deps.store.query, active.name, place, AT_ONCE);
     for (const row of rows) {
       if (signal.aborted) return;

@@ -1,10 +1,10 @@
 import { type Action, entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
-import { creationsUnderWay, holdForCreation, marksWereSeen } from '../../store/creates.ts';
 import { json } from '../../store/entities.ts';
 import { isUnverified } from '../../store/items.ts';
-import { lastLinksRead, linksAreIdempotent } from '../../store/link-reads.ts';
 import { addDifference, type OutboxRow } from '../../store/outbox-rows.ts';
-import { routeOffUntil } from '../../store/route-states.ts';
+import { linksAreIdempotent, routeOffUntil } from '../../store/server-capabilities.ts';
+import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/task-creations.ts';
+import { lastLinksRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 
 /** How long a write waits for the answer that allows it, before it asks for another one, milliseconds. */
@@ -35,9 +35,9 @@ export async function blockedUntil(
 
 /** Until it is known how a task of ours is recognised in the list, one creation is in flight at most. */
 async function creationBlockedUntil(query: Scope, { entity }: OutboxRow, now: number): Promise<number | undefined> {
-  if (await marksWereSeen(query)) return undefined;
-  const others = (await creationsUnderWay(query)).filter((each) => each !== entity);
-  return others.length === 0 ? undefined : holdForCreation(query, now);
+  if (await areMarksKnown(query)) return undefined;
+  const others = (await creationsInFlight(query)).filter((each) => each !== entity);
+  return others.length === 0 ? undefined : delayOtherCreations(query, now);
 }
 
 /** An earlier attempt. */

@@ -3,9 +3,9 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';
 import type { Store } from '../../store/database.ts';
-import { tasksWereRead } from '../../store/list-reads.ts';
-import { type Due, type Eligible, firstDues, nextDue, nextLive } from '../../store/next-change.ts';
-import { canRecord } from '../../store/records-route.ts';
+import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
+import { canRecord } from '../../store/server-capabilities.ts';
+import { tasksWereRead } from '../../store/workspace-reads.ts';
 import type { Breaker } from './breaker.ts';
 import { forecastDueTimes, leadTime } from './deadlines.ts';
 import type { Slots } from './send-context.ts';
@@ -24,11 +24,11 @@ export interface ChoiceDeps {
 /** Which change goes next, and when. */
 export interface ChangeSelection {
   /** What may be sent at this moment. */
-  eligible(): Promise<Eligible>;
+  eligible(): Promise<Eligibility>;
   /** The one that is due first, and when. */
-  next(): Promise<Due | undefined>;
+  next(): Promise<DueChange | undefined>;
   /** The same, backfills left out. */
-  nextLive(): Promise<Due | undefined>;
+  nextLive(): Promise<DueChange | undefined>;
   /** What a request brings is not known before its answer: they go one by one, each change in its turn. */
   isProbing(): boolean;
   /** The workspace was read once: until then what would be written is a guess. */
@@ -48,11 +48,11 @@ export function createChangeSelection(deps: ChoiceDeps): ChangeSelection {
     store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
   );
 
-  async function eligible(): Promise<Eligible> {
+  async function eligible(): Promise<Eligibility> {
     mayWrite ||= await tasksWereRead(store.query);
     mayRecord ||= recordsPullRequests && (await canRecord(store.query));
     const may = { onlyReads: !mayWrite, onlyWrites, withoutRecords: !mayRecord };
-    return { now: clock.now(), ...may, inTurn: isProbing(), ahead: await ahead() };
+    return { now: clock.now(), ...may, retriesLast: isProbing(), leadTime: await ahead() };
   }
 
   /** If the quota cannot keep a promise at the last moment, the change goes earlier. */
@@ -60,7 +60,7 @@ export function createChangeSelection(deps: ChoiceDeps): ChangeSelection {
     if (visibility === undefined) return 0;
     const paces = throttle.paces();
     const most = LOOK_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
-    const dues = await firstDues(store.query, most);
+    const dues = await firstDueTimes(store.query, most);
     const { maxWait: longest } = debounceOf('mirror', 0, visibility);
     return leadTime(forecastDueTimes(dues, clock.now() + longest), paces);
   }

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import type { Store } from '../../store/database.ts';
-import type { Due } from '../../store/next-change.ts';
+import type { DueChange } from '../../store/next-change.ts';
 import type { ChangeSelection } from './change-selection.ts';
 import { type Prepared, prepareNext } from './prepare.ts';
 import type { Slot, Slots } from './send-context.ts';
@@ -15,7 +15,7 @@ export interface TakeDeps {
 /** A backfill delays nobody: undefined if something else is due, or may become due, before it has a slot. */
 export async function slotFor(
   { throttle, clock, choice }: TakeDeps,
-  { lane, due }: Due,
+  { lane, due }: DueChange,
   news: Promise<void>,
   signal: AbortSignal,
 ): Promise<Slot | undefined> {

@@ -8,13 +8,11 @@ import type { Tracer } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';
-import { doubtTasks } from '../../store/creates.ts';
 import type { Store } from '../../store/database.ts';
-import { configureLinks } from '../../store/link-reads.ts';
-import { enqueueInitialReads, enqueueTaskListRead } from '../../store/list-reads.ts';
-import { readRecordsRoute } from '../../store/records-route.ts';
-import { askRoutesAgain } from '../../store/route-states.ts';
+import { configureLinks, readRecordsRoute, retryRefusedRoutes } from '../../store/server-capabilities.ts';
 import { bindServerFacts } from '../../store/server-facts.ts';
+import { markTasksUnverified } from '../../store/task-creations.ts';
+import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import { createAttempt } from './attempt.ts';
 import { createBreaker } from './breaker.ts';
 import { createChangeSelection } from './change-selection.ts';
@@ -190,11 +188,11 @@ async function prepareStart(options: OutboxOptions): Promise<void> {
     const now = clock.now();
     await clampFutureTimestamps(transaction, now);
     await bindServerFacts(transaction, options.baseUrl);
-    await askRoutesAgain(transaction);
+    await retryRefusedRoutes(transaction);
     await configureLinks(transaction, options.linksAreIdempotent);
     const { state } = await readRecordsRoute(transaction);
     await enqueueInitialReads(transaction, now, options.recordsPullRequests && state !== 'closed');
-    if (await doubtTasks(transaction, now)) {
+    if (await markTasksUnverified(transaction, now)) {
       const usedShare = options.throttle.usedShare();
       await enqueueTaskListRead(transaction, { now, usedShare, lane: 'triage', notBefore: 0 });
     }

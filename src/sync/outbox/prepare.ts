@@ -1,13 +1,13 @@
 import { type Action, branchOfRecordsRead, entity as entityName } from '../../model/change.ts';
 import { itemLineIn } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
-import { formOf } from '../../store/creation-trials.ts';
-import { type EntityRow, findEntity, forgetOrBury, json, saveEntity } from '../../store/entities.ts';
-import { type Eligible, nextChange } from '../../store/next-change.ts';
+import { type EntityRow, findEntity, json, removeOrTombstone, saveEntity } from '../../store/entities.ts';
+import { type Eligibility, nextChange } from '../../store/next-change.ts';
 import { findChange, type OutboxRow, readWaiting, removeChange, updateChange } from '../../store/outbox-rows.ts';
 import { nextRevision } from '../../store/revision.ts';
-import { type OptionalRoute, routeOffUntil } from '../../store/route-states.ts';
-import { requestTaskList } from '../../store/task-reads.ts';
+import { type OptionalRoute, routeOffUntil } from '../../store/server-capabilities.ts';
+import { creationBody } from '../../store/task-creations.ts';
+import { requestTaskList } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { blockedUntil, LONGEST_BLOCK, unverifiedUntil } from './blocked-until.ts';
 
@@ -66,7 +66,7 @@ export interface SlotTimes {
  */
 export async function prepareNext(
   query: Scope,
-  eligible: Eligible,
+  eligible: Eligibility,
   chosen?: string,
   slot: SlotTimes = { askedAt: eligible.now, slotAt: eligible.now },
 ): Promise<Prepared | undefined> {
@@ -106,7 +106,7 @@ async function dropVanished(query: Scope, { entity, kind, effect }: OutboxRow, n
   if (kind === 'read' && effect === 'removal') return updateChange(query, entity, { not_before: now + LONGEST_BLOCK });
   await removeChange(query, entity);
   const left = kind === 'read' ? undefined : await findEntity(query, entity);
-  if (left && isNothing(left)) await forgetOrBury(query, left);
+  if (left && isNothing(left)) await removeOrTombstone(query, left);
 }
 
 async function waitingChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
@@ -116,7 +116,7 @@ async function waitingChange(query: Scope, entity: string): Promise<OutboxRow | 
 
 /** The server may be known to refuse some fields. */
 async function bodyToSend(query: Scope, entity: string, { action, body }: Request, now: number) {
-  return action === 'create-task' ? formOf(query, entity, body, now) : body;
+  return action === 'create-task' ? creationBody(query, entity, body, now) : body;
 }
 
 /** What a write would send; nothing for a task that the workspace has already, whoever created it. */

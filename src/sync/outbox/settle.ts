@@ -12,15 +12,11 @@ import type { ListPage } from '../../model/delivery.ts';
 import { type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import { debounceOf } from '../../model/lane.ts';
 import { backoff, type Random } from '../../platform/lib/random.ts';
-import { holdsTask } from '../../store/cached-tasks.ts';
-import { endCreation } from '../../store/creates.ts';
-import { noteCreationPassed, noteCreationRefused } from '../../store/creation-trials.ts';
+import { isTaskCached } from '../../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../../store/entities.ts';
-import { noteLinksAreIdempotent } from '../../store/link-reads.ts';
-import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../../store/list-reads.ts';
 import { isReadAfterRestore } from '../../store/mark-unverified.ts';
 import {
-  changesSent,
+  changesInFlight,
   findChange,
   findChanges,
   type OutboxRow,
@@ -29,26 +25,27 @@ import {
   removeChange,
   updateChange,
 } from '../../store/outbox-rows.ts';
+import { addRequest } from '../../store/requests.ts';
+import { currentRevision } from '../../store/revision.ts';
 import {
   closeIfRefused,
   dropRecordChanges,
+  noteLinksAreIdempotent,
   noteListRefused,
   noteRecordRefused,
   noteRecordsListed,
   noteRecordTaken,
-  type Refusal,
-  readRecordsRoute,
-} from '../../store/records-route.ts';
-import { addRequest } from '../../store/requests.ts';
-import { currentRevision } from '../../store/revision.ts';
-import {
   noteRouteAnswered,
   noteRouteRefused,
   type OptionalRoute,
+  type RouteRefusal,
+  readRecordsRoute,
   routeOffUntil,
-  wasAnsweredLately,
-} from '../../store/route-states.ts';
+  wasAnsweredRecently,
+} from '../../store/server-capabilities.ts';
+import { noteCreationPassed, noteCreationRefused, resumeAfterCreation } from '../../store/task-creations.ts';
 import { appendAnswer } from '../../store/workspace-answers.ts';
+import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { openSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 import { LONGEST_BLOCK } from './blocked-until.ts';
@@ -110,7 +107,7 @@ async function noteAnswered(query: Scope, { action, entity, body, kind }: Prepar
   if (action === 'record-pull-request') await noteRecordTaken(query);
   if (kind !== 'task') return;
   await noteCreationPassed(query, entity, body);
-  await endCreation(query, now);
+  await resumeAfterCreation(query, now);
 }
 
 function listPageOf(prepared: Prepared, body: unknown): ReturnType<typeof pageOf> | undefined {
@@ -368,7 +365,7 @@ function isRefusal({ status = 0 }: SyncError): boolean {
   return status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
 }
 
-function refusalOf(error: SyncError): Refusal {
+function refusalOf(error: SyncError): RouteRefusal {
   return { status: error.status, own: error.own, error: textOf(error) };
 }
 
@@ -414,8 +411,8 @@ async function leaveOff(query: Scope, entity: string, now: number): Promise<void
 }
 
 async function isKnownAbsent(query: Scope, route: OptionalRoute, taskId: string | null, now: number): Promise<boolean> {
-  if (await wasAnsweredLately(query, route, now)) return true;
-  return taskId !== null && !(await holdsTask(query, taskId));
+  if (await wasAnsweredRecently(query, route, now)) return true;
+  return taskId !== null && !(await isTaskCached(query, taskId));
 }
 
 /** A task that is gone has no links, and a document is missing. */
@@ -475,7 +472,7 @@ async function settleRefusedCreation(
   { now }: FailureContext,
 ): Promise<Failure | undefined> {
   if (prepared.action !== 'create-task') return undefined;
-  if (!isUnknownFate(error)) await endCreation(query, now);
+  if (!isUnknownFate(error)) await resumeAfterCreation(query, now);
   if (!OF_CONTENT.has(error.status ?? 0)) return undefined;
   const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);
   if (without === undefined) return refuse(query, prepared, textOf(error));
@@ -611,7 +608,7 @@ async function awaitList(query: Scope, prepared: Prepared, error: string, contex
  * @param isSent whether this process has sent it, and has the answer to come
  */
 export async function takeBackUnsent(query: Scope, isSent: (entity: string) => boolean): Promise<void> {
-  for (const { entity, sent } of await changesSent(query)) {
+  for (const { entity, sent } of await changesInFlight(query)) {
     if (isSent(entity)) continue;
     await updateChange(query, entity, { ...back(JSON.parse(sent as string) as Prepared), next_since: null });
   }
@@ -624,7 +621,7 @@ export async function takeBackUnsent(query: Scope, isSent: (entity: string) => b
  * @param untouched how long requests of that process may still be on their way, milliseconds
  */
 export async function recover(query: Scope, context: SettleContext, untouched = 0): Promise<readonly Prepared[]> {
-  const rows = await changesSent(query);
+  const rows = await changesInFlight(query);
   const recovered: Prepared[] = [];
   for (const row of rows) {
     const prepared = JSON.parse(row.sent as string) as Prepared;

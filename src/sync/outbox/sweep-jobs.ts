@@ -5,16 +5,16 @@ import type { Job, Schedule } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import type { Store } from '../../store/database.ts';
-import { enqueueReads } from '../../store/list-reads.ts';
 import { findChange } from '../../store/outbox-rows.ts';
-import { readRecordsRoute } from '../../store/records-route.ts';
+import { readRecordsRoute } from '../../store/server-capabilities.ts';
 import {
   nextSweepStep,
   readSweepPosition,
-  START,
+  SWEEP_START,
   type SweepPosition,
   writeSweepPosition,
 } from '../../store/sweep-position.ts';
+import { enqueueReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace-sweeps.ts';
 
@@ -115,7 +115,7 @@ function paceOf({ requests, window }: SweepJobsDeps['quota']): number {
 async function goOn({ store, clock }: SweepJobsDeps): Promise<SweepPosition | undefined> {
   const last = await readSweepPosition(store.query);
   if (last && last.endedAt === null) return last;
-  return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: START };
+  return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: SWEEP_START };
 }
 
 /** A quota that is used up must not let reads pile up. */

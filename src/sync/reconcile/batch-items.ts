@@ -3,7 +3,7 @@ import type { Translation } from '../../connectors/connector.ts';
 import type { DeliverySource } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../../model/item.ts';
 import type { PendingDelivery } from '../../store/inbox.ts';
-import { findItem, type ItemMark, itemMarks, readFields, saveItem } from '../../store/items.ts';
+import { findItem, type ItemVersion, itemVersions, readFields, saveItem } from '../../store/items.ts';
 import { lastBeforeRestore } from '../../store/mark-unverified.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { comeWithEarlierFetch, lacksCommits } from './awaited-commits.ts';
@@ -20,7 +20,7 @@ export class BatchItems {
   readonly #query: Scope;
   readonly #moment: EvaluationContext;
   readonly #fetches: BatchFetches;
-  #marks = new Map<ItemKey, ItemMark>();
+  #marks = new Map<ItemKey, ItemVersion>();
   /** By the items as they came. */
   readonly #said = new Map<Item, Said>();
   readonly #held = new Map<ItemKey, Held>();
@@ -42,7 +42,7 @@ export class BatchItems {
         this.#said.set(raw, { item, hash: hashOf(item) });
       }
     }
-    this.#marks = await itemMarks(this.#query, [...keys]);
+    this.#marks = await itemVersions(this.#query, [...keys]);
   }
 
   isKnown(key: ItemKey): boolean {
@@ -104,7 +104,7 @@ export class BatchItems {
     return id > this.#lastBeforeRestore;
   }
 
-  async #heldItem(key: ItemKey, mark: ItemMark | undefined): Promise<Held | undefined> {
+  async #heldItem(key: ItemKey, mark: ItemVersion | undefined): Promise<Held | undefined> {
     const held = this.#held.get(key);
     if (held || !mark) return held;
     const row = await findItem(this.#query, key);
@@ -115,7 +115,7 @@ export class BatchItems {
     delivery: PendingDelivery,
     source: Source,
     held: Held,
-    { hash, unverified }: Pick<ItemMark, 'hash' | 'unverified'>,
+    { hash, unverified }: Pick<ItemVersion, 'hash' | 'unverified'>,
   ): Promise<void> {
     const { item } = held;
     this.#held.set(item.key, held);

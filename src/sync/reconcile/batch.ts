@@ -3,20 +3,20 @@ import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey, ItemReference } from '../../model/item.ts';
 import { isEcho } from '../../model/notice.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
-import { holdCreates, tasksAreUnsure } from '../../store/creates.ts';
 import {
+  type DeliveryOutcome,
   type PendingDelivery,
   quarantineParts,
   type RejectedPage,
   settleDeliveries,
-  type Verdict,
 } from '../../store/inbox.ts';
 import { findItems } from '../../store/items.ts';
-import { enqueueTaskListRead } from '../../store/list-reads.ts';
-import { expectNotices, standingComment } from '../../store/notices.ts';
+import { currentComment, prefetchNotices } from '../../store/notices.ts';
+import { areTasksUnverified, delayCreations } from '../../store/task-creations.ts';
 import { beginUnitOfWork, flushRows, prefetch } from '../../store/unit-of-work/unit-of-work.ts';
-import { expectFetches } from '../../store/wanted-fetches.ts';
+import { prefetchFetches } from '../../store/wanted-fetches.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
+import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply.ts';
 import { BatchFetches } from './batch-fetches.ts';
@@ -29,7 +29,7 @@ import { type GuardLimits, guardChanges } from './mass-change-guard.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
 
 export interface BatchResult {
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly DeliveryOutcome[];
   /** An answer of the workspace was applied: it may also be what the outbox waits for to begin. */
   readonly answersTaken: boolean;
   /** The set of task keys may have changed. */
@@ -71,8 +71,9 @@ export async function applyBatch(
   await flushRows(rows);
   await quarantineParts(query, work.rejected, moment.now);
   const naming = work.naming(horizon);
-  const unsure = rules.triage.isOn && work.workItems.length > 0 && (await tasksAreUnsure(query)) ? work.workItems : [];
-  const waits = await holdCreates(query, [...new Set([...naming, ...unsure])], moment.now);
+  const unsure =
+    rules.triage.isOn && work.workItems.length > 0 && (await areTasksUnverified(query)) ? work.workItems : [];
+  const waits = await delayCreations(query, [...new Set([...naming, ...unsure])], moment.now);
   if (naming.length > 0 || waits)
     await enqueueTaskListRead(query, { ...moment, lane: waits ? 'triage' : 'read', notBefore: 0 });
   const held = guard === undefined ? [] : await guardChanges(query, guard);
@@ -90,7 +91,7 @@ const TELL_TASKS: ReadonlySet<Answer['action']> = new Set([
 ]);
 
 class Batch implements BatchResult {
-  readonly verdicts: Verdict[] = [];
+  readonly verdicts: DeliveryOutcome[] = [];
   readonly rejected: RejectedPage[] = [];
   answersTaken = false;
   tasksChanged = false;
@@ -139,8 +140,8 @@ class Batch implements BatchResult {
         this.#query,
         other.map(({ item }) => item.key),
       ),
-      expectFetches(this.#query, [...batch.flatMap(referencesIn), ...other.map(({ reference }) => reference)]),
-      expectNotices(this.#query, batch.flatMap(commentedIn)),
+      prefetchFetches(this.#query, [...batch.flatMap(referencesIn), ...other.map(({ reference }) => reference)]),
+      prefetchNotices(this.#query, batch.flatMap(commentedIn)),
       this.#foreseeAnswers(batch),
     ]);
   }
@@ -206,7 +207,7 @@ class Batch implements BatchResult {
     if (translation.outcome !== 'references' || translation.comment === undefined) return false;
     const [on, ...others] = translation.references;
     if (on === undefined || others.length > 0) return false;
-    return isEcho(translation.comment, await standingComment(this.#query, on.key));
+    return isEcho(translation.comment, await currentComment(this.#query, on.key));
   }
 
   /** Looks at what the deliveries changed, and at these besides. */

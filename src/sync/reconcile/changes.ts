@@ -3,7 +3,7 @@
 import type { Effect, EntityKind } from '../../model/change.ts';
 import { type Item, isFinished } from '../../model/item.ts';
 import { debounceOf, dueAfter, type Lane } from '../../model/lane.ts';
-import { addDifference, dropDifference, type Waiting } from '../../store/outbox-rows.ts';
+import { addDifference, dropDifference, type WaitingDelivery } from '../../store/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { EvaluationContext, Source, Sources } from './context.ts';
 import type { Rules } from './item-rules.ts';
@@ -13,7 +13,7 @@ export interface Cause {
   readonly since: number;
   /** When the last of them came; absent: `since`. */
   readonly latest?: number;
-  readonly waiting: readonly Waiting[];
+  readonly waiting: readonly WaitingDelivery[];
   /** Nothing but a backfill brought it: it waits behind everything else, and a person has asked for it. */
   readonly isBackfill?: boolean;
   /** A round of the workspace sweep found it: it waits behind everything else, and nobody has asked for it. */
@@ -66,7 +66,7 @@ export async function addChange(work: Work, { name, kind, lane }: Target, outcom
     lane: own,
     since: cause.since,
     due: dueAfter(cause.since, cause.latest ?? cause.since, wait),
-    longest: wait.maxWait,
+    maxWait: wait.maxWait,
     weight: isFinished(item) ? 2 : 1,
     // A request for old items is no request for new tasks: the guard counts new tasks whatever brought them.
     confirmed: cause.isBackfill === true && kind !== 'task',

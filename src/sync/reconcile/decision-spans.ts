@@ -1,11 +1,11 @@
 import { BEGIN, decisionOf } from '../../model/delivery.ts';
 import type { ItemKey } from '../../model/item.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
-import type { PendingDelivery, Verdict } from '../../store/inbox.ts';
+import type { DeliveryOutcome, PendingDelivery } from '../../store/inbox.ts';
 
 interface Decided {
   readonly delivery: PendingDelivery;
-  readonly verdict: Omit<Verdict, 'id'>;
+  readonly verdict: Omit<DeliveryOutcome, 'id'>;
   /** Those that it changed. */
   readonly items: readonly ItemKey[];
   /** Epoch milliseconds. */

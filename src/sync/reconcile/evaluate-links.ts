@@ -5,9 +5,9 @@ import {
   blankEntity,
   type EntityRow,
   findEntity,
-  forgetOrBury,
   json,
   linksOfItem,
+  removeOrTombstone,
   saveEntity,
 } from '../../store/entities.ts';
 import { dropDifference, findChange, findChanges } from '../../store/outbox-rows.ts';
@@ -133,7 +133,7 @@ async function abandonLink(work: Work, row: EntityRow): Promise<void> {
   // A request that stands in the row is in flight or with unknown outcome.
   if (change === undefined || change.sent === null) {
     await dropDifference(query, row.entity);
-    await forgetOrBury(query, row);
+    await removeOrTombstone(query, row);
     return strikeTask(work, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });

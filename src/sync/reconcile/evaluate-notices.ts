@@ -4,7 +4,7 @@ import { formatStatus, statusOf } from '../../model/notice.ts';
 import type { Task } from '../../model/task.ts';
 import { tasksByIds } from '../../store/cached-tasks.ts';
 import { linksOfItem } from '../../store/entities.ts';
-import { deferNotice, forgetNotice, wantNotice } from '../../store/notices.ts';
+import { deferNotice, forgetNotice, requestNotice } from '../../store/notices.ts';
 import { areUnderWay } from '../../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
 
@@ -33,18 +33,18 @@ export async function evaluateNotices({ query, item, source, moment: { now } }: 
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);
   const keys = shownKeys(tasks);
   if (comment && isIncomplete) await deferNotice(query, item.key, 'comment');
-  else if (comment) await wantNotice(query, { ...about, kind: 'comment', wanted: textOf(keys) });
+  else if (comment) await requestNotice(query, { ...about, kind: 'comment', wanted: textOf(keys) });
   if (status && item.kind === 'pull_request') {
     const wanted = item.state === 'open' ? statusOf(item.headSha, keys, status === 'require') : undefined;
     if (!wanted) await forgetNotice(query, item.key, 'status');
     else if (isIncomplete) await deferNotice(query, item.key, 'status');
-    else await wantNotice(query, { ...about, kind: 'status', wanted: formatStatus(wanted), notBefore: now + QUIET });
+    else await requestNotice(query, { ...about, kind: 'status', wanted: formatStatus(wanted), notBefore: now + QUIET });
   }
   if (!close || item.kind !== 'work_item') return;
   const statuses = tasks.map(({ status }) => status);
   const isOver = statuses.every((status) => FINISHED.has(status)) && statuses.some((status) => CARRIED_OUT.has(status));
   // Reopened by a person it stays open: closing is wanted once for each time that the tasks are finished.
-  if (isOver) await wantNotice(query, { ...about, kind: 'close', wanted: 'closed', isDone: isDone(item) });
+  if (isOver) await requestNotice(query, { ...about, kind: 'close', wanted: 'closed', isDone: isDone(item) });
   else await forgetNotice(query, item.key, 'close');
 }
 

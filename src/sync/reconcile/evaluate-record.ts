@@ -2,7 +2,7 @@ import { effectOf, entity } from '../../model/change.ts';
 import type { PullRequest } from '../../model/item.ts';
 import { blankEntity, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { findChange } from '../../store/outbox-rows.ts';
-import { readRecordsRoute } from '../../store/records-route.ts';
+import { readRecordsRoute } from '../../store/server-capabilities.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
 import { setDifference, type Work } from './changes.ts';
 import type { Source } from './context.ts';

@@ -1,9 +1,8 @@
 import { entity } from '../../model/change.ts';
 import type { WorkItem } from '../../model/item.ts';
 import { linksOfItem } from '../../store/entities.ts';
-import { holdPlace, saveItemNames } from '../../store/item-names.ts';
-import { readStanding, saveStanding } from '../../store/items.ts';
-import { itemsNaming } from '../../store/mentions.ts';
+import { assignPlace, itemsNaming, saveItemNames } from '../../store/item-names.ts';
+import { readEvaluatedTasks, saveEvaluatedTasks } from '../../store/items.ts';
 import { dropDifference } from '../../store/outbox-rows.ts';
 import type { Work } from './changes.ts';
 import { evaluateDocuments } from './evaluate-documents.ts';
@@ -54,7 +53,7 @@ async function itemsOfLostNames({ query, item }: Work): Promise<readonly string[
   const [container, name] =
     item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];
   if (name === undefined) return [];
-  const lost = await holdPlace(query, placeNameOf(item, name), { container, at: item.updatedAt });
+  const lost = await assignPlace(query, placeNameOf(item, name), { container, at: item.updatedAt });
   return lost.length === 0 ? [] : itemsNaming(query, lost);
 }
 
@@ -76,9 +75,9 @@ async function evaluateWorkItem(work: Work, item: WorkItem): Promise<readonly st
     former: formerNamesOf(item, grammar),
     now: work.moment.now,
   });
-  const told = await readStanding(query, item.key);
+  const told = await readEvaluatedTasks(query, item.key);
   const hasChanged = told.join() !== standing.join();
-  if (hasChanged) await saveStanding(query, item.key, standing);
+  if (hasChanged) await saveEvaluatedTasks(query, item.key, standing);
   return hasChanged || isTaken || (isRenamed && standing.length > 0) ? itemsNaming(query, all) : [];
 }
 

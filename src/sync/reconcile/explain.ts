@@ -4,7 +4,7 @@ import type { LinkReason } from '../../model/link.ts';
 import { taskName } from '../../model/task.ts';
 import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, linksOfItem } from '../../store/entities.ts';
-import { findDelivery, type ToldDelivery } from '../../store/inbox.ts';
+import { type DeliverySummary, findDelivery } from '../../store/inbox.ts';
 import { findItem, readFields } from '../../store/items.ts';
 import { type NoticeRow, noticesOf } from '../../store/notices.ts';
 import { findChange } from '../../store/outbox-rows.ts';
@@ -40,7 +40,7 @@ interface ExplainedLink {
    */
   readonly state: 'linked' | 'manual' | 'removed' | 'waiting' | 'sending' | 'held' | 'unknown' | 'absent';
   readonly reason: LinkReason | null;
-  readonly delivery: ToldDelivery | null;
+  readonly delivery: DeliverySummary | null;
   readonly request: ToldRequest | null;
   /** Why the change is held, or failed last. */
   readonly error: string | null;

@@ -1,5 +1,5 @@
 import { EFFECTS, type Effect } from '../../model/change.ts';
-import { decideFresh, type GuardTally, guardTally } from '../../store/held-changes.ts';
+import { applyGuard, type GuardTally, guardTally } from '../../store/held-changes.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 
 /** How many removals or closings, creations, and repairs may wait together. Infinity: any number. */
@@ -45,7 +45,7 @@ export async function guardChanges(query: Scope, limits: GuardLimits): Promise<P
     const [what, key] = WORDS[effect];
     const surplus = surplusOf(limits[key], tallies[effect]);
     const reason = `${fresh + ahead} ${what} wait together, and guard.${key} allows ${limits[key]}`;
-    await decideFresh(query, effect, surplus, `guard_held: ${reason}`);
+    await applyGuard(query, effect, surplus, `guard_held: ${reason}`);
     if (surplus > 0) passed.push({ effect, held: surplus, reason });
   }
   return passed;

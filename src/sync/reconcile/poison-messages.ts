@@ -1,5 +1,5 @@
 import type { Store } from '../../store/database.ts';
-import { lastOfOldest, type PendingDelivery, retryQuarantined } from '../../store/inbox.ts';
+import { lastPendingId, type PendingDelivery, retryQuarantined } from '../../store/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 
 /** Names of facts: `yes` while a process works on the inbox, and which version tried what is in quarantine. */
@@ -40,7 +40,7 @@ export function createPoisonMessages({ store, version, batch }: PoisonMessagesDe
   async function lookBack(): Promise<void> {
     if (suspectsUntil !== undefined) return;
     const wasAtWork = (await readMeta(store.query, AT_WORK)) === 'yes';
-    const last = wasAtWork ? await lastOfOldest(store.query, batch) : undefined;
+    const last = wasAtWork ? await lastPendingId(store.query, batch) : undefined;
     const isOther = (await readMeta(store.query, TRIED_BY)) !== version;
     if (isOther) {
       await retryQuarantined(store, 'costly');

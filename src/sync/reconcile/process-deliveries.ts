@@ -9,7 +9,7 @@ import type { Tracer } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
 import type { Store } from '../../store/database.ts';
-import { countAttempt, type PendingDelivery, settleDeliveries, type Verdict } from '../../store/inbox.ts';
+import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliveries } from '../../store/inbox.ts';
 import { applyBatch, type BatchResult } from './batch.ts';
 import type { BatchInputs } from './batch-inputs.ts';
 import type { Sources } from './context.ts';
@@ -136,7 +136,7 @@ export function createDeliveryProcessor(deps: DeliveryProcessorDeps): DeliveryPr
   }
 
   /** One line, one count and one span for each delivery that has come to its end. */
-  function tell(delivery: PendingDelivery, verdict: Verdict, items: readonly ItemKey[], from: number): void {
+  function tell(delivery: PendingDelivery, verdict: DeliveryOutcome, items: readonly ItemKey[], from: number): void {
     const { id, key, connection, source } = delivery;
     const { state: outcome, reason } = verdict;
     meter.count('deliveries_total', { connection, outcome });

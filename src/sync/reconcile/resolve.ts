@@ -1,7 +1,6 @@
 import type { Intent, LinkReason } from '../../model/link.ts';
 import { existingTasks, tasksByKeys } from '../../store/cached-tasks.ts';
-import { itemsNamed, type NamedItem } from '../../store/item-names.ts';
-import { readMentions, saveMentions } from '../../store/mentions.ts';
+import { itemsNamed, type NamedItem, readMentions, saveMentions } from '../../store/item-names.ts';
 import type { Work } from './changes.ts';
 import { standingTasks } from './evaluate-links.ts';
 import { intentOf, PLAIN } from './link-rules/intent.ts';

@@ -14,17 +14,17 @@ import type { Stage } from '../../platform/lib/stage.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { Store } from '../../store/database.ts';
 import { findItem, readFields } from '../../store/items.ts';
-import { enqueueTaskListRead } from '../../store/list-reads.ts';
 import {
   beginNotice,
+  clampNoticeTimes,
   dueNotices,
   type NoticeRow,
   nextNotice,
   postponeNotice,
-  redateNotices,
+  resumeNotices,
   settleNotice,
-  takeUpNotices,
 } from '../../store/notices.ts';
+import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Pauses } from '../intake/pauses.ts';
 
 /** A connection to which something may be written. */
@@ -91,14 +91,14 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const left = (connection: string) => pauses.left(connection, 'fetch');
   const free = () => names.filter((name) => left(name) === 0);
   const refusals = new Set<string>();
-  const mindTheClock = onClockSetBack(clock, () => store.commit((query) => redateNotices(query, clock.now())));
+  const mindTheClock = onClockSetBack(clock, () => store.commit((query) => clampNoticeTimes(query, clock.now())));
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
     let isTakenUp = false;
     const takeUp = async () => {
-      await store.commit((transaction) => takeUpNotices(transaction, clock.now()));
+      await store.commit((transaction) => resumeNotices(transaction, clock.now()));
       isTakenUp = true;
     };
     while (!signal.aborted) {

@@ -1,7 +1,7 @@
 import { entity } from '../../model/change.ts';
 import { findEntity, json } from '../../store/entities.ts';
-import { enqueueReads } from '../../store/list-reads.ts';
-import { readRecordsRoute } from '../../store/records-route.ts';
+import { readRecordsRoute } from '../../store/server-capabilities.ts';
+import { enqueueReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { Matched } from './route-of.ts';
 

@@ -6,7 +6,7 @@ import type { ServerFacts } from '../../../src/platform/database/database-types.
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import { readCounts } from '../../../src/store/counts.ts';
-import { findWorkspace, forgetWorkspace } from '../../../src/store/forget.ts';
+import { findWorkspace, forgetWorkspace } from '../../../src/store/deletions.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkWorkspace } from '../../../src/admin/check-workspace.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { configureLinks } from '../../../src/store/link-reads.ts';
+import { configureLinks } from '../../../src/store/server-capabilities.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const TASK = { taskId: 't1', key: 'T-1' };

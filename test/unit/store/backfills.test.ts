@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
-  askBackfill,
-  endUnit,
-  moveBackfill,
-  nextOfBackfill,
+  advanceBackfill,
+  finishBackfillUnit,
+  nextBackfillUnit,
   pauseBackfill,
   postponeBackfill,
   readBackfills,
+  requestBackfill,
   resumeBackfill,
-  spreadBackfill,
+  splitBackfill,
 } from '../../../src/store/backfills.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 import { withoutTable } from '../../support/without-table.ts';
@@ -19,11 +19,11 @@ const HOUR = 3_600_000;
 let store: OpenedStore;
 beforeEach(async () => {
   store = await openStore({ file: ':memory:' });
-  await askBackfill(store.query, { connection: 'github', since: null, now: NOW });
+  await requestBackfill(store.query, { connection: 'github', since: null, now: NOW });
 });
 afterEach(() => store.close());
 
-const next = (now = NOW) => nextOfBackfill(store.query, 'github', now);
+const next = (now = NOW) => nextBackfillUnit(store.query, 'github', now);
 
 /** The unit to go on with; there is one. */
 async function due() {
@@ -36,7 +36,9 @@ const isPaused = async () => (await readBackfills(store.query, 'github'))[0]?.is
 
 it('says where the end of a unit could not be stored', async () => {
   const unit = await due();
-  await withoutTable(store.database, 'backfills', () => expect(endUnit(store.query, unit, NOW)).rejects.toThrow());
+  await withoutTable(store.database, 'backfills', () =>
+    expect(finishBackfillUnit(store.query, unit, NOW)).rejects.toThrow(),
+  );
 });
 
 describe('a paused backfill', () => {
@@ -51,7 +53,7 @@ describe('a paused backfill', () => {
   it('stays paused when its units become known meanwhile', async () => {
     const asked = await due();
     await pauseBackfill(store.query, 'github');
-    await spreadBackfill(store.query, asked, ['app', 'web']);
+    await splitBackfill(store.query, asked, ['app', 'web']);
     expect([await next(), await isPaused()]).toEqual([undefined, true]);
     await resumeBackfill(store.query, 'github');
     expect(await next()).toMatchObject({ unit: 'app' });
@@ -61,10 +63,10 @@ describe('a paused backfill', () => {
     ['a page was read', { read: true, units: ['app', 'web'] }],
     ['a page failed', { read: false, units: ['app', 'web'] }],
   ])('stays paused when %s meanwhile', async (_, { read, units }) => {
-    await spreadBackfill(store.query, await due(), units);
+    await splitBackfill(store.query, await due(), units);
     const unit = await due();
     await pauseBackfill(store.query, 'github');
-    if (read) expect(await moveBackfill(store.query, unit, { items: 3, total: 9, next: '2' }, NOW)).toBe(true);
+    if (read) expect(await advanceBackfill(store.query, unit, { items: 3, total: 9, next: '2' }, NOW)).toBe(true);
     else await postponeBackfill(store.query, unit, { error: 'unavailable: no answer', notBefore: NOW + 5_000 });
     expect([await next(NOW + HOUR), await isPaused()]).toEqual([undefined, true]);
     await resumeBackfill(store.query, 'github');

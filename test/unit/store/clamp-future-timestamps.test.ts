@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import { clampFutureTimestamps } from '../../../src/store/clock-changes.ts';
-import { doubtTasks, tasksAreUnsure, trustTasks } from '../../../src/store/creates.ts';
 import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
+import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
 import { waits } from '../../support/changes.ts';
 import { openTestStore } from '../../support/intake.ts';
 
@@ -35,8 +35,8 @@ test.each([
   ['of before, is not where it was requested earlier', NOW - 5, NOW - 6, true],
 ])('a list of tasks, after a doubt %s', async (_what, doubtedAt, sentAt, isUnsure) => {
   const { query } = await openTestStore();
-  await doubtTasks(query, doubtedAt);
+  await markTasksUnverified(query, doubtedAt);
   await clampFutureTimestamps(query, NOW);
-  await trustTasks(query, sentAt);
-  expect(await tasksAreUnsure(query)).toBe(isUnsure);
+  await markTasksVerified(query, sentAt);
+  expect(await areTasksUnverified(query)).toBe(isUnsure);
 });

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { heldPart, keepSweepsOf, recordSweep, recordSweepFailure } from '../../../src/store/connection-sweeps.ts';
+import {
+  forgetOtherSweeps,
+  recordSweep,
+  recordSweepFailure,
+  storedItemsAfter,
+} from '../../../src/store/connection-sweeps.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const RESULT = { at: 5, listed: 3, asked: 1 };
@@ -20,7 +25,7 @@ test('units that a connection has no longer are forgotten, and nothing of other 
   const { query } = await openTestStore();
   for (const connection of ['github', 'gitlab'])
     for (const unit of ['one', 'two']) await recordSweep(query, { connection, unit }, RESULT);
-  await keepSweepsOf(query, 'github', ['two', 'three']);
+  await forgetOtherSweeps(query, 'github', ['two', 'three']);
   const rows = await query.selectFrom('sweeps').select(['connection', 'unit']).execute();
   expect(rows.map(({ connection, unit }) => `${connection} ${unit}`).toSorted()).toEqual([
     'github two',
@@ -45,10 +50,10 @@ test('the items of a connection come part by part, without those that came since
         .execute();
   });
   const of = { connection: 'other', seenBefore: 100 };
-  const first = await heldPart(query, of, '');
+  const first = await storedItemsAfter(query, of, '');
   expect([first.items.length, first.after]).toEqual([500, 'key-00999']);
   expect(first.items.filter(({ isGone }) => isGone).map(({ key }) => key)).toEqual(['key-00003']);
-  const last = await heldPart(query, of, first.after as string);
+  const last = await storedItemsAfter(query, of, first.after as string);
   expect([last.items.length, last.after]).toEqual([100, undefined]);
-  expect((await heldPart(query, { connection: 'jira', seenBefore: 100 }, '')).items).toHaveLength(499);
+  expect((await storedItemsAfter(query, { connection: 'jira', seenBefore: 100 }, '')).items).toHaveLength(499);
 });

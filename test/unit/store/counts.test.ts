@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../src/platform/database/open.ts';
 import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
 import { countsOf } from '../../../src/store/counts.ts';
-import { forgetWorkspace } from '../../../src/store/forget.ts';
+import { forgetWorkspace } from '../../../src/store/deletions.ts';
 import { INSTALLATION_MIGRATIONS } from '../../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';

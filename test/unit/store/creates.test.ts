@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import {
-  doubtTasks,
-  holdCreates,
-  releaseCreates,
-  tasksAreUnsure,
-  trustTasks,
-  unknownCreates,
-} from '../../../src/store/creates.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
 import { addDifference, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import {
+  areTasksUnverified,
+  delayCreations,
+  markTasksUnverified,
+  markTasksVerified,
+  resumeCreations,
+  unknownCreations,
+} from '../../../src/store/task-creations.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -55,49 +55,49 @@ const all = ['a', 'failed', 'flying', 'held', 'open'];
 
 test('only tasks that were never tried wait for the list', async () => {
   const store = await withChanges();
-  expect(await holdCreates(store.query, [...all, 'b'], NOW)).toBe(true);
+  expect(await delayCreations(store.query, [...all, 'b'], NOW)).toBe(true);
   expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
-  expect(await holdCreates(store.query, all.slice(1), NOW)).toBe(false);
-  expect(await holdCreates(store.query, [], NOW)).toBe(false);
+  expect(await delayCreations(store.query, all.slice(1), NOW)).toBe(false);
+  expect(await delayCreations(store.query, [], NOW)).toBe(false);
 });
 
 test('only those of these items wait', async () => {
   const store = await withChanges();
-  expect(await holdCreates(store.query, ['other'], NOW)).toBe(false);
+  expect(await delayCreations(store.query, ['other'], NOW)).toBe(false);
   expect(await waitingUntil(store, NOW + LONGEST)).toEqual([]);
 });
 
 test('a process that begins lets all of them wait, until a list came that was requested since', async () => {
   const store = await withChanges();
-  expect(await tasksAreUnsure(store.query)).toBe(false);
-  expect(await doubtTasks(store.query, NOW)).toBe(true);
+  expect(await areTasksUnverified(store.query)).toBe(false);
+  expect(await markTasksUnverified(store.query, NOW)).toBe(true);
   expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
-  await trustTasks(store.query, NOW - 1);
-  expect(await tasksAreUnsure(store.query)).toBe(true);
-  await trustTasks(store.query, NOW);
-  expect(await tasksAreUnsure(store.query)).toBe(false);
+  await markTasksVerified(store.query, NOW - 1);
+  expect(await areTasksUnverified(store.query)).toBe(true);
+  await markTasksVerified(store.query, NOW);
+  expect(await areTasksUnverified(store.query)).toBe(false);
 });
 
 test('where none waits that was never tried, a process that begins says so, and is unsure all the same', async () => {
   const store = await withChanges();
   await removeChange(store.query, 'task:a');
-  expect(await doubtTasks(store.query, NOW)).toBe(false);
-  expect(await tasksAreUnsure(store.query)).toBe(true);
+  expect(await markTasksUnverified(store.query, NOW)).toBe(false);
+  expect(await areTasksUnverified(store.query)).toBe(true);
 });
 
 test('those with unknown outcome are told, and no others', async () => {
   const store = await withChanges();
-  expect(await unknownCreates(store.query)).toEqual([]);
+  expect(await unknownCreations(store.query)).toEqual([]);
   for (const name of ['task:open', 'link:b']) await updateChange(store.query, name, { state: 'unknown' });
-  expect((await unknownCreates(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
+  expect((await unknownCreations(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
 });
 
 test('whichever statement fails, nobody takes tasks for sure, or unsure, who was not told so', async () => {
   const works: readonly ((query: Scope) => Promise<unknown>)[] = [
-    (query: Scope) => holdCreates(query, ['a'], NOW),
-    (query: Scope) => doubtTasks(query, NOW),
-    (query: Scope) => trustTasks(query, NOW),
-    (query: Scope) => releaseCreates(query, NOW, NOW),
+    (query: Scope) => delayCreations(query, ['a'], NOW),
+    (query: Scope) => markTasksUnverified(query, NOW),
+    (query: Scope) => markTasksVerified(query, NOW),
+    (query: Scope) => resumeCreations(query, NOW, NOW),
   ];
   for (const work of works) {
     const wrong = await wrongWhereStatementsFail(async (store) => {
@@ -114,12 +114,12 @@ test('whichever statement fails, nobody takes tasks for sure, or unsure, who was
 
 test('a list lets go those that waited before it was requested, at the time that they came, and no pause of another', async () => {
   const store = await withChanges();
-  await holdCreates(store.query, all, NOW);
+  await delayCreations(store.query, all, NOW);
   const paused = { not_before: NOW, due: 600 };
   await store.query.updateTable('outbox').set(paused).where('entity', 'in', Object.keys(OTHERS)).execute();
-  expect(await releaseCreates(store.query, NOW - 1, NOW)).toBe(true);
+  expect(await resumeCreations(store.query, NOW - 1, NOW)).toBe(true);
   expect(await waitingUntil(store, NOW + LONGEST)).toEqual(['task:a']);
-  expect(await releaseCreates(store.query, NOW, NOW)).toBe(false);
+  expect(await resumeCreations(store.query, NOW, NOW)).toBe(false);
   const rows = await rowsOf(store);
   const free = rows.filter(({ not_before }) => not_before === 0);
   expect(free.map(({ entity, due }) => [entity, due])).toEqual([['task:a', 500]]);

@@ -1,14 +1,14 @@
 import { describe, expect, it, test } from 'vitest';
 import {
-  afterRefusal,
+  afterCreationRefused,
   type CreationTrials,
+  creationBody,
   creationTrials,
-  fieldsOff,
-  formOf,
+  disabledFields,
   noteCreationPassed,
   noteCreationRefused,
-  omitted,
-} from '../../../src/store/creation-trials.ts';
+  omittedFields,
+} from '../../../src/store/task-creations.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/intake.ts';
 
@@ -32,7 +32,7 @@ describe('a creation leaves out', () => {
     ['a field that is switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY + 1 } } }, ['labels']],
     ['no field a day after it was switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY } } }, []],
   ])('%s', (_what, trials, fields) => {
-    expect(omitted(trials, 'task:a', BODY, NOW)).toEqual(fields);
+    expect(omittedFields(trials, 'task:a', BODY, NOW)).toEqual(fields);
   });
 });
 
@@ -57,14 +57,14 @@ describe('a refused creation', () => {
       { labels: { passed: true } },
     ],
   ])('%s', (_what, trials, body, without, fields) => {
-    const next = afterRefusal(trials, 'task:a', { ...body }, NOW);
+    const next = afterCreationRefused(trials, 'task:a', { ...body }, NOW);
     expect(next.without['task:a']).toEqual(without);
     expect(next.fields).toEqual(fields);
   });
 
   it('is remembered for the last 200 creations only', () => {
     let trials = NONE;
-    for (let index = 0; index < 250; index++) trials = afterRefusal(trials, `task:${index}`, BODY, NOW);
+    for (let index = 0; index < 250; index++) trials = afterCreationRefused(trials, `task:${index}`, BODY, NOW);
     expect(Object.keys(trials.without)).toHaveLength(200);
     expect(trials.without['task:249']).toBeDefined();
   });
@@ -72,10 +72,10 @@ describe('a refused creation', () => {
 
 test('only a field of which three different values were refused and none passed is switched off', () => {
   const refuse = (values: readonly string[], trials: CreationTrials) =>
-    values.reduce((now, labels, index) => afterRefusal(now, `task:${index}`, { ...TEXT, labels }, NOW), trials);
-  expect(fieldsOff(refuse(['a', 'b', 'b', 'a'], TRYING), NOW)).toEqual([]);
-  expect(fieldsOff(refuse(['a', 'b', 'c'], TRYING), NOW)).toEqual(['labels']);
-  expect(fieldsOff(refuse(['a', 'b', 'c'], { ...TRYING, fields: { labels: { passed: true } } }), NOW)).toEqual([]);
+    values.reduce((now, labels, index) => afterCreationRefused(now, `task:${index}`, { ...TEXT, labels }, NOW), trials);
+  expect(disabledFields(refuse(['a', 'b', 'b', 'a'], TRYING), NOW)).toEqual([]);
+  expect(disabledFields(refuse(['a', 'b', 'c'], TRYING), NOW)).toEqual(['labels']);
+  expect(disabledFields(refuse(['a', 'b', 'c'], { ...TRYING, fields: { labels: { passed: true } } }), NOW)).toEqual([]);
 });
 
 /** Creates tasks on a server that refuses these fields. @returns the optional fields of each request */
@@ -83,7 +83,7 @@ async function create(query: Scope, names: readonly string[], refuses: readonly 
   const sent: string[][] = [];
   for (const name of names) {
     for (let attempt = 0; attempt < 5; attempt++) {
-      const body = await formOf(query, name, { ...BODY, labels: [name] }, now);
+      const body = await creationBody(query, name, { ...BODY, labels: [name] }, now);
       const fields = Object.keys(body).filter((field) => !(field in TEXT));
       sent.push(fields);
       if (!fields.some((field) => refuses.includes(field))) {
@@ -112,10 +112,10 @@ test('fields are tried one at a time after a refusal, until each has passed or i
     // Three values were refused.
     ['priority', 'source'],
   ]);
-  expect(fieldsOff(await creationTrials(query), NOW)).toEqual(['labels']);
+  expect(disabledFields(await creationTrials(query), NOW)).toEqual(['labels']);
   // A day later the server accepts them.
   expect(await create(query, ['f'], [], NOW + DAY)).toEqual([['labels', 'priority', 'source']]);
-  expect(fieldsOff(await creationTrials(query), NOW + DAY)).toEqual([]);
+  expect(disabledFields(await creationTrials(query), NOW + DAY)).toEqual([]);
 });
 
 test('a server that accepts everything is never asked anything else, and nothing is stored', async () => {

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { deliveriesByIds, type Looked, lookAtDeliveries, type Place } from '../../../src/store/find-deliveries.ts';
+import {
+  type DeliveryPosition,
+  type DeliverySearch,
+  deliveriesByIds,
+  searchDeliveries,
+} from '../../../src/store/find-deliveries.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/intake.ts';
 
@@ -14,7 +19,7 @@ async function open(count: number): Promise<Scope> {
   return query;
 }
 
-const ids = ({ found }: Looked) => found.map(({ id }) => id);
+const ids = ({ found }: DeliverySearch) => found.map(({ id }) => id);
 
 test('deliveries are found by any number of ids, the newest first and each once', async () => {
   const query = await open(3);
@@ -29,7 +34,8 @@ test.each(['quarantined', 'applied'] as const)(
     const query = await open(9);
     await query.updateTable('inbox').set({ state, settled_at: 6 }).execute();
     const filter = { states: [state], connection: 'rare' };
-    const look = (before: Place | undefined) => lookAtDeliveries(query, filter, { before, most: 4, wanted: 2 });
+    const look = (before: DeliveryPosition | undefined) =>
+      searchDeliveries(query, filter, { before, most: 4, wanted: 2 });
     const first = await look(undefined);
     expect([ids(first), first.next]).toEqual([[], { id: 6, at: 5 }]);
     const second = await look(first.next);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readHealthSummaries } from '../../../src/store/health-summary.ts';
-import { readStatus } from '../../../src/store/stored-status.ts';
+import { readHealthSummaries, readStatus } from '../../../src/store/stored-status.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);

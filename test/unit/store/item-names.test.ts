@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { holdPlace, itemsNamed, type PlacedName, saveItemNames } from '../../../src/store/item-names.ts';
+import { assignPlace, itemsNamed, type PlacedName, saveItemNames } from '../../../src/store/item-names.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -45,16 +45,16 @@ test('who makes a repository under an old name takes all its names, also those w
   for (const key of ['renamed', 'unseen']) await saveItem(query, item(key), 1);
   const OLD = 'github:github.com:acme/web';
   const NEW = 'github:github.com:acme/site';
-  expect(await holdPlace(query, OLD, { container: '1', at: 10 })).toEqual([]);
+  expect(await assignPlace(query, OLD, { container: '1', at: 10 })).toEqual([]);
   await save(query, 'renamed', inPlace(['web#1'], OLD, '1'));
   await save(query, 'unseen', inPlace(['web#2'], OLD, '1'));
   await save(query, 'renamed', inPlace(['site#1'], NEW, '1'), 2);
   const named = async () => (await itemsNamed(query, ['web#1', 'web#2', 'site#1'])).map(({ name }) => name);
   expect(await named()).toEqual(['web#1', 'site#1', 'web#2']);
   // A state from before does not take the name back.
-  expect(await holdPlace(query, OLD, { container: '2', at: 9 })).toEqual([]);
-  expect((await holdPlace(query, OLD, { container: '2', at: 20 })).toSorted()).toEqual(['web#1', 'web#2']);
-  expect(await holdPlace(query, OLD, { container: '1', at: 15 })).toEqual([]);
+  expect(await assignPlace(query, OLD, { container: '2', at: 9 })).toEqual([]);
+  expect((await assignPlace(query, OLD, { container: '2', at: 20 })).toSorted()).toEqual(['web#1', 'web#2']);
+  expect(await assignPlace(query, OLD, { container: '1', at: 15 })).toEqual([]);
   expect(await named()).toEqual(['site#1']);
 });
 

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { itemsAfter, openItemsAfter, readStanding, saveItem, saveStanding } from '../../../src/store/items.ts';
+import {
+  itemsAfter,
+  openItemsAfter,
+  readEvaluatedTasks,
+  saveEvaluatedTasks,
+  saveItem,
+} from '../../../src/store/items.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
 
@@ -26,11 +32,11 @@ test('open items, and finished ones, come in the order of their keys, without th
 
 test('the tasks of an item are remembered with it, also where it changes', async () => {
   const query = await withItems();
-  await saveStanding(query, 'open 1', ['t1', 't2']);
+  await saveEvaluatedTasks(query, 'open 1', ['t1', 't2']);
   await saveItem(query, item('open 1', 1, 0), 2);
-  expect(await readStanding(query, 'open 1')).toEqual(['t1', 't2']);
-  await saveStanding(query, 'open 1', []);
-  expect(await readStanding(query, 'open 1')).toEqual([]);
-  await saveStanding(query, 'unknown', ['t1']);
-  expect(await readStanding(query, 'unknown')).toEqual([]);
+  expect(await readEvaluatedTasks(query, 'open 1')).toEqual(['t1', 't2']);
+  await saveEvaluatedTasks(query, 'open 1', []);
+  expect(await readEvaluatedTasks(query, 'open 1')).toEqual([]);
+  await saveEvaluatedTasks(query, 'unknown', ['t1']);
+  expect(await readEvaluatedTasks(query, 'unknown')).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { blankEntity } from '../../../src/store/entities.ts';
-import { configureLinks, lastLinksRead, linksAreIdempotent, noteLinksRead } from '../../../src/store/link-reads.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
-import { noteRecordsListed } from '../../../src/store/records-route.ts';
+import { configureLinks, linksAreIdempotent, noteRecordsListed } from '../../../src/store/server-capabilities.ts';
+import { lastLinksRead, noteLinksRead } from '../../../src/store/workspace-reads.ts';
 import { differs } from '../../support/changes.ts';
 import { openTestStore } from '../../support/intake.ts';
 

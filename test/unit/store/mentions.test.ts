@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { itemsMentioningOther, readMentions, saveMentions } from '../../../src/store/mentions.ts';
+import { itemsMentioningOther, readMentions, saveMentions } from '../../../src/store/item-names.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const mention = (name: string, rule = 'task-key') => ({ name, reason: { rule } });

@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CHANGE_STATES } from '../../../src/model/change.ts';
 import {
-  type Eligible,
-  firstDues,
+  clampChangeTimes,
+  type Eligibility,
+  firstDueTimes,
   nextChange,
   nextDue,
   nextLive,
-  redateChanges,
 } from '../../../src/store/next-change.ts';
 import {
   addDifference,
@@ -21,7 +21,7 @@ import { drawn } from '../../support/depth.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 10_000_000;
-const EVERY: Eligible = { now: NOW, onlyReads: false };
+const EVERY: Eligibility = { now: NOW, onlyReads: false };
 
 const difference = (fields: Partial<Difference> = {}): Difference => ({
   entity: 'pull_request:a',
@@ -171,7 +171,7 @@ describe('the first of those that failed, while nothing gets through', () => {
     }
     await updateChange(query, 'a', { not_before: NOW - 1 });
     await updateChange(query, 'b', { not_before: NOW - 2 });
-    const turn = { ...EVERY, inTurn: true };
+    const turn = { ...EVERY, retriesLast: true };
     expect((await nextChange(query, turn))?.entity).toBe('c');
     await updateChange(query, 'c', { not_before: NOW });
     expect((await nextChange(query, turn))?.entity).toBe('b');
@@ -186,7 +186,7 @@ describe('changes of several queues, one of which has failed', () => {
     await addDifference(query, difference({ entity: 'write', due: NOW - 1_000 }));
     await updateChange(query, 'read', { not_before: NOW - 1 });
     expect((await nextChange(query, EVERY))?.entity).toBe('read');
-    expect((await nextChange(query, { ...EVERY, inTurn: true }))?.entity).toBe('write');
+    expect((await nextChange(query, { ...EVERY, retriesLast: true }))?.entity).toBe('write');
   });
 });
 
@@ -195,8 +195,8 @@ describe('what goes ahead of its due time', () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ due: NOW + 5_000 }));
     expect(await nextChange(query, EVERY)).toBeUndefined();
-    expect(await nextDue(query, { ...EVERY, ahead: 2_000 })).toMatchObject({ at: NOW + 3_000 });
-    expect((await nextChange(query, { ...EVERY, ahead: 5_000 }))?.entity).toBe('pull_request:a');
+    expect(await nextDue(query, { ...EVERY, leadTime: 2_000 })).toMatchObject({ at: NOW + 3_000 });
+    expect((await nextChange(query, { ...EVERY, leadTime: 5_000 }))?.entity).toBe('pull_request:a');
   });
 
   it('is seen by the due times of what is live', async () => {
@@ -205,7 +205,7 @@ describe('what goes ahead of its due time', () => {
       await addDifference(query, difference({ entity: `a${each}`, due: NOW + each, weight: 1 + (each % 2) }));
       await addDifference(query, difference({ entity: `b${each}`, due: each, lane: 'backfill' }));
     }
-    expect(await firstDues(query, 3)).toEqual([NOW, NOW + 1, NOW + 2]);
+    expect(await firstDueTimes(query, 3)).toEqual([NOW, NOW + 1, NOW + 2]);
   });
 });
 
@@ -217,8 +217,8 @@ describe('a wall clock that was set back', () => {
     await addDifference(query, difference({ entity: 'b', notBefore: later }));
     await addDifference(query, difference({ entity: 'c', notBefore: NOW + 900_000 }));
     await addDifference(query, difference({ entity: 'd', due: NOW + 1_000 }));
-    expect(await redateChanges(query, NOW)).toBe(2);
-    expect(await redateChanges(query, NOW)).toBe(0);
+    expect(await clampChangeTimes(query, NOW)).toBe(2);
+    expect(await clampChangeTimes(query, NOW)).toBe(0);
     expect((await nextChange(query, EVERY))?.entity).toBe('b');
     await updateChange(query, 'b', { state: 'sending' });
     expect((await nextChange(query, EVERY))?.entity).toBe('a');
@@ -234,7 +234,7 @@ describe('a wall clock that was set back while a change is not to be sent', () =
     const { query } = await openTestStore();
     await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER + 2_000, notBefore: LATER }));
     await updateChange(query, 'a', { state });
-    await redateChanges(query, NOW);
+    await clampChangeTimes(query, NOW);
     await updateChange(query, 'a', { state: 'pending' });
     expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'a', at: NOW });
   });
@@ -244,7 +244,7 @@ describe('a wall clock that was set back while a change is not to be sent', () =
     await addDifference(query, difference({ entity: 'a' }));
     await updateChange(query, 'a', { state });
     await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER }));
-    await redateChanges(query, NOW);
+    await clampChangeTimes(query, NOW);
     expect(await findChange(query, 'a')).toMatchObject({ next_since: NOW });
   });
 });
@@ -260,21 +260,21 @@ describe('whatever waits', () => {
   });
 
   /** The same by a look at every row. */
-  function searched(rows: readonly OutboxRow[], { onlyReads, onlyWrites, inTurn, ahead = 0 }: Eligible) {
+  function searched(rows: readonly OutboxRow[], { onlyReads, onlyWrites, retriesLast, leadTime = 0 }: Eligibility) {
     const isBackfill = ({ lane }: OutboxRow) => lane === 'backfill';
     const waiting = rows.filter((each) => {
       const isRead = each.kind === 'read';
       return each.state === 'pending' && !(onlyReads && (!isRead || isBackfill(each))) && !(onlyWrites && isRead);
     });
-    const ready = waiting.filter(({ due, not_before }) => due <= NOW + ahead && not_before <= NOW);
+    const ready = waiting.filter(({ due, not_before }) => due <= NOW + leadTime && not_before <= NOW);
     const live = ready.filter((each) => !isBackfill(each));
     const isFinished = ({ lane, weight, kind }: OutboxRow) => weight === 2 && kind !== 'read' && lane !== 'backfill';
     const age = (each: OutboxRow) => (NOW - each.due) * (isFinished(each) ? 1.1 : 1);
     const [first] = (live.length > 0 ? live : ready).toSorted(
-      (a, b) => (inTurn ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1),
+      (a, b) => (retriesLast ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1),
     );
     const times = (all: readonly OutboxRow[]) => {
-      const moments = all.map(({ due, not_before }) => Math.max(due - ahead, not_before));
+      const moments = all.map(({ due, not_before }) => Math.max(due - leadTime, not_before));
       return moments.length === 0 ? undefined : Math.min(...moments);
     };
     return {
@@ -297,8 +297,8 @@ describe('whatever waits', () => {
     const eligible = fc.record({
       onlyReads: fc.boolean(),
       onlyWrites: fc.boolean(),
-      inTurn: fc.boolean(),
-      ahead: fc.constantFrom(0, 4_000),
+      retriesLast: fc.boolean(),
+      leadTime: fc.constantFrom(0, 4_000),
     });
     const law = fc.asyncProperty(fc.array(row, { maxLength: 12 }), eligible, async (rows, chosen) => {
       const { query } = await openTestStore();

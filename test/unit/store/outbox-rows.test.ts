@@ -4,13 +4,13 @@ import type { Store } from '../../../src/store/database.ts';
 import {
   addDifference,
   areUnderWay,
-  changesSent,
+  changesInFlight,
   countBackfilled,
   countWaiting,
   type Difference,
   dropDifference,
+  expedite,
   findChange,
-  hurry,
   type OutboxRow,
   readWaiting,
   removeChange,
@@ -73,11 +73,11 @@ describe('saying that desired and known differ', () => {
   it('puts off a change that waits only where what it would send has changed, and only until its patience ends', async () => {
     const { query } = await openTestStore();
     const due = async () => (await findChange(query, 'pull_request:a'))?.due;
-    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, longest: 6_000 }));
-    await addDifference(query, difference({ since: NOW + 1_000, due: NOW + 3_000, longest: 6_000 }));
+    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000 }));
+    await addDifference(query, difference({ since: NOW + 1_000, due: NOW + 3_000, maxWait: 6_000 }));
     expect(await due()).toBe(NOW + 2_000);
     const renewed = (since: number) =>
-      addDifference(query, difference({ since, due: since + 2_000, longest: 6_000, renewed: true }));
+      addDifference(query, difference({ since, due: since + 2_000, maxWait: 6_000, renewed: true }));
     await renewed(NOW + 1_500);
     expect(await due()).toBe(NOW + 3_500);
     await renewed(NOW + 4_900);
@@ -88,9 +88,9 @@ describe('saying that desired and known differ', () => {
 
   it('never puts off what a person has hurried', async () => {
     const { query } = await openTestStore();
-    await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, longest: 6_000 }));
-    await hurry(query, ['pull_request:a']);
-    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, longest: 6_000, renewed: true }));
+    await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, maxWait: 6_000 }));
+    await expedite(query, ['pull_request:a']);
+    await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000, renewed: true }));
     expect((await findChange(query, 'pull_request:a'))?.due).toBeLessThanOrEqual(NOW);
   });
 
@@ -198,7 +198,7 @@ describe('what a person wants to be sent now', () => {
     await changeIn(store, state);
     await updateChange(store.query, 'pull_request:a', { guard });
     const before = await findChange(store.query, 'pull_request:a');
-    await hurry(store.query, ['pull_request:a', 'pull_request:b']);
+    await expedite(store.query, ['pull_request:a', 'pull_request:b']);
     const gone = { state: 'pending', guard: 'confirmed', due: NOW - 5_000, error: null };
     expect(await findChange(store.query, 'pull_request:a')).toEqual({ ...before, ...(goes && gone) });
   });
@@ -207,7 +207,7 @@ describe('what a person wants to be sent now', () => {
     const { query } = await openTestStore();
     const names = Array.from({ length: 1_200 }, (_, index) => `pull_request:${index}`);
     for (const entity of names) await addDifference(query, difference({ entity }));
-    await hurry(query, names.slice(1));
+    await expedite(query, names.slice(1));
     const confirmed = await query.selectFrom('outbox').select('entity').where('guard', '=', 'confirmed').execute();
     expect(confirmed).toHaveLength(names.length - 1);
     expect((await findChange(query, names[0] as string))?.guard).toBeNull();
@@ -244,7 +244,7 @@ describe('what waits, counted', () => {
     expect(await countBackfilled(query)).toEqual({ pending: 0, changes: 3 });
     expect(await areUnderWay(query, ['e9', 'e2', 'none'])).toBe(false);
     for (const one of ['e3', 'e5', 'e6']) expect(await areUnderWay(query, [one, 'e9'])).toBe(true);
-    expect((await changesSent(query)).map(({ entity }) => entity).toSorted()).toEqual(['e1', 'e5']);
+    expect((await changesInFlight(query)).map(({ entity }) => entity).toSorted()).toEqual(['e1', 'e5']);
   });
 });
 
@@ -343,7 +343,7 @@ test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
   ['a new difference', (query) => addDifference(query, difference({ entity: 'pull_request:b' }))],
   ['a difference that is there', (query) => addDifference(query, difference({ weight: 2 }))],
   ['one that vanished', (query) => dropDifference(query, 'pull_request:a')],
-  ['hurry', (query) => hurry(query, ['pull_request:a'])],
+  ['hurry', (query) => expedite(query, ['pull_request:a'])],
   ['an update', (query) => updateChange(query, 'pull_request:a', { attempts: 7 })],
   [
     'a whole row',

@@ -1,25 +1,25 @@
 import { describe, expect, it, test } from 'vitest';
 import { blankEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
-import { PULL_REQUESTS_READ } from '../../../src/store/list-reads.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import {
   afterListRefused,
   canRecord,
+  configureRecording,
   dropRecordChanges,
   noteListRefused,
   noteRecordRefused,
   noteRecordsListed,
   noteRecordTaken,
   type RecordsRoute,
-  type Refusal,
+  type RouteRefusal,
   readRecordsRoute,
-  rememberRecording,
   takeReopened,
-  UNASKED,
-} from '../../../src/store/records-route.ts';
+  UNKNOWN_ROUTE,
+} from '../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
+import { PULL_REQUESTS_READ } from '../../../src/store/workspace-reads.ts';
 import { differs } from '../../support/changes.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
@@ -27,21 +27,21 @@ import { itemRow } from '../../support/items.ts';
 const NOW = 10_000_000;
 const MINUTE = 60_000;
 const error = 'why';
-const own = (status: number): Refusal => ({ status, own: true, error });
+const own = (status: number): RouteRefusal => ({ status, own: true, error });
 /** By something in front of the workspace. */
-const proxy = (status: number): Refusal => ({ status, own: false, error });
+const proxy = (status: number): RouteRefusal => ({ status, own: false, error });
 
 describe('a refused list of records', () => {
-  const refusedBefore = (minutes: number): RecordsRoute => ({ ...UNASKED, refusedAt: NOW - minutes * MINUTE });
-  type ListCase = [what: string, route: RecordsRoute, refusal: Refusal, state: RecordsRoute['state']];
+  const refusedBefore = (minutes: number): RecordsRoute => ({ ...UNKNOWN_ROUTE, refusedAt: NOW - minutes * MINUTE });
+  type ListCase = [what: string, route: RecordsRoute, refusal: RouteRefusal, state: RecordsRoute['state']];
   it.each<ListCase>([
     ...[400, 403, 404, 405, 410, 501].map(
-      (status): ListCase => [`${status} by the workspace`, UNASKED, own(status), 'closed'],
+      (status): ListCase => [`${status} by the workspace`, UNKNOWN_ROUTE, own(status), 'closed'],
     ),
     ...[401, 408, 425, 429, 500, 502, 503].map(
-      (status): ListCase => [`${status} by the workspace`, UNASKED, own(status), 'unknown'],
+      (status): ListCase => [`${status} by the workspace`, UNKNOWN_ROUTE, own(status), 'unknown'],
     ),
-    ['404 by a proxy', UNASKED, proxy(404), 'unknown'],
+    ['404 by a proxy', UNKNOWN_ROUTE, proxy(404), 'unknown'],
     ['404 by a proxy for the second time within ten minutes', refusedBefore(9), proxy(404), 'unknown'],
     ['404 by a proxy for the second time after ten minutes', refusedBefore(10), proxy(404), 'closed'],
     ['403 by a proxy after ten minutes', refusedBefore(10), proxy(403), 'closed'],
@@ -64,7 +64,7 @@ describe('a refused list of records', () => {
 });
 
 describe('a refused record', () => {
-  const refuse = async (refusals: readonly (Refusal | 'taken')[]) => {
+  const refuse = async (refusals: readonly (RouteRefusal | 'taken')[]) => {
     const { query } = await openTestStore();
     await noteRecordsListed(query, NOW);
     const closed: boolean[] = [];
@@ -75,7 +75,7 @@ describe('a refused record', () => {
     return { closed, state: (await readRecordsRoute(query)).state };
   };
 
-  it.each<[what: string, refusals: readonly (Refusal | 'taken')[], state: string]>([
+  it.each<[what: string, refusals: readonly (RouteRefusal | 'taken')[], state: string]>([
     ['404, 405 and 501 in a row close the route', [own(404), own(405), own(501)], 'closed'],
     ['with a success in between they do not', [own(404), own(404), 'taken', own(404), own(404)], 'open'],
     ['by a proxy they do not', [proxy(404), proxy(404), proxy(404)], 'open'],
@@ -124,7 +124,7 @@ describe('at the start', () => {
       await saveItem(query, itemRow(`${connection}:1`, { connection }), 1);
       await differs(query, { ...record(id), item_key: `${connection}:1` });
     }
-    await rememberRecording(query, { recording: ['gh'], others: ['other'] });
+    await configureRecording(query, { recording: ['gh'], others: ['other'] });
     expect(await findChange(query, record(0).entity)).toBeDefined();
     expect(await findChange(query, record(1).entity)).toBeUndefined();
   });
@@ -135,10 +135,10 @@ describe('at the start', () => {
     ['a connection that did not record before', ['a'], [], true],
   ])('records %s: compared with the workspace again: %s', async (_what, before, now, isCompared) => {
     const { query } = await openTestStore();
-    await rememberRecording(query, { recording: [], others: before });
+    await configureRecording(query, { recording: [], others: before });
     await writeServerFact(query, 'records', { state: 'open', since: 0 });
     await writeMeta(query, PULL_REQUESTS_READ, '1');
-    await rememberRecording(query, { recording: ['a'], others: now });
+    await configureRecording(query, { recording: ['a'], others: now });
     expect((await readMeta(query, PULL_REQUESTS_READ)) === undefined).toBe(isCompared);
     expect(await takeReopened(query)).toBe(isCompared);
   });

@@ -1,13 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import {
-  afterRefusal,
-  askRoutesAgain,
+  afterRouteRefused,
   noteRouteAnswered,
   noteRouteRefused,
   type RouteState,
+  retryRefusedRoutes,
   routeOffUntil,
-  wasAnsweredLately,
-} from '../../../src/store/route-states.ts';
+  wasAnsweredRecently,
+} from '../../../src/store/server-capabilities.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 100_000_000;
@@ -36,7 +36,7 @@ describe('a refused read', () => {
       NOW + 24 * HOUR,
     ],
   ])('%s', (_what, state, status, resource, offUntil) => {
-    expect(afterRefusal(state, { status, resource }, NOW).refused?.offUntil).toBe(offUntil);
+    expect(afterRouteRefused(state, { status, resource }, NOW).refused?.offUntil).toBe(offUntil);
   });
 
   it.each([401, 408, 425, 429, 500, 502, 503])('with %i never switches a route off', async (status) => {
@@ -56,14 +56,14 @@ test('a success in between, or a new start, asks the route again; other routes s
   expect(await refuse('c')).toBe(true);
   expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBe(NOW + HOUR);
   expect(await routeOffUntil(query, 'getTask', NOW)).toBeUndefined();
-  await askRoutesAgain(query);
+  await retryRefusedRoutes(query);
   expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBeUndefined();
 });
 
 test('a success is recent for ten minutes', async () => {
   const { query } = await openTestStore();
-  expect(await wasAnsweredLately(query, 'getTask', NOW)).toBe(false);
+  expect(await wasAnsweredRecently(query, 'getTask', NOW)).toBe(false);
   await noteRouteAnswered(query, 'getTask', NOW);
-  const after = (minutes: number) => wasAnsweredLately(query, 'getTask', NOW + minutes * 60_000);
+  const after = (minutes: number) => wasAnsweredRecently(query, 'getTask', NOW + minutes * 60_000);
   expect([await after(10), await after(11)]).toEqual([true, false]);
 });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
-import { serversOf } from '../../../src/store/server-status.ts';
+import { serverStatusesOf } from '../../../src/store/stored-status.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 1_000_000_000;
@@ -8,7 +8,7 @@ const HOUR = 3_600_000;
 
 it('says nothing of a server that was never asked', async () => {
   const { query } = await openTestStore();
-  const servers = await serversOf(query.whole, [query.workspace], NOW);
+  const servers = await serverStatusesOf(query.whole, [query.workspace], NOW);
   expect(servers(query.workspace)).toEqual({
     records: { state: 'unknown', error: null },
     routesOff: [],
@@ -31,7 +31,7 @@ it('names the refusal of the records, the routes that are off now, and the field
     source: { passed: true },
   };
   await writeServerFact(query, 'creation', { isTrying: true, fields, without: {} });
-  const servers = await serversOf(query.whole, [query.workspace], NOW);
+  const servers = await serverStatusesOf(query.whole, [query.workspace], NOW);
   expect(servers(query.workspace)).toEqual({
     records: { state: 'closed', error: 'not_found: why' },
     routesOff: [{ route: 'listWorkItems', status: 405, until: NOW + 1 }],

@@ -3,37 +3,41 @@ import { entity } from '../../../src/model/change.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import type { RunMemory } from '../../../src/platform/lib/scheduler.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
-import { expectSources, forgetTasks, saveTask } from '../../../src/store/cached-tasks.ts';
-import { keepSweepsOf, recordSweep, recordSweepFailure } from '../../../src/store/connection-sweeps.ts';
-import { doubtTasks, holdCreates, releaseCreates, trustTasks } from '../../../src/store/creates.ts';
+import { forgetTasks, prefetchTasksOfSources, saveTask } from '../../../src/store/cached-tasks.ts';
+import { forgetOtherSweeps, recordSweep, recordSweepFailure } from '../../../src/store/connection-sweeps.ts';
 import { deleteDeliveries, purgeBodies } from '../../../src/store/deletions.ts';
 import { blankEntity, forgetEntity, saveEntity } from '../../../src/store/entities.ts';
-import { decideFresh, releaseHeld } from '../../../src/store/held-changes.ts';
+import { applyGuard, releaseHeld } from '../../../src/store/held-changes.ts';
 import { countAttempt, quarantineParts, retryQuarantined, settleDeliveries } from '../../../src/store/inbox.ts';
 import type { Installation } from '../../../src/store/installation.ts';
 import { INSTALLATION_ID, readInstallationId } from '../../../src/store/installation.ts';
-import { saveItemNames } from '../../../src/store/item-names.ts';
-import { saveItem, saveStanding } from '../../../src/store/items.ts';
+import { saveItemNames, saveMentions } from '../../../src/store/item-names.ts';
+import { saveEvaluatedTasks, saveItem } from '../../../src/store/items.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
 import { addLedgerRow, endLedgerRow, forgetLedgerRows, updateLedgerTimes } from '../../../src/store/ledger.ts';
-import { enqueueInitialReads, enqueueReads, enqueueTaskListRead } from '../../../src/store/list-reads.ts';
 import { markAllUnverified } from '../../../src/store/mark-unverified.ts';
-import { saveMentions } from '../../../src/store/mentions.ts';
 import { forgetMeta, recordTriageStarts, setTriagedConnections, writeMeta } from '../../../src/store/meta.ts';
-import { expectNotices } from '../../../src/store/notices.ts';
-import { addDifference, dropDifference, hurry, saveChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { prefetchNotices } from '../../../src/store/notices.ts';
+import { addDifference, dropDifference, expedite, saveChange, updateChange } from '../../../src/store/outbox-rows.ts';
 import { clearFailures, recordPollFailure, savePollState } from '../../../src/store/poll-states.ts';
 import { addRequest, deleteRequests } from '../../../src/store/requests.ts';
 import { loadNames, restartUnits, saveName } from '../../../src/store/scope-names.ts';
-import { START as FIRST, writeSweepPosition } from '../../../src/store/sweep-position.ts';
+import { SWEEP_START as FIRST, writeSweepPosition } from '../../../src/store/sweep-position.ts';
+import {
+  delayCreations,
+  markTasksUnverified,
+  markTasksVerified,
+  resumeCreations,
+} from '../../../src/store/task-creations.ts';
 import { beginUnitOfWork, flushRows, saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import {
   dropOrphanFetches,
-  expectFetches,
   postponeFetch,
+  prefetchFetches,
   requestFetch,
   settleFetch,
 } from '../../../src/store/wanted-fetches.ts';
+import { enqueueInitialReads, enqueueReads, enqueueTaskListRead } from '../../../src/store/workspace-reads.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import {
   addFindings,
@@ -110,7 +114,7 @@ async function fill(query: Scope): Promise<void> {
   await addFindings(query, findings(['one']), 1);
   await noteListed(query, ['one']);
   for (const name of ['unsure', 'triage.since.tracker']) await writeMeta(query, name, '1');
-  await doubtTasks(query, 1);
+  await markTasksUnverified(query, 1);
 }
 
 async function makeId(query: Sql): Promise<void> {
@@ -154,19 +158,19 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
       }),
   ],
   ['mentions are saved', (query) => saveMentions(query, PULL.key, [{ name: 'BUG-9', reason: {} }], 1)],
-  ['the tasks of an item are saved', (query) => saveStanding(query, BUG.key, ['t1'])],
+  ['the tasks of an item are saved', (query) => saveEvaluatedTasks(query, BUG.key, ['t1'])],
   ['a change is added', (query) => addDifference(query, CHANGE)],
   ['a change is dropped', (query) => dropDifference(query, LINK)],
   ['a change is saved', (query) => saveChange(query, SAVED)],
   ['an item is saved', (query) => saveItem(query, ITEM, 1)],
   ['requests are deleted', (query) => deleteRequests(query, NOW, 9)],
   ['a change is updated', (query) => updateChange(query, LINK, { attempts: 1 })],
-  ['changes are hurried', (query) => hurry(query, [LINK])],
-  ['fresh changes are decided on', (query) => decideFresh(query, 'creation', 1, 'no')],
-  ['creates are held', (query) => holdCreates(query, [BUG.key], NOW)],
-  ['creates are released', (query) => releaseCreates(query, NOW, NOW)],
-  ['tasks are doubted', (query) => doubtTasks(query, NOW)],
-  ['tasks are trusted', (query) => trustTasks(query, NOW)],
+  ['changes are hurried', (query) => expedite(query, [LINK])],
+  ['fresh changes are decided on', (query) => applyGuard(query, 'creation', 1, 'no')],
+  ['creates are held', (query) => delayCreations(query, [BUG.key], NOW)],
+  ['creates are released', (query) => resumeCreations(query, NOW, NOW)],
+  ['tasks are doubted', (query) => markTasksUnverified(query, NOW)],
+  ['tasks are trusted', (query) => markTasksVerified(query, NOW)],
   ['reads are wished for', (query) => enqueueReads(query, [entity.readTasks, entity.readLinks('t1')], NOW)],
   ['the first reads are wished for', (query) => enqueueInitialReads(query, NOW, true)],
   ['the list of tasks is wished for', (query) => enqueueTaskListRead(query, wish)],
@@ -184,7 +188,7 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ['fetches of nobody are dropped', (query) => dropOrphanFetches(query, ['code'])],
   ['a sweep is recorded', (query) => recordSweep(query, UNIT, { at: 2, listed: 2, asked: 2 })],
   ['a sweep that failed is recorded', (query) => recordSweepFailure(query, UNIT, 'no', NOW)],
-  ['sweeps of units are forgotten', (query) => keepSweepsOf(query, 'code', ['two'])],
+  ['sweeps of units are forgotten', (query) => forgetOtherSweeps(query, 'code', ['two'])],
   ['a poll is saved', (query) => savePollState(query, 'code', 'one', { watermark: 'w' }, NOW)],
   ['a poll that failed is recorded', (query) => recordPollFailure(query, 'code', 'one', 'no', NOW)],
   ['failures of polls are cleared', (query) => clearFailures(query, 'code', ['one'])],
@@ -207,9 +211,9 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
   ],
   ['everything is doubted', ({ whole }) => markAllUnverified(whole)],
   ['the id of an installation is made', ({ whole }) => makeId(whole)],
-  ['tasks are read ahead', (query) => expectSources(query, [BUG.key])],
-  ['fetches are read ahead', (query) => expectFetches(query, [REFERENCE])],
-  ['notices are read ahead', (query) => expectNotices(query, [BUG.key])],
+  ['tasks are read ahead', (query) => prefetchTasksOfSources(query, [BUG.key])],
+  ['fetches are read ahead', (query) => prefetchFetches(query, [REFERENCE])],
+  ['notices are read ahead', (query) => prefetchNotices(query, [BUG.key])],
   [
     'many rows are saved',
     (query) =>

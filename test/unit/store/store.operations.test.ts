@@ -10,15 +10,27 @@ import {
   linksOfTask,
   saveEntity,
 } from '../../../src/store/entities.ts';
-import { itemsAtUrl, itemsCalled } from '../../../src/store/find-items.ts';
 import { countAttempt, pendingDeliveries, settleDeliveries } from '../../../src/store/inbox.ts';
-import { findItem, itemMarks, readDeliveries, readFields, saveItem } from '../../../src/store/items.ts';
-import { enqueueInitialReads, enqueueTaskListRead, TASKS_READ, tasksWereRead } from '../../../src/store/list-reads.ts';
-import { itemsNaming, saveMentions } from '../../../src/store/mentions.ts';
+import { itemsNaming, saveMentions } from '../../../src/store/item-names.ts';
+import {
+  findItem,
+  itemsAtUrl,
+  itemsByDisplayName,
+  itemVersions,
+  readDeliveries,
+  readFields,
+  saveItem,
+} from '../../../src/store/items.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import { nextRevision } from '../../../src/store/revision.ts';
 import { appendAnswer, readAnswer, WORKSPACE } from '../../../src/store/workspace-answers.ts';
+import {
+  enqueueInitialReads,
+  enqueueTaskListRead,
+  TASKS_READ,
+  tasksWereRead,
+} from '../../../src/store/workspace-reads.ts';
 import { inboxOf, openTestStore } from '../../support/intake.ts';
 import { planOf } from '../../support/plans.ts';
 import { allTaskKeys } from '../../support/task-keys.ts';
@@ -257,9 +269,9 @@ describe('items', () => {
     await saveItem(query, { ...row('a'), kind, fields: fields({ ...names, url }) }, 1);
     await saveItem(query, { ...row('b'), kind, fields: fields({ identifier: 'other', url: `${url}2` }) }, 1);
     statements.length = 0;
-    for (const name of [called, spelt]) expect(await itemsCalled(query, name)).toEqual(['a']);
+    for (const name of [called, spelt]) expect(await itemsByDisplayName(query, name)).toEqual(['a']);
     expect(await itemsAtUrl(query, url)).toEqual(['a']);
-    expect(await itemsCalled(query, 'nobody')).toEqual([]);
+    expect(await itemsByDisplayName(query, 'nobody')).toEqual([]);
     for (const text of [...statements]) {
       const { indexes } = await planOf(store.database, text);
       expect(indexes).toEqual([expect.stringMatching(/^items_(url|called)$/)]);
@@ -272,10 +284,10 @@ describe('items', () => {
     await store.commit(async (query) => {
       for (const key of keys) await saveItem(query, row(key), 1);
     });
-    const marks = await itemMarks(store.query, [...keys, 'unknown']);
+    const marks = await itemVersions(store.query, [...keys, 'unknown']);
     expect(marks.size).toBe(1_201);
     expect(marks.get('k1201')).toEqual({ key: 'k1201', provider_time: 1, hash: 'h1', unverified: 0 });
-    expect(await itemMarks(store.query, [])).toEqual(new Map());
+    expect(await itemVersions(store.query, [])).toEqual(new Map());
   });
 });
 

@@ -1,19 +1,18 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
-import { heldPart } from '../../../src/store/connection-sweeps.ts';
+import { storedItemsAfter } from '../../../src/store/connection-sweeps.ts';
 import { deleteDeliveries, purgeBodies, withOldBodies, withOldDeliveries } from '../../../src/store/deletions.ts';
-import { latestIds, lookAtDeliveries } from '../../../src/store/find-deliveries.ts';
-import { itemsCalled } from '../../../src/store/find-items.ts';
-import { readHealthSummaries } from '../../../src/store/health-summary.ts';
+import { latestDeliveryIds, searchDeliveries } from '../../../src/store/find-deliveries.ts';
 import { heldChanges } from '../../../src/store/held-changes.ts';
-import { pendingWorkspaces, quarantined } from '../../../src/store/inbox.ts';
-import { changesIn } from '../../../src/store/listed-changes.ts';
+import { pendingWorkspaces, quarantinedDeliveries } from '../../../src/store/inbox.ts';
+import { itemsByDisplayName } from '../../../src/store/items.ts';
+import { changesInState } from '../../../src/store/outbox-rows.ts';
 import { deleteQuotaUse, quotaUseByCaller, withOldQuotaUse } from '../../../src/store/quota-use.ts';
 import { listRefused } from '../../../src/store/refused-requests.ts';
 import { deleteRequests, withOldRequests } from '../../../src/store/requests.ts';
-import { readStatuses } from '../../../src/store/stored-status.ts';
-import { nextSweepStep, START } from '../../../src/store/sweep-position.ts';
+import { readHealthSummaries, readStatuses } from '../../../src/store/stored-status.ts';
+import { nextSweepStep, SWEEP_START } from '../../../src/store/sweep-position.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/plans.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
@@ -59,23 +58,23 @@ const READS: readonly Read[] = [
   { name: 'deletion of deliveries', run: (_, own) => deleteDeliveries(own, NOW - 20_000, 20), most: OF_ONE },
   { name: 'deletion of requests', run: (_, own) => deleteRequests(own, NOW - 20_000, 20), most: OF_ONE },
   { name: 'deletion of use of quota', run: (_, own) => deleteQuotaUse(own, NOW - 20_000, 20), most: OF_ONE },
-  { name: 'page of deliveries', run: (_, own) => latestIds(own, 20), most: OF_ONE },
+  { name: 'page of deliveries', run: (_, own) => latestDeliveryIds(own, 20), most: OF_ONE },
   {
     name: 'page of quarantined deliveries',
-    run: (_, own) => lookAtDeliveries(own, { states: ['quarantined'] }, { before: undefined, most: 500, wanted: 20 }),
+    run: (_, own) => searchDeliveries(own, { states: ['quarantined'] }, { before: undefined, most: 500, wanted: 20 }),
     most: OF_ONE,
   },
-  { name: 'quarantine', run: (_, own) => quarantined(own, 20), most: OF_ONE },
-  { name: 'page of changes', run: (_, own) => changesIn(own, 'pending', 20), most: OF_ONE },
+  { name: 'quarantine', run: (_, own) => quarantinedDeliveries(own, 20), most: OF_ONE },
+  { name: 'page of changes', run: (_, own) => changesInState(own, 'pending', 20), most: OF_ONE },
   { name: 'held changes', run: (_, own) => heldChanges(own, 5), most: OF_ONE },
   { name: 'page of the quota', run: (_, own) => quotaUseByCaller(own, 0), most: OF_ONE },
-  { name: 'search of items', run: (_, own) => itemsCalled(own, 'acme/web#7'), most: OF_ONE },
+  { name: 'search of items', run: (_, own) => itemsByDisplayName(own, 'acme/web#7'), most: OF_ONE },
   {
     name: 'sweep of a connection',
-    run: (_, own) => heldPart(own, { connection: 'gh', seenBefore: NOW }, ''),
+    run: (_, own) => storedItemsAfter(own, { connection: 'gh', seenBefore: NOW }, ''),
     most: OF_ONE,
   },
-  { name: 'turn of links', run: (_, own) => nextSweepStep(own, START), most: OF_ONE },
+  { name: 'turn of links', run: (_, own) => nextSweepStep(own, SWEEP_START), most: OF_ONE },
   { name: 'page of refused requests', run: (query) => listRefused(query, { workspaces: null, limit: 20 }), most: 100 },
   {
     name: 'page of the audit',

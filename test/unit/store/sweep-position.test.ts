@@ -6,8 +6,8 @@ import { writeServerFact } from '../../../src/store/server-facts.ts';
 import {
   nextSweepStep,
   readSweepPosition,
-  START,
-  type Step,
+  SWEEP_START,
+  type SweepStep,
   sweepPositionsOf,
   writeSweepPosition,
 } from '../../../src/store/sweep-position.ts';
@@ -17,7 +17,7 @@ import { itemRow } from '../../support/items.ts';
 it('the position of the turn through links and documents outlives the process', async () => {
   const { query } = await openTestStore();
   expect(await readSweepPosition(query)).toBeUndefined();
-  const turn = { startedAt: 5, endedAt: null, readAt: 7, read: 2, after: { ...START, name: 'tsk_2' } };
+  const turn = { startedAt: 5, endedAt: null, readAt: 7, read: 2, after: { ...SWEEP_START, name: 'tsk_2' } };
   await writeSweepPosition(query, turn);
   expect(await readSweepPosition(query)).toEqual(turn);
   const of = await sweepPositionsOf(query.whole, [query.workspace]);
@@ -48,7 +48,7 @@ async function withLinks(rows: readonly Row[]) {
 const link = (name: string) => ({ kind: 'link', name }) as const;
 const document = (name: string) => ({ kind: 'document', name }) as const;
 
-it.each<[what: string, step: Step, rows: readonly Row[], after?: string]>([
+it.each<[what: string, step: SweepStep, rows: readonly Row[], after?: string]>([
   [
     'the first task that a work item is linked to',
     { found: link('t2') },
@@ -98,7 +98,7 @@ it.each<
   const row = blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull' });
   const textOf = (url: string | null) => url && JSON.stringify({ url });
   await saveEntity(query, { ...row, known: textOf(known), desired: textOf(desired), hand });
-  expect(await nextSweepStep(query, START)).toEqual(isRead ? { found: link('t1') } : { after: document('') });
+  expect(await nextSweepStep(query, SWEEP_START)).toEqual(isRead ? { found: link('t1') } : { after: document('') });
 });
 
 it('reads every task with a link where the workspace records no pull requests, apart from links that were removed', async () => {
@@ -107,9 +107,9 @@ it('reads every task with a link where the workspace records no pull requests, a
     ['t2', 'pull'],
   ]);
   await writeServerFact(query, 'records', { state: 'closed', since: 0 });
-  expect(await nextSweepStep(query, START)).toEqual({ found: link('t1') });
+  expect(await nextSweepStep(query, SWEEP_START)).toEqual({ found: link('t1') });
   await saveEntity(query, blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull', hand: 'gone' }));
-  expect(await nextSweepStep(query, START)).toEqual({ found: link('t2') });
+  expect(await nextSweepStep(query, SWEEP_START)).toEqual({ found: link('t2') });
 });
 
 it('reads tasks without a known link after all documents, where the workspace records no pull requests', async () => {
@@ -131,11 +131,11 @@ it('reads tasks without a known link after all documents, where the workspace re
 it('some links are looked at in one step', async () => {
   const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
   const query = await withLinks([...rows, ['t2000', 'item']]);
-  expect(await nextSweepStep(query, START)).toEqual({ after: link('t1499') });
+  expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
   expect(await nextSweepStep(query, link('t1000'))).toEqual({ found: link('t2000') });
 });
 
-it.each<[what: string, step: Step, known: object | null, task: string | null, after?: string]>([
+it.each<[what: string, step: SweepStep, known: object | null, task: string | null, after?: string]>([
   ['one that stands where we attached it', { found: document('document:a') }, { taskId: 't1' }, 't1'],
   ['none after the last one', {}, { taskId: 't1' }, 't1', 'document:a'],
   ['none that stands elsewhere', {}, { taskId: 't2' }, 't1'],

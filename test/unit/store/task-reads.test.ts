@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
-import { readTasks, requestTaskList, taskListApplied } from '../../../src/store/task-reads.ts';
+import { onTaskListApplied, requestTaskList, requestTaskReads } from '../../../src/store/workspace-reads.ts';
 import { openTestStore } from '../../support/intake.ts';
 
 const NOW = 1_000_000;
@@ -15,12 +15,12 @@ async function due({ query }: Store): Promise<Record<string, number>> {
 }
 
 const read = ({ query }: Store, taskIds: readonly string[], at = 0, hasSingleRoute = true) =>
-  readTasks(query, taskIds, { now: NOW + at, usedShare: 0, hasSingleRoute });
+  requestTaskReads(query, taskIds, { now: NOW + at, usedShare: 0, hasSingleRoute });
 
 /** The list is sent and answered at once. */
 async function answerList({ query }: Store, at: number): Promise<void> {
   await removeChange(query, entity.readTasks);
-  await taskListApplied(query, NOW + at, NOW + at);
+  await onTaskListApplied(query, NOW + at, NOW + at);
 }
 
 test('up to three tasks are read one by one, each once', async () => {

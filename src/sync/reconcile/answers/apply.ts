@@ -2,9 +2,9 @@ import { ZodError } from 'zod';
 import { SyncError } from '../../../model/errors/sync-error.ts';
 import { findEntity } from '../../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
-import { readRecordsRoute } from '../../../store/records-route.ts';
-import { requestTaskList, taskListApplied } from '../../../store/task-reads.ts';
+import { readRecordsRoute } from '../../../store/server-capabilities.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
+import { onTaskListApplied, requestTaskList } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { applyDocument, applySeenDocuments } from './document-answers.ts';
@@ -51,7 +51,7 @@ async function applySound(query: Scope, answer: Answer, moment: EvaluationContex
     case 'read-tasks': {
       const taken = await applyTaskList(query, answer, moment);
       const { began = answer.sentAt, isEnd = true } = answer.page ?? {};
-      if (isEnd) await taskListApplied(query, began, moment.now);
+      if (isEnd) await onTaskListApplied(query, began, moment.now);
       return taken;
     }
     case 'read-pull-requests':

@@ -11,10 +11,8 @@ import {
   json,
   saveEntity,
 } from '../../../store/entities.ts';
-import { itemsAtUrl } from '../../../store/find-items.ts';
 import { itemsNamed } from '../../../store/item-names.ts';
-import { linksAreIdempotent, noteLinksRead } from '../../../store/link-reads.ts';
-import { enqueueReads } from '../../../store/list-reads.ts';
+import { itemsAtUrl } from '../../../store/items.ts';
 import {
   dropDifference,
   findChange,
@@ -24,8 +22,10 @@ import {
   saveChange,
 } from '../../../store/outbox-rows.ts';
 import { currentRevision } from '../../../store/revision.ts';
+import { linksAreIdempotent } from '../../../store/server-capabilities.ts';
 import { runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
+import { enqueueReads, noteLinksRead } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { addFindings } from '../../../store/workspace-sweeps.ts';
 import type { EvaluationContext } from '../context.ts';

@@ -2,11 +2,11 @@
 
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../model/change.ts';
 import { itemLinesIn, lastLine } from '../../../model/task.ts';
-import { marksWereSeen, saveTaskMarks, taskMarks, unknownCreates } from '../../../store/creates.ts';
-import { findEntities, findEntity, json, madeTasks, saveEntity } from '../../../store/entities.ts';
-import { enqueueTaskListRead } from '../../../store/list-reads.ts';
+import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/entities.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { findChange, type OutboxRow, removeChange, saveChange } from '../../../store/outbox-rows.ts';
+import { areMarksKnown, saveTaskMarks, taskMarks, unknownCreations } from '../../../store/task-creations.ts';
+import { enqueueTaskListRead } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';
@@ -48,7 +48,7 @@ interface SentCreation {
 
 /** Looks for the tasks of lost creations on a page of the list. */
 export async function noteCandidates(query: Scope, tasks: readonly ListedTask[], isFirst: boolean): Promise<void> {
-  const lost = await unknownCreates(query);
+  const lost = await unknownCreations(query);
   if (lost.length === 0) return;
   const before = isFirst ? {} : await candidatesOf(query);
   const found = lost.map((change) => {
@@ -109,11 +109,11 @@ function isMadeSince({ createdAt }: ListedTask, sentAt: number): boolean {
  * @returns the items whose task was found
  */
 export async function settleCreates(query: Scope, began: number, moment: EvaluationContext): Promise<string[]> {
-  const lost = await unknownCreates(query);
+  const lost = await unknownCreations(query);
   if (lost.length === 0) return [];
   const again: string[] = [];
   const candidates = await candidatesOf(query);
-  const isRecognisable = await marksWereSeen(query);
+  const isRecognisable = await areMarksKnown(query);
   // Loads all of them by one statement.
   await findEntities(
     query,
@@ -167,7 +167,7 @@ const NEXT_LIST = 600_000;
 
 /** The list is not known to be complete: another one may be. */
 export async function waitForAnotherList(query: Scope, { now, usedShare }: EvaluationContext): Promise<void> {
-  const waiting = (await unknownCreates(query)).filter(({ state }) => state === 'unknown');
+  const waiting = (await unknownCreations(query)).filter(({ state }) => state === 'unknown');
   if (waiting.length === 0) return;
   await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: now + NEXT_LIST });
 }
@@ -187,11 +187,11 @@ export async function adopt(query: Scope, name: string, taskId: string, moment: 
 
 /** Learns by which marks a list shows the tasks that worksync made. */
 export async function noteMarks(query: Scope, tasks: readonly ListedTask[]): Promise<void> {
-  if (await marksWereSeen(query)) return;
+  if (await areMarksKnown(query)) return;
   const listed = new Map(tasks.map((task) => [task.taskId, task]));
   const marks = await taskMarks(query);
   let { source, description } = marks;
-  for (const made of await madeTasks(query)) {
+  for (const made of await createdTasks(query)) {
     const task = listed.get(made.remote_id ?? '');
     if (!task) continue;
     const line = lastLine(json<SentCreation['body']>(made.desired)?.description);

@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { entity } from '../../../model/change.ts';
 import { existingTasks } from '../../../store/cached-tasks.ts';
 import { findEntities, linksOfTask } from '../../../store/entities.ts';
-import { enqueueReads } from '../../../store/list-reads.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
-import { routeOffUntil } from '../../../store/route-states.ts';
-import { readTasks } from '../../../store/task-reads.ts';
+import { routeOffUntil } from '../../../store/server-capabilities.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
+import { enqueueReads, requestTaskReads } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 
@@ -32,7 +31,7 @@ export async function applyNamed(query: Scope, answer: Answer, moment: Evaluatio
   const known = isNew ? await existingTasks(query, taskIds) : new Set<string>();
   const changed = taskIds.filter((taskId) => !known.has(taskId));
   const hasSingleRoute = (await routeOffUntil(query, 'getTask', moment.now)) === undefined;
-  await readTasks(query, changed, { ...moment, hasSingleRoute });
+  await requestTaskReads(query, changed, { ...moment, hasSingleRoute });
   const reads: string[] = [];
   for (const taskId of linkTaskIds) {
     if (!(await holdsLink(query, taskId, workItemId))) reads.push(entity.readLinks(taskId));

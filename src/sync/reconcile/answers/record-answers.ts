@@ -6,15 +6,15 @@ import {
   type EntityRow,
   findEntity,
   json,
-  mirroredAfter,
+  recordedItemsAfter,
   saveEntity,
 } from '../../../store/entities.ts';
-import { PULL_REQUESTS_READ } from '../../../store/list-reads.ts';
 import { writeMeta } from '../../../store/meta.ts';
 import { findChange } from '../../../store/outbox-rows.ts';
-import { takeReopened } from '../../../store/records-route.ts';
+import { takeReopened } from '../../../store/server-capabilities.ts';
 import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
+import { PULL_REQUESTS_READ } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { differingFields } from '../diff.ts';
@@ -180,7 +180,7 @@ export async function onEvaluateRecords(
   moment: EvaluationContext,
 ): Promise<string[]> {
   await flushRows(query);
-  const { items, next } = await mirroredAfter(query, after);
+  const { items, next } = await recordedItemsAfter(query, after);
   if (next !== undefined) await evaluateRecordsFrom(query, next, moment.now);
   return items;
 }

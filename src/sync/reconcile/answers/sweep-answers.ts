@@ -1,9 +1,9 @@
 import { entity } from '../../../model/change.ts';
 import { forgetEntity, saveEntity } from '../../../store/entities.ts';
-import { enqueueReads } from '../../../store/list-reads.ts';
 import { findChange, findChanges } from '../../../store/outbox-rows.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
+import { enqueueReads } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import {
   absentRecords,

@@ -1,17 +1,15 @@
 import { entity } from '../../../model/change.ts';
 import { addressIn, itemLineIn } from '../../../model/task.ts';
-import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksSeenBefore } from '../../../store/cached-tasks.ts';
-import { releaseCreates, trustTasks } from '../../../store/creates.ts';
+import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/cached-tasks.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';
-import { itemsNamed } from '../../../store/item-names.ts';
+import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
 import { existingItems } from '../../../store/items.ts';
-import { forgetLinkReads, noteLinksRead } from '../../../store/link-reads.ts';
-import { enqueueTaskListRead, TASKS_READ } from '../../../store/list-reads.ts';
-import { itemsNaming } from '../../../store/mentions.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
+import { markTasksVerified, resumeCreations } from '../../../store/task-creations.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
+import { enqueueTaskListRead, forgetLinkReads, noteLinksRead, TASKS_READ } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/item-names-of.ts';
@@ -120,9 +118,9 @@ export async function applyTaskList(query: Scope, answer: Answer, moment: Evalua
   if (lacking === undefined) await waitForAnotherList(query, moment);
   await flushRows(query);
   const { now, usedShare } = moment;
-  if (await releaseCreates(query, began, now))
+  if (await resumeCreations(query, began, now))
     await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: 0 });
-  await trustTasks(query, began);
+  await markTasksVerified(query, began);
   const again = [...(await itemsOfTasks(query, changed)), ...adopted];
   if (!sweep) return { again };
   const found = { count: await countTasks(query), changed: otherwise, missing };
@@ -141,7 +139,7 @@ async function lackingTasks(
   query: Scope,
   { began, now }: { readonly began: number; readonly now: number },
 ): Promise<readonly string[] | undefined> {
-  const lacking = await tasksSeenBefore(query, began);
+  const lacking = await tasksReadBefore(query, began);
   const isDoubtful = lacking.some(({ seenAt }) => seenAt > now - SEEN_LATELY);
   return isDoubtful ? undefined : lacking.map(({ taskId }) => taskId);
 }

@@ -5,7 +5,7 @@ import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
-import { askBackfill } from '../../../../src/store/backfills.ts';
+import { requestBackfill } from '../../../../src/store/backfills.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
@@ -31,7 +31,7 @@ async function backfill(
       },
     },
   });
-  await askBackfill(store.query, { connection: active.name, since: null, now: clock.now() });
+  await requestBackfill(store.query, { connection: active.name, since: null, now: clock.now() });
   await store.query.updateTable('backfills').set({ unit: 'unit' }).execute();
   const stage = createBackfills({
     ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },

@@ -3,7 +3,7 @@ import type { Redelivery } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type LogFields, silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../../src/platform/lib/meter.ts';
-import { keepRedeliveryCursors, redeliveryCursor } from '../../../../src/store/redeliveries.ts';
+import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/redeliveries.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { activeWith, openTestStore } from '../../../support/intake.ts';
@@ -59,8 +59,8 @@ test('why not all deliveries are looked at is said when it begins, and not each 
 test('of a connection that is configured no more nothing is kept', async () => {
   const all = await bench([{ requested: 0, cursor: 'one' }]);
   await all.round();
-  await keepRedeliveryCursors(all.store.query, ['notes']);
+  await forgetOtherRedeliveryCursors(all.store.query, ['notes']);
   expect(await redeliveryCursor(all.store.query, 'notes')).toBe('one');
-  await keepRedeliveryCursors(all.store.query, []);
+  await forgetOtherRedeliveryCursors(all.store.query, []);
   expect(await redeliveryCursor(all.store.query, 'notes')).toBeUndefined();
 });

@@ -7,7 +7,7 @@ import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Schedule } from '../../../../src/platform/lib/scheduler.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { pollActivity } from '../../../../src/store/stored-status.ts';
+import { readStatus } from '../../../../src/store/stored-status.ts';
 import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { createPolls, type Polls } from '../../../../src/sync/intake/polls.ts';
@@ -71,6 +71,7 @@ function scripted(answers: (PollPage | Error)[], schedule: Schedule = { everyMs:
 }
 
 const pollRows = (store: Store) => store.query.selectFrom('polls').selectAll().orderBy('unit').execute();
+const activityOf = async (store: Store) => (await readStatus(store.query, 0)).connections[0];
 
 test('however often a person asks while a provider limits, it is asked once when the limit is over', async () => {
   const { active, asked } = scripted([new SyncError('rate_limited', 'slow down', { retryAfter: MINUTE })]);
@@ -354,8 +355,8 @@ describe('a failure', () => {
     const { active } = scripted([new SyncError('forbidden', 'no', { hint: 'Authorise the token.' })]);
     const { store, polls } = await bench(active);
     await polls.pollNow();
-    const activity = pollActivity(await pollRows(store));
-    expect(activity.failure).toMatchObject({
+    const activity = await activityOf(store);
+    expect(activity?.failure).toMatchObject({
       code: 'forbidden',
       message: 'no',
       hint: 'Authorise the token.',
@@ -369,7 +370,7 @@ describe('a failure', () => {
     const { active, asked } = scripted([off(), off()]);
     const { store, polls, counts } = await bench(active);
     await polls.pollNow();
-    expect(pollActivity(await pollRows(store))).toMatchObject({
+    expect(await activityOf(store)).toMatchObject({
       failure: null,
       failingUnits: 0,
       switchedOff: ['issues of acme/web are switched off at the vendor'],
@@ -378,7 +379,7 @@ describe('a failure', () => {
     expect(counts).toEqual(['polls_total notes off', 'polls_total notes off']);
     await polls.pollNow();
     expect(asked).toHaveLength(3);
-    expect(pollActivity(await pollRows(store))).toMatchObject({ failure: null, switchedOff: [] });
+    expect(await activityOf(store)).toMatchObject({ failure: null, switchedOff: [] });
     await polls.stop();
   });
 

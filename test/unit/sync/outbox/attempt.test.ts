@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { readLedger } from '../../../../src/store/ledger.ts';
-import { enqueueInitialReads, PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/list-reads.ts';
 import { updateChange } from '../../../../src/store/outbox-rows.ts';
+import { enqueueInitialReads, PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { openTestStore } from '../../../support/intake.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
-import { noteLinksRead } from '../../../../src/store/link-reads.ts';
 import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
+import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
 import { blockedUntil, LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
 import { openTestStore } from '../../../support/intake.ts';
 

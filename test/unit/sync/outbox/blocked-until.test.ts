@@ -1,9 +1,9 @@
 import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
-import { saveTaskMarks } from '../../../../src/store/creates.ts';
-import { noteLinksRead } from '../../../../src/store/link-reads.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
 import { nextRevision } from '../../../../src/store/revision.ts';
+import { saveTaskMarks } from '../../../../src/store/task-creations.ts';
+import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
 import type { Prepared } from '../../../../src/sync/outbox/prepare.ts';

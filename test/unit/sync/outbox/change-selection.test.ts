@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/list-reads.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
+import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import { createBreaker } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeSelection } from '../../../../src/sync/outbox/change-selection.ts';
 import type { Pace } from '../../../../src/sync/outbox/deadlines.ts';
@@ -136,7 +136,7 @@ test.each<[what: string, visibility: number | undefined, paces: readonly Pace[],
     const { store, clock, choice, state } = await bench({ visibility });
     state.paces = paces;
     for (const entity of [RECORD, 'pull_request:2']) await recordDueIn(store, clock.now(), HOUR, entity);
-    expect((await choice.eligible()).ahead).toBe(ahead);
+    expect((await choice.eligible()).leadTime).toBe(ahead);
     expect((await choice.next())?.at).toBe(clock.now() + HOUR - ahead);
     expect((await findChange(store.query, RECORD))?.due).toBe(clock.now() + HOUR);
   },

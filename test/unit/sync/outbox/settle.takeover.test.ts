@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { configureLinks } from '../../../../src/store/link-reads.ts';
-import { enqueueInitialReads } from '../../../../src/store/list-reads.ts';
 import { addDifference } from '../../../../src/store/outbox-rows.ts';
+import { configureLinks } from '../../../../src/store/server-capabilities.ts';
+import { enqueueInitialReads } from '../../../../src/store/workspace-reads.ts';
 import { prepareNext } from '../../../../src/sync/outbox/prepare.ts';
 import { recover } from '../../../../src/sync/outbox/settle.ts';
 import { openTestStore } from '../../../support/intake.ts';

@@ -2,9 +2,8 @@ import { describe, expect, it, test } from 'vitest';
 import { entity as entityName, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../src/model/change.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../../src/store/entities.ts';
-import { configureLinks, linksAreIdempotent } from '../../../../src/store/link-reads.ts';
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
-import { noteRouteAnswered } from '../../../../src/store/route-states.ts';
+import { configureLinks, linksAreIdempotent, noteRouteAnswered } from '../../../../src/store/server-capabilities.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import {
   type FailureContext,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Item } from '../../../../src/model/item.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import { doubtTasks } from '../../../../src/store/creates.ts';
+import { markTasksUnverified } from '../../../../src/store/task-creations.ts';
 import { START, said, saidOf, TRACKER, takeBatch } from '../../../support/batches.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { pull, workItem } from '../../../support/items.ts';
@@ -11,7 +11,7 @@ const BUG = workItem({ type: 'Bug', updatedAt: START });
 /** In which lane the list of tasks is read when this has come. */
 async function laneOfList(items: readonly Item[], isUnsure: boolean): Promise<string | undefined> {
   const { query, commit } = await openTestStore();
-  if (isUnsure) await doubtTasks(query, START);
+  if (isUnsure) await markTasksUnverified(query, START);
   await commit((transaction) =>
     takeBatch(
       transaction,

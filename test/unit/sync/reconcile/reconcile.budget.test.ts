@@ -4,7 +4,7 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import { unpackBody } from '../../../../src/store/bodies.ts';
 import type { Store } from '../../../../src/store/database.ts';
-import { quarantined, retryQuarantined } from '../../../../src/store/inbox.ts';
+import { quarantinedDeliveries, retryQuarantined } from '../../../../src/store/inbox.ts';
 import type { Source, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { pull } from '../../../support/items.ts';
@@ -101,7 +101,9 @@ test('a webhook that took too much stays in quarantine when its vendor repeats i
   const stage = stageOver(store);
   await append(store, 'hook', ['hard'], 'webhook', PAGE);
   await stage.drain();
-  expect(await quarantined(store.query, 10)).toMatchObject([{ reason: 'over_budget: more than 3000 ms of CPU' }]);
+  expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([
+    { reason: 'over_budget: more than 3000 ms of CPU' },
+  ]);
   expect(await append(store, 'hook', ['hard'], 'webhook', PAGE)).toBe('repeated');
   expect(await append(store, 'hook', [1], 'webhook', PAGE)).toBe('revived');
   await stage.drain();
@@ -114,7 +116,7 @@ test('a command tries it again, and so does another version', async () => {
   await append(store, 'hook', ['hard'], 'webhook', PAGE);
   await first.drain();
   first.aside.length = 0;
-  const [waiting] = await quarantined(store.query, 1);
+  const [waiting] = await quarantinedDeliveries(store.query, 1);
   expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
   await first.drain();
   expect(first.aside).toEqual(['["hard"]']);
@@ -162,7 +164,9 @@ test('what the process ended over again and again is read no more [F19]', async 
   const next = stageOver(store);
   await next.drain();
   expect(next.aside).toEqual([]);
-  expect(await quarantined(store.query, 10)).toMatchObject([{ reason: expect.stringContaining('ended 5 times') }]);
+  expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([
+    { reason: expect.stringContaining('ended 5 times') },
+  ]);
 });
 
 /** A process that took something over, and never said that it ended. */

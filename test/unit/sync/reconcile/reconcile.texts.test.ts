@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import { itemsAtUrl, itemsCalled } from '../../../../src/store/find-items.ts';
+import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { pull } from '../../../support/items.ts';
 import { reconcileOver } from '../../../support/reconcile-over.ts';
@@ -34,7 +34,7 @@ test('an item whose texts hold the sign 0 and halves of surrogate pairs is taken
   ]);
   const key = 'github:github.com:r1:pr:\ufffd7';
   expect(await itemsAtUrl(store.query, 'https://github.com/acme/app/pull/7\ufffd')).toEqual([key]);
-  expect(await itemsCalled(store.query, 'acme/app\ufffd#7\ufffd')).toEqual([key]);
+  expect(await itemsByDisplayName(store.query, 'acme/app\ufffd#7\ufffd')).toEqual([key]);
   const { fields } = await store.query.selectFrom('items').select('fields').executeTakeFirstOrThrow();
   const title = 'a\ufffdb\ufffdc \ufffd \\u0000';
   expect(JSON.parse(fields)).toMatchObject({ item: { title, labels: ['\ufffd', 'fine', '\ufffd'] } });

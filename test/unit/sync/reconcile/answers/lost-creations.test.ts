@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../../../src/model/change.ts';
 import type { ListPage } from '../../../../../src/model/delivery.ts';
-import { saveTaskMarks, taskMarks } from '../../../../../src/store/creates.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
 import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/outbox-rows.ts';
+import { saveTaskMarks, taskMarks } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
 import { START, saidOf, takeBatch } from '../../../../support/batches.ts';

@@ -4,14 +4,18 @@ import type { ListPage } from '../../../../../src/model/delivery.ts';
 import type { Item } from '../../../../../src/model/item.ts';
 import { systemRandom } from '../../../../../src/platform/lib/random.ts';
 import { saveTask, tasksByKeys } from '../../../../../src/store/cached-tasks.ts';
-import { doubtTasks, holdCreates, releaseCreates, tasksAreUnsure } from '../../../../../src/store/creates.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
-import { lastLinksRead } from '../../../../../src/store/link-reads.ts';
-import { TASKS_READ } from '../../../../../src/store/list-reads.ts';
 import { readMeta, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
 import { findChange, type OutboxRow } from '../../../../../src/store/outbox-rows.ts';
+import {
+  areTasksUnverified,
+  delayCreations,
+  markTasksUnverified,
+  resumeCreations,
+} from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
+import { lastLinksRead, TASKS_READ } from '../../../../../src/store/workspace-reads.ts';
 import { beginSweep, openSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
 import type { Prepared } from '../../../../../src/sync/outbox/prepare.ts';
 import { recover } from '../../../../../src/sync/outbox/settle.ts';
@@ -189,37 +193,37 @@ test('a task list with an unreadable task forgets none', async () => {
 
 test('a page that is not the last one saves its tasks, and the list counts as unread', async () => {
   const store = await openTestStore();
-  await doubtTasks(store.query, ASKED);
+  await markTasksUnverified(store.query, ASKED);
   await tell(store, 'read-tasks', [MADE], { page: { began: ASKED, isEnd: false, isComplete: false } });
   expect(await keptTask(store)).toMatchObject({ taskId: 't9' });
   expect(await readMeta(store.query, TASKS_READ)).toBeUndefined();
-  expect(await tasksAreUnsure(store.query)).toBe(true);
+  expect(await areTasksUnverified(store.query)).toBe(true);
 });
 
 test('a list tells that all tasks were read, of which workspace, and that no creation need wait for it', async () => {
   const store = await openTestStore();
-  await doubtTasks(store.query, ASKED);
+  await markTasksUnverified(store.query, ASKED);
   await tell(store, 'read-tasks', [{ ...MADE, workspaceId: 'w1' }]);
   expect(await readMeta(store.query, TASKS_READ)).toBe(String(NOW));
   expect(await readMeta(store.query, WORKSPACE_ID)).toBe('w1');
-  expect(await tasksAreUnsure(store.query)).toBe(false);
+  expect(await areTasksUnverified(store.query)).toBe(false);
 });
 
 test('a creation that waits for the list waits no longer', async () => {
   const store = await wanted();
-  await holdCreates(store.query, [BUG.key], START);
+  await delayCreations(store.query, [BUG.key], START);
   await tell(store, 'read-tasks', []);
   expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
 });
 
 test('requests another list for a creation that was held after this one was sent', async () => {
   const store = await wanted();
-  await holdCreates(store.query, [BUG.key], ASKED + 1);
+  await delayCreations(store.query, [BUG.key], ASKED + 1);
   await tell(store, 'read-tasks', []);
   expect(await findChange(store.query, entity.readTasks)).toMatchObject({ state: 'pending', not_before: 0 });
   const { not_before } = (await findChange(store.query, NAME)) as OutboxRow;
   expect(not_before).toBeGreaterThan(NOW);
-  await releaseCreates(store.query, NOW, NOW);
+  await resumeCreations(store.query, NOW, NOW);
   expect(await findChange(store.query, NAME)).toMatchObject({ not_before: 0 });
 });
 

@@ -1,7 +1,7 @@
 import { json } from './entities.ts';
-import { PULL_REQUESTS_READ } from './list-reads.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
+import { PULL_REQUESTS_READ } from './workspace-reads.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
@@ -31,13 +31,13 @@ export interface RecordsRoute {
 }
 
 /** The answer that refused a list or a record. */
-export interface Refusal {
+export interface RouteRefusal {
   readonly status: number | undefined;
   readonly own: boolean;
   readonly error: string;
 }
 
-export const UNASKED: RecordsRoute = { state: 'unknown', since: 0 };
+export const UNKNOWN_ROUTE: RecordsRoute = { state: 'unknown', since: 0 };
 /** Apart from a route, these say something about the key, the moment or the load. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
@@ -45,7 +45,7 @@ const REPEATED_AFTER = 600_000;
 const REFUSALS_IN_A_ROW = 3;
 
 export async function readRecordsRoute(query: Scope): Promise<RecordsRoute> {
-  return (await readServerFact<RecordsRoute>(query, 'records')) ?? UNASKED;
+  return (await readServerFact<RecordsRoute>(query, 'records')) ?? UNKNOWN_ROUTE;
 }
 
 /** Whether records may be written: the route is open, and what it holds was read once. */
@@ -78,7 +78,7 @@ export async function takeReopened(query: Scope): Promise<boolean> {
  */
 export async function noteListRefused(
   query: Scope,
-  refusal: Refusal,
+  refusal: RouteRefusal,
   { now, isWorkspaceRead }: { readonly now: number; readonly isWorkspaceRead: boolean },
 ): Promise<boolean> {
   const route = await readRecordsRoute(query);
@@ -98,7 +98,7 @@ export async function closeIfRefused(query: Scope, now: number): Promise<boolean
 }
 
 /** Pure. */
-export function afterListRefused(route: RecordsRoute, { status, own, error }: Refusal, now: number): RecordsRoute {
+export function afterListRefused(route: RecordsRoute, { status, own, error }: RouteRefusal, now: number): RecordsRoute {
   const closed = { state: 'closed', since: route.state === 'closed' ? route.since : now, error } as const;
   if (route.state === 'closed') return closed;
   if (status === undefined || TRANSIENT.has(status) || status < 400 || (status >= 500 && status !== 501))
@@ -109,7 +109,7 @@ export function afterListRefused(route: RecordsRoute, { status, own, error }: Re
 }
 
 /** A record was refused. @returns whether this closes the route */
-export async function noteRecordRefused(query: Scope, refusal: Refusal, now: number): Promise<boolean> {
+export async function noteRecordRefused(query: Scope, refusal: RouteRefusal, now: number): Promise<boolean> {
   const route = await readRecordsRoute(query);
   const isRouteMissing = refusal.own && NO_ROUTE.has(refusal.status ?? 0);
   if (route.state !== 'open' || !isRouteMissing) return false;
@@ -144,7 +144,7 @@ const NOT_RECORDING = 'server.not_recording';
  * At the start: only these connections record. What waits for the others is dropped; if one did not record
  * before, the mirror is compared with the workspace again.
  */
-export async function rememberRecording(
+export async function configureRecording(
   query: Scope,
   { recording, others }: { readonly recording: readonly string[]; readonly others: readonly string[] },
 ): Promise<void> {
@@ -161,4 +161,125 @@ export async function rememberRecording(
   if (route.state !== 'open' || !recording.some((name) => before.includes(name))) return;
   await writeServerFact(query, 'records', { ...route, isReopened: true });
   await forgetMeta(query, PULL_REQUESTS_READ);
+}
+
+/** Routes of reads that other work can do without. */
+export type OptionalRoute = 'listWorkItems' | 'getTask' | 'getDocument';
+
+/** What is known of such a route. Times are epoch milliseconds. */
+export interface RouteState {
+  /** The last success. */
+  readonly answeredAt?: number;
+  readonly refused?: {
+    readonly status: number;
+    /** What the first refused read was about. */
+    readonly resource: string;
+    readonly at: number;
+    /** Until then the route is not asked. */
+    readonly offUntil?: number;
+  };
+  /** How often it was switched off since the last success. */
+  readonly timesOff?: number;
+}
+
+export type RouteStates = Readonly<Partial<Record<OptionalRoute, RouteState>>>;
+
+/** Statuses that may mean that a route is not there, or not for this key. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 405, 406, 410, 415, 422, 501]);
+/** Statuses that never concern a single resource. */
+const OF_ROUTE: ReadonlySet<number> = new Set([405, 501]);
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** A success within this time shows that a 404 concerns one thing and not the route, milliseconds. */
+const RECENT = 600_000;
+
+async function routeStates(query: Scope): Promise<RouteStates> {
+  return (await readServerFact<RouteStates>(query, 'routes')) ?? {};
+}
+
+/** Until when the route is switched off; undefined while it is asked. */
+export async function routeOffUntil(query: Scope, route: OptionalRoute, now: number): Promise<number | undefined> {
+  const until = (await routeStates(query))[route]?.refused?.offUntil;
+  return until !== undefined && until > now ? until : undefined;
+}
+
+export async function wasAnsweredRecently(query: Scope, route: OptionalRoute, now: number): Promise<boolean> {
+  const { answeredAt = Number.NEGATIVE_INFINITY } = (await routeStates(query))[route] ?? {};
+  return now - answeredAt <= RECENT;
+}
+
+/** A read was refused. @returns whether the route is switched off now */
+export async function noteRouteRefused(
+  query: Scope,
+  route: OptionalRoute,
+  refusal: { readonly status: number; readonly resource: string },
+  now: number,
+): Promise<boolean> {
+  if (!REFUSALS.has(refusal.status)) return false;
+  const routes = await routeStates(query);
+  const next = afterRouteRefused(routes[route] ?? {}, refusal, now);
+  await writeServerFact(query, 'routes', { ...routes, [route]: next });
+  return next.refused?.offUntil !== undefined;
+}
+
+/**
+ * Pure. The same refusal of reads about two different resources switches the route off: for an hour, then for a day. A method
+ * that is not allowed concerns the route at once.
+ */
+export function afterRouteRefused(
+  state: RouteState,
+  { status, resource }: { readonly status: number; readonly resource: string },
+  now: number,
+): RouteState {
+  const { refused, timesOff = 0 } = state;
+  const isOther = refused?.status !== status;
+  const first = isOther ? { status, resource, at: now } : refused;
+  if (isOther && !OF_ROUTE.has(status)) return { ...state, refused: first };
+  const { offUntil } = first;
+  // While it is off, only reads that were in flight before are refused.
+  const isOff = offUntil !== undefined && offUntil > now;
+  const isSame = offUntil === undefined && first.resource === resource && !OF_ROUTE.has(status);
+  if (isOff || isSame) return state;
+  return { ...state, refused: { ...first, offUntil: now + (timesOff === 0 ? HOUR : DAY) }, timesOff: timesOff + 1 };
+}
+
+/** A read was answered: what was refused before concerned one resource. */
+export async function noteRouteAnswered(query: Scope, route: OptionalRoute, now: number): Promise<void> {
+  await writeServerFact(query, 'routes', { ...(await routeStates(query)), [route]: { answeredAt: now } });
+}
+
+/** At the start, which may come with another key: all routes are asked again. */
+export async function retryRefusedRoutes(query: Scope): Promise<void> {
+  const states = Object.entries(await routeStates(query));
+  if (states.every(([, { refused }]) => refused === undefined)) return;
+  const asked = states.map(([route, state]) => [route, { ...state, refused: undefined }]);
+  await writeServerFact(query, 'routes', Object.fromEntries(asked));
+}
+
+/**
+ * Adding a link may double it on a server that does not recognise the address. There a link is added only after the task's
+ * links were read: once in the life of a database, and again after each answer that was lost.
+ */
+const CONFIGURED = 'server.links';
+
+/** At the start: `workspace.api.links` of the configuration. */
+export async function configureLinks(query: Scope, areIdempotent: boolean): Promise<void> {
+  const value = areIdempotent ? 'idempotent' : '';
+  if (((await readMeta(query, CONFIGURED)) ?? '') !== value) await writeMeta(query, CONFIGURED, value);
+}
+
+/**
+ * Whether the server adds no second link with an address that the task has already (W39, W74): its route for records implies
+ * it, the configuration states it, or a repeated addition has shown it.
+ */
+export async function linksAreIdempotent(query: Scope): Promise<boolean> {
+  if ((await readRecordsRoute(query)).state === 'open') return true;
+  if ((await readMeta(query, CONFIGURED)) === 'idempotent') return true;
+  return (await readServerFact(query, 'repeatedLinks')) !== undefined;
+}
+
+/** An addition of worksync was repeated and came back with the id of the first one. */
+export async function noteLinksAreIdempotent(query: Scope, now: number): Promise<void> {
+  if ((await readServerFact(query, 'repeatedLinks')) === undefined)
+    await writeServerFact(query, 'repeatedLinks', { since: now });
 }

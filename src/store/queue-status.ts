@@ -1,0 +1,283 @@
+import { sql } from 'kysely';
+import type { ChangeState, EntityKind } from '../model/change.ts';
+import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import { parseFailure, type StoredFailure } from '../model/errors/sync-error.ts';
+import { LANES, type Lane } from '../model/lane.ts';
+import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
+import { type ByWorkspace, countsByWorkspace, groupByWorkspace, withoutWorkspace } from './by-workspace.ts';
+import { type Counts, sumOf } from './counts.ts';
+import type { Sql } from './workspace-scope.ts';
+
+/** Rows of each list: the status page is an overview, and commands list everything. */
+export const MAX_LISTED = 20;
+
+const DAY = 24 * 60 * 60 * 1_000;
+
+/** The times of the first and the last of some rows, epoch milliseconds. */
+interface TimeRange {
+  readonly since: number;
+  readonly seenAt: number;
+}
+
+export interface DeliveryRow {
+  readonly id: number;
+  readonly connection: string;
+  readonly source: DeliverySource;
+  readonly event: string;
+  readonly receivedAt: number;
+  readonly state: DeliveryState;
+  readonly reason: string | null;
+}
+
+/** The status of the inbox. Times are epoch milliseconds. */
+export interface InboxStatus {
+  readonly lastReceivedAt: number | null;
+  /** Received in the last 24 hours. */
+  readonly lastDay: number;
+  readonly pending: number;
+  readonly quarantined: number;
+  /** When the first and the last quarantined delivery were received; null without any. */
+  readonly quarantinedSeen: TimeRange | null;
+  readonly quarantine: readonly DeliveryRow[];
+  readonly latest: readonly DeliveryRow[];
+}
+
+export interface ChangeRow {
+  readonly entity: string;
+  readonly kind: EntityKind;
+  readonly lane: Lane;
+  readonly state: ChangeState;
+  /** When the difference appeared. */
+  readonly since: number;
+  /** Not sent earlier. */
+  readonly notBefore: number;
+  readonly attempts: number;
+  readonly failure: StoredFailure | null;
+}
+
+/** The part of the outbox status that the stored counts give, without a read of the outbox. */
+export interface ChangeCounts {
+  readonly byState: Readonly<Record<ChangeState, number>>;
+  /** Pending changes that only a backfill caused. */
+  readonly waitingBackfills: number;
+}
+
+/** The status of the outbox. Times are epoch milliseconds. */
+export interface OutboxStatus extends ChangeCounts {
+  /** When the differences of the oldest and of the newest held change appeared; null without any. */
+  readonly heldSeen: TimeRange | null;
+  /** When the oldest pending difference of each lane appeared; without the lanes in which nothing is pending. */
+  readonly oldest: Readonly<Partial<Record<Lane, number>>>;
+  /** Changes that need approval, or whose outcome is unknown. */
+  readonly stuck: readonly ChangeRow[];
+  /** Due first. */
+  readonly next: readonly ChangeRow[];
+}
+
+/** @param now wall clock, epoch milliseconds */
+export async function readInboxStatus(
+  query: Sql,
+  workspaces: readonly number[],
+  now: number,
+): Promise<ByWorkspace<InboxStatus>> {
+  const latest = groupByWorkspace(await deliveryRows(query, workspaces, 'latest'));
+  const lastDay = countsByWorkspace(
+    await query
+      .selectFrom('inbox')
+      .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+      .where('workspace', 'in', workspaces)
+      .where('received_at', '>', now - DAY)
+      .groupBy('workspace')
+      .execute(),
+  );
+  const pending = await countDeliveries(query, workspaces, 'pending');
+  const quarantined = await countDeliveries(query, workspaces, 'quarantined');
+  const quarantine = groupByWorkspace(await deliveryRows(query, workspaces, 'quarantined'));
+  const quarantinedSeen = await quarantineTimes(
+    query,
+    workspaces.filter((each) => quarantined(each) > 0),
+  );
+  return (workspace) => {
+    const shown = latest(workspace).toSorted((a, b) => b.receivedAt - a.receivedAt || b.id - a.id);
+    return {
+      lastReceivedAt: shown[0]?.receivedAt ?? null,
+      lastDay: lastDay(workspace),
+      pending: pending(workspace),
+      quarantined: quarantined(workspace),
+      quarantinedSeen: quarantinedSeen(workspace),
+      quarantine: quarantine(workspace)
+        .toSorted((a, b) => b.id - a.id)
+        .map(withoutWorkspace),
+      latest: shown.map(withoutWorkspace),
+    };
+  };
+}
+
+/** Reads the first rows of each workspace in the order of an index, so that the cost does not depend on the number of rows. */
+async function deliveryRows(query: Sql, workspaces: readonly number[], list: 'latest' | 'quarantined') {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select(({ selectFrom }) => {
+      const own = selectFrom('inbox')
+        .select(['inbox.workspace', 'inbox.id', 'inbox.connection', 'inbox.source', 'inbox.event'])
+        .select(['inbox.received_at as receivedAt', 'inbox.state', 'inbox.reason'])
+        .whereRef('inbox.workspace', '=', 'workspaces.id')
+        .limit(MAX_LISTED);
+      const shown =
+        list === 'latest'
+          ? own.orderBy('inbox.received_at', 'desc').orderBy('inbox.id', 'desc')
+          : own.where('inbox.state', '=', sql.lit('quarantined')).orderBy('inbox.id', 'desc');
+      return rowsOfSubquery(dialectOf(query), shown).as('shown');
+    })
+    .where('workspaces.id', 'in', workspaces)
+    .execute();
+  return rows.flatMap(({ shown }) => rowsIn(shown));
+}
+
+export async function countDeliveries(
+  query: Sql,
+  workspaces: readonly number[],
+  state: DeliveryState,
+): Promise<ByWorkspace<number>> {
+  const rows = await query
+    .selectFrom('inbox')
+    .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
+    .where('workspace', 'in', workspaces)
+    .where('state', '=', sql.lit(state))
+    .groupBy('workspace')
+    .execute();
+  return countsByWorkspace(rows);
+}
+
+/** Deliveries are numbered in the order of their receipt, so the first and the last id give the range. */
+async function quarantineTimes(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<TimeRange | null>> {
+  if (workspaces.length === 0) return () => null;
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) => {
+      const times = selectFrom('inbox')
+        .select('received_at')
+        .whereRef('inbox.workspace', '=', 'workspaces.id')
+        .where('state', '=', sql.lit('quarantined'))
+        .limit(1);
+      return [times.orderBy('id').as('since'), times.orderBy('id', 'desc').as('seenAt')];
+    })
+    .where('id', 'in', workspaces)
+    .execute();
+  const times = new Map(rows.map((row) => [row.workspace, row]));
+  return (workspace) => {
+    const { since = null, seenAt = null } = times.get(workspace) ?? {};
+    return since === null || seenAt === null ? null : { since, seenAt };
+  };
+}
+
+export async function readOutboxStatus(
+  query: Sql,
+  workspaces: readonly number[],
+  counts: ByWorkspace<Counts>,
+): Promise<ByWorkspace<OutboxStatus>> {
+  const oldest = await timesByLane(query, workspaces, { state: 'pending', first: 'oldest' });
+  const heldSeen = await heldTimes(
+    query,
+    workspaces.filter((each) => countChanges(counts(each)).byState.held > 0),
+  );
+  const pending = groupByWorkspace(await changeRows(query, workspaces, 'pending'));
+  const held = groupByWorkspace(await changeRows(query, workspaces, 'held'));
+  const unknown = groupByWorkspace(await changeRows(query, workspaces, 'unknown'));
+  return (workspace) => ({
+    ...countChanges(counts(workspace)),
+    heldSeen: heldSeen(workspace),
+    oldest: oldest(workspace),
+    stuck: [...toChanges(held(workspace)), ...toChanges(unknown(workspace))],
+    next: toChanges(pending(workspace)),
+  });
+}
+
+export function countChanges({ changes }: Counts): ChangeCounts {
+  const inState = (state: ChangeState) => sumOf(changes, (each) => each.state === state);
+  return {
+    byState: {
+      pending: inState('pending'),
+      sending: inState('sending'),
+      unknown: inState('unknown'),
+      held: inState('held'),
+    },
+    waitingBackfills: sumOf(changes, ({ state, lane }) => state === 'pending' && lane === 'backfill'),
+  };
+}
+
+type TimesByLane = Readonly<Partial<Record<Lane, number>>>;
+
+/**
+ * Reads when the oldest or the newest difference of each lane appeared, by one index lookup for each lane. The rows that are
+ * due first do not suffice, because the oldest difference may be due last.
+ */
+async function timesByLane(
+  query: Sql,
+  workspaces: readonly number[],
+  { state, first }: { readonly state: ChangeState; readonly first: 'oldest' | 'newest' },
+): Promise<ByWorkspace<TimesByLane>> {
+  if (workspaces.length === 0) return () => ({});
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) =>
+      LANES.map((lane) =>
+        selectFrom('outbox')
+          .select('since')
+          .whereRef('outbox.workspace', '=', 'workspaces.id')
+          .where('state', '=', state)
+          .where('lane', '=', lane)
+          .orderBy('since', first === 'oldest' ? 'asc' : 'desc')
+          .limit(1)
+          .as(lane),
+      ),
+    )
+    .where('id', 'in', workspaces)
+    .execute();
+  const found = new Map(rows.map(({ workspace, ...times }) => [workspace, Object.entries(times)]));
+  return (workspace) => Object.fromEntries((found.get(workspace) ?? []).filter(([, since]) => since !== null));
+}
+
+async function heldTimes(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<TimeRange | null>> {
+  const oldest = await timesByLane(query, workspaces, { state: 'held', first: 'oldest' });
+  const newest = await timesByLane(query, workspaces, { state: 'held', first: 'newest' });
+  return (workspace) => {
+    const since = Object.values(oldest(workspace));
+    return since.length === 0
+      ? null
+      : { since: Math.min(...since), seenAt: Math.max(...Object.values(newest(workspace))) };
+  };
+}
+
+/** Reads the changes of one state: only then the index gives them in due order, whatever their number. */
+async function changeRows(query: Sql, workspaces: readonly number[], state: ChangeState) {
+  const rows = await query
+    .selectFrom('workspaces')
+    .select(({ selectFrom }) => {
+      const shown = selectFrom('outbox')
+        .select(['outbox.workspace', 'outbox.entity', 'outbox.kind', 'outbox.lane', 'outbox.state', 'outbox.since'])
+        .select(['outbox.due', 'outbox.not_before', 'outbox.attempts', 'outbox.error'])
+        .whereRef('outbox.workspace', '=', 'workspaces.id')
+        .where('outbox.state', '=', state)
+        .orderBy('outbox.due')
+        .limit(MAX_LISTED);
+      return rowsOfSubquery(dialectOf(query), shown).as('shown');
+    })
+    .where('workspaces.id', 'in', workspaces)
+    .execute();
+  return rows.flatMap(({ shown }) => rowsIn(shown));
+}
+
+type StoredChange = Awaited<ReturnType<typeof changeRows>>[number];
+
+/** Due first. */
+function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
+  return rows
+    .toSorted((a, b) => a.due - b.due)
+    .map((row) => {
+      const { workspace: _workspace, due: _due, not_before, error, ...rest } = row;
+      return { ...rest, notBefore: not_before, failure: error === null ? null : parseFailure(error) };
+    });
+}
