@@ -2,12 +2,12 @@ import type { Clock } from '../platform/lib/clock.ts';
 
 /**
  * An estimate of the database's clock, which all processes over it share. Samples correct it; between them it runs with the local
- * monotonic clock. Values of `passed` are milliseconds of that clock, which is never set.
+ * monotonic clock. Values of `elapsed` are milliseconds of that clock, which is never set.
  */
 export interface ClockOffset {
   /** Adds a sample: the server's time, and the local monotonic time before and after the query. */
   addSample(now: number, query: QueryInterval): void;
-  /** Returns the time by which the server is ahead of `passed`; undefined before the first sample. */
+  /** Returns the time by which the server is ahead of `elapsed`; undefined before the first sample. */
   ahead(): number | undefined;
   /** Returns how often the server's clock was set since the first sample, by more than a query can take. */
   timesSet(): number;
@@ -44,12 +44,12 @@ export function createClockOffset(): ClockOffset {
 }
 
 /** Returns a clock with the time of the store, so that all processes agree on it. Before the first sample it is the local time. */
-export function offsetClock(clock: Clock, store: ClockOffset, passed: () => number): Clock {
+export function offsetClock(clock: Clock, store: ClockOffset, elapsed: () => number): Clock {
   return {
     ...clock,
     now() {
       const ahead = store.ahead();
-      return ahead === undefined ? clock.now() : Math.round(passed() + ahead);
+      return ahead === undefined ? clock.now() : Math.round(elapsed() + ahead);
     },
   };
 }
@@ -63,7 +63,7 @@ export function offsetClock(clock: Clock, store: ClockOffset, passed: () => numb
 export function ledgerClock(
   clock: Clock,
   era: string,
-  { store, passed }: { store: ClockOffset; passed: () => number },
+  { store, elapsed }: { store: ClockOffset; elapsed: () => number },
 ): Clock {
   const timesSet = store.timesSet();
   let ahead = store.ahead() ?? 0;
@@ -73,7 +73,7 @@ export function ledgerClock(
     bootId: `store:${era}`,
     monotonic() {
       if (store.timesSet() === timesSet) ahead = store.ahead() ?? ahead;
-      latest = Math.max(latest, passed() + ahead);
+      latest = Math.max(latest, elapsed() + ahead);
       return latest;
     },
   };

@@ -52,19 +52,19 @@ export interface UnownedMonitor {
 /** Time between two checks, milliseconds. A lease that moves between processes has no owner for less. */
 const CHECK_EVERY = 10_000;
 
-/** @param passed elapsed milliseconds of a clock that is never set */
-export function createUnownedMonitor(passed: () => number): UnownedMonitor {
+/** @param elapsed elapsed milliseconds of a clock that is never set */
+export function createUnownedMonitor(elapsed: () => number): UnownedMonitor {
   let since = new Map<number, number>();
-  let checkedAt = passed();
+  let checkedAt = elapsed();
   return {
-    isDue: () => passed() - checkedAt >= CHECK_EVERY,
+    isDue: () => elapsed() - checkedAt >= CHECK_EVERY,
     record(free) {
-      checkedAt = passed();
+      checkedAt = elapsed();
       since = new Map(free.map((workspace) => [workspace, since.get(workspace) ?? checkedAt]));
     },
     unowned() {
       const repeated = [...since].filter(([, first]) => first < checkedAt);
-      return new Map(repeated.map(([workspace, first]) => [workspace, passed() - first]));
+      return new Map(repeated.map(([workspace, first]) => [workspace, elapsed() - first]));
     },
   };
 }

@@ -28,7 +28,7 @@ import { createRenewals, createTerms, type OwnedLease, type Term, type Terms, TT
 interface PostgresHolderDeps {
   readonly database: Pick<Installation, 'query' | 'commit'>;
   /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
-  readonly passed: () => number;
+  readonly elapsed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
   /** Gets a sample with each renewal. */
@@ -53,18 +53,18 @@ const RENEW_EVERY = 500;
  * there are.
  */
 export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder {
-  const { database, passed, storeTime, storeClock, random, logger } = deps;
+  const { database, elapsed, storeTime, storeClock, random, logger } = deps;
   const { query } = database;
   const id = random.uuid();
   const reaper = createExpiryReaper(TTL);
-  const unowned = createUnownedMonitor(passed);
+  const unowned = createUnownedMonitor(elapsed);
   const peers = createPeers({ id, address: deps.address, facts: deps.facts });
   const calls: (() => Promise<void>)[] = [];
   const notify = (): Promise<void> => callAll(calls, logger);
   const reportClockSet = clockSetReporter(deps);
   const terms = createTerms({
     query,
-    passed,
+    elapsed,
     storeTime,
     random,
     after: deps.after,
@@ -78,7 +78,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
   });
   const renewals = createRenewals({
     renew: renewAndBalance,
-    pause: () => Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - passed())),
+    pause: () => Math.min(RENEW_EVERY, Math.ceil(reaper.nextExpiry() - elapsed())),
     retryPause: RENEW_EVERY,
     after: deps.after,
     logger,
@@ -89,9 +89,9 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
 
   /** One renewal: renew the term, remove expired processes, then give back or acquire workspaces to match the share. */
   async function renewAndBalance(): Promise<void> {
-    const began = passed();
+    const began = elapsed();
     const { term, replicas } = await terms.renew();
-    const ended = passed();
+    const ended = elapsed();
     await reportClockSet();
     if (peers.isOutdated(replicas)) await updateReplica(query, { ...term, ...peers.own() });
     const others = replicas.filter(({ incarnation }) => incarnation !== term.incarnation);
@@ -122,7 +122,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
   async function acquire(term: Term, most: number): Promise<void> {
     // A query first, because nearly always there is none, and a transaction costs more.
     if ((await freeFor(query, term, wanted)).length === 0) return;
-    const began = passed();
+    const began = elapsed();
     const acquired = await acquireInRenewal(deps, term, wanted, most);
     term.unconfirmed.clear();
     if (acquired === undefined || !terms.isTrusted(term)) {
@@ -148,7 +148,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
     },
     onChange: (call) => void calls.push(call),
     replicas: peers.all,
-    ...ownershipViews({ query, passed, peers, terms, unowned, wanted: () => wanted }),
+    ...ownershipViews({ query, elapsed, peers, terms, unowned, wanted: () => wanted }),
     async stop() {
       isStopped = true;
       await renewals.stop();
@@ -255,14 +255,14 @@ async function freeFor(
 /** The views of leases: of this process and of others. */
 function ownershipViews(deps: {
   readonly query: Installation['query'];
-  readonly passed: () => number;
+  readonly elapsed: () => number;
   readonly peers: Peers;
   readonly terms: Terms;
   readonly unowned: UnownedMonitor;
   readonly wanted: () => ReadonlyMap<string, number>;
 }): Pick<LeaseHolder, 'ownerOf' | 'owners' | 'owned' | 'unowned' | 'renewedAgo'> {
-  const { query, passed, peers, terms, unowned, wanted } = deps;
-  const ageOf = (since: number | undefined) => (since === undefined ? undefined : Math.max(0, passed() - since));
+  const { query, elapsed, peers, terms, unowned, wanted } = deps;
+  const ageOf = (since: number | undefined) => (since === undefined ? undefined : Math.max(0, elapsed() - since));
   return {
     async ownerOf(workspace) {
       const owner = await ownerOf(query, workspace);

@@ -26,7 +26,7 @@ export interface Term {
 }
 
 export interface OwnedLease extends Lease {
-  /** The time of its acquisition, by `passed`. */
+  /** The time of its acquisition, by `elapsed`. */
   readonly since: number;
   /** Whether all work on the workspace has ended. */
   isClosed: boolean;
@@ -35,7 +35,7 @@ export interface OwnedLease extends Lease {
 interface TermsDeps {
   readonly query: Installation['query'];
   /** Returns the elapsed milliseconds on this machine, also while suspended, by a clock that is never set. */
-  readonly passed: () => number;
+  readonly elapsed: () => number;
   readonly after: Clock['after'];
   readonly storeTime: StoreTime;
   readonly random: Random;
@@ -61,16 +61,16 @@ export interface Terms {
 }
 
 export function createTerms(deps: TermsDeps): Terms {
-  const { query, passed, storeTime, random } = deps;
+  const { query, elapsed, storeTime, random } = deps;
   let current: Term | undefined;
   let cancelEnd: Cancel = () => undefined;
 
   async function renew(): ReturnType<Terms['renew']> {
-    const began = passed();
+    const began = elapsed();
     const term = current;
     if (term && isTrusted(term)) {
       const { now, replicas } = await renewAndList(query, term.incarnation, storeTime, TTL);
-      if (now !== undefined) deps.onTime(now, { began, ended: passed() });
+      if (now !== undefined) deps.onTime(now, { began, ended: elapsed() });
       if (now !== undefined && isTrusted(term)) {
         trust(term, began);
         return { term, replicas };
@@ -82,7 +82,7 @@ export function createTerms(deps: TermsDeps): Terms {
   }
 
   async function begin(): Promise<Term> {
-    const began = passed();
+    const began = elapsed();
     const incarnation = random.uuid();
     const term: Term = {
       incarnation,
@@ -106,14 +106,14 @@ export function createTerms(deps: TermsDeps): Terms {
   /** Schedules again if the timer was early. */
   function scheduleEnd(term: Term): void {
     cancelEnd();
-    cancelEnd = deps.after(Math.ceil(term.trustedUntil - passed()), () => {
+    cancelEnd = deps.after(Math.ceil(term.trustedUntil - elapsed()), () => {
       if (isTrusted(term)) scheduleEnd(term);
       else end(term);
     });
   }
 
   function isTrusted({ over, trustedUntil }: Term): boolean {
-    return !over.signal.aborted && passed() < trustedUntil;
+    return !over.signal.aborted && elapsed() < trustedUntil;
   }
 
   function end(term: Term): void {
@@ -126,7 +126,7 @@ export function createTerms(deps: TermsDeps): Terms {
 
   function createLease(term: Term, workspace: number, epoch: number): OwnedLease {
     const lease: OwnedLease = {
-      since: passed(),
+      since: elapsed(),
       isClosed: false,
       isTrusted: () => !lease.isClosed && isTrusted(term),
       lost: term.over.signal,

@@ -104,10 +104,10 @@ async function openShared(
   const { random, logger, createLeaseHolder } = context;
   const { replicaAddress } = input.options;
   const close = () => doAll([() => leaseDatabase.close(), () => installation.close()]);
-  const elapsedTime = createSuspendAwareClock(context.clock);
-  const passed = () => {
-    elapsedTime.look();
-    return elapsedTime.now();
+  const suspendAwareClock = createSuspendAwareClock(context.clock);
+  const elapsed = () => {
+    suspendAwareClock.look();
+    return suspendAwareClock.now();
   };
   const storeClock = createClockOffset();
   let address = replicaAddress ?? '';
@@ -128,19 +128,19 @@ async function openShared(
     };
   }
   try {
-    await sampleClock(installation, storeClock, passed);
+    await sampleClock(installation, storeClock, elapsed);
   } catch (error) {
     await close();
     throw error;
   }
-  const clock = offsetClock(context.clock, storeClock, passed);
+  const clock = offsetClock(context.clock, storeClock, elapsed);
   const holder = createPostgresLeaseHolder({
     database: leaseDatabase,
     storeTime,
     storeClock,
     random,
     logger,
-    passed,
+    elapsed,
     after: clock.after,
     facts: () => ({ ...facts, adminAddress, config: digestOf(input.workspaces()) }),
     address: () => address,
@@ -157,8 +157,11 @@ async function openShared(
     isShared: true,
     close,
     async ledgerClock() {
-      const timeline = await sampleClock(installation, storeClock, passed);
-      return ledgerClock(clock, `${timeline}.${await readClockEra(installation.query)}`, { store: storeClock, passed });
+      const timeline = await sampleClock(installation, storeClock, elapsed);
+      return ledgerClock(clock, `${timeline}.${await readClockEra(installation.query)}`, {
+        store: storeClock,
+        elapsed,
+      });
     },
     listensAt(port, adminPort) {
       address = replicaAddress ?? `http://${hostname()}:${port}`;
@@ -169,10 +172,14 @@ async function openShared(
 }
 
 /** Reads the time of the database server and adds it to the samples. @returns the name of the server's clock */
-async function sampleClock(installation: Installation, storeClock: ClockOffset, passed: () => number): Promise<string> {
-  const began = passed();
+async function sampleClock(
+  installation: Installation,
+  storeClock: ClockOffset,
+  elapsed: () => number,
+): Promise<string> {
+  const began = elapsed();
   const { now, clock } = await serverOf(installation).time();
-  storeClock.addSample(now, { began, ended: passed() });
+  storeClock.addSample(now, { began, ended: elapsed() });
   return clock;
 }
 

@@ -151,7 +151,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     postponed,
     compile: (text) =>
       compileConfig(text, { inUse: config, baseUrl: address.baseUrl, books: intake.books, connectors, converter }),
-    passage: passageOf(daemon, partition, api),
+    passage: upstreamOf(daemon, partition, api),
     wakeOutbox: () => wakeSignals.outbox.notify(),
     wakeReconcile: () => wakeSignals.inbox.notify(),
     wakeBackfills: () => intake.backfills.notify(),
@@ -202,17 +202,17 @@ function viewsOf(
 }
 
 /** The part of a partition that the gateway uses. */
-function passageOf(
+function upstreamOf(
   { tokenBook }: DaemonContext,
   { config, store, clock, random, logger, throttle, wakeSignals }: PartitionContext,
-  { learn, pass }: WorkspaceApi,
+  { capture, pass }: WorkspaceApi,
 ): Upstream {
   const { fresh: freshFor, wait: longestWait, keyPrefix } = config.gateway;
   return {
     name: config.name,
     store,
     logger,
-    learn,
+    learn: capture,
     pass,
     outbox: wakeSignals.outbox,
     workspaceId: workspaceIdOf(config, store),

@@ -87,7 +87,10 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies, publicUrl });
   const refusals = openRefusalLog(daemon, input, server);
   const guarded = [...new Set([server, admin])].map((each) =>
-    guardDoors(each, { ...access.doors, elsewhere: access.forwarding?.forServer(each === admin && admin !== server) }),
+    guardDoors(each, {
+      ...access.doorOptions,
+      elsewhere: access.forwarding?.forServer(each === admin && admin !== server),
+    }),
   );
   const views = statusViews(daemon, input, startedAt);
   addPublicRoutes(server, daemon, input, access.forwarding);
@@ -115,19 +118,19 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     routes: () => guarded.flat(),
     status: views.web.status,
     async loginLink() {
-      return `${adminAddress}${linkPath(await access.doors.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
+      return `${adminAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
     stop: () => (stopped ??= stop()),
   };
 }
 
 /** The authentication of callers, and the forwarding of requests to other processes. */
-interface Access {
-  readonly doors: DoorOptions;
+interface ServerAccess {
+  readonly doorOptions: DoorOptions;
   readonly forwarding: OwnerForwarding | undefined;
 }
 
-function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string): Access {
+function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string): ServerAccess {
   const { installation, clock, random, logger, tokenBook } = daemon;
   const { openMetrics, insecurePages, allowedHosts, publicUrl, host } = input.options;
   const callers = createCallers(
@@ -139,7 +142,7 @@ function createAccess(daemon: DaemonContext, input: ServeInput, ownToken: string
   const gatewayToken = (secret: string) => tokenBook.find(secret);
   const { sharing, workspaces } = input;
   return {
-    doors: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
+    doorOptions: { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger },
     forwarding: sharing && createOwnerForwarding(daemon, { sharing, workspaces, sessions }),
   };
 }
@@ -222,7 +225,7 @@ function addAdminRoutes(
   admin: Server,
   { version, installation, clock }: DaemonContext,
   { flags, workspaces, serverClocks, sharing }: ServeInput,
-  { doors }: Access,
+  { doorOptions }: ServerAccess,
   { whole, web }: StatusViews,
 ): void {
   const { scrub } = web;
@@ -238,9 +241,9 @@ function addAdminRoutes(
     list: () => readWorkspaceList(whole),
     ...(sharing && { shared: () => readShared(sharing, clock) }),
   });
-  loginRoutes(admin, doors);
+  loginRoutes(admin, doorOptions);
   helpRoutes(admin);
-  const { sessions } = doors;
+  const { sessions } = doorOptions;
   adminRoutes(admin, {
     workspaces,
     installation,

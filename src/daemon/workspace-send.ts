@@ -34,7 +34,8 @@ export interface WorkspaceApi {
   readonly outboxClient: WorkspaceClient<SendContext>;
   /** Sends for callers of the gateway. */
   readonly pass: Upstream['pass'];
-  readonly learn: ResponseCapture;
+  /** Stores answers as deliveries. */
+  readonly capture: ResponseCapture;
   /** Aborts the requests in flight. */
   cut(): void;
 }
@@ -51,7 +52,7 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
     api,
     cut: lease.lost ? AbortSignal.any([cut.signal, lease.lost]) : cut.signal,
   };
-  const learn = createResponseCapture({
+  const capture = createResponseCapture({
     store,
     routeOf: createRouteOf(api),
     readLarge,
@@ -61,14 +62,14 @@ export function openWorkspaceApi({ http, converter }: DaemonContext, partition: 
     logger,
   });
   const withSlot = createWithSlot(throttle, clock, store);
-  const send = reportingWrites(directSend(endpoint, withSlot, clock, learn), partition.notifyWrite);
+  const send = reportingWrites(directSend(endpoint, withSlot, clock, capture), partition.notifyWrite);
   const names = { workspaceId: config.workspace.id, api };
   return {
     send,
     client: createWorkspaceClient({ ...names, send }),
     outboxClient: createWorkspaceClient({ ...names, send: outboxSend(endpoint), readLarge }),
     pass: gatewaySend(endpoint, withSlot, clock),
-    learn,
+    capture,
     cut: () => cut.abort(),
   };
 }
@@ -98,7 +99,7 @@ function directSend(
   endpoint: ApiEndpoint,
   withSlot: WithSlot,
   clock: Clock,
-  learn: ResponseCapture,
+  capture: ResponseCapture,
 ): Send<DirectContext> {
   const send = createSend(endpoint);
   return async (request, context) => {
@@ -111,10 +112,10 @@ function directSend(
         asOf = revision - 1;
         return send(request, { signal: endpoint.cut });
       });
-      await learn.answered(sent, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
+      await capture.answered(sent, { ...answer, sentAt: sentAt ?? clock.now(), asOf });
       return answer;
     } catch (error) {
-      if (sentAt !== undefined) await learn.failed(sent, asSyncError(error));
+      if (sentAt !== undefined) await capture.failed(sent, asSyncError(error));
       throw error;
     }
   };

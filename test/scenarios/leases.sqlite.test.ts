@@ -30,11 +30,11 @@ const facts = () => ({ version: 'test', config: '', startedAt: 0, host: 'here' }
 function sharing(address: string, timers?: Pick<TravellingClock, 'after'>) {
   return (database: Installation, clock: TravellingClock): LeaseHolder => {
     const { after } = timers ?? clock;
-    const passed = () => clock.elapsed();
-    const clocks = { passed, after, storeTime: localTime(clock) };
     return createPostgresLeaseHolder({
       storeClock: createClockOffset(),
-      ...clocks,
+      elapsed: clock.elapsed,
+      after,
+      storeTime: localTime(clock),
       database,
       random: systemRandom(),
       logger: silentLogger,

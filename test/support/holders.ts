@@ -95,7 +95,7 @@ export async function openCluster(
       facts: () => ({ version: 'test', config: '', startedAt: 0, host: name }),
       onClockSet: () => clockSet(),
       onTakeover: (count) => void (takeovers += count),
-      passed: () => clock.elapsed(),
+      elapsed: () => clock.elapsed(),
       // Processes are listed by their ids: in these tests, by their names.
       random: namedFirst(name),
     });

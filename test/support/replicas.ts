@@ -125,10 +125,10 @@ export async function openReplicas(given: {
     const server = createServer((socket) => void sockets.push(socket.on('error', () => undefined)));
     const address = await listenLocally(server);
     const database = openApart<Schema>({ file: store, within: 2_000 });
-    const passed = () => clock.monotonic();
+    const elapsed = () => clock.monotonic();
     const facts = () => ({ version: 'test', config: '', startedAt: 0, host });
     const holder = createPostgresLeaseHolder({
-      ...{ database, random, passed, facts, after: clock.after, logger: silentLogger },
+      ...{ database, random, elapsed, facts, after: clock.after, logger: silentLogger },
       ...{ storeTime: serverTime, storeClock: createClockOffset(), address: () => address },
     });
     await holder.want(given.workspaces);

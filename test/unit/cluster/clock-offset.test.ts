@@ -4,8 +4,8 @@ import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const HOUR = 3_600_000;
 
-describe('the clock of the store', () => {
-  it('is known as exactly as an answer was quick', () => {
+describe('the estimate of the store clock', () => {
+  it('is as exact as the fastest answer', () => {
     const store = createClockOffset();
     expect(store.ahead()).toBeUndefined();
     store.addSample(1_000_000, { began: 100, ended: 104 });
@@ -15,7 +15,7 @@ describe('the clock of the store', () => {
     expect(store.timesSet()).toBe(0);
   });
 
-  it('is followed where it drifts, and is not set then', () => {
+  it('follows a clock that drifts, and does not count it as set', () => {
     const store = createClockOffset();
     for (let second = 0; second < 10_000; second++)
       store.addSample(second * 1_001, { began: second * 1_000, ended: second * 1_000 + 1 });
@@ -23,7 +23,7 @@ describe('the clock of the store', () => {
     expect(store.timesSet()).toBe(0);
   });
 
-  it.each([HOUR, -HOUR, 2_500, -2_500])('was set where it jumps by %d ms, once', (jump) => {
+  it.each([HOUR, -HOUR, 2_500, -2_500])('counts one jump of %d ms as one setting', (jump) => {
     const store = createClockOffset();
     store.addSample(1_000, { began: 0, ended: 2 });
     for (let second = 1; second < 5; second++)
@@ -37,14 +37,14 @@ describe('the clock of the store', () => {
     [-2_000, 0],
     [2_001, 1],
     [-2_001, 1],
-  ])('may be off by two seconds, and no more: %d ms', (off, times) => {
+  ])('counts a difference as a setting only above 2 s: %d ms', (off, times) => {
     const store = createClockOffset();
     store.addSample(1_000, { began: 0, ended: 0 });
     store.addSample(6_000 + off, { began: 5_000, ended: 5_000 });
     expect(store.timesSet()).toBe(times);
   });
 
-  it('was not set where an answer took as long as it seems to have jumped', () => {
+  it('does not count a jump that the latency of an answer explains', () => {
     const store = createClockOffset();
     store.addSample(1_000, { began: 0, ended: 0 });
     store.addSample(6_000, { began: 0, ended: 5_000 });
@@ -53,48 +53,48 @@ describe('the clock of the store', () => {
   });
 });
 
-describe('a process over a store', () => {
+describe('the clocks of a process over a store', () => {
   function open() {
     const clock = createTravellingClock();
     const store = createClockOffset();
-    const passed = () => clock.elapsed();
-    const hear = (ahead: number) => store.addSample(passed() + ahead, { began: passed(), ended: passed() });
-    return { clock, store, passed, hear };
+    const elapsed = () => clock.elapsed();
+    const sample = (ahead: number) => store.addSample(elapsed() + ahead, { began: elapsed(), ended: elapsed() });
+    return { clock, store, elapsed, sample };
   }
 
-  it('tells the time of the store, whatever its own clock says, and its own before it has asked', () => {
-    const { clock, store, passed, hear } = open();
-    const own = offsetClock(clock, store, passed);
+  it('return the time of the store, and the local time before the first sample', () => {
+    const { clock, store, elapsed, sample } = open();
+    const own = offsetClock(clock, store, elapsed);
     expect(own.now()).toBe(clock.now());
-    hear(5_000_000);
-    expect(own.now()).toBe(Math.round(passed() + 5_000_000));
+    sample(5_000_000);
+    expect(own.now()).toBe(Math.round(elapsed() + 5_000_000));
   });
 
-  it('keeps a ledger that goes on in the next process, and never back', async () => {
+  it('continue the ledger of the previous process, and never go back', async () => {
     const first = open();
-    first.hear(5_000_000);
+    first.sample(5_000_000);
     const before = ledgerClock(first.clock, '1.0', first);
     await first.clock.advance(10_000);
     const next = open();
-    // Its machine has been up for another time.
+    // Its machine has another uptime.
     await next.clock.advance(777_000);
-    next.hear(first.passed() + 5_000_000 - next.passed());
+    next.sample(first.elapsed() + 5_000_000 - next.elapsed());
     const after = ledgerClock(next.clock, '1.0', next);
     expect(after.bootId).toBe(before.bootId);
     expect(after.monotonic()).toBeCloseTo(before.monotonic(), 3);
-    next.hear(first.passed() + 5_000_000 - next.passed() - 500);
+    next.sample(first.elapsed() + 5_000_000 - next.elapsed() - 500);
     const latest = after.monotonic();
     expect(latest).toBeCloseTo(before.monotonic(), 3);
     await next.clock.advance(100);
     expect(after.monotonic()).toBe(latest);
   });
 
-  it('does not follow with its ledger when the clock of the store is set', async () => {
-    const { clock, store, passed, hear } = open();
-    hear(5_000_000);
-    const ledger = ledgerClock(clock, '1.0', { store, passed });
+  it('keep the ledger unchanged when the store clock is set', async () => {
+    const { clock, store, elapsed, sample } = open();
+    sample(5_000_000);
+    const ledger = ledgerClock(clock, '1.0', { store, elapsed });
     const before = ledger.monotonic();
-    hear(5_000_000 + HOUR);
+    sample(5_000_000 + HOUR);
     await clock.advance(1_000);
     expect(ledger.monotonic()).toBeCloseTo(before + 1_000, 3);
   });

@@ -8,19 +8,19 @@ const SIX = ['one', 'two', 'three', 'four', 'five', 'six'];
 const TTL = 3_000;
 const RENEWAL = 500;
 
-/** By member, how many workspaces it holds. */
+/** The number of workspaces that each member owns. */
 function shares({ members }: Cluster): Record<string, number> {
   return Object.fromEntries(members().map(({ name, trusts }) => [name, trusts().length]));
 }
 
-test('a sole holder holds everything, without a fence and without an end', async () => {
+test('the sole holder owns every workspace, without a fence and without an end', async () => {
   await soleHolder.want(SIX);
   const lease = soleHolder.leaseOf('anything');
   expect([lease?.isTrusted(), lease?.fence, lease?.lost]).toEqual([true, undefined, undefined]);
 });
 
-describe('several holders over one store', () => {
-  test('the first takes everything at once, and gives up what is beyond its share when others come', async () => {
+describe('several lease holders over one store', () => {
+  test('the first acquires all workspaces, and gives back those beyond its share when others join', async () => {
     const cluster = await openCluster(SIX);
     await cluster.join('a');
     expect(shares(cluster)).toEqual({ a: 6 });
@@ -30,7 +30,7 @@ describe('several holders over one store', () => {
     expect(shares(cluster)).toEqual({ a: 2, b: 2, c: 2 });
   });
 
-  test('what is to be left is held by nobody else until the work on it has ended', async () => {
+  test('a workspace that moves is acquired by another process only after the work on it has ended', async () => {
     const cluster = await openCluster(SIX);
     const { holder } = await cluster.join('a');
     const closing = Promise.withResolvers<void>();
@@ -46,7 +46,7 @@ describe('several holders over one store', () => {
     expect(left.filter((lease) => lease?.isTrusted())).toHaveLength(3);
   });
 
-  test('others go on after a kill, at the latest one TTL and one renewal later', async () => {
+  test('the workspaces of a killed process are acquired within one TTL and one renewal', async () => {
     for (const phase of [0, 1, 300, 700, 999]) {
       const cluster = await openCluster(SIX);
       const killed = await cluster.join('a');
@@ -65,7 +65,7 @@ describe('several holders over one store', () => {
     }
   });
 
-  test('what a process has taken without hearing so is given back, and taken by who is to have it', async () => {
+  test('leases whose acquisition was never confirmed are given back, and then shared', async () => {
     const cluster = await openCluster(['one', 'two']);
     cluster.loseAnswers('a', true);
     const { holder, trusts, takeovers } = await cluster.join('a');
@@ -75,28 +75,28 @@ describe('several holders over one store', () => {
     cluster.loseAnswers('a', false);
     await cluster.clock.advance(3 * RENEWAL);
     expect(shares(cluster)).toEqual({ a: 1, b: 1 });
-    // Nobody was silent.
+    // Both processes renewed all the time.
     expect(takeovers()).toBe(0);
     const [own] = trusts();
     await commitUnder(cluster.installation, holder.leaseOf(own as string)?.fence, async () => undefined);
   });
 
-  test('a database that refuses everything is asked no more often than at rest', async () => {
+  test('a database that refuses statements gets no more of them than at rest', async () => {
     const cluster = await openCluster(['one']);
     await cluster.join('a');
     const dead = await cluster.join('b');
     await cluster.clock.advance(2 * RENEWAL);
     dead.kill();
-    // Among others, what takes away who has lapsed.
+    // Includes the removal of expired processes.
     cluster.refuse('a', (statement) => statement.startsWith('delete'));
-    const asked: string[] = [];
-    cluster.onStatement((statement) => void asked.push(statement));
+    const statements: string[] = [];
+    cluster.onStatement((statement) => void statements.push(statement));
     await cluster.clock.advance(10 * TTL);
     expect(cluster.errors).toEqual(['leases could not be renewed']);
-    expect(asked.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
+    expect(statements.length).toBeLessThanOrEqual((2 * 10 * TTL) / RENEWAL);
   });
 
-  test('counts as taken over what nobody gave back, and no share that moved', async () => {
+  test('counts workspaces that were not given back as takeovers, and no workspaces that moved', async () => {
     const cluster = await openCluster(SIX);
     const takeovers = () => cluster.members().map(({ takeovers: count }) => count());
     const killed = await cluster.join('a');
@@ -113,7 +113,7 @@ describe('several holders over one store', () => {
     await cluster.clock.advance(TTL + RENEWAL);
     expect(shares(cluster)).toEqual({ a: 0, b: 0, c: 6 });
     expect(takeovers()).toEqual([0, 0, 3]);
-    // Who finds its own work left alone takes it over from itself.
+    // A suspended process takes over its own expired leases.
     slept.sleep();
     await cluster.clock.advance(2 * TTL);
     slept.wake();
@@ -122,7 +122,7 @@ describe('several holders over one store', () => {
     expect(takeovers()).toEqual([0, 0, 9]);
   });
 
-  test('one that slept too long trusts nothing any more when it wakes, and its commits are refused', async () => {
+  test('a process that was suspended too long trusts no lease, and its commits are refused', async () => {
     const cluster = await openCluster(['one']);
     const sleeper = await cluster.join('a');
     await cluster.join('b');
@@ -139,12 +139,12 @@ describe('several holders over one store', () => {
     await cluster.clock.advance(0);
     expect(lease?.lost?.aborted).toBe(true);
     await cluster.clock.advance(3 * RENEWAL);
-    // Under another incarnation it may hold it again, and the lease of before is none for that.
+    // It may own the workspace again under another incarnation, but the old lease stays invalid.
     expect(sleeper.trusts().length + (cluster.members()[1]?.trusts().length ?? 0)).toBe(1);
     expect(lease?.isTrusted()).toBe(false);
   });
 
-  test('one that slept alone goes on under a new incarnation', async () => {
+  test('a process that was suspended alone continues under a new incarnation', async () => {
     const cluster = await openCluster(SIX);
     const { sleep, wake, trusts, holder } = await cluster.join('a');
     const before = await leaseRow(cluster.installation, 'one');
@@ -160,7 +160,7 @@ describe('several holders over one store', () => {
     expect(after.incarnation).not.toBe(before.incarnation);
   });
 
-  test('the trust counts from the begin of a renewal, however long the answer takes', async () => {
+  test('trust counts from the start of a renewal, however late its answer is', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (name, way) => (name === 'a' && way === 'back' ? slow : 0));
     const first = await cluster.join('a');
@@ -170,14 +170,14 @@ describe('several holders over one store', () => {
     await cluster.clock.advance(RENEWAL + slow);
     first.kill();
     slow = 0;
-    for (let passed = 0; passed < 2 * TTL; passed += 10) {
+    for (let elapsed = 0; elapsed < 2 * TTL; elapsed += 10) {
       expect(cluster.members().flatMap((member) => member.trusts()).length).toBeLessThan(2);
       await cluster.clock.advance(10);
     }
     expect(shares(cluster)).toEqual({ a: 0, b: 1 });
   });
 
-  test('who was renewed after it was looked at has not lapsed', async () => {
+  test('a process that renewed after it was read is not removed', async () => {
     const { installation, join, clock } = await openCluster(SIX);
     await join('a');
     const before = await replicasOf(installation.query);
@@ -186,12 +186,12 @@ describe('several holders over one store', () => {
     expect(await replicasOf(installation.query)).toHaveLength(1);
   });
 
-  test('who lapsed meanwhile takes nothing', async () => {
+  test('a process that expired during a renewal acquires nothing', async () => {
     const cluster = await openCluster([]);
     const { holder } = await cluster.join('a');
     const isFree = () => holder.leaseOf('one') === undefined;
     const { query } = cluster.installation;
-    // Its row goes after it was renewed for the last time, and before it takes anything.
+    // Its row is removed after its last renewal and before its first acquisition.
     cluster.onStatement((statement) => {
       if (statement.includes('inner join "replicas"')) void query.deleteFrom('replicas').execute();
     });
@@ -201,7 +201,7 @@ describe('several holders over one store', () => {
     expect(await query.selectFrom('leases').selectAll().execute()).toEqual([]);
   });
 
-  test('what is given back at the end is taken with the next renewal', async () => {
+  test('workspaces that are given back at a stop are acquired with the next renewal', async () => {
     const cluster = await openCluster(SIX);
     const { holder } = await cluster.join('a');
     await cluster.join('b');
@@ -212,7 +212,7 @@ describe('several holders over one store', () => {
     expect(shares(cluster)).toEqual({ a: 0, b: 6 });
   });
 
-  test('what is not configured any more is given back, and what is new is taken', async () => {
+  test('workspaces that are no longer configured are given back, and new ones are acquired', async () => {
     const cluster = await openCluster(SIX);
     const { holder } = await cluster.join('a');
     const left = holder.leaseOf('one');
@@ -228,7 +228,7 @@ describe('several holders over one store', () => {
     ['an hour back', -3_600_000],
     ['an hour ahead', 3_600_000],
   ])(
-    'a clock of the store that is set %s moves no lease of who lives, and keeps none of who died',
+    'a store clock that is set %s moves no lease of a living process, and frees those of a dead one',
     async (_name, ms) => {
       const cluster = await openCluster(SIX);
       const first = await cluster.join('a');
@@ -244,25 +244,25 @@ describe('several holders over one store', () => {
     },
   );
 
-  test('that the clock of the store was set is told until it is heard', async () => {
+  test('a setting of the store clock is reported again until the report succeeds', async () => {
     const cluster = await openCluster(SIX);
     await cluster.join('a');
-    let told = 0;
+    let reports = 0;
     cluster.onClockSet(async () => {
-      if (told++ === 0) throw new Error('the database is away');
+      if (reports++ === 0) throw new Error('the database is away');
     });
     await cluster.clock.advance(2 * RENEWAL);
-    expect(told).toBe(0);
+    expect(reports).toBe(0);
     cluster.jumpStore(3_600_000);
     await cluster.clock.advance(4 * RENEWAL);
-    expect([told, cluster.errors]).toEqual([2, ['leases could not be renewed']]);
+    expect([reports, cluster.errors]).toEqual([2, ['leases could not be renewed']]);
   });
 
-  test('a store that does not answer ends the trust, and all goes on when it answers again', async () => {
+  test('a store that does not answer ends the trust, and work continues when it answers again', async () => {
     const cluster = await openCluster(SIX);
     const { holder, trusts } = await cluster.join('a');
-    const told: number[] = [];
-    holder.onChange(async () => void told.push(trusts().length));
+    const changes: number[] = [];
+    holder.onChange(async () => void changes.push(trusts().length));
     const { query } = cluster.installation;
     await query.schema.alterTable('replicas').renameTo('away').execute();
     await cluster.clock.advance(TTL);
@@ -270,13 +270,13 @@ describe('several holders over one store', () => {
     await query.schema.alterTable('away').renameTo('replicas').execute();
     await cluster.clock.advance(2 * RENEWAL);
     expect(trusts()).toEqual(SIX);
-    expect(told).toEqual([0, 6]);
+    expect(changes).toEqual([0, 6]);
   });
 
-  test('whatever the database refuses of a renewal is told, and the next renewal goes on from there', async () => {
+  test('each statement of a renewal may be refused once: the failure is logged, and the next renewal repairs it', async () => {
     const wanted = [...SIX.slice(1), 'seven'];
-    /** One is killed, and one workspace is left for another one, while the other process has one statement refused. */
-    async function liveThrough(refused: number) {
+    /** One process is killed and one workspace is replaced, while the other process has one statement refused. */
+    async function runWithRefusal(refused: number) {
       const cluster = await openCluster(SIX);
       const { holder } = await cluster.join('a');
       const { kill } = await cluster.join('b');
@@ -284,32 +284,33 @@ describe('several holders over one store', () => {
       expect(shares(cluster)).toEqual({ a: 3, b: 3 });
       kill();
       await cluster.clock.advance(TTL - 2 * RENEWAL);
-      const asked: string[] = [];
-      cluster.refuse('a', (statement) => asked.push(statement) === refused);
-      const told = holder.want(wanted);
+      const statements: string[] = [];
+      cluster.refuse('a', (statement) => statements.push(statement) === refused);
+      const applied = holder.want(wanted);
       await cluster.clock.advance(5 * RENEWAL);
-      await told;
+      await applied;
       expect(wanted.filter((name) => !holder.leaseOf(name)?.isTrusted())).toEqual([]);
-      return { asked, errors: cluster.errors };
+      return { statements, errors: cluster.errors };
     }
-    const { asked, errors } = await liveThrough(0);
+    const { statements, errors } = await runWithRefusal(0);
     expect(errors).toEqual([]);
-    // One of each kind is enough.
-    const kinds = [...new Set(asked)].map((statement) => asked.indexOf(statement) + 1);
-    for (const refused of kinds) expect((await liveThrough(refused)).errors).toEqual(['leases could not be renewed']);
+    // One refusal of each kind is enough.
+    const kinds = [...new Set(statements)].map((statement) => statements.indexOf(statement) + 1);
+    for (const refused of kinds)
+      expect((await runWithRefusal(refused)).errors).toEqual(['leases could not be renewed']);
   });
 
   test.each([
-    ['gives back', 'leases'],
-    ['leaves', 'replicas'],
-  ])('one that stops tells where it %s nothing', async (_name, table) => {
+    ['give back its leases', 'leases'],
+    ['remove its row', 'replicas'],
+  ])('a stop that could not %s rejects', async (_name, table) => {
     const cluster = await openCluster(SIX);
     const { holder } = await cluster.join('a');
     cluster.refuse('a', (statement) => statement.includes(`"${table}"`) && !statement.startsWith('select'));
     await expect(holder.stop()).rejects.toThrow('refused');
   });
 
-  test('a renewal whose answer comes after the trust is over begins anew at once', async () => {
+  test('a renewal whose answer arrives after the end of the trust begins another term at once', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (_name, way) => (way === 'back' ? slow : 0));
     const { holder, trusts } = await cluster.join('a');
@@ -326,28 +327,28 @@ describe('several holders over one store', () => {
     expect(lease?.isTrusted()).toBe(false);
   });
 
-  test('what was taken when the trust was over already is held by nobody until the next renewal takes it', async () => {
+  test('a lease acquired after the end of the trust is unowned until the next renewal acquires it', async () => {
     let slow = 0;
     const cluster = await openCluster(['one'], (_name, way) => {
       const ms = way === 'back' ? slow : 0;
       if (ms > 0) slow = 0;
       return ms;
     });
-    const told: string[][] = [];
-    let takings = 0;
+    const changes: string[][] = [];
+    let acquisitions = 0;
     cluster.onStatement((statement) => {
-      // The answer to the whole transaction is long on the way.
-      if (statement.startsWith('insert into "leases"') && takings++ === 0) slow = TTL;
+      // The answer to the whole transaction is late.
+      if (statement.startsWith('insert into "leases"') && acquisitions++ === 0) slow = TTL;
     });
     const { holder, trusts } = await cluster.join('a');
-    holder.onChange(async () => void told.push([...trusts()]));
+    holder.onChange(async () => void changes.push([...trusts()]));
     await cluster.clock.advance(TTL);
-    expect([trusts(), told]).toEqual([[], []]);
+    expect([trusts(), changes]).toEqual([[], []]);
     await cluster.clock.advance(RENEWAL);
-    expect([trusts(), told]).toEqual([['one'], [['one']]]);
+    expect([trusts(), changes]).toEqual([['one'], [['one']]]);
   });
 
-  test('a process that stops while it begins anew leaves nothing behind', async () => {
+  test('a process that stops while it begins another term leaves no rows', async () => {
     let slow = 0;
     const cluster = await openCluster(SIX, (_name, way) => (way === 'back' ? slow : 0));
     const { holder, sleep, wake } = await cluster.join('a');
@@ -363,19 +364,19 @@ describe('several holders over one store', () => {
     expect((await leaseRow(cluster.installation, 'one')).incarnation).toBeNull();
   });
 
-  test('workspaces are taken in the transaction that renews, so that nobody comes in between', async () => {
+  test('workspaces are acquired in the transaction that renews, under the lock of leases', async () => {
     const { statements, join } = await openCluster(SIX);
     await join('a');
-    const taking = statements.findIndex((statement) => statement.startsWith('insert into "leases"'));
-    const before = statements.slice(0, taking);
+    const acquisition = statements.findIndex((statement) => statement.startsWith('insert into "leases"'));
+    const before = statements.slice(0, acquisition);
     const within = before.slice(before.findLastIndex((statement) => /^(?:begin|commit)/.test(statement)));
     expect(within[0]).toMatch(/^begin/);
     expect(within[1]).toMatch(/^update "replicas"/);
-    // A file has one writer anyway.
+    // SQLite needs no lock, because a file has one writer.
     expect(within.some((statement) => statement.includes('pg_advisory_xact_lock'))).toBe(ON_POSTGRES);
   });
 
-  test('at rest a renewal costs one statement of a server, and a look for what nobody holds one in ten seconds, however many workspaces there are', async () => {
+  test('at rest a renewal is one statement, and a check for unowned workspaces one in 10 s, for any number of workspaces', async () => {
     const many = Array.from({ length: 500 }, (_, index) => `workspace-${index}`);
     const cluster = await openCluster(many);
     for (const name of ['a', 'b']) await cluster.join(name);
@@ -383,7 +384,7 @@ describe('several holders over one store', () => {
     expect(shares(cluster)).toEqual({ a: 250, b: 250 });
     cluster.statements.length = 0;
     await cluster.clock.advance(20 * RENEWAL);
-    // SQLite cannot change and read in one.
+    // SQLite cannot update and list in one statement.
     const ofRenewal = ON_POSTGRES ? 1 : 2;
     expect(cluster.statements).toHaveLength(2 * (ofRenewal * 20 + 1));
   });

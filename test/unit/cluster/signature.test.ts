@@ -23,7 +23,7 @@ function replica(changes: { secretKey?: Buffer; installation?: string } = {}) {
   return createSignatures({ secretKey: KEY, installation: 'one', now: () => now, random: systemRandom(), ...changes });
 }
 
-/** As it arrives, with what is changed on the way. */
+/** The request as it arrives, with changes made on the way. */
 function arriving(signature: string, changes: Partial<SignedRequest> = {}): SignedRequest {
   const request = { ...REQUEST, ...changes };
   return { ...request, headers: { ...request.headers, [SIGNATURE_HEADER]: signature } };
@@ -32,7 +32,7 @@ function arriving(signature: string, changes: Partial<SignedRequest> = {}): Sign
 const sign = () => replica().sign(REQUEST, BODY, 'receiver', IDENTITY);
 
 describe('a request that another replica signed', () => {
-  test('is believed, with the caller that it names and its body', () => {
+  test('is verified, with its caller and its body', () => {
     const signed = replica().verify(arriving(sign()), 'receiver') as Signed;
     expect(signed.identity).toEqual(IDENTITY);
     expect(isSignedBody(signed, BODY)).toBe(true);
@@ -40,7 +40,7 @@ describe('a request that another replica signed', () => {
     expect(isSignedBody(signed, undefined)).toBe(false);
   });
 
-  test('is believed once', () => {
+  test('is accepted once', () => {
     const receiver = replica();
     const signature = sign();
     expect(receiver.verify(arriving(signature), 'receiver')).toMatchObject({ identity: IDENTITY });
@@ -49,9 +49,9 @@ describe('a request that another replica signed', () => {
   });
 
   test.each([
-    [60_000, 'believed'],
+    [60_000, 'accepted'],
     [60_001, 'wrong'],
-    [-60_000, 'believed'],
+    [-60_000, 'accepted'],
     [-60_001, 'wrong'],
   ])('%d ms later is %s', (later, expected) => {
     const signature = sign();
@@ -59,10 +59,10 @@ describe('a request that another replica signed', () => {
     now += later;
     const found = replica().verify(arriving(signature), 'receiver');
     now = before;
-    expect(found === 'wrong' ? 'wrong' : 'believed').toBe(expected);
+    expect(found === 'wrong' ? 'wrong' : 'accepted').toBe(expected);
   });
 
-  test('that comes again when nobody remembers it any more is too old', () => {
+  test('is too old when its nonce is forgotten', () => {
     const receiver = replica();
     const signature = sign();
     receiver.verify(arriving(signature), 'receiver');
@@ -81,43 +81,46 @@ describe('a request that another replica signed', () => {
     ['user', { headers: { ...REQUEST.headers, 'x-worksync-user': 'eve' } }],
     ['type of its body', { headers: { ...REQUEST.headers, 'content-type': 'text/plain' } }],
     ['credential', { headers: { ...REQUEST.headers, authorization: 'Bearer another' } }],
-  ])('is not believed with another %s', (_what, changes) => {
+  ])('is rejected with another %s', (_what, changes) => {
     expect(replica().verify(arriving(sign(), changes), 'receiver')).toBe('wrong');
   });
 
-  test('is for one replica', () => {
+  test('is accepted by its receiver only', () => {
     expect(replica().verify(arriving(sign()), 'another')).toBe('wrong');
     expect(replica().verify(arriving(sign()), undefined)).toBe('wrong');
   });
 
-  test('is not believed with another key, nor by another installation with the same key', () => {
+  test('is rejected with another key, and by another installation with the same key', () => {
     expect(replica({ secretKey: Buffer.alloc(32, 8) }).verify(arriving(sign()), 'receiver')).toBe('wrong');
     expect(replica({ installation: 'two' }).verify(arriving(sign()), 'receiver')).toBe('wrong');
   });
 
-  test('is not believed where somebody changed what it says of the caller', () => {
+  test('is rejected if its caller was changed', () => {
     const [statement = '', mac = ''] = sign().split('.');
-    const said = JSON.parse(Buffer.from(statement, 'base64url').toString()) as object;
-    const changed = { ...said, identity: { ...IDENTITY, workspaces: null } };
+    const content = JSON.parse(Buffer.from(statement, 'base64url').toString()) as object;
+    const changed = { ...content, identity: { ...IDENTITY, workspaces: null } };
     const forged = `${Buffer.from(JSON.stringify(changed)).toString('base64url')}.${mac}`;
     expect(replica().verify(arriving(forged), 'receiver')).toBe('wrong');
   });
 
-  test('is not believed in another spelling', () => {
+  test('is rejected in another spelling of the same bytes', () => {
     const signature = sign();
     const last = signature.at(-1) as string;
     const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
-    // The lowest bits of the last sign belong to no byte.
+    // The lowest bits of the last character belong to no byte.
     const twin = signature.slice(0, -1) + (ALPHABET[ALPHABET.indexOf(last) ^ 1] as string);
     for (const other of [`${signature}.`, `${signature}.more`, `${signature}=`, `${signature} `, twin, `${signature}!`])
       expect(replica().verify(arriving(other), 'receiver')).toBe('wrong');
   });
 
-  test.each(['', '.', 'a', 'e30.e30', `${'a'.repeat(9_000)}.b`])('that is none at all is not believed: %#', (text) => {
-    expect(replica().verify(arriving(text), 'receiver')).toBe('wrong');
-  });
+  test.each(['', '.', 'a', 'e30.e30', `${'a'.repeat(9_000)}.b`])(
+    'is rejected if the signature is malformed: %#',
+    (text) => {
+      expect(replica().verify(arriving(text), 'receiver')).toBe('wrong');
+    },
+  );
 
-  test('a request without a signature is anybody’s', () => {
+  test('without a signature it is not from a replica', () => {
     expect(replica().verify(REQUEST, 'receiver')).toBeUndefined();
   });
 });

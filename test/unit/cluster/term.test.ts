@@ -19,7 +19,7 @@ async function openTerms(early = 0) {
   const terms = createTerms({
     query: installation.query,
     random: systemRandom(),
-    passed: clock.elapsed,
+    elapsed: clock.elapsed,
     storeTime: localTime(clock),
     after(ms, call) {
       const cancel = clock.after(ms - ahead, call);

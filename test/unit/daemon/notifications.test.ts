@@ -7,65 +7,68 @@ import { createTravellingClock } from '../../support/travelling-clock.ts';
 
 const SECOND = 1_000;
 
-/** A process that is told by others, and whose reading of tokens may fail. */
-async function openListener() {
+/** A process that receives notifications, and whose reads of tokens may fail. */
+async function openReceiver() {
   const clock = createTravellingClock();
   const file = await openTestInstallation({ file: ':memory:' });
-  let hear: (payload: string) => void = () => undefined;
-  const told: string[] = [];
+  let receive: (payload: string) => void = () => undefined;
+  const sent: string[] = [];
   const asServer: Partial<NonNullable<Installation['asServer']>> = {
-    notify: async (_channel, payload) => void told.push(payload),
-    async listen(_channel, heard, missed) {
-      hear = heard;
+    notify: async (_channel, payload) => void sent.push(payload),
+    async listen(_channel, call, missed) {
+      receive = call;
       missed();
       return async () => undefined;
     },
   };
   const installation = { ...file, asServer: asServer as NonNullable<Installation['asServer']> };
-  const seen = { reads: 0, fails: false };
-  const wakeSignals = createNotifications({
-    ...{ installation, clock, logger: silentLogger, wake: () => undefined },
+  const tokens = { reads: 0, fails: false };
+  const notifications = createNotifications({
+    installation,
+    clock,
+    logger: silentLogger,
+    wake: () => undefined,
     async rereadTokens() {
-      seen.reads++;
-      if (seen.fails) throw new Error('the database is away');
+      tokens.reads++;
+      if (tokens.fails) throw new Error('the database is away');
     },
   });
   onTestFinished(async () => {
-    await wakeSignals.stop();
+    await notifications.stop();
     await file.close();
   });
-  wakeSignals.start();
+  notifications.start();
   await clock.advance(0);
-  return { clock, seen, wakeSignals, told, hear: (payload: string) => hear(payload) };
+  return { clock, tokens, notifications, sent, receive: (payload: string) => receive(payload) };
 }
 
-it('tokens that could not be read are read again a second later: one of them may be revoked', async () => {
-  const { clock, seen, hear } = await openListener();
-  seen.fails = true;
-  hear('tokens');
+it('reads tokens again each second after a failed read, because one may be revoked', async () => {
+  const { clock, tokens, receive } = await openReceiver();
+  tokens.fails = true;
+  receive('tokens');
   await clock.advance(5 * SECOND);
-  seen.fails = false;
-  const before = seen.reads;
+  tokens.fails = false;
+  const before = tokens.reads;
   expect(before).toBeGreaterThanOrEqual(5);
   await clock.advance(10 * SECOND);
-  expect(seen.reads - before).toBe(1);
+  expect(tokens.reads - before).toBe(1);
 });
 
-it('tokens are read once a minute though nobody tells of them: who revoked one may have ended before it told', async () => {
-  const { clock, seen } = await openListener();
-  const before = seen.reads;
+it('reads tokens once a minute without a notification, because its sender may have ended', async () => {
+  const { clock, tokens } = await openReceiver();
+  const before = tokens.reads;
   await clock.advance(600 * SECOND);
-  expect(seen.reads - before).toBeGreaterThanOrEqual(9);
-  expect(seen.reads - before).toBeLessThanOrEqual(10);
+  expect(tokens.reads - before).toBeGreaterThanOrEqual(9);
+  expect(tokens.reads - before).toBeLessThanOrEqual(10);
 });
 
-it('a process that stops tells at once of what it has stored, and tells nothing after that', async () => {
-  const { wakeSignals, clock, told } = await openListener();
-  wakeSignals.notifyOwner('acme');
-  wakeSignals.notifyOwner('other');
-  expect(told).toEqual([]);
-  await wakeSignals.stop();
-  expect(told).toEqual(['["acme","other"]']);
+it('sends pending notifications at a stop, and none later', async () => {
+  const { notifications, clock, sent } = await openReceiver();
+  notifications.notifyOwner('acme');
+  notifications.notifyOwner('other');
+  expect(sent).toEqual([]);
+  await notifications.stop();
+  expect(sent).toEqual(['["acme","other"]']);
   await clock.advance(SECOND);
-  expect(told).toHaveLength(1);
+  expect(sent).toHaveLength(1);
 });

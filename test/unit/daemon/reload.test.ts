@@ -6,9 +6,9 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { createTravellingClock } from '../../support/travelling-clock.ts';
 
-test('a configuration that could not be taken over is told, and the next one is taken', async () => {
-  const told: unknown[] = [];
-  const logger = { ...silentLogger, error: (fields: unknown) => void told.push(fields) };
+test('logs a configuration that could not be applied, and applies the next one', async () => {
+  const errors: unknown[] = [];
+  const logger = { ...silentLogger, error: (fields: unknown) => void errors.push(fields) };
   const config: LoadedConfig = { workspaces: [], broken: [], secrets: [], warnings: [], secretSources: [] };
   let applied = 0;
   const workspaces: Pick<Workspaces, 'apply' | 'partitions'> = {
@@ -22,7 +22,7 @@ test('a configuration that could not be taken over is told, and the next one is 
   const clock = createTravellingClock();
   const reload = createReload({ source, workspaces, clock, logger, scrubber: createScrubber() });
   await reload.now();
-  expect(told).toMatchObject([{ error: { message: 'a fault of ours' } }]);
+  expect(errors).toMatchObject([{ error: { message: 'a fault of ours' } }]);
   await reload.now();
   expect(applied).toBe(2);
   await reload.stop();

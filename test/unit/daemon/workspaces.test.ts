@@ -14,30 +14,33 @@ const MINUTE = 60_000;
 interface World {
   readonly workspaces: Workspaces;
   readonly clock: TravellingClock;
-  /** What keeps every workspace from being opened, from now on. */
+  /** Sets the failure of every later attempt to open. */
   fails(code: ErrorCode | undefined): void;
-  /** Each try to open one, by its name. */
-  readonly tries: string[];
-  readonly told: string[];
-  /** From now on this process owns those, and is told so. */
+  /** The names of workspaces, once for each attempt to open. */
+  readonly attempts: string[];
+  readonly logged: string[];
+  /** Sets the owned workspaces, and reports the change. */
   owns(names: readonly string[]): Promise<void>;
 }
 
 function openWorld(): World {
   const clock = createTravellingClock();
-  const [tries, told]: [string[], string[]] = [[], []];
+  const [attempts, logged]: [string[], string[]] = [[], []];
   let fault: ErrorCode | undefined;
   let leases = new Map<string, Lease>();
   const holder: LeaseHolder = { ...soleHolder, leaseOf: (name) => leases.get(name) };
   const logger = {
     ...silentLogger,
-    error: (fields: object) => void told.push(`${(fields as { error: SyncError }).error.code}`),
-    info: (_fields: object, text: string) => void told.push(text),
+    error: (fields: object) => void logged.push(`${(fields as { error: SyncError }).error.code}`),
+    info: (_fields: object, text: string) => void logged.push(text),
   };
   const workspaces = createWorkspaces({
-    ...{ holder, logger, clock, random: systemRandom() },
+    holder,
+    logger,
+    clock,
+    random: systemRandom(),
     async open(config) {
-      tries.push(config.name);
+      attempts.push(config.name);
       if (fault) throw new SyncError(fault, 'a fault of the test');
       const partition: Partial<Partition> = { name: config.name, config, start: () => undefined, stop: async () => {} };
       return { partition: partition as Partition };
@@ -45,7 +48,10 @@ function openWorld(): World {
   });
   onTestFinished(() => workspaces.stop());
   return {
-    ...{ workspaces, clock, tries, told },
+    workspaces,
+    clock,
+    attempts,
+    logged,
     fails(code) {
       fault = code;
     },
@@ -59,9 +65,9 @@ function openWorld(): World {
 const configOf = (name: string) => ({ name }) as WorkspaceConfig;
 const wanted = { workspaces: [configOf('web'), configOf('shop')], broken: [] };
 
-describe('a workspace that this process owns and could not open', () => {
-  it('is opened by itself when the reason has passed, although nothing else happens', async () => {
-    const { workspaces, clock, fails, owns, told } = openWorld();
+describe('an owned workspace that could not be opened', () => {
+  it('opens by itself when the reason has passed', async () => {
+    const { workspaces, clock, fails, owns, logged } = openWorld();
     await workspaces.apply(wanted);
     fails('database_away');
     await owns(['web', 'shop']);
@@ -71,41 +77,41 @@ describe('a workspace that this process owns and could not open', () => {
     await clock.advance(MINUTE);
     expect(workspaces.partitions().map(({ name }) => name)).toEqual(['web', 'shop']);
     expect(workspaces.broken().size).toBe(0);
-    // Once for each of the two: it was tried often, and the reason was the same.
-    expect(told.filter((each) => each === 'database_away')).toHaveLength(2);
-    expect(told.filter((each) => each.endsWith('is open again'))).toHaveLength(2);
+    // Logged once for each of the two, because the reason of each retry was the same.
+    expect(logged.filter((each) => each === 'database_away')).toHaveLength(2);
+    expect(logged.filter((each) => each.endsWith('is open again'))).toHaveLength(2);
   });
 
-  it('is tried soon at first, and once a minute or more seldom in the long run', async () => {
-    const { workspaces, clock, fails, owns, tries } = openWorld();
+  it('is retried within a second at first, and about once a minute later', async () => {
+    const { workspaces, clock, fails, owns, attempts } = openWorld();
     await workspaces.apply(wanted);
     fails('disk_full');
     await owns(['web']);
     await clock.advance(1_000);
-    expect(tries.length).toBeGreaterThanOrEqual(2);
+    expect(attempts.length).toBeGreaterThanOrEqual(2);
     await clock.advance(30 * MINUTE);
-    const before = tries.length;
+    const before = attempts.length;
     await clock.advance(60 * MINUTE);
-    // Back-offs are drawn from 0 to a minute.
-    expect(tries.length - before).toBeGreaterThan(60);
-    expect(tries.length - before).toBeLessThan(240);
+    // The backoff is drawn from 0 to 60 s.
+    expect(attempts.length - before).toBeGreaterThan(60);
+    expect(attempts.length - before).toBeLessThan(240);
   });
 
-  it('is tried no more when somebody else owns it, after the end, or where trying does not help', async () => {
+  it('is not retried after the lease moved, after a stop, or after a permanent failure', async () => {
     for (const end of ['lease', 'stop', 'never'] as const) {
-      const { workspaces, clock, fails, owns, tries } = openWorld();
+      const { workspaces, clock, fails, owns, attempts } = openWorld();
       await workspaces.apply(wanted);
       fails(end === 'never' ? 'database_corrupt' : 'database_away');
       await owns(['web']);
       if (end === 'lease') await owns([]);
       if (end === 'stop') await workspaces.stop();
-      const before = tries.length;
+      const before = attempts.length;
       await clock.advance(10 * MINUTE);
-      expect([end, tries.length - before, clock.pending]).toEqual([end, 0, 0]);
+      expect([end, attempts.length - before, clock.pending]).toEqual([end, 0, 0]);
     }
   });
 
-  it('holds up no other one', async () => {
+  it('does not delay the others', async () => {
     const { workspaces, fails, owns } = openWorld();
     await workspaces.apply(wanted);
     fails('database_away');
