@@ -27,14 +27,14 @@ function accept(backup: string): Promise<void> {
   return acceptBackup(backup, draft, async (file) => complaintsOf(file));
 }
 
-/** Runs a statement in a database and leaves its mark as it is. */
-function within(file: string, statement: string): void {
+/** Runs a statement in a database, without changing the mark of a backup. */
+function execute(file: string, statement: string): void {
   const raw = new BetterSqlite(file);
   raw.exec(statement);
   raw.close();
 }
 
-it('accepts a backup and leaves it as it is', async () => {
+it('accepts a backup and does not modify it', async () => {
   const folder = folderOfTest('backup');
   const backup = await backupIn(folder);
   const before = readFileSync(backup);
@@ -56,17 +56,17 @@ it.each<readonly [string, (file: string) => unknown]>([
   ['an empty file', (file) => writeFileSync(file, '')],
   ['text', (file) => writeFileSync(file, 'no database at all '.repeat(1_000))],
   ['a directory', (file) => mkdirSync(file)],
-  ['a device without end', (file) => symlinkSync('/dev/zero', file)],
-  ['a foreign database', (file) => within(file, 'create table notes (text); pragma user_version = 1')],
-  ['a foreign database that names migrations', (file) => within(file, FOREIGN)],
+  ['an endless device', (file) => symlinkSync('/dev/zero', file)],
+  ['a foreign database', (file) => execute(file, 'create table notes (text); pragma user_version = 1')],
+  ['a foreign database with a table of migrations', (file) => execute(file, FOREIGN)],
   ['a database in use, which has no mark', (file) => copyFileSync(join(file, '..', 'own.db'), file)],
-  ['a trigger', (file) => planted(file, 'create trigger evil after insert on meta begin delete from inbox; end')],
-  ['a trigger of ours with other work', (file) => planted(file, CHANGED_TRIGGER)],
-  ['a view', (file) => planted(file, 'create view evil as select * from meta')],
-  ['an index', (file) => planted(file, 'create index evil on meta (value)')],
-  ['a table', (file) => planted(file, 'create table evil (text)')],
-  ['another column', (file) => planted(file, 'alter table meta add column evil text')],
-  ['a missing table', (file) => planted(file, 'drop table polls')],
+  ['a trigger', (file) => changedBackup(file, 'create trigger evil after insert on meta begin delete from inbox; end')],
+  ['a trigger of worksync with another statement', (file) => changedBackup(file, CHANGED_TRIGGER)],
+  ['a view', (file) => changedBackup(file, 'create view evil as select * from meta')],
+  ['an index', (file) => changedBackup(file, 'create index evil on meta (value)')],
+  ['a table', (file) => changedBackup(file, 'create table evil (text)')],
+  ['another column', (file) => changedBackup(file, 'alter table meta add column evil text')],
+  ['a missing table', (file) => changedBackup(file, 'drop table polls')],
 ])('refuses %s', async (_what, make) => {
   const folder = folderOfTest('backup');
   await backupIn(folder);
@@ -84,12 +84,12 @@ const FOREIGN = `create table kysely_migration (name text, timestamp text);
 const CHANGED_TRIGGER = `drop trigger items_counted_in;
   create trigger items_counted_in after insert on items begin delete from inbox; end`;
 
-function planted(file: string, statement: string): void {
+function changedBackup(file: string, statement: string): void {
   copyFileSync(join(file, '..', 'backup.db'), file);
-  within(file, statement);
+  execute(file, statement);
 }
 
-it("refuses the reference service's own database, also with the mark of a backup", async () => {
+it('refuses the database of the reference service, also with the mark of a backup', async () => {
   const file = join(folderOfTest('backup'), 'team.service.db');
   const service = await createWorkspaceService({
     file,
@@ -104,7 +104,7 @@ it("refuses the reference service's own database, also with the mark of a backup
   await expect(accept(file)).rejects.toMatchObject({ code: 'backup_refused' });
 });
 
-it('refuses the backup of a version before the first release, and leaves it as it is', async () => {
+it('refuses the backup of a version before the first release, and does not modify it', async () => {
   const file = join(folderOfTest('backup'), 'older.db');
   await (await openDatabase({ file, migrations: { '001_sessions': { up: async () => undefined } } })).close();
   markAsCopy(file);
@@ -113,7 +113,7 @@ it('refuses the backup of a version before the first release, and leaves it as i
   expect(readFileSync(file).equals(before)).toBe(true);
 });
 
-it('refuses the backup of a newer version, and says which version restores it', async () => {
+it('refuses the backup of a newer version, with a hint to use that version', async () => {
   const file = join(folderOfTest('backup'), 'newer.db');
   const newer = { ...INSTALLATION_MIGRATIONS, '999_newer': { up: async () => undefined } };
   const database = await openDatabase({ file, migrations: newer, readableSince: READABLE_SINCE });
@@ -126,8 +126,8 @@ it('refuses the backup of a newer version, and says which version restores it', 
 });
 
 it.each<readonly [string, (file: string) => void]>([
-  ['cut off', (file) => truncateSync(file, 8_192)],
-  ['longer than its header tells', (file) => truncateSync(file, 2 ** 40)],
+  ['truncated', (file) => truncateSync(file, 8_192)],
+  ['longer than its header states', (file) => truncateSync(file, 2 ** 40)],
   [
     'overwritten in the middle',
     (file) => {
@@ -136,7 +136,7 @@ it.each<readonly [string, (file: string) => void]>([
       writeFileSync(file, content);
     },
   ],
-])('calls a backup damaged that is %s', async (_what, damage) => {
+])('reports a backup as damaged that is %s', async (_what, damage) => {
   const backup = await backupIn(folderOfTest('backup'));
   damage(backup);
   await expect(accept(backup)).rejects.toMatchObject({
@@ -145,7 +145,7 @@ it.each<readonly [string, (file: string) => void]>([
   });
 });
 
-it('refuses a backup that the volume has no room for', async () => {
+it('refuses a backup that does not fit on the volume', async () => {
   const file = join(folderOfTest('backup'), 'huge.db');
   const header = Buffer.alloc(100);
   header.write('SQLite format 3\0', 'latin1');

@@ -17,8 +17,8 @@ import { planOf } from '../../support/plans.ts';
 import { openStore, openTestInstallation } from '../../support/store.ts';
 import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
 
-/** By looking at every row. */
-async function countedByHand(query: Sql, workspace: number) {
+/** Counts by reading every row. */
+async function countRows(query: Sql, workspace: number) {
   const rows = async (table: string, columns: readonly string[]) => {
     const of = sql.join([...columns.map((column) => sql.ref(column)), sql`count(*) as count`]);
     const { rows: found } = await sql<{ count: number }>`
@@ -40,34 +40,40 @@ async function countedByHand(query: Sql, workspace: number) {
 async function expectCounted(query: Sql, ...workspaces: readonly number[]): Promise<void> {
   const counts = await countsOf(query, workspaces);
   for (const workspace of workspaces) {
-    const { items, tasks, ...byHand } = await countedByHand(query, workspace);
+    const { items, tasks, ...expected } = await countRows(query, workspace);
     const { items: ownItems, tasks: ownTasks, ...lists } = counts(workspace);
     expect([ownItems, ownTasks]).toEqual([items, tasks]);
-    for (const [name, list] of Object.entries(byHand)) {
-      const told = lists[name as keyof typeof lists];
-      expect([name, told.length]).toEqual([name, list.length]);
-      expect(told).toEqual(expect.arrayContaining(list));
+    for (const [name, list] of Object.entries(expected)) {
+      const counted = lists[name as keyof typeof lists];
+      expect([name, counted.length]).toEqual([name, list.length]);
+      expect(counted).toEqual(expect.arrayContaining(list));
     }
   }
 }
 
 const name = fc.constantFrom('a', 'b', 'c');
 
-/** What stages do to the rows that are counted: insert, write over, change in part, delete. */
-const deed = fc.oneof(
+/** A write to a counted table: insert or replace a row, change a part of all rows, delete a row. */
+const write = fc.oneof(
   fc.record({ table: fc.constant('items' as const), does: fc.constantFrom('put', 'drop'), name }),
   fc.record({ table: fc.constant('tasks' as const), does: fc.constantFrom('put', 'drop'), name }),
   fc.record({
-    ...{ table: fc.constant('fetches' as const), does: fc.constantFrom('put', 'drop', 'all'), name },
+    table: fc.constant('fetches' as const),
+    does: fc.constantFrom('put', 'drop', 'all'),
+    name,
     connection: fc.constantFrom('gh', 'jira'),
   }),
   fc.record({
-    ...{ table: fc.constant('entities' as const), does: fc.constantFrom('put', 'drop', 'all'), name },
+    table: fc.constant('entities' as const),
+    does: fc.constantFrom('put', 'drop', 'all'),
+    name,
     kind: fc.constantFrom('link', 'pull_request'),
     hand: fc.constantFrom('removed', 'manual', null),
   }),
   fc.record({
-    ...{ table: fc.constant('outbox' as const), does: fc.constantFrom('put', 'drop', 'all'), name },
+    table: fc.constant('outbox' as const),
+    does: fc.constantFrom('put', 'drop', 'all'),
+    name,
     kind: fc.constantFrom('link', 'read'),
     state: fc.constantFrom('pending', 'sending', 'held'),
     lane: fc.constantFrom('link', 'backfill'),
@@ -76,22 +82,21 @@ const deed = fc.oneof(
   }),
 );
 
-type Deed = typeof deed extends fc.Arbitrary<infer Each> ? Each : never;
+type Write = typeof write extends fc.Arbitrary<infer Each> ? Each : never;
 
 const KEYS = { items: 'key', tasks: 'task_id', fetches: 'reference', entities: 'entity', outbox: 'entity' } as const;
 
 const REST = {
   items: {
-    ...{
-      kind: 'pull_request',
-      connector: 'github',
-      connection: 'gh',
-      provider_time: 1,
-      hash: '',
-      finished: 0,
-      gone: 0,
-    },
-    ...{ seen_at: 1, fields: '{}' },
+    kind: 'pull_request',
+    connector: 'github',
+    connection: 'gh',
+    provider_time: 1,
+    hash: '',
+    finished: 0,
+    gone: 0,
+    seen_at: 1,
+    fields: '{}',
   },
   tasks: { key: 'BUG-1', source: 'manual', status: 'open', fields: '{}', seen_at: 1 },
   fetches: { since: 1, not_before: 1, delivery_id: 1 },
@@ -99,34 +104,34 @@ const REST = {
   outbox: { since: 1, due: 1, weight: 1, not_before: 0, waiting: '[]' },
 };
 
-async function perform(scope: Scope, { table, does, name: which, ...values }: Deed): Promise<void> {
+async function perform(scope: Scope, { table, does, name: which, ...values }: Write): Promise<void> {
   const key = KEYS[table];
   // Kysely cannot type a statement on a table that is a parameter.
-  const alike = table as 'meta';
+  const anyTable = table as 'meta';
   if (does === 'drop') {
-    await scope.deleteFrom(alike).where(sql.ref(key), '=', which).execute();
+    await scope.deleteFrom(anyTable).where(sql.ref(key), '=', which).execute();
     return;
   }
   if (does === 'all') {
     await scope
-      .updateTable(alike)
+      .updateTable(anyTable)
       .set(values as object)
       .execute();
     return;
   }
   const row = { [key]: which, ...REST[table], ...values };
   await scope
-    .insertInto(alike)
+    .insertInto(anyTable)
     .values(row as never)
     .onConflict((conflict) => conflict.columns(['workspace', key] as never).doUpdateSet(row as never))
     .execute();
 }
 
-test('whatever is written, what is counted is what is there', async () => {
+test('counts equal the numbers of rows after any writes', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom(1, 2), deed), { maxLength: 40 }), async (deeds) => {
+    fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom(1, 2), write), { maxLength: 40 }), async (writes) => {
       const store = await openStore({ file: ':memory:' });
-      for (const [workspace, each] of deeds) await perform(scopeOf(store.database, workspace), each);
+      for (const [workspace, each] of writes) await perform(scopeOf(store.database, workspace), each);
       await expectCounted(store.database, 1, 2);
       expect(await store.database.selectFrom('counts').select('count').where('count', '<', 0).execute()).toEqual([]);
       await store.close();
@@ -135,7 +140,7 @@ test('whatever is written, what is counted is what is there', async () => {
   );
 });
 
-test('a transaction that is rolled back counts nothing', async () => {
+test('a rolled-back transaction changes no counts', async () => {
   const store = await openTestStore();
   const failed = store.commit(async (transaction) => {
     await perform(transaction, { table: 'items', does: 'put', name: 'a' });
@@ -146,11 +151,10 @@ test('a transaction that is rolled back counts nothing', async () => {
   expect(counts(store.query.workspace).items).toBe(0);
 });
 
-test('what was there before there were counts is counted once', async () => {
+test('opening a database again does not count its rows again', async () => {
   const folder = folderOfTest('counts');
   const file = newPlace(join(folder, 'test.db'));
-  const earlier = Object.fromEntries(Object.entries(INSTALLATION_MIGRATIONS).filter(([each]) => each < '006'));
-  const before = await openDatabase<Schema>({ file, migrations: earlier });
+  const before = await openDatabase<Schema>({ file, migrations: INSTALLATION_MIGRATIONS });
   for (const which of ['a', 'b', 'c'] as const) {
     const guard = which === 'a' ? ('passed' as const) : null;
     const rest = { kind: 'link', state: 'held', lane: 'link', effect: null, guard } as const;
@@ -165,7 +169,7 @@ test('what was there before there were counts is counted once', async () => {
   expect((await countsOf(query, [4]))(4).items).toBe(3);
 });
 
-test('a workspace that is forgotten leaves no counts', async () => {
+test('a deleted workspace leaves no counts', async () => {
   const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
   const { query } = await installation.store('acme');
@@ -174,7 +178,7 @@ test('a workspace that is forgotten leaves no counts', async () => {
   expect(await installation.query.selectFrom('counts').selectAll().execute()).toEqual([]);
 });
 
-test('the highest key of each prefix is told without a look at the others', async () => {
+test('finds the highest task key of each prefix by the index alone', async () => {
   const statements: string[] = [];
   const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
   const put = (workspace: number, key: string) =>

@@ -13,8 +13,8 @@ const path = memoryFolder(NAME) as string;
 
 afterEach(() => rmSync(path, { recursive: true, force: true }));
 
-describe('data in memory', () => {
-  it('lie in a folder of this user, which commands find by the same words', () => {
+describe('a data folder in memory', () => {
+  it('is a folder that commands find by the same option', () => {
     expect(daemonOptions({}, { WORKSYNC_DATA: NAME }).data).toBe(path);
     expect(daemonOptions({ data: NAME }, {}).data).toBe(path);
     expect(memoryFolder(':memory:')).not.toBe(path);
@@ -22,7 +22,7 @@ describe('data in memory', () => {
     expect(refusal(() => daemonOptions({ data: ':memory:../x' }, {})).message).toContain('--data: expected a path');
   });
 
-  it('begin empty, whatever a killed process left, and are gone at the end', () => {
+  it('is emptied at the start, and deleted at the end', () => {
     mkdirSync(join(path, 'worksync.files'), { recursive: true, mode: 0o700 });
     writeFileSync(join(path, 'worksync.db'), 'left');
     const folder = acquireDataFolder(path);
@@ -35,9 +35,9 @@ describe('data in memory', () => {
   });
 
   it.each([
-    ['that others may read', () => mkdirSync(path, { mode: 0o755 })],
-    ['that leads elsewhere', () => symlinkSync(tmpdir(), path)],
-  ])('are put into no folder %s', (_what, make) => {
+    ['a folder that others may read', () => mkdirSync(path, { mode: 0o755 })],
+    ['a link', () => symlinkSync(tmpdir(), path)],
+  ])('refuses %s in its place', (_what, make) => {
     make();
     expect(refusal(() => acquireDataFolder(path))).toMatchObject({
       code: 'data_folder_unusable',
@@ -45,7 +45,7 @@ describe('data in memory', () => {
     });
   });
 
-  it('take no backup, which would be gone at the next start', async () => {
+  it('refuses a restore, which would be lost at the next start', async () => {
     await expect(restore({ data: path }, import.meta.filename)).rejects.toMatchObject({ code: 'usage' });
   });
 });

@@ -5,7 +5,7 @@ import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { openTestInstallation } from '../../support/store.ts';
 
-test('the runs of jobs are remembered', async () => {
+test('stores the last run of each job of a workspace, and replaces all of them', async () => {
   const store = await openTestStore();
   const memory = jobRuns(store);
   expect(await memory.read()).toEqual(new Map());
@@ -24,7 +24,7 @@ test('the runs of jobs are remembered', async () => {
   expect(await memory.read()).toEqual(new Map());
 });
 
-test('the runs of the jobs of the installation are remembered beside its other facts', async () => {
+test('stores the last runs of the jobs of the installation beside its other facts', async () => {
   const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
   const memory = installationRuns(installation);

@@ -30,8 +30,8 @@ const TTL = 3_000;
 const time = localTime({ now: () => NOW });
 const random = systemRandom();
 
-/** Two processes: one that holds the first two workspaces, and one that holds the third. */
-async function held() {
+/** Two processes: one owns the first two workspaces, the other one the third. */
+async function twoProcesses() {
   const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
   const { query } = installation;
@@ -49,44 +49,44 @@ async function held() {
   return { installation, query, workspaces, a, b, take };
 }
 
-/** Who owns what, by name. */
+/** The ids of the owners by workspace. */
 const owners = async ({ query }: Pick<Installation, 'query'>) =>
   Object.fromEntries((await ownersOf(query)).map(({ workspace, id }) => [workspace, id]));
 
-const HELD = { one: 'a', two: 'a', three: 'b' };
+const OWNERS = { one: 'a', two: 'a', three: 'b' };
 
-test('a process takes only what nobody owns', async () => {
-  const { installation, workspaces, b, take, query } = await held();
+test('a process takes only workspaces without an owner', async () => {
+  const { installation, workspaces, b, take, query } = await twoProcesses();
   const taken = await take(b, workspaces);
   expect([...taken]).toEqual([[workspaces[3], { epoch: 1, isTakeover: false }]]);
-  expect(await owners(installation)).toEqual({ ...HELD, four: 'b' });
+  expect(await owners(installation)).toEqual({ ...OWNERS, four: 'b' });
   expect(await unownedOf(query, workspaces)).toEqual([]);
 });
 
-test('what is given back is of those workspaces alone that the process still owns', async () => {
-  const { installation, query, workspaces, a } = await held();
+test('a process releases only workspaces that it still owns', async () => {
+  const { installation, query, workspaces, a } = await twoProcesses();
   await releaseLeases(query, a, [workspaces[1] as number, workspaces[2] as number]);
   expect(await owners(installation)).toEqual({ one: 'a', three: 'b' });
 });
 
-test('a process that ends gives back what is its own, and is gone alone', async () => {
-  const { installation, query, a, workspaces } = await held();
+test('a process that ends releases its own workspaces only', async () => {
+  const { installation, query, a, workspaces } = await twoProcesses();
   await unregister(query, a);
   expect(await owners(installation)).toEqual({ three: 'b' });
   expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
   expect(await unownedOf(query, workspaces)).toEqual([workspaces[0], workspaces[1], workspaces[3]]);
 });
 
-test('of processes that seem to have lapsed those go that were not renewed, and no others', async () => {
-  const { query, installation, a, workspaces, b, take } = await held();
-  const seen = await replicasOf(query);
+test('removes expired processes unless they were renewed meanwhile', async () => {
+  const { query, installation, a, workspaces, b, take } = await twoProcesses();
+  const listed = await replicasOf(query);
   await renew(query, b, time, TTL);
   await removeExpired(query, []);
   expect(await replicasOf(query)).toHaveLength(2);
-  await removeExpired(query, seen);
+  await removeExpired(query, listed);
   expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
   expect(await owners(installation)).toEqual({ three: 'b' });
-  // Its workspaces are taken over from it, each with the next epoch; whoever gave his back left nothing to take over.
+  // Its workspaces were not released, so they are taken over, each with the next epoch.
   const taken = await take(b, workspaces.slice(0, 2));
   expect([...taken.values()]).toEqual([
     { epoch: 2, isTakeover: true },
@@ -95,25 +95,25 @@ test('of processes that seem to have lapsed those go that were not renewed, and 
   expect(await renew(query, a, time, TTL)).toBeUndefined();
 });
 
-test('of two that lapsed one is removed without the other', async () => {
-  const { query, a } = await held();
-  // Of the very same time.
-  const seen = await replicasOf(query);
+test('removes one of two expired processes without the other', async () => {
+  const { query, a } = await twoProcesses();
+  // Both expire at the same time.
+  const listed = await replicasOf(query);
   await removeExpired(
     query,
-    seen.filter(({ incarnation }) => incarnation === a),
+    listed.filter(({ incarnation }) => incarnation === a),
   );
   expect((await replicasOf(query)).map(({ id }) => id)).toEqual(['b']);
 });
 
-test('a renewal is of one process, and is another value each time, also where the clock stands still', async () => {
-  const { query, a } = await held();
+test('a renewal changes the expiry of one process, even if the clock stands still', async () => {
+  const { query, a } = await twoProcesses();
   expect(await renew(query, a, time, TTL)).toBe(NOW);
   expect((await replicasOf(query)).map(({ expires_at }) => expires_at)).toEqual([NOW + TTL + 1, NOW + TTL]);
 });
 
-test('what a process tells of itself changes nothing of the others', async () => {
-  const { query, a } = await held();
+test('an update of one process leaves the others unchanged', async () => {
+  const { query, a } = await twoProcesses();
   await updateReplica(query, { incarnation: a, address: 'http://elsewhere', about: '{"version":"2"}' });
   expect((await replicasOf(query)).map(({ address, about }) => [address, about])).toEqual([
     ['http://elsewhere', '{"version":"2"}'],
@@ -121,8 +121,8 @@ test('what a process tells of itself changes nothing of the others', async () =>
   ]);
 });
 
-test('an owner that has expired counts for nobody who asks by a time, and else until somebody removes it', async () => {
-  const { query } = await held();
+test('an expired owner is returned only if no time is given', async () => {
+  const { query } = await twoProcesses();
   const ids = await Promise.all(
     [undefined, NOW + TTL - 1, NOW + TTL].map(async (livingAt) => (await ownerOf(query, 'one', livingAt))?.id),
   );
@@ -130,8 +130,8 @@ test('an owner that has expired counts for nobody who asks by a time, and else u
   expect(await ownerOf(query, 'four')).toBeUndefined();
 });
 
-test('the fence lets in the lease of this workspace, incarnation and epoch, and no other', async () => {
-  const { installation, workspaces, a, b } = await held();
+test('the fence accepts only this workspace, incarnation and epoch', async () => {
+  const { installation, workspaces, a, b } = await twoProcesses();
   const [one, , three] = workspaces as [number, number, number];
   const enter = (lease: Parameters<typeof fenceOf>[0]) => installation.commit(fenceOf(lease));
   await enter({ workspace: one, incarnation: a, epoch: 1 });
@@ -143,16 +143,16 @@ test('the fence lets in the lease of this workspace, incarnation and epoch, and 
     await expect(enter(other)).rejects.toMatchObject({ code: 'lease_lost' });
 });
 
-test('whatever cannot be written of a lease fails, and is not passed over', async () => {
-  const { query, a } = await held();
-  const [seen] = await replicasOf(query);
-  if (!seen) throw new Error('nobody is there');
+test('an operation fails if its table cannot be written', async () => {
+  const { query, a } = await twoProcesses();
+  const [own] = await replicasOf(query);
+  if (!own) throw new Error('no process is registered');
   await withoutTable(query, 'replicas', async () => {
     const works = [
-      () => removeExpired(query, [seen]),
-      () => updateReplica(query, seen),
+      () => removeExpired(query, [own]),
+      () => updateReplica(query, own),
       () => unregister(query, a),
-      () => register(query, seen, time, TTL),
+      () => register(query, own, time, TTL),
     ];
     for (const work of works) await expect(work()).rejects.toThrow();
   });
@@ -162,12 +162,12 @@ test('whatever cannot be written of a lease fails, and is not passed over', asyn
 test.each<[what: string, work: (query: Sql, own: Replica, workspaces: readonly number[]) => Promise<unknown>]>([
   ['a registration', (query, own) => register(query, { ...own, incarnation: random.uuid() }, time, TTL)],
   ['a renewal', (query, own) => renewAndList(query, own.incarnation, time, TTL)],
-  ['what a process tells', (query, own) => updateReplica(query, { ...own, about: '{"new":1}' })],
-  ['one that lapsed', (query, own) => removeExpired(query, [{ ...own, expires_at: NOW + TTL }])],
-  ['leases that are taken', (query, own, workspaces) => takeLeases(query, own.incarnation, workspaces)],
-  ['leases that are given back', (query, own, workspaces) => releaseLeases(query, own.incarnation, workspaces)],
+  ['an update', (query, own) => updateReplica(query, { ...own, about: '{"new":1}' })],
+  ['the removal of an expired process', (query, own) => removeExpired(query, [{ ...own, expires_at: NOW + TTL }])],
+  ['taking leases', (query, own, workspaces) => takeLeases(query, own.incarnation, workspaces)],
+  ['releasing leases', (query, own, workspaces) => releaseLeases(query, own.incarnation, workspaces)],
   ['the end of a process', (query, own) => unregister(query, own.incarnation)],
-])('whichever statement fails of %s, whoever waits for it is told, and nothing is changed', async (_what, work) => {
+])('if any statement of %s fails, the operation fails and changes nothing', async (_what, work) => {
   const wrong = await wrongWhereStatementsFail(async (store) => {
     const { whole, workspace } = store.query;
     const own = { id: 'a', incarnation: random.uuid(), address: 'http://a', about: '{}' };

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { addLedgerRow, endLedgerRow, forgetLedgerRows, readLedger } from '../../../src/store/ledger.ts';
 import { openTestStore } from '../../support/intake.ts';
 
-/** Three requests that are on their way. */
+/** Three requests in flight. */
 async function withRequests() {
   const { query } = await openTestStore();
   for (const id of [1, 2, 3]) await addLedgerRow(query, { id, boot: 'boot', lane: 'link', caller: '', started: id });
@@ -10,7 +10,7 @@ async function withRequests() {
   return { query, ends };
 }
 
-test('a request ends once, as it was said first, and no other with it', async () => {
+test('stores the first end of a request, and changes no other row', async () => {
   const { query, ends } = await withRequests();
   expect(await endLedgerRow(query, 2, 50, 200)).toBe(true);
   expect(await endLedgerRow(query, 2, 90, 500)).toBe(false);
@@ -23,7 +23,7 @@ test('a request ends once, as it was said first, and no other with it', async ()
   ]);
 });
 
-test('those are forgotten that ended before, and those that were never sent', async () => {
+test('deletes the rows that were completed before a time, and those of unsent requests', async () => {
   const { query, ends } = await withRequests();
   await endLedgerRow(query, 2, 50, 200);
   await endLedgerRow(query, 3, 60, 200);

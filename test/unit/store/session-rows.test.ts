@@ -20,7 +20,7 @@ async function open() {
 const LIMITED = { role: 'read', workspaces: ['acme', 'beta'] } as const;
 const SESSION = { digest: 'aa', ...LIMITED, openedBy: 'dd', createdAt: 1, seenAt: 2 };
 
-it('a link is spent once, and not after its time', async () => {
+it('accepts a log-in link once, and not after it expired', async () => {
   const { query } = await open();
   await addLoginLink(query, { digest: 'aa', ...LIMITED, expiresAt: 100 });
   await addLoginLink(query, { digest: 'bb', role: 'admin', workspaces: null, expiresAt: 100 });
@@ -30,7 +30,7 @@ it('a link is spent once, and not after its time', async () => {
   expect(await consumeLoginLink(query, 'bb', 100)).toBeUndefined();
 });
 
-it('a session is found until it expires or ends', async () => {
+it('finds a session until it expires or ends', async () => {
   const { query } = await open();
   await addSession(query, { ...SESSION, expiresAt: 100 });
   expect(await findSession(query, 'aa', 99)).toEqual(SESSION);
@@ -41,7 +41,7 @@ it('a session is found until it expires or ends', async () => {
   expect(await findSession(query, 'aa', 1)).toBeUndefined();
 });
 
-it('all sessions end at once, unused links too; what has expired is purged', async () => {
+it('purges expired rows, and ends all sessions together with unused links', async () => {
   const { query } = await open();
   for (const [digest, expiresAt] of [
     ['aa', 100],

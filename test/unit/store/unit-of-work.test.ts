@@ -37,7 +37,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('flush' as const) }) },
 );
 
-async function take(query: Scope, step: Step): Promise<readonly string[]> {
+async function perform(query: Scope, step: Step): Promise<readonly string[]> {
   switch (step.do) {
     case 'save':
       await saveRows(query, 'mentions', step.rows);
@@ -57,26 +57,26 @@ function sorted(rows: readonly Mention[]): string[] {
   return rows.map(({ item_key, name, reason }) => `${item_key} ${name} ${reason}`).toSorted();
 }
 
-async function allOf(query: Scope): Promise<readonly string[]> {
+async function allMentions(query: Scope): Promise<readonly string[]> {
   return sorted(await query.selectFrom('mentions').select(['item_key', 'name', 'reason']).execute());
 }
 
-describe('rows that are kept in memory', () => {
-  it('are read and written as those of the database are, whatever is foreseen', async () => {
+describe('a unit of work', () => {
+  it('reads and leaves the same rows as plain statements', async () => {
     const { commit } = await openTestStore();
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), fc.array(row, { maxLength: 9 }), async (steps, before) => {
-        const run = (isKept: boolean) =>
+        const run = (inUnit: boolean) =>
           commit(async (plain) => {
             await plain.deleteFrom('mentions').execute();
             await saveRows(plain, 'mentions', before);
-            const own = isKept ? beginUnitOfWork(plain) : plain;
-            const answers = await runSequentially(
+            const own = inUnit ? beginUnitOfWork(plain) : plain;
+            const results = await runSequentially(
               own,
-              steps.map((each) => (within: Scope) => take(within, each)),
+              steps.map((each) => (within: Scope) => perform(within, each)),
             );
             await flushRows(own);
-            return { answers, left: await allOf(plain) };
+            return { results, rows: await allMentions(plain) };
           });
         expect(await run(true)).toEqual(await run(false));
       }),
@@ -84,7 +84,7 @@ describe('rows that are kept in memory', () => {
     );
   });
 
-  it('are read together where several are foreseen, and then not again', async () => {
+  it('prefetches the rows of all steps with one statement per table, and reads none again', async () => {
     const statements: string[] = [];
     const { commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
     await commit(async (plain) => {
@@ -106,25 +106,25 @@ describe('rows that are kept in memory', () => {
     });
   });
 
-  it('forget what was written ahead, and do not mind how it ended', async () => {
+  it('discards the writes and the failures of a prefetch', async () => {
     const { commit } = await openTestStore();
     await commit(async (plain) => {
       const own = beginUnitOfWork(plain);
-      const seen: unknown[] = [];
+      const read: unknown[] = [];
       await prefetch(own, [
         async (ahead) => {
           await writeMeta(ahead, 'a', 'ahead');
-          seen.push(await readMeta(ahead, 'a'));
+          read.push(await readMeta(ahead, 'a'));
         },
         async (ahead) => void (await ahead.deleteFrom('meta').execute()),
         async (ahead) => void (await ahead.whole.deleteFrom('meta').execute()),
         flushRows,
       ]);
-      expect([...seen, await readMeta(own, 'a')]).toEqual(['ahead', undefined]);
+      expect([...read, await readMeta(own, 'a')]).toEqual(['ahead', undefined]);
     });
   });
 
-  it('let no plain statement look past them', async () => {
+  it('throws if a plain statement reads a table with unflushed rows', async () => {
     const { commit } = await openTestStore();
     await commit(async (plain) => {
       const own = beginUnitOfWork(plain);
@@ -137,7 +137,7 @@ describe('rows that are kept in memory', () => {
     });
   });
 
-  it('are not written where they stand there already', async () => {
+  it('flushes only rows that differ from the database', async () => {
     const statements: string[] = [];
     const { query, commit } = await openTestStore({ onStatement: (statement) => statements.push(statement) });
     await saveEntity(query, blankEntity('link:a>t', 'link'));
@@ -155,23 +155,16 @@ describe('rows that are kept in memory', () => {
   });
 });
 
-it.each([
-  ['of the first table', 'entities'],
-  ['of the other', 'outbox'],
-] as const)(
-  'a join does not pass by rows %s that are written and have not reached the database',
-  async (_what, table) => {
-    const { query, commit } = await openTestStore();
-    await commit(async (transaction) => {
-      const rows = beginUnitOfWork(transaction);
-      const join = () =>
-        rows.selectJoined(['entities', 'entity'], ['outbox', 'entity']).select('outbox.state').execute();
-      if (table === 'entities') await saveEntity(rows, blankEntity('link:a', 'link'));
-      else await removeRows(rows, 'outbox', [{ entity: 'link:a' }]);
-      expect(join).toThrow('that have not reached the database');
-      await flushRows(rows);
-      expect(await join()).toEqual([]);
-    });
-    expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
-  },
-);
+it.each(['entities', 'outbox'] as const)('throws if a join reads unflushed rows of %s', async (table) => {
+  const { query, commit } = await openTestStore();
+  await commit(async (transaction) => {
+    const rows = beginUnitOfWork(transaction);
+    const join = () => rows.selectJoined(['entities', 'entity'], ['outbox', 'entity']).select('outbox.state').execute();
+    if (table === 'entities') await saveEntity(rows, blankEntity('link:a', 'link'));
+    else await removeRows(rows, 'outbox', [{ entity: 'link:a' }]);
+    expect(join).toThrow('that have not reached the database');
+    await flushRows(rows);
+    expect(await join()).toEqual([]);
+  });
+  expect(await query.selectFrom('outbox').select('entity').execute()).toEqual([]);
+});

@@ -9,7 +9,7 @@ import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
 
-/** Two workspaces of one database that follow the same repository: what they know has the same names. */
+/** Two workspaces of one database that follow the same repository, so that their rows have the same names. */
 async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {
   const { query, database } = await openTestStore();
   return [query, scopeOf(database, query.workspace + 1)];
@@ -17,31 +17,31 @@ async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {
 
 const ENTITY = 'pull_request:github:github.com:1:pull:1';
 
-async function wish(scope: Scope, title: string): Promise<void> {
+async function addChange(scope: Scope, title: string): Promise<void> {
   await saveEntity(scope, blankEntity(ENTITY, 'pull_request', { desired: JSON.stringify({ title }) }));
   const times = { since: 1, due: 2, weight: 1 };
   await addDifference(scope, { entity: ENTITY, kind: 'pull_request', lane: 'mirror', ...times, waiting: [] });
 }
 
-describe('what a workspace reads over two tables is its own', () => {
-  it('the writes of its plan', async () => {
+describe('a scope', () => {
+  it('reads the writes of a plan of its workspace only', async () => {
     const [own, other] = await twoWorkspaces();
-    await wish(own, 'ours');
-    await wish(other, 'theirs');
+    await addChange(own, 'ours');
+    await addChange(other, 'theirs');
     expect((await readPlan(own)).map(({ body }) => body)).toEqual([{ title: 'ours' }]);
     expect((await readPlan(other)).map(({ body }) => body)).toEqual([{ title: 'theirs' }]);
   });
 
-  it('what became of the repairs of its sweep', async () => {
+  it('counts the repairs of a sweep of its workspace only', async () => {
     const [own, other] = await twoWorkspaces();
     await beginSweep(own, 1);
     await addFindings(own, [{ what: 'record-changed', entity: ENTITY }], 1);
-    await wish(other, 'theirs');
+    await addChange(other, 'theirs');
     await updateChange(other, ENTITY, { state: 'held' });
     expect((await readSweeps(own)).running?.repairs).toEqual({ done: 1, waiting: 0, held: 0 });
   });
 
-  it('the items of a name [A15]', async () => {
+  it('finds items by name in its workspace only [A15]', async () => {
     const [own, other] = await twoWorkspaces();
     const key = 'jira:cloud:1';
     await saveItem(own, itemRow(key, { connection: 'ours' }), 1);
