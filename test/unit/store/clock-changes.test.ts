@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/store/clock-changes.ts';
-
 import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
