@@ -20,8 +20,9 @@ import { createPolls, type Polls } from '../sync/intake/polls.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createVerification } from '../sync/intake/verify-items.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
-import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
-import type { Client } from '../sync/outbox/send-context.ts';
+import type { Outbox } from '../sync/outbox/outbox.ts';
+import { createOutbox } from '../sync/outbox/outbox.ts';
+import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { sweepJobs as workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import type { Sources } from '../sync/reconcile/context.ts';
 import type { Rules } from '../sync/reconcile/item-rules.ts';
@@ -105,7 +106,7 @@ export interface PartitionStages {
 
 interface StagesInput {
   readonly intake: PartitionIntake;
-  readonly client: Client;
+  readonly client: OutboxClient;
   readonly sources: Sources;
   readonly rules: Rules;
   readonly onLag: (milliseconds: number) => void;

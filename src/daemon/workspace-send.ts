@@ -13,7 +13,7 @@ import { yieldForRequests } from '../platform/lib/yield.ts';
 import { createScrubber } from '../platform/observe/scrubber.ts';
 import type { Store } from '../store/database.ts';
 import { nextRevision } from '../store/revision.ts';
-import type { SendContext } from '../sync/outbox/send-context.ts';
+import type { SendContext } from '../sync/outbox/outbox-context.ts';
 import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';

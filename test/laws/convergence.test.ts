@@ -13,8 +13,11 @@ import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
 import { dueFetches, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../src/store/workspace-reads.ts';
-import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../src/sync/outbox/claim.ts';
+import { recover } from '../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
+import { settle } from '../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/batch.ts';
 import type { Source } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, type Vendor } from '../../src/sync/reconcile/desired.ts';
@@ -95,7 +98,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 interface InFlight {
-  readonly prepared: Prepared;
+  readonly prepared: PreparedRequest;
   readonly answer: () => unknown;
   readonly fate: Fate;
 }
@@ -222,7 +225,7 @@ class World {
   }
 
   /** The server carries it out now; what it says is heard later. */
-  #handle(prepared: Prepared): () => unknown {
+  #handle(prepared: PreparedRequest): () => unknown {
     try {
       const answer = structuredClone(this.workspace.handle(prepared)) ?? null;
       return () => answer;

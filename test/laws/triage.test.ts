@@ -10,8 +10,11 @@ import { highestTaskKeys } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { setTriagedConnections } from '../../src/store/meta.ts';
 import { enqueueInitialReads, enqueueTaskListRead, tasksWereRead } from '../../src/store/workspace-reads.ts';
-import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../src/sync/outbox/claim.ts';
+import { recover } from '../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
+import { settle } from '../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/batch.ts';
 import type { Source } from '../../src/sync/reconcile/context.ts';
 import { createRules } from '../../src/sync/reconcile/item-rules.ts';
@@ -82,8 +85,8 @@ class World {
   readonly tasks: ModelTask[] = [];
   readonly links: { readonly taskId: string; readonly url: string; readonly workItemId: string }[] = [];
   /** Requests on the wire, and those that the server has yet to carry out. */
-  inFlight: { readonly prepared: Prepared; readonly fate: Fate; readonly answer: unknown }[] = [];
-  #late: { readonly at: number; readonly prepared: Prepared }[] = [];
+  inFlight: { readonly prepared: PreparedRequest; readonly fate: Fate; readonly answer: unknown }[] = [];
+  #late: { readonly at: number; readonly prepared: PreparedRequest }[] = [];
   now = Date.UTC(2026, 0, 5, 9);
   #count = 0;
   readonly everWanted = new Set<string>();
@@ -184,7 +187,7 @@ class World {
     for (const { prepared } of due) this.#handle(prepared);
   }
 
-  #handle({ action, body, taskId }: Prepared): unknown {
+  #handle({ action, body, taskId }: PreparedRequest): unknown {
     if (action === 'create-task') {
       const number = this.tasks.length + 1;
       const createdAt = new Date(this.now).toISOString();

@@ -13,8 +13,11 @@ import { findItem } from '../../src/store/items.ts';
 import { dueFetches, requestFetch, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { enqueueInitialReads, tasksWereRead } from '../../src/store/workspace-reads.ts';
 import { openSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
-import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../src/sync/outbox/claim.ts';
+import { recover } from '../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
+import { settle } from '../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { SWEEP, sweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
 import { applyBatch } from '../../src/sync/reconcile/batch.ts';
 import type { Source } from '../../src/sync/reconcile/context.ts';
@@ -109,8 +112,8 @@ class World {
   readonly issues = [issue(1, 'BUG-1 again'), issue(2, 'Other work')];
   /** Keys of what the provider does not have, or does not show, at present. */
   readonly removed = new Set<string>();
-  readonly sent: Prepared[] = [];
-  #inFlight: { readonly prepared: Prepared; readonly answer: () => unknown }[] = [];
+  readonly sent: PreparedRequest[] = [];
+  #inFlight: { readonly prepared: PreparedRequest; readonly answer: () => unknown }[] = [];
   #count = 0;
 
   constructor(store: OpenedStore) {
@@ -168,7 +171,7 @@ class World {
     return true;
   }
 
-  #handle(prepared: Prepared): () => unknown {
+  #handle(prepared: PreparedRequest): () => unknown {
     try {
       const answer = structuredClone(this.workspace.handle(prepared)) ?? null;
       return () => answer;
@@ -412,7 +415,7 @@ async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
   }
 }
 
-const isWrite = ({ kind }: Prepared) => kind !== 'read';
+const isWrite = ({ kind }: PreparedRequest) => kind !== 'read';
 
 it('stands as the table wants it to begin with', async () => {
   await inWorld(async (world) => {
@@ -447,7 +450,7 @@ it('any of them together end as the table says, for the lists and one request fo
         await world.sweepAll();
         expect(names.filter((name) => !WAYS[name].ends(world))).toEqual([]);
         expect(world.sent.filter(isWrite)).toHaveLength(names.filter((name) => lineOf(name).writes === 1).length);
-        const count = (action: Prepared['action']) => world.sent.filter((each) => each.action === action).length;
+        const count = (action: PreparedRequest['action']) => world.sent.filter((each) => each.action === action).length;
         expect(count('read-tasks')).toBe(1);
         const records = 5 + Number(names.includes('recordAdded')) - Number(names.includes('recordRemoved'));
         // Five stand there again, the one that was removed among them, before the list of the next round.

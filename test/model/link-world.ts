@@ -7,8 +7,11 @@ import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { configureLinks, noteListRefused } from '../../src/store/server-capabilities.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
-import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../src/sync/outbox/claim.ts';
+import { recover } from '../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
+import { settle } from '../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/batch.ts';
 import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
@@ -55,7 +58,7 @@ interface Link {
 }
 
 interface Request {
-  readonly prepared: Prepared;
+  readonly prepared: PreparedRequest;
   /** `late`: its process was killed, and it may still arrive. */
   readonly stands: 'sent' | 'answered' | 'late';
   readonly answer?: { readonly body: unknown; readonly status: number };
@@ -327,7 +330,7 @@ export function keyOf({ rows, links, record, requests, events, clock, ...counts 
   const { title, kills, heard, reads } = counts;
   const tables = tablesOf(rows);
   const all = (table: string) => JSON.parse(tables.get(table) ?? '[]', asBuffer) as Record<string, unknown>[];
-  const sent = (text: unknown) => JSON.parse(String(text)) as Prepared;
+  const sent = (text: unknown) => JSON.parse(String(text)) as PreparedRequest;
   const stored = [
     all('entities').map(({ written, ...row }) => ({
       ...row,
@@ -369,14 +372,14 @@ function isRevision(name: string): boolean {
   return ['revision', 'asOf', 'receivedRevision'].includes(name);
 }
 
-function titleOf({ action, taskId, revision }: Prepared): string {
+function titleOf({ action, taskId, revision }: PreparedRequest): string {
   return [`${revision}`, action, taskId].filter((part) => part !== null).join(' ');
 }
 
 type Served = Pick<LinkState, 'links' | 'record' | 'added' | 'events'> & Required<Pick<Request, 'answer'>>;
 
 /** What the server makes of a request. */
-function serve(state: LinkState, { action, body, taskId }: Prepared, server: Server): Served {
+function serve(state: LinkState, { action, body, taskId }: PreparedRequest, server: Server): Served {
   const { links, record, added, events } = state;
   const same = { links, record, added, events };
   const shown = (link: Link) => ({ ...link, url: URL, externalId: server.echoes ? link.externalId : null });

@@ -10,8 +10,11 @@ import { addDifference, findChange } from '../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../src/store/server-capabilities.ts';
 import { saveTaskMarks } from '../../src/store/task-creations.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
-import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../src/sync/outbox/claim.ts';
+import { recover } from '../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
+import { settle } from '../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { type Entry, openWindowLedger, type WindowLedger } from '../../src/sync/quota/window-ledger.ts';
 import { applyTaskList } from '../../src/sync/reconcile/answers/task-answers.ts';
 import { openRecords } from '../support/records-route.ts';
@@ -33,7 +36,7 @@ interface Partition {
   readonly store: Store;
   book?: WindowLedger;
   /** By change. */
-  readonly sent: Map<number, { readonly prepared: Prepared; readonly entry: Entry }>;
+  readonly sent: Map<number, { readonly prepared: PreparedRequest; readonly entry: Entry }>;
 }
 
 /** What the model and the rows have in common. */
@@ -101,7 +104,7 @@ export async function openReal({ changes: names, windows }: Bounds) {
       return next;
     });
     if (prepared?.entity !== wanted[change]?.name) throw new Error(`${prepared?.entity} was prepared`);
-    sent.set(change, { prepared: prepared as Prepared, entry });
+    sent.set(change, { prepared: prepared as PreparedRequest, entry });
   }
 
   async function readBack({ store, book }: Partition, isMade: boolean): Promise<void> {

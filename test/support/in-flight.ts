@@ -5,7 +5,8 @@ import { blankEntity, type EntityRow, saveEntity } from '../../src/store/entitie
 import { addDifference, type OutboxRow } from '../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../src/store/server-capabilities.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
-import { type Prepared, prepareNext } from '../../src/sync/outbox/prepare.ts';
+import { prepareNext } from '../../src/sync/outbox/claim.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { differs, waits } from './changes.ts';
 import { openTestStore } from './intake.ts';
 
@@ -31,7 +32,7 @@ export const newTask = of(TASK, 'task', { desired: '{"a":1}' });
 export const attachment = of(DOCUMENT, 'document', { desired: '{}', known: '{"taskId":null}' });
 
 /** What goes next is in flight. */
-export async function take(query: Scope): Promise<Prepared> {
+export async function take(query: Scope): Promise<PreparedRequest> {
   const prepared = await prepareNext(query, { now: SENT_AT, onlyReads: false });
   if (!prepared) throw new Error('nothing is to be sent');
   return prepared;

@@ -1,5 +1,5 @@
 import { SyncError } from '../../src/model/errors/sync-error.ts';
-import type { Prepared } from '../../src/sync/outbox/prepare.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 
 interface ModelTask {
   readonly taskId: string;
@@ -24,7 +24,7 @@ export interface ModelWorkspace {
   readonly documents: Map<string, string | null>;
   readonly records: Map<string, Readonly<Record<string, unknown>>>;
   /** Carries out a request and gives the body of its answer; throws what the client would throw. */
-  handle(prepared: Prepared): unknown;
+  handle(prepared: PreparedRequest): unknown;
   linkOf(taskId: string, url: string): ModelLink | undefined;
   addLink(taskId: string, url: string, externalId: string | null): ModelLink;
   removeLink(taskId: string, url: string): void;
@@ -77,7 +77,7 @@ export function createModelWorkspace(pageSize = Number.POSITIVE_INFINITY): Model
     links.set(taskId, left);
   }
 
-  function handle({ action, body, taskId }: Prepared): unknown {
+  function handle({ action, body, taskId }: PreparedRequest): unknown {
     const task = taskId as string;
     switch (action) {
       case 'read-tasks':

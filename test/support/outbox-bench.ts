@@ -8,13 +8,15 @@ import { writeMeta } from '../../src/store/meta.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
 import { bindServerFacts, writeServerFact } from '../../src/store/server-facts.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../src/store/workspace-reads.ts';
-import { type Attempt, createAttempt } from '../../src/sync/outbox/attempt.ts';
-import { type Breaker, createBreaker } from '../../src/sync/outbox/breaker.ts';
-import { createChangeSelection } from '../../src/sync/outbox/change-selection.ts';
-import { claimChange } from '../../src/sync/outbox/claim-change.ts';
-import type { Prepared } from '../../src/sync/outbox/prepare.ts';
-import { retryUntilCommitted } from '../../src/sync/outbox/retry-until-committed.ts';
-import type { Client, SendContext, Slot } from '../../src/sync/outbox/send-context.ts';
+import type { Breaker } from '../../src/sync/outbox/breaker.ts';
+import { createBreaker } from '../../src/sync/outbox/breaker.ts';
+import { createChangeScheduler } from '../../src/sync/outbox/change-scheduler.ts';
+import { claimChange } from '../../src/sync/outbox/claim.ts';
+import type { OutboxClient, SendContext, Slot } from '../../src/sync/outbox/outbox-context.ts';
+import { retryUntilCommitted } from '../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
+import type { SendAndSettle } from '../../src/sync/outbox/send.ts';
+import { createSender } from '../../src/sync/outbox/send.ts';
 import { createThrottle, type Throttle } from '../../src/sync/quota/throttle.ts';
 import type { ApiResponse } from '../../src/workspace-api/exchange.ts';
 import { createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
@@ -35,12 +37,12 @@ export interface OutboxBench {
   readonly clock: TravellingClock;
   readonly throttle: Throttle;
   readonly breaker: Breaker;
-  readonly client: Client;
+  readonly client: OutboxClient;
   /** What people are told of the workspace: codes of errors, and undefined when all is well. */
   readonly told: (string | undefined)[];
-  readonly attempt: Attempt;
+  readonly attempt: SendAndSettle;
   slot(): Promise<Slot>;
-  take(slot: Slot, entity?: string): Promise<Prepared | undefined>;
+  take(slot: Slot, entity?: string): Promise<PreparedRequest | undefined>;
   /** Takes the change and sends it. */
   send(entity: string): Promise<void>;
 }
@@ -77,7 +79,7 @@ export async function outboxBench(
     }
   });
   const breaker = createBreaker();
-  const choice = createChangeSelection({ recordsPullRequests: true, store, throttle, clock, breaker });
+  const scheduler = createChangeScheduler({ recordsPullRequests: true, store, throttle, clock, breaker });
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send({ path }) {
@@ -87,10 +89,8 @@ export async function outboxBench(
     },
   });
   const told: (string | undefined)[] = [];
-  const attempt = createAttempt({
-    ...{ store, throttle, client, clock, breaker, logger: silentLogger, meter: silentMeter },
-    settleContext: () => ({ now: clock.now(), random, usedShare: 0 }),
-    mayWrite: choice.mayWrite,
+  const attempt = createSender({
+    ...{ store, throttle, client, clock, random, breaker, scheduler, logger: silentLogger, meter: silentMeter },
     // As at the end of a process: what cannot be stored is left as it is.
     retryUntilCommitted: (work) =>
       retryUntilCommitted({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),
@@ -98,7 +98,7 @@ export async function outboxBench(
   });
   const slot = () => throttle.acquire({ lane: 'link', due: 1 });
   const take = (own: Slot, entity?: string) =>
-    claimChange({ store, throttle, clock, choice }, own, { entity, askedAt: clock.now() });
+    claimChange({ store, throttle, clock, scheduler }, own, { selected: entity, askedAt: clock.now() });
   return {
     ...{ store, clock, throttle, breaker, client, told, attempt, slot, take },
     async send(entity) {

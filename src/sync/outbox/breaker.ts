@@ -1,37 +1,40 @@
+import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { PreparedRequest } from './request.ts';
+
 /**
- * Tells an outage of the workspace from the failure of a single change.
+ * Distinguishes an outage of the workspace from the failure of a single change.
  *
- * closed  requests go out as the quota allows.
- * open    the last `THRESHOLD` requests or more, of several changes, all failed to get through: one request at a time,
- *         `PROBE_EVERY` apart, until one gets through. Failures while open count against no change.
+ * closed  requests are sent as the quota allows.
+ * open    at least the last `THRESHOLD` requests failed to reach the workspace, and they belong to several changes.
+ *         One request is sent every `PROBE_EVERY`, until one reaches it. Failures while open count against no change.
  *
- * A change that fails alone delays only itself. It is at fault if others get through while it still fails; until then the
- * workspace may be at fault.
+ * A change that fails alone delays only itself. It is at fault once requests of other changes succeed while it still
+ * fails. Before that, the workspace may be at fault.
  */
 export interface Breaker {
   readonly open: boolean;
-  /** Nothing has got through lately, be it one change that fails or many. */
+  /** True if no request has succeeded lately, whether one change fails or many do. */
   readonly failing: boolean;
   /** Milliseconds to wait before the next request; 0 while closed. */
   pause(): number;
   passed(entity: string): void;
   failed(entity: string): void;
-  /** Whether others got through since this change first failed. */
+  /** Whether a request succeeded since this change first failed. */
   isAtFault(entity: string): boolean;
 }
 
 const THRESHOLD = 3;
-/** Pause between two requests while nothing gets through, milliseconds. */
+/** Pause between two requests during an outage, milliseconds. */
 export const PROBE_EVERY = 30_000;
 
 export function createBreaker(): Breaker {
-  let streak = 0;
+  let failures = 0;
   let passes = 0;
-  const inStreak = new Set<string>();
-  /** Changes that fail, and how many requests had got through when each began to. */
-  const failingSince = new Map<string, number>();
-  const isFailing = () => streak >= THRESHOLD;
-  const isOpen = () => isFailing() && inStreak.size > 1;
+  const failedEntities = new Set<string>();
+  /** For each change that fails, the value of `passes` at its first failure. */
+  const passesAtFailure = new Map<string, number>();
+  const isFailing = () => failures >= THRESHOLD;
+  const isOpen = () => isFailing() && failedEntities.size > 1;
   return {
     get open() {
       return isOpen();
@@ -41,16 +44,27 @@ export function createBreaker(): Breaker {
     },
     pause: () => (isOpen() ? PROBE_EVERY : 0),
     passed(entity) {
-      streak = 0;
+      failures = 0;
       passes++;
-      inStreak.clear();
-      failingSince.delete(entity);
+      failedEntities.clear();
+      passesAtFailure.delete(entity);
     },
     failed(entity) {
-      streak++;
-      inStreak.add(entity);
-      if (!failingSince.has(entity)) failingSince.set(entity, passes);
+      failures++;
+      failedEntities.add(entity);
+      if (!passesAtFailure.has(entity)) passesAtFailure.set(entity, passes);
     },
-    isAtFault: (entity) => passes > (failingSince.get(entity) ?? passes),
+    isAtFault: (entity) => passes > (passesAtFailure.get(entity) ?? passes),
   };
+}
+
+/** Whether the workspace itself refused the request with its error object, and not a proxy in front of it. */
+export function isWorkspaceRefusal(error: SyncError): boolean {
+  return error.own && (error.status ?? 500) < 500;
+}
+
+/** Whether the workspace refuses our key as a whole. Then no other request can succeed either. */
+export function isCredentialRefused({ action }: Pick<PreparedRequest, 'action'>, error: SyncError): boolean {
+  if (error.code === 'unauthorized') return true;
+  return error.code === 'forbidden' && (action === 'read-tasks' || error.errorCode === 'workspace_forbidden');
 }

@@ -1,71 +1,85 @@
 import { createHash } from 'node:crypto';
+import type { Action } from '../../model/change.ts';
 import { type ListPage, mayBeCut } from '../../model/delivery.ts';
-import type { Prepared } from './prepare.ts';
+import type { PreparedRequest } from './request.ts';
 
-/** Where a list read stands; it is the body of the prepared request, and outlives the process in the outbox row. */
-export interface ListPlace {
+/** The lists that are read page by page, and the name of their array. */
+export const LISTS: Readonly<Partial<Record<Action, string>>> = {
+  'read-tasks': 'tasks',
+  'read-pull-requests': 'pullRequests',
+};
+
+/** The position of a list read. It is the body of the prepared request, and survives a crash in the outbox row. */
+export interface ListPosition {
   readonly cursor?: string;
-  /** Requests a longer page, where a first one may have been cut. */
+  /** Requests a longer page, because a first page may have been cut. */
   readonly limit?: number;
-  /** How many the first page had, which may have been cut. */
+  /** The length of the first page, which may have been cut. */
   readonly first?: number;
   /** When the first page was requested, epoch milliseconds. */
   readonly began?: number;
   /** Digests of the cursors of this list so far. */
   readonly seen?: readonly string[];
-  /** How often the list has begun anew because a cursor was refused. */
+  /** How often the list was restarted because a cursor was refused. */
   readonly restarts?: number;
 }
 
-/** The part of an answer that says where the list goes on. */
+/** The part of an answer that decides how a list continues. */
 export interface ListAnswer {
   readonly nextCursor?: string | null;
   readonly isLast?: boolean | null;
-  /** Elements that could not be read. */
+  /** The number of elements that could not be read. */
   readonly unreadable?: number;
 }
 
-/** Pages of one list; a list that goes on proves nothing. */
-const MOST_PAGES = 500;
-/** Longer than any usual page. */
+/** The place of an answer in its list, and the next page to request; undefined at the end. */
+export interface ListStep {
+  readonly page: ListPage;
+  readonly next?: ListPosition;
+}
+
+/** Returns the step for an answer to a list read; undefined for any other action. */
+export function listStepOf(prepared: PreparedRequest, body: unknown): ListStep | undefined {
+  const name = LISTS[prepared.action];
+  if (name === undefined) return undefined;
+  const answer = body as ListAnswer & Readonly<Record<string, unknown>>;
+  return nextListStep(prepared, answer, (answer[name] as readonly unknown[]).length);
+}
+
+/** Most pages of one list. A list without an end proves nothing. */
+const MAX_PAGES = 500;
+/** A limit above any usual page length. */
 const LONG_PAGE = 5_000;
 
 /**
- * Pure. What a page means for its list, and the next page to request; undefined at the end. A repeated cursor ends the list
- * as incomplete.
+ * Decides how a list continues after a page. A repeated cursor ends the list as incomplete.
  *
- * @param length how many elements the page has
+ * @param length the number of elements of the page
  */
-export function pageOf(
-  { body, sentAt }: Pick<Prepared, 'body' | 'sentAt'>,
-  answer: ListAnswer,
+export function nextListStep(
+  { body, sentAt }: Pick<PreparedRequest, 'body' | 'sentAt'>,
+  { nextCursor, isLast = null, unreadable = 0 }: ListAnswer,
   length: number,
-): { readonly page: ListPage; readonly next?: ListPlace } {
-  const place: ListPlace = body;
-  const { began = sentAt, seen = [], restarts } = place;
+): ListStep {
+  const position: ListPosition = body;
+  const { began = sentAt, seen = [], restarts } = position;
   const kept = restarts === undefined ? {} : { restarts };
-  const { nextCursor, isLast = null, unreadable = 0 } = answer;
+  const goesOn = { began, isEnd: false, isComplete: false };
   if (nextCursor) {
     const hash = createHash('sha256').update(nextCursor).digest('base64url').slice(0, 8);
-    if (seen.includes(hash) || seen.length >= MOST_PAGES) return { page: ended(began, false) };
-    return {
-      page: { began, isEnd: false, isComplete: false },
-      next: { cursor: nextCursor, began, seen: [...seen, hash], ...kept },
-    };
+    if (seen.includes(hash) || seen.length >= MAX_PAGES) return { page: lastPage(began, false) };
+    return { page: goesOn, next: { cursor: nextCursor, began, seen: [...seen, hash], ...kept } };
   }
   const isWhole = isLast !== false && unreadable === 0;
-  const isFirst = place.cursor === undefined && place.first === undefined;
+  const isFirst = position.cursor === undefined && position.first === undefined;
   if (isWhole && isFirst && mayBeCut(length, isLast)) {
-    return {
-      page: { began, isEnd: false, isComplete: false },
-      next: { limit: LONG_PAGE, first: length, began, ...kept },
-    };
+    return { page: goesOn, next: { limit: LONG_PAGE, first: length, began, ...kept } };
   }
-  // The longer page brought nothing more, or more than the first one: then it must not look cut itself.
-  const isProved = length === place.first || !mayBeCut(length, isLast);
-  return { page: ended(began, isWhole && isProved) };
+  // Complete if the longer page has as many elements as the first, or has more and does not look cut itself.
+  const isProved = length === position.first || !mayBeCut(length, isLast);
+  return { page: lastPage(began, isWhole && isProved) };
 }
 
-function ended(began: number, isComplete: boolean): ListPage {
+function lastPage(began: number, isComplete: boolean): ListPage {
   return { began, isEnd: true, isComplete };
 }

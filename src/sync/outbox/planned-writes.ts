@@ -3,9 +3,9 @@ import type { Action, EntityKind } from '../../model/change.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { writesAfter } from '../../store/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { type Prepared, writeOf } from './prepare.ts';
+import { type PreparedRequest, writeFor } from './request.ts';
 
-/** One write as it would be sent now. */
+/** A write as it would be sent now. */
 export interface PlannedWrite {
   readonly entity: string;
   readonly kind: EntityKind;
@@ -17,44 +17,44 @@ export interface PlannedWrite {
   readonly due: number;
 }
 
-/** So many writes are worked out in one turn of the event loop. */
-const AT_ONCE = 500;
+/** Writes that are computed before the event loop runs again. */
+const BATCH = 500;
 
 /**
- * All writes that wait or are in flight, by entity. What the workspace refused, and creates whose outcome a list must
- * settle, are not among them: as things stand nothing would be sent for them. However many there are, the event loop
- * turns meanwhile.
+ * Returns all writes that are pending, held by the guard or in flight, ordered by entity.
+ * Leaves out changes for which nothing would be sent now: those that the workspace refused, and creations whose outcome
+ * a list must settle. Yields to the event loop, however many there are.
  */
 export async function readPlan(query: Scope): Promise<PlannedWrite[]> {
   const plan: PlannedWrite[] = [];
   for (let last: string | undefined = ''; last !== undefined; ) {
-    const rows = await writesAfter(query, last, AT_ONCE);
-    plan.push(...rows.flatMap(planned));
-    last = rows.at(AT_ONCE - 1)?.entity;
+    const rows = await writesAfter(query, last, BATCH);
+    plan.push(...rows.flatMap(plannedWrites));
+    last = rows.at(BATCH - 1)?.entity;
     await yieldToEventLoop();
   }
   return plan;
 }
 
-/** The ones that are due first. */
+/** Returns the writes that are due first, at most `limit`. */
 export function firstDue(plan: readonly PlannedWrite[], limit: number): PlannedWrite[] {
   return plan.toSorted((left, right) => left.due - right.due).slice(0, limit);
 }
 
 type PlannedRow = Awaited<ReturnType<typeof writesAfter>>[number];
 
-function planned({ state, guard, sent, due, ...held }: PlannedRow): PlannedWrite[] {
+function plannedWrites({ state, guard, sent, due, ...row }: PlannedRow): PlannedWrite[] {
   const isHeld = state === 'held';
   if (isHeld && guard !== 'held') return [];
-  const { entity, kind } = held;
-  const request = state === 'sending' ? (JSON.parse(sent as string) as Prepared) : writeOf({ kind, sent }, held);
+  const { entity, kind } = row;
+  const request = state === 'sending' ? (JSON.parse(sent as string) as PreparedRequest) : writeFor({ kind, sent }, row);
   return request ? [{ entity, kind, action: request.action, body: request.body, held: isHeld, due }] : [];
 }
 
-/** A plan by what it would write, independent of its order. */
+/** The digest of a plan. It depends on the writes, but not on their order. */
 export interface PlanDigest {
   readonly id: string;
-  /** By entity: a hash of the action and the body. */
+  /** A hash of entity, action and body, by entity. */
   readonly writes: Readonly<Record<string, string>>;
 }
 
@@ -65,10 +65,10 @@ export async function digestOf(plan: readonly PlannedWrite[]): Promise<PlanDiges
   const writes: Record<string, string> = {};
   const id = createHash('sha256');
   for (const [index, { entity, action, body }] of sorted.entries()) {
-    const own = hash([entity, action, body]);
-    writes[entity] = own;
-    id.update(JSON.stringify([entity, own]));
-    if (index % AT_ONCE === AT_ONCE - 1) await yieldToEventLoop();
+    const digest = hash([entity, action, body]);
+    writes[entity] = digest;
+    id.update(JSON.stringify([entity, digest]));
+    if (index % BATCH === BATCH - 1) await yieldToEventLoop();
   }
   return { id: id.digest('hex').slice(0, ID_LENGTH), writes };
 }
@@ -77,7 +77,7 @@ function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex');
 }
 
-/** What has changed since a plan was shown, as entities. */
+/** The entities whose writes changed since a plan was shown. */
 export interface PlanDifference {
   readonly added: readonly string[];
   readonly changed: readonly string[];
@@ -85,12 +85,11 @@ export interface PlanDifference {
   readonly gone: readonly string[];
 }
 
-export function differenceOf(shown: PlanDigest, present: PlanDigest): PlanDifference {
-  const before = Object.keys(shown.writes);
-  const now = Object.keys(present.writes);
+export function differenceOf(shown: PlanDigest, current: PlanDigest): PlanDifference {
+  const entities = Object.keys(current.writes);
   return {
-    added: now.filter((entity) => !Object.hasOwn(shown.writes, entity)),
-    changed: now.filter((entity) => (shown.writes[entity] ?? present.writes[entity]) !== present.writes[entity]),
-    gone: before.filter((entity) => !Object.hasOwn(present.writes, entity)),
+    added: entities.filter((entity) => !Object.hasOwn(shown.writes, entity)),
+    changed: entities.filter((entity) => (shown.writes[entity] ?? current.writes[entity]) !== current.writes[entity]),
+    gone: Object.keys(shown.writes).filter((entity) => !Object.hasOwn(current.writes, entity)),
   };
 }

@@ -1,14 +1,177 @@
+import type { ErrorCode } from '../../model/errors/codes.ts';
+import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
-import type { ListPlace } from './list-pages.ts';
-import type { Prepared } from './prepare.ts';
-import type { Client, SendContext } from './send-context.ts';
+import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
+import type { ChangeScheduler } from './change-scheduler.ts';
+import type { ListPosition } from './list-pages.ts';
+import type { OutboxClient, OutboxContext, SendContext, Slot } from './outbox-context.ts';
+import type { FailureOutcome } from './refusals.ts';
+import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
+import { requestSpans, type SpanEnd, sendSpanName } from './request-trace.ts';
+import { settle, settleContextOf } from './settle.ts';
+import { settleFailure } from './settle-failure.ts';
+
+export interface SenderContext
+  extends Pick<
+    OutboxContext,
+    | 'store'
+    | 'throttle'
+    | 'client'
+    | 'clock'
+    | 'random'
+    | 'logger'
+    | 'meter'
+    | 'tracer'
+    | 'visibility'
+    | 'onTrouble'
+    | 'onLag'
+  > {
+  readonly breaker: Breaker;
+  readonly scheduler: Pick<ChangeScheduler, 'mayWrite'>;
+  /** Repeats work until the database commits it, or until the outbox stops. */
+  readonly retryUntilCommitted: (work: () => Promise<void>) => Promise<void>;
+}
+
+/**
+ * Sends a claimed request and settles its change.
+ * Never rejects. A request that cannot be settled now is found in flight at the next start.
+ */
+export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
+
+/** Log levels of failed requests. A settled one counts as answered: `status` and `check` report what it means. */
+const LEVELS: Readonly<Partial<Record<FailureOutcome, 'error' | 'info'>>> = { held: 'error', settled: 'info' };
+
+export function createSender(context: SenderContext): SendAndSettle {
+  const { store, throttle, client, clock, logger, meter, breaker, scheduler, tracer } = context;
+  const { workspace } = store.query;
+  /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
+  let isFirstReadRefused = false;
+
+  async function sendAndSettle(prepared: PreparedRequest, slot: Slot): Promise<void> {
+    try {
+      const traceparent = tracer?.traceparent(sendSpanName(prepared, workspace));
+      const answer = await sendRequest(client, prepared, { slot, traceparent });
+      await handleAnswer(prepared, slot, answer);
+    } catch (thrown) {
+      await handleFailure(prepared, slot, asSyncError(thrown));
+    } finally {
+      // The end may not be stored, because the outbox stops. The throttle must not wait for it when it stops itself.
+      slot.leave();
+    }
+  }
+
+  async function handleAnswer(
+    prepared: PreparedRequest,
+    slot: Slot,
+    { status, body }: ApiAnswer<unknown>,
+  ): Promise<void> {
+    const { action, entity, trace } = prepared;
+    const answeredAt = clock.now();
+    breaker.passed(entity);
+    logger.info({ action, entity, status, deliveries: trace.deliveries }, 'request answered');
+    await context.retryUntilCommitted(() => commitAnswer(prepared, slot, status, body));
+    recordSpans(prepared, { answeredAt, outcome: 'answered', status });
+    if (action === 'read-tasks') isFirstReadRefused = false;
+    reportRecovery();
+  }
+
+  async function commitAnswer(prepared: PreparedRequest, slot: Slot, status: number, body: unknown): Promise<void> {
+    const receiptTimes = await store.commit(async (transaction) => {
+      await slot.complete({ status, key: null }, transaction);
+      return settle(transaction, prepared, body, { ...settleContextOf(context), status });
+    });
+    meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
+    for (const receivedAt of receiptTimes) {
+      const lag = Math.max(0, clock.now() - receivedAt);
+      meter.observe('sync_lag_seconds', lag / 1_000);
+      context.onLag?.(lag);
+    }
+  }
+
+  async function handleFailure(prepared: PreparedRequest, slot: Slot, error: SyncError): Promise<void> {
+    const answeredAt = clock.now();
+    const hasPassed = recordFailure(prepared, error);
+    await context.retryUntilCommitted(async () => {
+      const outcome = await commitFailure(prepared, slot, error);
+      recordSpans(prepared, { answeredAt, outcome, status: error.status, error: error.code });
+    });
+    if (hasPassed) reportRecovery();
+  }
+
+  async function commitFailure(prepared: PreparedRequest, slot: Slot, error: SyncError): Promise<FailureOutcome> {
+    const { action, entity, trace } = prepared;
+    const { status, retryAfter } = error;
+    const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
+    const outcome = await store.commit(async (transaction) => {
+      await slot.complete(answer, transaction);
+      const cause = { outage: breaker.open, atFault: breaker.isAtFault(entity) };
+      return settleFailure(transaction, prepared, error, { ...settleContextOf(context), ...cause });
+    });
+    meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
+    const fields = { action, entity, deliveries: trace.deliveries, error, outcome };
+    logger[LEVELS[outcome] ?? 'warn'](fields, 'request failed');
+    return outcome;
+  }
+
+  /**
+   * Updates the breaker and reports trouble. Only an answer of the workspace itself proves that the workspace is
+   * reachable: a proxy in front of it may answer anything.
+   *
+   * @returns whether the workspace received the request and accepted our key
+   */
+  function recordFailure(prepared: PreparedRequest, error: SyncError): boolean {
+    const isKeyRefused = isCredentialRefused(prepared, error);
+    const hasPassed = !isKeyRefused && (error.status === 429 || isWorkspaceRefusal(error));
+    if (hasPassed) breaker.passed(prepared.entity);
+    else if (!isKeyRefused) breaker.failed(prepared.entity);
+    const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
+    const isOutage = breaker.failing && !isOptional(prepared);
+    isFirstReadRefused ||= isFirstRead;
+    if (isKeyRefused || isOutage || isFirstRead) context.onTrouble?.(error);
+    return hasPassed;
+  }
+
+  /** Does nothing while our key is refused: this request may have started before the refusal. */
+  function reportRecovery(): void {
+    const isTaskReadMissing = isFirstReadRefused && !scheduler.mayWrite();
+    if (!throttle.isHalted() && !isTaskReadMissing) context.onTrouble?.(undefined);
+  }
+
+  function recordSpans(prepared: PreparedRequest, end: Omit<SpanEnd, 'settledAt'>): void {
+    if (!tracer) return;
+    for (const span of requestSpans(prepared, workspace, { ...end, settledAt: clock.now() })) tracer.record(span);
+  }
+
+  return sendAndSettle;
+}
+
+/**
+ * Returns what a failed request shows about our key: the reason of a refusal, null if it was accepted, undefined if
+ * nothing is known, because a proxy in front of the workspace answers without checking the key.
+ */
+function keyStateOf(
+  prepared: PreparedRequest,
+  error: SyncError,
+): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
+  if (isCredentialRefused(prepared, error)) return { code: error.code, reason: 'the workspace refused the key' };
+  return error.status === 429 || isWorkspaceRefusal(error) ? null : undefined;
+}
+
+/** Whether other work continues without this read. Failures of such reads alone block nothing. */
+function isOptional({ action }: PreparedRequest): boolean {
+  return action === 'read-pull-requests' || action in OPTIONAL_READS;
+}
 
 const PAGE = 100;
 
-/** Sends a prepared request through the client. Throws what the client throws. */
-export function send(client: Client, prepared: Prepared, context: SendContext): Promise<ApiAnswer<unknown>> {
+/** Sends a request through the client. Throws what the client throws. */
+export function sendRequest(
+  client: OutboxClient,
+  prepared: PreparedRequest,
+  context: SendContext,
+): Promise<ApiAnswer<unknown>> {
   const taskId = prepared.taskId as string;
-  // The body was built for exactly this route; it went through the outbox row as JSON.
+  // The body was built for exactly this route, and then stored in the outbox row as JSON.
   const body = prepared.body as never;
   switch (prepared.action) {
     case 'read-tasks':
@@ -36,12 +199,16 @@ export function send(client: Client, prepared: Prepared, context: SendContext): 
   }
 }
 
-function pageQuery({ body }: Prepared): { cursor?: string; limit?: number } {
-  const { cursor, limit } = body as ListPlace;
+function pageQuery({ body }: PreparedRequest): { cursor?: string; limit?: number } {
+  const { cursor, limit } = body as ListPosition;
   return { ...(cursor !== undefined && { cursor }), ...(limit !== undefined && { limit }) };
 }
 
-function createTask(client: Client, prepared: Prepared, context: SendContext): Promise<ApiAnswer<unknown>> {
+function createTask(
+  client: OutboxClient,
+  prepared: PreparedRequest,
+  context: SendContext,
+): Promise<ApiAnswer<unknown>> {
   const { kind, ...body } = prepared.body;
   return kind === 'idea'
     ? client.createIdea({ body: body as never }, context)

@@ -1,29 +1,21 @@
 import { entity } from '../../model/change.ts';
-import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
+import { sleep } from '../../platform/lib/clock.ts';
 import type { Job, Schedule } from '../../platform/lib/scheduler.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
-import type { Store } from '../../store/database.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/server-capabilities.ts';
-import {
-  nextSweepStep,
-  readSweepPosition,
-  SWEEP_START,
-  type SweepPosition,
-  writeSweepPosition,
-} from '../../store/sweep-position.ts';
+import type { SweepPosition } from '../../store/sweep-position.ts';
+import { nextSweepStep, readSweepPosition, SWEEP_START, writeSweepPosition } from '../../store/sweep-position.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { enqueueReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace-sweeps.ts';
+import type { Sweep } from '../../store/workspace-sweeps.ts';
+import { beginSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 
-export interface SweepJobsDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface SweepContext extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
   readonly when: Schedule;
-  /** Requests that the workspace allows in one window of so many milliseconds. */
+  /** The requests that the workspace allows in one window, and the length of the window in milliseconds. */
   readonly quota: { readonly requests: number; readonly window: number };
   /** Whether any connection records its pull requests in the workspace. */
   readonly recordsPullRequests: boolean;
@@ -36,24 +28,22 @@ const LINKS = 'workspace.links';
 const RECORDS = 'workspace.records';
 
 const DAY = 86_400_000;
-/** Part of a day's quota for reads of what no list contains. */
-const SHARE = 0.02;
-/** A run ends after this part of its interval, so that the next one begins in time; where it stands is kept. */
-const OF_INTERVAL = 0.9;
-/** How often the job checks whether its last read was answered, milliseconds. */
-const LOOK_EVERY = 30_000;
 
-/** Both only request reads: rows of the outbox in the lowest lane, whose answers reconcile compares with what is known. */
-export function sweepJobs(deps: SweepJobsDeps): Job[] {
+/**
+ * Returns the jobs that sweep the workspace: the lists, and one by one what no list contains.
+ * The jobs only request reads, as changes of the lowest lane. Reconcile compares their answers with the known state.
+ */
+export function sweepJobs(context: SweepContext): Job[] {
+  const { when, recordsPullRequests } = context;
   return [
-    { name: SWEEP, when: deps.when, run: () => sweep(deps) },
-    { name: LINKS, when: deps.when, run: (signal) => takeTurn(deps, signal) },
-    ...(deps.recordsPullRequests ? [{ name: RECORDS, when: { everyMs: DAY }, run: () => askForRecords(deps) }] : []),
+    { name: SWEEP, when, run: () => sweepLists(context) },
+    { name: LINKS, when, run: (signal) => sweepUnlisted(context, signal) },
+    ...(recordsPullRequests ? [{ name: RECORDS, when: { everyMs: DAY }, run: () => checkRecordsRoute(context) }] : []),
   ];
 }
 
-/** A workspace without a route for records may have got one. */
-async function askForRecords({ store, clock, outbox }: SweepJobsDeps): Promise<void> {
+/** Requests the list of records if the workspace had no route for them, because it may have one now. */
+async function checkRecordsRoute({ store, clock, outbox }: SweepContext): Promise<void> {
   await store.commit(async (transaction) => {
     if ((await readRecordsRoute(transaction)).state !== 'closed') return;
     await enqueueReads(transaction, [entity.readPullRequests], clock.now());
@@ -62,100 +52,111 @@ async function askForRecords({ store, clock, outbox }: SweepJobsDeps): Promise<v
 }
 
 /**
- * Begins a round if none is running; the answers end it. If a running round lacks a read that nobody requests any more, requests
- * it again.
+ * Starts a sweep of the lists if none is running; the answers end it.
+ * Requests a list again if a running sweep lacks it and its read is not pending any more.
  */
-async function sweep(deps: SweepJobsDeps): Promise<void> {
-  const { store, clock, outbox } = deps;
+async function sweepLists({ store, clock, outbox, recordsPullRequests }: SweepContext): Promise<void> {
   await store.commit(async (transaction) => {
     const now = clock.now();
-    const begun = await beginSweep(transaction, now);
-    const { isNew } = begun;
-    const areRecordsListed = deps.recordsPullRequests && (await readRecordsRoute(transaction)).state === 'open';
-    const round = areRecordsListed ? begun.sweep : await withoutRecords(transaction, begun.sweep, now);
-    const lacking = [
-      ...(round.tasks_at === null ? [entity.readTasks] : []),
-      ...(round.records_at === null ? [entity.readPullRequests] : []),
+    const { isNew, sweep: begun } = await beginSweep(transaction, now);
+    const areRecordsListed = recordsPullRequests && (await readRecordsRoute(transaction)).state === 'open';
+    const sweep = areRecordsListed ? begun : await withoutRecords(transaction, begun, now);
+    const missing = [
+      ...(sweep.tasks_at === null ? [entity.readTasks] : []),
+      ...(sweep.records_at === null ? [entity.readPullRequests] : []),
     ];
-    for (const list of lacking) {
-      // One that is on its way may have been asked for before a new round.
+    for (const list of missing) {
+      // A pending read does not count for a new sweep, because it may have been requested before the sweep began.
       if (isNew || !(await findChange(transaction, list))) await enqueueReads(transaction, [list], now, 'backfill');
     }
   });
   outbox.notify();
 }
 
-/** Nothing is recorded in the workspace: the list of tasks alone ends the round. */
-async function withoutRecords(query: Scope, round: Sweep, now: number): Promise<Sweep> {
-  if (round.records_at !== null) return round;
-  await recordsSwept(query, round, now);
-  return { ...round, records_at: now };
+/** Marks the records as swept if the workspace has none. Then the list of tasks alone ends the sweep. */
+async function withoutRecords(query: Scope, sweep: Sweep, now: number): Promise<Sweep> {
+  if (sweep.records_at !== null) return sweep;
+  await recordsSwept(query, sweep, now);
+  return { ...sweep, records_at: now };
 }
 
-/** Reads one after the other what no list contains, as far as the interval goes, and from where the last run stopped. */
-async function takeTurn(deps: SweepJobsDeps, signal: AbortSignal): Promise<void> {
-  const { clock, when } = deps;
-  const pace = paceOf(deps.quota);
-  const until = clock.monotonic() + OF_INTERVAL * (typeof when === 'object' && 'everyMs' in when ? when.everyMs : DAY);
-  let turn = await goOn(deps);
-  while (turn && !signal.aborted) {
-    await sleep(clock, Math.min(pace, Math.max(0, turn.readAt + pace - clock.now())), signal);
-    await untilAnswered(deps, turn, signal);
+/** The part of a day's quota for reads of what no list contains. */
+const UNLISTED_SHARE = 0.02;
+/** A run ends after this part of its interval, so that the next run starts in time. The position is stored. */
+const RUN_SHARE = 0.9;
+/** How often a run checks whether its last read was answered, milliseconds. */
+const ANSWER_CHECK_EVERY = 30_000;
+
+/** Reads one by one what no list contains, from the position of the last run, until the interval ends. */
+async function sweepUnlisted(context: SweepContext, signal: AbortSignal): Promise<void> {
+  const { clock, when, quota } = context;
+  const pace = msPerRead(quota);
+  const interval = typeof when === 'object' && 'everyMs' in when ? when.everyMs : DAY;
+  const until = clock.monotonic() + RUN_SHARE * interval;
+  let position: SweepPosition | undefined = await resume(context);
+  while (position && !signal.aborted) {
+    await sleep(clock, Math.min(pace, Math.max(0, position.readAt + pace - clock.now())), signal);
+    await waitForAnswer(context, position, signal);
     if (signal.aborted || clock.monotonic() >= until) return;
-    turn = await next(deps, turn);
+    position = await requestNext(context, position);
   }
 }
 
-/** Milliseconds between two reads. */
-function paceOf({ requests, window }: SweepJobsDeps['quota']): number {
-  return DAY / Math.max(1, Math.floor((SHARE * requests * DAY) / window));
+function msPerRead({ requests, window }: SweepContext['quota']): number {
+  return DAY / Math.max(1, Math.floor((UNLISTED_SHARE * requests * DAY) / window));
 }
 
-/** The turn that was interrupted, or a new one, where there is anything to read. */
-async function goOn({ store, clock }: SweepJobsDeps): Promise<SweepPosition | undefined> {
+/** Returns the position of an unfinished sweep, or the start of a new one. */
+async function resume({ store, clock }: SweepContext): Promise<SweepPosition> {
   const last = await readSweepPosition(store.query);
   if (last && last.endedAt === null) return last;
   return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: SWEEP_START };
 }
 
-/** A quota that is used up must not let reads pile up. */
-async function untilAnswered(
-  { store, clock }: SweepJobsDeps,
+/** Waits until the last read was answered, so that reads do not accumulate while the quota is used up. */
+async function waitForAnswer(
+  { store, clock }: SweepContext,
   { after, read }: SweepPosition,
   signal: AbortSignal,
 ): Promise<void> {
   if (read === 0) return;
-  while (!signal.aborted && (await findChange(store.query, nameOf(after)))) await sleep(clock, LOOK_EVERY, signal);
+  while (!signal.aborted && (await findChange(store.query, readOf(after))))
+    await sleep(clock, ANSWER_CHECK_EVERY, signal);
 }
 
-function nameOf({ kind, name }: SweepPosition['after']): string {
+function readOf({ kind, name }: SweepPosition['after']): string {
   return kind === 'document' ? entity.readDocument(name.slice(entity.document('').length)) : entity.readLinks(name);
 }
 
-/** @returns the turn after one read more; undefined at its end */
-async function next(
-  { store, clock, outbox, logger }: SweepJobsDeps,
-  turn: SweepPosition,
+/** Requests the next read, and stores the new position with it. @returns the position; undefined at the end */
+async function requestNext(
+  { store, clock, outbox, logger }: SweepContext,
+  position: SweepPosition,
 ): Promise<SweepPosition | undefined> {
-  let { after } = turn;
-  for (;;) {
-    const step = await nextSweepStep(store.query, after);
-    if (step.found) {
-      const now = clock.now();
-      const found = { ...turn, after: step.found, readAt: now, read: turn.read + 1 };
-      await store.commit(async (transaction) => {
-        await enqueueReads(transaction, [nameOf(found.after)], now, 'backfill');
-        await writeSweepPosition(transaction, found);
-      });
-      outbox.notify();
-      return found;
-    }
-    if (!step.after) break;
-    after = step.after;
-    await yieldToEventLoop();
+  const found = await findNext(store.query, position.after);
+  if (found) {
+    const now = clock.now();
+    const next = { ...position, after: found, readAt: now, read: position.read + 1 };
+    await store.commit(async (transaction) => {
+      await enqueueReads(transaction, [readOf(found)], now, 'backfill');
+      await writeSweepPosition(transaction, next);
+    });
+    outbox.notify();
+    return next;
   }
-  if (turn.read === 0) return undefined;
-  await store.commit((transaction) => writeSweepPosition(transaction, { ...turn, endedAt: clock.now() }));
-  logger.info({ read: turn.read }, 'links of work items and documents checked');
+  if (position.read === 0) return undefined;
+  await store.commit((transaction) => writeSweepPosition(transaction, { ...position, endedAt: clock.now() }));
+  logger.info({ read: position.read }, 'links of work items and documents checked');
+  return undefined;
+}
+
+/** Searches the rows in small steps, and yields to the event loop between them. */
+async function findNext(query: Scope, start: SweepPosition['after']): Promise<SweepPosition['after'] | undefined> {
+  for (let after: SweepPosition['after'] | undefined = start; after; ) {
+    const step = await nextSweepStep(query, after);
+    if (step.found) return step.found;
+    after = step.after;
+    if (after) await yieldToEventLoop();
+  }
   return undefined;
 }

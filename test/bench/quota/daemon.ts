@@ -10,7 +10,7 @@ import { writeMeta } from '../../../src/store/meta.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
-import type { SendContext } from '../../../src/sync/outbox/send-context.ts';
+import type { SendContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
 import type { Source } from '../../../src/sync/reconcile/context.ts';

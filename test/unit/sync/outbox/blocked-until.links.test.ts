@@ -2,11 +2,11 @@ import { expect, test } from 'vitest';
 import { MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
 import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
-import { blockedUntil, LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
+import { blockedUntil, MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { openTestStore } from '../../../support/intake.ts';
 
 const NOW = 1_000_000;
-const ADD = { action: 'add-link', taskId: 't1' } as const;
+const ADD = { action: 'add-link', taskId: 't1', itemKey: null } as const;
 const SENT_AT = NOW - 10_000;
 
 const changeSentAt = (sentAt: number) =>
@@ -21,7 +21,7 @@ test.each([
   await noteLinksRead(query, 't1', { revision, sentAt });
   const now = NOW + MAX_TIME_IN_FLIGHT;
   const until = await blockedUntil(query, changeSentAt(SENT_AT), ADD, now);
-  expect(until).toBe(isBlocked ? now + LONGEST_BLOCK : undefined);
+  expect(until).toBe(isBlocked ? now + MAX_BLOCK : undefined);
   const read = await findChange(query, 'read:links:t1');
   expect(read?.not_before).toBe(isBlocked ? SENT_AT + MAX_TIME_IN_FLIGHT : undefined);
 });

@@ -5,10 +5,10 @@ import { nextRevision } from '../../../../src/store/revision.ts';
 import { saveTaskMarks } from '../../../../src/store/task-creations.ts';
 import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import { LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
-import type { Prepared } from '../../../../src/sync/outbox/prepare.ts';
-import { prepareNext } from '../../../../src/sync/outbox/prepare.ts';
-import { settle, settleFailure } from '../../../../src/sync/outbox/settle.ts';
+import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
+import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { differs } from '../../../support/changes.ts';
 import { CONTEXT, failed, LINK, LOST, link, newTask, TASK } from '../../../support/in-flight.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -24,9 +24,9 @@ describe('on a server that may double links', () => {
     await differs(query, link);
     const read = await take(query, NOW);
     expect(read).toMatchObject({ entity: LINKS, lane: link.kind });
-    expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: NOW + LONGEST_BLOCK });
+    expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: NOW + MAX_BLOCK });
     await settle(query, read as never, { workItems: [] }, { ...CONTEXT, now: NOW });
-    await noteLinksRead(query, 't1', read as Prepared);
+    await noteLinksRead(query, 't1', read as PreparedRequest);
     expect(await take(query, NOW)).toMatchObject({ entity: LINK, action: 'add-link' });
     // A second link to the task waits for nothing.
     const other = { ...link, entity: `${LINK}2` };
@@ -47,7 +47,7 @@ describe('on a server that may double links', () => {
     expect(await take(query, later)).toBeUndefined();
     const read = await take(query, later + 1);
     expect(read).toMatchObject({ entity: LINKS });
-    await noteLinksRead(query, 't1', read as Prepared);
+    await noteLinksRead(query, 't1', read as PreparedRequest);
     expect(await take(query, later + 1)).toMatchObject({ entity: LINK, open: true });
   });
 });

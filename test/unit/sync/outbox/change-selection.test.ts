@@ -4,8 +4,8 @@ import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import { createBreaker } from '../../../../src/sync/outbox/breaker.ts';
-import { createChangeSelection } from '../../../../src/sync/outbox/change-selection.ts';
-import type { Pace } from '../../../../src/sync/outbox/deadlines.ts';
+import { createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
+import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';
 import { waits } from '../../../support/changes.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -19,10 +19,10 @@ async function bench({ visibility = undefined as number | undefined, isRead = tr
   const store = await openTestStore();
   if (isRead) for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(store.query, fact, '1');
   await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
-  return { store, ...choiceOver(store, visibility) };
+  return { store, ...schedulerOver(store, visibility) };
 }
 
-function choiceOver(store: Pick<OpenedStore, 'query' | 'commit'>, visibility?: number) {
+function schedulerOver(store: Pick<OpenedStore, 'query' | 'commit'>, visibility?: number) {
   const clock = createTravellingClock();
   const breaker = createBreaker();
   const state = { isHalted: false, paces: [] as readonly Pace[] };
@@ -30,7 +30,7 @@ function choiceOver(store: Pick<OpenedStore, 'query' | 'commit'>, visibility?: n
     ...{ isHalted: () => state.isHalted, paces: () => state.paces, usedShare: () => 0 },
     acquire: () => Promise.reject(new Error('nothing is sent here')),
   };
-  const choice = createChangeSelection({
+  const scheduler = createChangeScheduler({
     recordsPullRequests: true,
     store: store as OpenedStore,
     throttle,
@@ -38,7 +38,7 @@ function choiceOver(store: Pick<OpenedStore, 'query' | 'commit'>, visibility?: n
     breaker,
     visibility,
   });
-  return { clock, breaker, state, choice };
+  return { clock, breaker, state, scheduler };
 }
 
 /** A record that differs since now, and is due so much later, milliseconds. */
@@ -47,38 +47,38 @@ async function recordDueIn(store: OpenedStore, now: number, ms: number, entity =
 }
 
 test('a clock that was set back lets nothing wait until the old time has come again, and one that is corrected a little does', async () => {
-  const { store, clock, choice } = await bench();
+  const { store, clock, scheduler } = await bench();
   await recordDueIn(store, clock.now(), 5_000);
-  expect((await choice.next())?.at).toBe(clock.now() + 5_000);
+  expect((await scheduler.nextChange())?.at).toBe(clock.now() + 5_000);
   clock.jumpWall(-1_000);
-  expect((await choice.next())?.at).toBe(clock.now() + 6_000);
+  expect((await scheduler.nextChange())?.at).toBe(clock.now() + 6_000);
   clock.jumpWall(-1_001);
-  expect(await choice.next()).toMatchObject({ entity: RECORD, at: clock.now(), due: clock.now() });
+  expect(await scheduler.nextChange()).toMatchObject({ entity: RECORD, at: clock.now(), due: clock.now() });
   // Only the jump itself: what comes from now on is dated by the new clock.
   await updateChange(store.query, RECORD, { since: clock.now() + 9_000, due: clock.now() + 9_000 });
   await clock.advance(10);
-  expect((await choice.next())?.at).toBe(clock.now() + 8_990);
+  expect((await scheduler.nextChange())?.at).toBe(clock.now() + 8_990);
 });
 
 test('a clock that was set ahead makes due what it says is due, and going back from there counts as set back', async () => {
-  const { store, clock, choice } = await bench();
+  const { store, clock, scheduler } = await bench();
   await recordDueIn(store, clock.now(), 2 * HOUR);
-  await choice.next();
+  await scheduler.nextChange();
   clock.jumpWall(HOUR);
-  expect((await choice.next())?.at).toBe(clock.now() + HOUR);
+  expect((await scheduler.nextChange())?.at).toBe(clock.now() + HOUR);
   await updateChange(store.query, RECORD, { since: clock.now() });
   clock.jumpWall(-HOUR);
-  expect((await choice.next())?.at).toBe(clock.now());
+  expect((await scheduler.nextChange())?.at).toBe(clock.now());
 });
 
 test('whichever statement fails after the clock was set back, whoever asks is told', async () => {
   const wrong = await wrongWhereStatementsFail(
     async (store) => {
-      const { clock, choice } = choiceOver(store as OpenedStore);
+      const { clock, scheduler } = schedulerOver(store as OpenedStore);
       await waits(store.query, RECORD, { kind: 'pull_request', since: clock.now(), due: clock.now() });
-      await choice.next();
+      await scheduler.nextChange();
       clock.jumpWall(-HOUR);
-      return () => choice.next();
+      return () => scheduler.nextChange();
     },
     { inParts: true },
   );
@@ -86,38 +86,41 @@ test('whichever statement fails after the clock was set back, whoever asks is to
 });
 
 test('until the workspace was read once only reads go; from then on that is remembered', async () => {
-  const { store, clock, choice } = await bench({ isRead: false });
+  const { store, clock, scheduler } = await bench({ isRead: false });
   await recordDueIn(store, clock.now(), 0);
-  expect([await choice.next(), choice.mayWrite()]).toEqual([undefined, false]);
+  expect([await scheduler.nextChange(), scheduler.mayWrite()]).toEqual([undefined, false]);
   await writeMeta(store.query, TASKS_READ, '1');
-  expect(await choice.next()).toBeUndefined();
+  expect(await scheduler.nextChange()).toBeUndefined();
   await writeMeta(store.query, PULL_REQUESTS_READ, '1');
-  expect([(await choice.next())?.entity, choice.mayWrite()]).toEqual([RECORD, true]);
+  expect([(await scheduler.nextChange())?.entity, scheduler.mayWrite()]).toEqual([RECORD, true]);
 });
 
 test('whoever is to send only writes reads nothing', async () => {
-  const { store, clock, choice } = await bench();
+  const { store, clock, scheduler } = await bench();
   await waits(store.query, 'read:tasks', { kind: 'read', due: 1 });
   await recordDueIn(store, clock.now(), 0);
-  expect((await choice.next())?.entity).toBe('read:tasks');
-  choice.chooseWritesOnly();
-  expect((await choice.next())?.entity).toBe(RECORD);
+  expect((await scheduler.nextChange())?.entity).toBe('read:tasks');
+  scheduler.selectWritesOnly();
+  expect((await scheduler.nextChange())?.entity).toBe(RECORD);
 });
 
 test('before all backfills goes what is live', async () => {
-  const { store, clock, choice } = await bench();
+  const { store, clock, scheduler } = await bench();
   await waits(store.query, 'pull_request:old', { kind: 'pull_request', lane: 'backfill' });
-  expect([(await choice.next())?.entity, await choice.nextLive()]).toEqual(['pull_request:old', undefined]);
+  expect([(await scheduler.nextChange())?.entity, await scheduler.nextLiveChange()]).toEqual([
+    'pull_request:old',
+    undefined,
+  ]);
   await recordDueIn(store, clock.now(), 7_000);
-  expect(await choice.nextLive()).toMatchObject({ entity: RECORD, at: clock.now() + 7_000 });
+  expect(await scheduler.nextLiveChange()).toMatchObject({ entity: RECORD, at: clock.now() + 7_000 });
 });
 
 test('while nothing gets through, or our key is refused, changes go in turn', async () => {
-  const { store, clock, choice, breaker, state } = await bench();
+  const { store, clock, scheduler, breaker, state } = await bench();
   await recordDueIn(store, clock.now() - 9_000, 0);
   await recordDueIn(store, clock.now() - 5_000, 0, 'pull_request:2');
   await updateChange(store.query, RECORD, { not_before: clock.now() });
-  const next = async () => [choice.isProbing(), (await choice.next())?.entity];
+  const next = async () => [scheduler.isProbing(), (await scheduler.nextChange())?.entity];
   expect(await next()).toEqual([false, RECORD]);
   state.isHalted = true;
   expect(await next()).toEqual([true, 'pull_request:2']);
@@ -133,11 +136,11 @@ test.each<[what: string, visibility: number | undefined, paces: readonly Pace[],
 ])(
   'changes go ahead of their due times where the quota cannot serve all in time: %s',
   async (_what, visibility, paces, ahead) => {
-    const { store, clock, choice, state } = await bench({ visibility });
+    const { store, clock, scheduler, state } = await bench({ visibility });
     state.paces = paces;
     for (const entity of [RECORD, 'pull_request:2']) await recordDueIn(store, clock.now(), HOUR, entity);
-    expect((await choice.eligible()).leadTime).toBe(ahead);
-    expect((await choice.next())?.at).toBe(clock.now() + HOUR - ahead);
+    expect((await scheduler.eligible()).leadTime).toBe(ahead);
+    expect((await scheduler.nextChange())?.at).toBe(clock.now() + HOUR - ahead);
     expect((await findChange(store.query, RECORD))?.due).toBe(clock.now() + HOUR);
   },
 );

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Store } from '../../../../src/store/database.ts';
-import { type ChangeSelection, createChangeSelection } from '../../../../src/sync/outbox/change-selection.ts';
-import { claimChange, slotFor } from '../../../../src/sync/outbox/claim-change.ts';
+import type { ChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
+import { createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
+import { acquireSlot, claimChange } from '../../../../src/sync/outbox/claim.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { linkOf, outboxBench } from '../../../support/outbox-bench.ts';
@@ -29,21 +30,21 @@ test('a slot for which there is nothing to send, or whose request could not be s
 test('a backfill that has its slot waits no longer for what is due later', async () => {
   const { clock, throttle, store } = await outboxBench(await openTestStore(), 0);
   const later = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
-  const choice = { nextLive: async () => later } as unknown as ChangeSelection;
+  const scheduler = { nextLiveChange: async () => later } as unknown as ChangeScheduler;
   // What the throttle itself waits for stays the same from its first slot on.
   (await throttle.acquire({ lane: 'link', due: 1 })).release();
   const before = clock.pending;
   const never = new Promise<void>(() => undefined);
   const { signal } = new AbortController();
   const due = { ...later, lane: 'backfill' } as const;
-  const slot = await slotFor({ store, throttle, clock, choice }, due, never, signal);
+  const slot = await acquireSlot({ store, throttle, clock, scheduler }, due, never, signal);
   slot?.release();
   expect(clock.pending).toBe(before);
 });
 
 test('dates a request after what others stored while its transaction waited', async () => {
   const { clock, throttle, store, slot, breaker } = await outboxBench(await openTestStore(), 1);
-  const choice = createChangeSelection({ store, throttle, clock, breaker, recordsPullRequests: true });
+  const scheduler = createChangeScheduler({ store, throttle, clock, breaker, recordsPullRequests: true });
   let storedAt = 0;
   const busy: Store = {
     ...store,
@@ -53,8 +54,8 @@ test('dates a request after what others stored while its transaction waited', as
       return store.commit(work);
     },
   };
-  const taken = await claimChange({ store: busy, throttle, clock, choice }, await slot(), {
-    entity: linkOf(1),
+  const taken = await claimChange({ store: busy, throttle, clock, scheduler }, await slot(), {
+    selected: linkOf(1),
     askedAt: clock.now(),
   });
   expect(taken?.sentAt).toBe(storedAt);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { forecastDueTimes, leadTime } from '../../../../src/sync/outbox/deadlines.ts';
+import { forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 
 const PACES = [
   { slots: 6, hold: 900_000 },

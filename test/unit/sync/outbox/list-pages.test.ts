@@ -1,16 +1,17 @@
 import { describe, expect, it, test } from 'vitest';
-import { type ListAnswer, type ListPlace, pageOf } from '../../../../src/sync/outbox/list-pages.ts';
+import type { ListAnswer, ListPosition } from '../../../../src/sync/outbox/list-pages.ts';
+import { nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
 
 const SENT_AT = 1_000;
-const page = (answer: ListAnswer, length: number, place: ListPlace = {}) =>
-  pageOf({ body: { ...place }, sentAt: SENT_AT }, answer, length);
+const page = (answer: ListAnswer, length: number, place: ListPosition = {}) =>
+  nextListStep({ body: { ...place }, sentAt: SENT_AT }, answer, length);
 
 const ended = (isComplete: boolean, began = SENT_AT) => ({ page: { began, isEnd: true, isComplete } });
 const goesOn = { began: SENT_AT, isEnd: false, isComplete: false };
 const SECOND = { limit: 5_000, first: 50, began: 500 };
 
 describe('a page without a cursor', () => {
-  it.each<[what: string, answer: ListAnswer, length: number, place: ListPlace, expected: object]>([
+  it.each<[what: string, answer: ListAnswer, length: number, place: ListPosition, expected: object]>([
     ['of an unusual length is complete', {}, 7, {}, ended(true)],
     ['that says that it is the last is complete, whatever its length', { isLast: true }, 50, {}, ended(true)],
     ['that says that it is not the last is incomplete', { isLast: false }, 7, {}, ended(false)],
@@ -41,7 +42,7 @@ describe('a page without a cursor', () => {
 test('goes on with the cursor, and remembers when the list began and how often it began anew', () => {
   const first = page({ nextCursor: 'b' }, 50, { restarts: 1 });
   expect(first).toMatchObject({ page: goesOn, next: { cursor: 'b', began: SENT_AT, restarts: 1 } });
-  const second = pageOf({ body: { ...first.next }, sentAt: 2_000 }, { nextCursor: 'c' }, 50);
+  const second = nextListStep({ body: { ...first.next }, sentAt: 2_000 }, { nextCursor: 'c' }, 50);
   expect(second).toMatchObject({ page: goesOn, next: { cursor: 'c', began: SENT_AT, restarts: 1 } });
   expect(second.next?.seen).toHaveLength(2);
 });
@@ -53,7 +54,7 @@ test('ends as incomplete at a cursor that has come before', () => {
 });
 
 test('ends as incomplete after 500 pages', () => {
-  let place: ListPlace | undefined = {};
+  let place: ListPosition | undefined = {};
   let pages = 0;
   for (; place !== undefined; pages++) place = page({ nextCursor: `c${pages}` }, 1, place).next;
   expect(pages).toBe(501);

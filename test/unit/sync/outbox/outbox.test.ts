@@ -8,7 +8,7 @@ import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference } from '../../../../src/store/outbox-rows.ts';
 import { enqueueReads } from '../../../../src/store/workspace-reads.ts';
 import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
-import type { SendContext } from '../../../../src/sync/outbox/send-context.ts';
+import type { SendContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { createWorkspaceClient } from '../../../../src/workspace-api/typed-client.ts';
 import { remainsOf, remainsOfLost } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';

@@ -4,7 +4,8 @@ import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/entities.ts';
 import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../../../src/store/server-capabilities.ts';
-import { prepareNext, writeOf } from '../../../../src/sync/outbox/prepare.ts';
+import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { writeFor } from '../../../../src/sync/outbox/request.ts';
 import { CAME, DUE, differs, waits } from '../../../support/changes.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -79,14 +80,14 @@ describe('what a write would send', () => {
       undefined,
     ],
   ])('%s', (_what, kind, held, request) => {
-    expect(writeOf({ kind, sent: null }, blankEntity('e', kind, { task_id: 't1', ...held }))).toEqual(request);
+    expect(writeFor({ kind, sent: null }, blankEntity('e', kind, { task_id: 't1', ...held }))).toEqual(request);
   });
 
   it('of a link whose fate is unknown is the same again, whatever is wanted by now; of a record what is wanted by now', () => {
     const again = { action: 'add-link', body: { url: 'as sent' }, known: '{"url":"k"}', taskId: 't9' };
-    expect(writeOf({ kind: 'link', sent: SENT }, linkRow({ desired: null }))).toEqual(again);
+    expect(writeFor({ kind: 'link', sent: SENT }, linkRow({ desired: null }))).toEqual(again);
     const record = blankEntity('e', 'pull_request', { desired: '{"a":2}' });
-    expect(writeOf({ kind: 'pull_request', sent: SENT }, record)).toMatchObject({ body: { a: 2 } });
+    expect(writeFor({ kind: 'pull_request', sent: SENT }, record)).toMatchObject({ body: { a: 2 } });
   });
 });
 

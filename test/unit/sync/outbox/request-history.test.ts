@@ -5,8 +5,10 @@ import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference } from '../../../../src/store/outbox-rows.ts';
 import { type RequestRow, requestsOfItems } from '../../../../src/store/requests.ts';
 import { configureLinks } from '../../../../src/store/server-capabilities.ts';
-import { prepareNext } from '../../../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { recover } from '../../../../src/sync/outbox/recovery.ts';
+import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { openTestStore } from '../../../support/intake.ts';
 
 const ITEM = 'jira:cloud:issue:1';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
-import { backoffAfterDbError, retryUntilCommitted } from '../../../../src/sync/outbox/retry-until-committed.ts';
+import { backoffAfterDbError, retryUntilCommitted } from '../../../../src/sync/outbox/recovery.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 /** Work that the database does not take so often, and when it was tried. */

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import type { Prepared } from '../../../../src/sync/outbox/prepare.ts';
-import { send } from '../../../../src/sync/outbox/send.ts';
-import type { SendContext, Slot } from '../../../../src/sync/outbox/send-context.ts';
+import type { SendContext, Slot } from '../../../../src/sync/outbox/outbox-context.ts';
+import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
+import { sendRequest } from '../../../../src/sync/outbox/send.ts';
 import { createWorkspaceClient } from '../../../../src/workspace-api/typed-client.ts';
 
 const SLOT = {} as Slot;
 
 /** What reaches the wire of this request. */
-async function sent(action: Prepared['action'], parts: Partial<Prepared>) {
+async function sent(action: PreparedRequest['action'], parts: Partial<PreparedRequest>) {
   const requests: object[] = [];
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
@@ -17,13 +17,15 @@ async function sent(action: Prepared['action'], parts: Partial<Prepared>) {
       return { status: 200, headers: {}, body: Buffer.from('null') };
     },
   });
-  const prepared = { action, body: {}, taskId: null, ...parts } as Prepared;
+  const prepared = { action, body: {}, taskId: null, ...parts } as PreparedRequest;
   // What comes back is not what the contract promises: that is the client's affair.
-  await send(client, prepared, { slot: SLOT, traceparent: 'trace' }).catch(() => undefined);
+  await sendRequest(client, prepared, { slot: SLOT, traceparent: 'trace' }).catch(() => undefined);
   return requests;
 }
 
-test.each<[action: Prepared['action'], parts: Partial<Prepared>, method: string, path: RegExp, body?: object]>([
+test.each<
+  [action: PreparedRequest['action'], parts: Partial<PreparedRequest>, method: string, path: RegExp, body?: object]
+>([
   ['read-tasks', {}, 'GET', /\/tasks\?.*all=true/],
   ['read-tasks', { body: { cursor: 'c', began: 1, seen: [] } }, 'GET', /\/tasks\?all=true&cursor=c$/],
   ['read-tasks', { body: { limit: 5_000, first: 50 } }, 'GET', /\/tasks\?all=true&limit=5000$/],

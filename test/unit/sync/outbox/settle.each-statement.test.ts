@@ -6,8 +6,10 @@ import { blankEntity, type EntityRow, forgetEntity } from '../../../../src/store
 import { removeChange } from '../../../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../../../src/store/server-capabilities.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import type { Prepared } from '../../../../src/sync/outbox/prepare.ts';
-import { recover, settle, settleFailure } from '../../../../src/sync/outbox/settle.ts';
+import { recover } from '../../../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
+import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { differs, waits } from '../../../support/changes.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import {
@@ -28,7 +30,7 @@ import {
 } from '../../../support/in-flight.ts';
 
 describe('whichever statement fails, nothing of it is stored, and whoever settles is told:', () => {
-  type Work = (query: Scope, prepared: Prepared) => Promise<unknown>;
+  type Work = (query: Scope, prepared: PreparedRequest) => Promise<unknown>;
   const withFailure =
     (error: SyncError): Work =>
     (query, prepared) =>

@@ -8,8 +8,10 @@ import { noteRouteRefused, readRecordsRoute, routeOffUntil } from '../../../../s
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import { LONGEST_BLOCK } from '../../../../src/sync/outbox/blocked-until.ts';
-import { recover, settle, settleFailure } from '../../../../src/sync/outbox/settle.ts';
+import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
+import { recover } from '../../../../src/sync/outbox/recovery.ts';
+import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { differs, waits } from '../../../support/changes.ts';
 import {
   ABSENT,
@@ -91,7 +93,7 @@ describe('a refused link', () => {
     expect(await findChange(query, LINK)).toMatchObject({
       state: 'pending',
       attempts: 4,
-      not_before: NOW + LONGEST_BLOCK,
+      not_before: NOW + MAX_BLOCK,
     });
     expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
     // The read did not explain it: a person decides.
@@ -139,7 +141,7 @@ describe('a refused read of the links of a task', () => {
 
   it('is asked again once, and then holds the links that wait for it', async () => {
     const { query, prepared } = await readInFlight(LINKS);
-    await differs(query, link, { not_before: NOW + LONGEST_BLOCK });
+    await differs(query, link, { not_before: NOW + MAX_BLOCK });
     const error = failed('refused', 400, 'validation_failed');
     expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
     await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING);

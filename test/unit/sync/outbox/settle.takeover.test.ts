@@ -4,8 +4,8 @@ import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference } from '../../../../src/store/outbox-rows.ts';
 import { configureLinks } from '../../../../src/store/server-capabilities.ts';
 import { enqueueInitialReads } from '../../../../src/store/workspace-reads.ts';
-import { prepareNext } from '../../../../src/sync/outbox/prepare.ts';
-import { recover } from '../../../../src/sync/outbox/settle.ts';
+import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { recover } from '../../../../src/sync/outbox/recovery.ts';
 import { openTestStore } from '../../../support/intake.ts';
 
 const LINK = 'link:jira:cloud:issue:1>t1';

@@ -5,13 +5,11 @@ import { type EntityRow, findEntity, forgetEntity, saveEntity } from '../../../.
 import { addDifference, findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { configureLinks, linksAreIdempotent, noteRouteAnswered } from '../../../../src/store/server-capabilities.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import {
-  type FailureContext,
-  isTheirWord,
-  recover,
-  settle,
-  settleFailure,
-} from '../../../../src/sync/outbox/settle.ts';
+import { isWorkspaceRefusal } from '../../../../src/sync/outbox/breaker.ts';
+import { recover } from '../../../../src/sync/outbox/recovery.ts';
+import type { FailureContext } from '../../../../src/sync/outbox/refusals.ts';
+import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { differs, waits } from '../../../support/changes.ts';
 import {
   ABSENT,
@@ -345,7 +343,7 @@ test.each<[status: number | undefined, errorCode: string | undefined, isTheirs: 
   [400, undefined, false],
   [undefined, 'internal', false],
 ])('an answer with status %s and code %s is the word of the workspace itself: %s', (status, errorCode, isTheirs) => {
-  expect(isTheirWord(failed('refused', status, errorCode))).toBe(isTheirs);
+  expect(isWorkspaceRefusal(failed('refused', status, errorCode))).toBe(isTheirs);
 });
 
 test('an error is remembered by its first 500 characters', async () => {

@@ -17,8 +17,8 @@ import {
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { lastLinksRead, TASKS_READ } from '../../../../../src/store/workspace-reads.ts';
 import { beginSweep, openSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
-import type { Prepared } from '../../../../../src/sync/outbox/prepare.ts';
-import { recover } from '../../../../../src/sync/outbox/settle.ts';
+import { recover } from '../../../../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
 import { answered, START, saidOf, takeBatch } from '../../../../support/batches.ts';
 import { openTestStore } from '../../../../support/intake.ts';
@@ -72,7 +72,7 @@ test('a request for a task that is on its way settles itself, whoever made one m
 test('a list that was read too early settles no creation any sooner, although the process that sent it is dead', async () => {
   const store = await wanted();
   const { query } = store;
-  const sent: Prepared = {
+  const sent: PreparedRequest = {
     ...{ action: 'create-task', entity: NAME, kind: 'task', lane: 'triage', body: {}, known: null, taskId: null },
     ...{ waiting: 0, attempts: 0, open: false, sentAt: START },
     revision: 1,

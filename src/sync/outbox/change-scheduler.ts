@@ -1,0 +1,126 @@
+import { debounceOf } from '../../model/lane.ts';
+import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
+import { clampFutureTimestamps } from '../../store/clock-changes.ts';
+import type { DueChange, Eligibility } from '../../store/next-change.ts';
+import { firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
+import { canRecord } from '../../store/server-capabilities.ts';
+import { tasksWereRead } from '../../store/workspace-reads.ts';
+import type { Breaker } from './breaker.ts';
+import type { OutboxContext, Pace } from './outbox-context.ts';
+
+export interface SchedulerContext
+  extends Pick<OutboxContext, 'store' | 'throttle' | 'clock' | 'visibility' | 'recordsPullRequests'> {
+  readonly breaker: Breaker;
+}
+
+/** Decides which change is sent next, and when. */
+export interface ChangeScheduler {
+  /** The conditions that a change must meet to be sent now. */
+  eligible(): Promise<Eligibility>;
+  /** The next change to send, and from when on it may be sent. */
+  nextChange(): Promise<DueChange | undefined>;
+  /** The next change that is not part of a backfill. */
+  nextLiveChange(): Promise<DueChange | undefined>;
+  /** True while the outcome of any request is doubtful: requests are sent one at a time, and changes take turns. */
+  isProbing(): boolean;
+  /** True once the tasks of the workspace were read. Before that, desired and known state cannot be compared. */
+  mayWrite(): boolean;
+  /** Excludes reads from now on. */
+  selectWritesOnly(): void;
+}
+
+/** Quota windows for which due times are considered in advance. */
+const WINDOWS_AHEAD = 2;
+
+export function createChangeScheduler(context: SchedulerContext): ChangeScheduler {
+  const { store, throttle, clock, breaker, visibility, recordsPullRequests } = context;
+  let mayWrite = false;
+  let mayRecord = false;
+  let onlyWrites = false;
+  const checkClock = onClockSetBack(clock, () =>
+    store.commit((transaction) => clampFutureTimestamps(transaction, clock.now())),
+  );
+
+  async function eligible(): Promise<Eligibility> {
+    mayWrite ||= await tasksWereRead(store.query);
+    mayRecord ||= recordsPullRequests && (await canRecord(store.query));
+    return {
+      now: clock.now(),
+      onlyReads: !mayWrite,
+      onlyWrites,
+      withoutRecords: !mayRecord,
+      retriesLast: isProbing(),
+      leadTime: await leadNow(),
+    };
+  }
+
+  /** Milliseconds by which changes are sent before their due time, so that the quota can serve all of them in time. */
+  async function leadNow(): Promise<number> {
+    if (visibility === undefined) return 0;
+    const paces = throttle.paces();
+    const limit = WINDOWS_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));
+    const dueTimes = await firstDueTimes(store.query, limit);
+    const { maxWait } = debounceOf('mirror', 0, visibility);
+    return leadTime(forecastDueTimes(dueTimes, clock.now() + maxWait), paces);
+  }
+
+  function isProbing(): boolean {
+    return breaker.open || throttle.isHalted();
+  }
+
+  return {
+    eligible,
+    async nextChange() {
+      await checkClock();
+      return nextDue(store.query, await eligible());
+    },
+    nextLiveChange: async () => nextLive(store.query, await eligible()),
+    isProbing,
+    mayWrite: () => mayWrite,
+    selectWritesOnly() {
+      onlyWrites = true;
+    },
+  };
+}
+
+/** Milliseconds of reserve per slot: a request takes some time, and other requests start meanwhile. */
+const MARGIN = 2_000;
+
+/** A burst is the changes of this period, milliseconds. */
+const BURST_PERIOD = 30_000;
+/** A burst is expected to continue for this many further periods. */
+const EXPECTED_PERIODS = 3;
+
+/**
+ * Returns the given due times, followed by the expected due times of a burst that continues.
+ * A release, for example, adds labels for minutes: waiting until all changes are known would start too late.
+ *
+ * @param dueTimes ascending
+ * @param latest when a change would be due that arrived now
+ */
+export function forecastDueTimes(dueTimes: readonly number[], latest: number): number[] {
+  const recent = dueTimes.filter((due) => due > latest - BURST_PERIOD && due <= latest).length;
+  const gap = BURST_PERIOD / recent;
+  const expected = Array.from({ length: recent * EXPECTED_PERIODS }, (_, index) => latest + (index + 1) * gap);
+  return [...dueTimes, ...expected];
+}
+
+/**
+ * Returns how long before its due time the first change must be sent so that all changes can be sent in time.
+ * If more changes are due within a window than it has slots, the slot of the first must be free when the last is due.
+ *
+ * @param dueTimes ascending
+ * @returns whole milliseconds
+ */
+export function leadTime(dueTimes: readonly number[], paces: readonly Pace[]): number {
+  const latest = [...dueTimes];
+  for (let index = latest.length - 1; index >= 0; index--) {
+    for (const { slots, hold } of paces) {
+      const reusedAt = latest[index + slots];
+      if (reusedAt !== undefined) latest[index] = Math.min(latest[index] as number, reusedAt - hold - MARGIN);
+    }
+  }
+  const [first] = dueTimes;
+  // Expected due times may be fractions of a millisecond. Those of rows are whole.
+  return first === undefined ? 0 : Math.ceil(first - (latest[0] as number));
+}

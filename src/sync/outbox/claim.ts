@@ -1,0 +1,240 @@
+import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
+import { type Clock, sleep } from '../../platform/lib/clock.ts';
+import type { EntityRow } from '../../store/entities.ts';
+import { findEntity, json, removeOrTombstone } from '../../store/entities.ts';
+import { isUnverified } from '../../store/items.ts';
+import type { DueChange, Eligibility } from '../../store/next-change.ts';
+import { nextChange } from '../../store/next-change.ts';
+import type { OutboxRow } from '../../store/outbox-rows.ts';
+import { addDifference, findChange, readWaiting, removeChange, updateChange } from '../../store/outbox-rows.ts';
+import { nextRevision } from '../../store/revision.ts';
+import { linksAreIdempotent, routeOffUntil } from '../../store/server-capabilities.ts';
+import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/task-creations.ts';
+import { lastLinksRead } from '../../store/workspace-reads.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import type { ChangeScheduler } from './change-scheduler.ts';
+import type { OutboxContext, Slot } from './outbox-context.ts';
+import { bodyToSend, type PreparedRequest, type RequestContent, requestFor, type SlotTimes } from './request.ts';
+
+export interface ClaimContext extends Pick<OutboxContext, 'store' | 'throttle' | 'clock'> {
+  readonly scheduler: ChangeScheduler;
+}
+
+/** Waits for `timeoutMs`, or until `wake` resolves because more urgent work may have arrived. */
+export async function waitForWork(
+  clock: Clock,
+  timeoutMs: number,
+  wake: Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const woken = new AbortController();
+  const timer = sleep(clock, timeoutMs, AbortSignal.any([signal, woken.signal]));
+  await Promise.race([timer, wake]);
+  woken.abort();
+}
+
+/**
+ * Acquires a quota slot for the next change.
+ * Returns undefined for a backfill change as soon as live work is due or may have arrived: backfills must not delay it.
+ */
+export async function acquireSlot(
+  { throttle, clock, scheduler }: ClaimContext,
+  { lane, due }: DueChange,
+  wake: Promise<void>,
+  signal: AbortSignal,
+): Promise<Slot | undefined> {
+  if (lane !== 'backfill') return throttle.acquire({ lane, due, signal });
+  const live = await scheduler.nextLiveChange();
+  const yieldToLive = new AbortController();
+  const cancelled = AbortSignal.any([signal, yieldToLive.signal]);
+  if (live) void sleep(clock, Math.max(0, live.at - clock.now()), cancelled).then(() => yieldToLive.abort());
+  void wake.then(() => yieldToLive.abort());
+  try {
+    return await throttle.acquire({ lane, due, signal: cancelled });
+  } catch (error) {
+    if (yieldToLive.signal.aborted && !signal.aborted) return undefined;
+    throw error;
+  } finally {
+    yieldToLive.abort();
+  }
+}
+
+/**
+ * Claims the change to send next. One transaction selects the change, stores its request and records the slot in the
+ * ledger, so that a crash after the commit can neither lose nor repeat the request.
+ * Releases the slot if no change is eligible or the commit fails.
+ *
+ * @param selected the change that was selected a moment ago, if nothing has happened since
+ * @param askedAt when the slot was requested, epoch milliseconds
+ */
+export async function claimChange(
+  { store, clock, scheduler }: ClaimContext,
+  slot: Slot,
+  { selected, askedAt }: { readonly selected: string | undefined; readonly askedAt: number },
+): Promise<PreparedRequest | undefined> {
+  const slotAt = clock.now();
+  try {
+    const eligible = await scheduler.eligible();
+    const prepared = await store.commit(async (transaction) => {
+      // Read the time inside the transaction, which may have waited for others: what they stored precedes this request.
+      const now = clock.now();
+      const next = await prepareNext(transaction, { ...eligible, now }, selected, { askedAt, slotAt });
+      if (next) await slot.record(transaction);
+      return next;
+    });
+    if (!prepared) slot.release();
+    return prepared;
+  } catch (error) {
+    slot.release();
+    throw error;
+  }
+}
+
+/**
+ * Selects the next change, computes its request from desired and known state, and stores it as in flight.
+ * Removes changes without a difference, and postpones changes that must wait for a read.
+ *
+ * @param selected the change that was selected a moment ago, if nothing has happened since
+ * @returns undefined if no change is eligible
+ */
+export async function prepareNext(
+  query: Scope,
+  eligible: Eligibility,
+  selected?: string,
+  slotTimes: SlotTimes = { askedAt: eligible.now, slotAt: eligible.now },
+): Promise<PreparedRequest | undefined> {
+  const { now } = eligible;
+  let change = (await findPending(query, selected)) ?? (await nextChange(query, eligible));
+  for (; change; change = await nextChange(query, eligible)) {
+    const entity = change.kind === 'read' ? undefined : await findEntity(query, change.entity);
+    const request = await requestFor(query, change, entity, now);
+    if (request === undefined) {
+      await dropWithoutDifference(query, change, now);
+      continue;
+    }
+    const blocked = await blockedUntil(query, change, { ...request, itemKey: entity?.item_key ?? null }, now);
+    if (blocked === undefined) return storeInFlight(query, { change, entity, request, slotTimes }, now);
+    await updateChange(query, change.entity, { not_before: blocked });
+  }
+  return undefined;
+}
+
+async function findPending(query: Scope, entity: string | undefined): Promise<OutboxRow | undefined> {
+  if (entity === undefined) return undefined;
+  const change = await findChange(query, entity);
+  return change?.state === 'pending' ? change : undefined;
+}
+
+/** Removes a change that has nothing to send. A removal whose read is switched off waits for that read. */
+async function dropWithoutDifference(query: Scope, { entity, kind, effect }: OutboxRow, now: number): Promise<void> {
+  if (kind === 'read' && effect === 'removal') return updateChange(query, entity, { not_before: now + MAX_BLOCK });
+  await removeChange(query, entity);
+  const row = kind === 'read' ? undefined : await findEntity(query, entity);
+  if (row && isEmpty(row)) await removeOrTombstone(query, row);
+}
+
+/** Whether this is a link or a task that is neither desired nor known. */
+function isEmpty({ kind, desired, known }: EntityRow): boolean {
+  return kind !== 'pull_request' && desired === null && known === null;
+}
+
+interface Claim {
+  readonly change: OutboxRow;
+  readonly entity: EntityRow | undefined;
+  readonly request: RequestContent;
+  readonly slotTimes: SlotTimes;
+}
+
+async function storeInFlight(
+  query: Scope,
+  { change, entity: row, request, slotTimes }: Claim,
+  now: number,
+): Promise<PreparedRequest> {
+  const { entity, kind, lane, attempts, since, due } = change;
+  const deliveries = readWaiting(change).map(({ id }) => id);
+  const prepared: PreparedRequest = {
+    ...request,
+    entity,
+    kind,
+    lane,
+    attempts,
+    open: isOutcomeUnknown(change),
+    waiting: deliveries.length,
+    trace: { itemKey: row?.item_key ?? null, since, due, deliveries, ...slotTimes },
+    body: await bodyToSend(query, entity, request, now),
+    sentAt: now,
+    revision: await nextRevision(query),
+  };
+  await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: now });
+  return prepared;
+}
+
+/** A pending write that still has a request in its row has an unknown outcome. */
+function isOutcomeUnknown({ kind, sent }: OutboxRow): boolean {
+  return kind !== 'read' && sent !== null;
+}
+
+/** How long a write waits for the read that allows it before it requests another one, milliseconds. */
+export const MAX_BLOCK = 900_000;
+
+/** How often a write is checked again whose item is unverified since a restore, milliseconds. */
+export const UNVERIFIED_PAUSE = 60_000;
+
+/**
+ * Returns until when a write must wait, at most, because it could duplicate something or its item is unverified.
+ * Requests the read that the write waits for.
+ *
+ * @returns epoch milliseconds; undefined if the write may be sent
+ */
+export async function blockedUntil(
+  query: Scope,
+  change: OutboxRow,
+  { action, taskId, itemKey }: Pick<RequestContent, 'action' | 'taskId'> & { readonly itemKey: string | null },
+  now: number,
+): Promise<number | undefined> {
+  if (itemKey !== null && (await isUnverified(query, itemKey))) return now + UNVERIFIED_PAUSE;
+  if (action === 'create-task') return creationBlockedUntil(query, change, now);
+  return action === 'add-link' ? linkBlockedUntil(query, change, taskId as string, now) : undefined;
+}
+
+/** At most one creation is in flight until a list has shown how worksync recognises its own tasks. */
+async function creationBlockedUntil(query: Scope, { entity }: OutboxRow, now: number): Promise<number | undefined> {
+  if (await areMarksKnown(query)) return undefined;
+  const others = (await creationsInFlight(query)).filter((creation) => creation !== entity);
+  return others.length === 0 ? undefined : delayOtherCreations(query, now);
+}
+
+/** The part of a `PreparedRequest` that identifies an earlier attempt. */
+type EarlierAttempt = Pick<PreparedRequest, 'revision' | 'sentAt'>;
+
+/**
+ * On a server that may duplicate links, the first link to a task and each repetition wait for a read of the task's
+ * links. The read must start when an earlier attempt cannot be in flight any more.
+ */
+async function linkBlockedUntil(
+  query: Scope,
+  { sent, lane }: OutboxRow,
+  taskId: string,
+  now: number,
+): Promise<number | undefined> {
+  if (await linksAreIdempotent(query)) return undefined;
+  const earlier = json<EarlierAttempt>(sent);
+  // An attempt in the future was sent before the clock was set back: then only the revision shows which came first.
+  const arrivedAt = earlier === undefined || earlier.sentAt > now ? 0 : earlier.sentAt + MAX_TIME_IN_FLIGHT;
+  const read = await lastLinksRead(query, taskId);
+  // Another change may have requested a read that was sent too early to show the link.
+  if (read !== undefined && read.revision > (earlier?.revision ?? 0) && read.sentAt >= arrivedAt) return undefined;
+  const off = await routeOffUntil(query, 'listWorkItems', now);
+  if (off !== undefined) return off;
+  await addDifference(query, {
+    entity: entityName.readLinks(taskId),
+    kind: 'read',
+    lane,
+    since: now,
+    due: now,
+    notBefore: arrivedAt,
+    weight: 1,
+    waiting: [],
+  });
+  return now + MAX_BLOCK;
+}

@@ -1,0 +1,176 @@
+import { type Action, branchOfRecordsRead, entity as entityName } from '../../model/change.ts';
+import { itemLineIn } from '../../model/task.ts';
+import { taskOfSource } from '../../store/cached-tasks.ts';
+import type { EntityRow } from '../../store/entities.ts';
+import { json, saveEntity } from '../../store/entities.ts';
+import type { OutboxRow } from '../../store/outbox-rows.ts';
+import type { OptionalRoute } from '../../store/server-capabilities.ts';
+import { routeOffUntil } from '../../store/server-capabilities.ts';
+import { creationBody } from '../../store/task-creations.ts';
+import { requestTaskList } from '../../store/workspace-reads.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+
+/** A claimed request. The outbox row stores it as JSON while it is in flight. */
+export interface PreparedRequest {
+  readonly action: Action;
+  readonly entity: string;
+  readonly kind: OutboxRow['kind'];
+  readonly lane: OutboxRow['lane'];
+  /** The request body; for a list read its position in the list; for a removal the ids. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The known state after a success. Null: the workspace does not have the entity any more. */
+  readonly known: string | null;
+  readonly taskId: string | null;
+  /** The number of deliveries that this request settles. Later ones wait for the next request. */
+  readonly waiting: number;
+  readonly attempts: number;
+  /** The outcome of an earlier attempt is unknown: the server may have carried it out. */
+  readonly open: boolean;
+  readonly sentAt: number;
+  /** The position in the order of all requests, see `store/revision.ts`. */
+  readonly revision: number;
+  /** For the history of requests. */
+  readonly trace: RequestTrace;
+}
+
+/** The change and the deliveries that led to a request. Epoch milliseconds. */
+export interface RequestTrace extends SlotTimes {
+  readonly itemKey: string | null;
+  readonly since: number;
+  readonly due: number;
+  /** The ids of the deliveries that the request settles. */
+  readonly deliveries: readonly number[];
+}
+
+/** When a slot was requested, and when it was granted. Epoch milliseconds. */
+export interface SlotTimes {
+  readonly askedAt: number;
+  readonly slotAt: number;
+}
+
+/** The part of a request that follows from desired and known state. */
+export type RequestContent = Pick<PreparedRequest, 'action' | 'body' | 'known' | 'taskId'>;
+
+/** The routes of reads that other work does not depend on. A server may lack them. */
+export const OPTIONAL_READS: Readonly<Partial<Record<Action, OptionalRoute>>> = {
+  'read-links': 'listWorkItems',
+  'read-task': 'getTask',
+  'read-document': 'getDocument',
+};
+
+/**
+ * Computes the request for a change; undefined if nothing is to be sent.
+ *
+ * @param row the entity of a write; undefined for a read
+ */
+export async function requestFor(
+  query: Scope,
+  change: OutboxRow,
+  row: EntityRow | undefined,
+  now: number,
+): Promise<RequestContent | undefined> {
+  if (change.kind === 'read') return readUnlessOff(query, change, now);
+  return row && writeUnlessExisting(query, change, row);
+}
+
+/** Returns the body without the fields that the server is known to refuse. */
+export async function bodyToSend(query: Scope, entity: string, { action, body }: RequestContent, now: number) {
+  return action === 'create-task' ? creationBody(query, entity, body, now) : body;
+}
+
+/** Returns the request of a read; undefined while its route is switched off. */
+async function readUnlessOff(query: Scope, change: OutboxRow, now: number): Promise<RequestContent | undefined> {
+  const request = readFor(change);
+  const route = OPTIONAL_READS[request.action];
+  if (route === undefined || (await routeOffUntil(query, route, now)) === undefined) return request;
+  if (request.action === 'read-task') await requestTaskList(query, now);
+  return undefined;
+}
+
+/** Returns the request of a write. If the workspace already has the task, from anyone, stores that instead. */
+async function writeUnlessExisting(
+  query: Scope,
+  change: OutboxRow,
+  row: EntityRow,
+): Promise<RequestContent | undefined> {
+  const line = itemLineIn(json<{ description?: string }>(row.desired)?.description);
+  const existing = change.kind === 'task' && row.item_key ? await taskOfSource(query, row.item_key, line) : undefined;
+  if (existing === undefined) return writeFor(change, row);
+  await saveEntity(query, { ...row, known: row.desired ?? '{}', remote_id: existing.taskId });
+  return undefined;
+}
+
+function readFor({ entity, sent }: OutboxRow): RequestContent {
+  const none = { known: null, taskId: null };
+  if (entity === entityName.readTasks) return { ...none, action: 'read-tasks', body: json(sent) ?? {} };
+  const taskPrefix = entityName.readTask('');
+  if (entity.startsWith(taskPrefix)) {
+    return { ...none, action: 'read-task', body: {}, taskId: entity.slice(taskPrefix.length) };
+  }
+  if (entity === entityName.readPullRequests) {
+    return { ...none, action: 'read-pull-requests', body: json(sent) ?? {} };
+  }
+  const branch = branchOfRecordsRead(entity);
+  if (branch) return { ...none, action: 'read-records', body: branch };
+  const documentPrefix = entityName.readDocument('');
+  if (entity.startsWith(documentPrefix)) {
+    return { ...none, action: 'read-document', body: { documentId: entity.slice(documentPrefix.length) } };
+  }
+  return { ...none, action: 'read-links', body: {}, taskId: entity.slice(entityName.readLinks('').length) };
+}
+
+/** Computes a write from desired and known state; undefined if there is no difference to send. */
+export function writeFor(change: Pick<OutboxRow, 'kind' | 'sent'>, row: EntityRow): RequestContent | undefined {
+  // Repeat a link whose outcome is unknown: only the answer shows whether it exists, and only then can it be undone.
+  if (change.kind === 'link' && change.sent !== null) return repetitionOf(change.sent);
+  const desired = json(row.desired);
+  switch (change.kind) {
+    case 'pull_request':
+      return recordFor(row, desired);
+    case 'task':
+      return creationFor(row, desired);
+    case 'document':
+      return attachmentFor(row, desired);
+    default:
+      return linkFor(row, desired);
+  }
+}
+
+type Desired = Readonly<Record<string, unknown>> | undefined;
+
+function repetitionOf(sent: string): RequestContent {
+  const { action, body, known, taskId } = JSON.parse(sent) as PreparedRequest;
+  return { action, body, known, taskId };
+}
+
+function recordFor(row: EntityRow, desired: Desired): RequestContent | undefined {
+  if (desired === undefined) return undefined;
+  return { action: 'record-pull-request', body: desired, known: row.desired, taskId: null };
+}
+
+function creationFor(row: EntityRow, desired: Desired): RequestContent | undefined {
+  if (desired === undefined || row.known !== null) return undefined;
+  return { action: 'create-task', body: desired, known: row.desired, taskId: null };
+}
+
+/** Attaches a document only if it is known to belong to no task. Otherwise another task would lose it. */
+function attachmentFor(row: EntityRow, desired: Desired): RequestContent | undefined {
+  const known = json(row.known);
+  const isFree = known !== undefined && known['taskId'] === null && row.hand !== 'removed';
+  if (desired === undefined || !isFree) return undefined;
+  const attached = JSON.stringify({ taskId: row.task_id, isMissing: false });
+  return { action: 'attach-document', body: desired, known: attached, taskId: row.task_id };
+}
+
+/** Adds a link unless a person removed it. Removes a link unless a person wants it. */
+function linkFor(row: EntityRow, desired: Desired): RequestContent | undefined {
+  const taskId = row.task_id as string;
+  if (desired !== undefined && row.known === null && row.hand !== 'removed') {
+    const { reason: _, ...body } = desired;
+    return { action: 'add-link', body, known: JSON.stringify(body), taskId };
+  }
+  if (desired === undefined && row.known !== null && row.remote_id !== null && row.hand === null) {
+    return { action: 'remove-link', body: { workItemId: row.remote_id }, known: null, taskId };
+  }
+  return undefined;
+}

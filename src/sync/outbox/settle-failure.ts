@@ -1,0 +1,156 @@
+import { settlement } from '../../model/change.ts';
+import { type SyncError, wasSent } from '../../model/errors/sync-error.ts';
+import { backoff, type Random } from '../../platform/lib/random.ts';
+import { findEntity } from '../../store/entities.ts';
+import { updateChange } from '../../store/outbox-rows.ts';
+import { addRequest } from '../../store/requests.ts';
+import { appendAnswer } from '../../store/workspace-answers.ts';
+import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import { isCredentialRefused, isWorkspaceRefusal, PROBE_EVERY } from './breaker.ts';
+import { MAX_BLOCK } from './claim.ts';
+import {
+  BEFORE_LAST_ATTEMPT,
+  errorText,
+  type FailureContext,
+  type FailureOutcome,
+  holdUnlessChanged,
+  isOutcomeUnknown,
+  isPermanent,
+  MAX_ATTEMPTS,
+  settleRefusal,
+} from './refusals.ts';
+import type { PreparedRequest } from './request.ts';
+import { historyRow } from './request-trace.ts';
+import { awaitTaskList, pendingAgain, type SettleContext } from './settle.ts';
+
+/** Settles a failed request: its change is pending again, held, settled by the refusal, or its outcome is unknown. */
+export async function settleFailure(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  context: FailureContext,
+): Promise<FailureOutcome> {
+  const outcome = await settleChange(query, prepared, error, context);
+  const { now } = context;
+  await addRequest(query, historyRow(prepared, { now, status: error.status, outcome, error: errorText(error) }));
+  if (outcome === 'held') await reevaluateItem(query, prepared.entity, context);
+  return outcome;
+}
+
+async function settleChange(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  context: FailureContext,
+): Promise<FailureOutcome> {
+  const text = errorText(error);
+  const refusal = await settleRefusal(query, prepared, error, context);
+  if (refusal !== undefined) return refusal;
+  if (isOutcomeUnknown(error) && settlement(prepared.kind) === 'list')
+    return awaitTaskList(query, prepared, text, context);
+  if (error.code === 'forbidden' && !isCredentialRefused(prepared, error))
+    return settleForbidden(query, prepared, text, context);
+  if (error.code === 'workspace_full') return retryLater(query, prepared, error, { ...context, isBlameless: true });
+  if (error.verdict === 'wait-until') {
+    // The throttle knows until when to wait. This is no failure of the change.
+    await updateChange(query, prepared.entity, { ...pendingAgain(prepared), not_before: context.now, error: text });
+    return 'again';
+  }
+  if (isFinal(prepared, error)) return holdUnlessChanged(query, prepared, text);
+  return retryLater(query, prepared, error, context);
+}
+
+/** Requests a new evaluation of a held change's item, because a notice that names its tasks may wait for the change. */
+async function reevaluateItem(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
+  const row = await findEntity(query, entity);
+  if (!row?.item_key) return;
+  const answer = { action: 'look-again', entity: row.item_key, sentAt: now, body: null } as const;
+  await appendAnswer(query, answer, random.uuid(), now);
+}
+
+/** Our key lacks a right, for this request or for all: reads the list of tasks, which shows it, before a repetition. */
+async function settleForbidden(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: string,
+  { now, usedShare }: FailureContext,
+): Promise<FailureOutcome> {
+  if (prepared.attempts >= BEFORE_LAST_ATTEMPT && prepared.kind !== 'read')
+    return holdUnlessChanged(query, prepared, error);
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  await updateChange(query, prepared.entity, {
+    ...pendingAgain(prepared),
+    attempts: BEFORE_LAST_ATTEMPT,
+    not_before: now + PROBE_EVERY,
+    error,
+  });
+  return 'again';
+}
+
+/**
+ * Whether a repetition would be refused again. A read is always repeated, because other changes depend on it and it
+ * has no content that could be refused.
+ */
+function isFinal(prepared: PreparedRequest, error: SyncError): boolean {
+  if (prepared.kind === 'read' || error.verdict !== 'never') return false;
+  const isNeverSent = error.code === 'refused' && error.status === undefined;
+  return isNeverSent || isWorkspaceRefusal(error);
+}
+
+/** Fewer attempts than this are repeated within seconds. */
+const FAST_ATTEMPTS = 3;
+
+interface RetryContext extends FailureContext {
+  /** The workspace stored nothing because of its own state, although reads succeed. Then no change is ever held. */
+  readonly isBlameless?: boolean;
+}
+
+/**
+ * Repeats a request after a pause. Holds the change instead if it failed `MAX_ATTEMPTS` times and is at fault: the
+ * server refuses it for good, or requests of other changes succeeded meanwhile.
+ */
+async function retryLater(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  context: RetryContext,
+): Promise<FailureOutcome> {
+  const { outage, atFault, now, isBlameless = false } = context;
+  const isSent = !isBlameless && wasSent(error);
+  const isUnknown = prepared.open || (!isBlameless && isOutcomeUnknown(error));
+  const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
+  const isAtFault = isSent && (atFault || isPermanent(error));
+  const columns = pendingAgain(prepared, isUnknown);
+  const text = errorText(error);
+  if (attempts >= MAX_ATTEMPTS && isAtFault && prepared.kind !== 'read') {
+    await updateChange(query, prepared.entity, { ...columns, state: 'held', attempts, error: text });
+    return 'held';
+  }
+  const notBefore = now + retryPause(prepared, attempts, context);
+  await updateChange(query, prepared.entity, { ...columns, attempts, not_before: notBefore, error: text });
+  return 'again';
+}
+
+/** Attempts that were not sent lengthen the pauses, but never bring a change nearer to being held. */
+function attemptsAfter({ attempts }: PreparedRequest, isSent: boolean, isOutage: boolean): number {
+  if (isOutage) return attempts;
+  return isSent ? attempts + 1 : Math.max(attempts, Math.min(attempts + 1, FAST_ATTEMPTS));
+}
+
+/** Milliseconds. During an outage the loop of the outbox makes the pauses itself. */
+function retryPause({ action }: PreparedRequest, attempts: number, { outage, random }: FailureContext): number {
+  const pause = outage ? 0 : pauseAfter(attempts, random);
+  return action === 'read-pull-requests' ? Math.max(pause, growingPause(attempts)) : pause;
+}
+
+/** Seconds at first, then as long as in an outage, because it may be one. */
+function pauseAfter(attempts: number, random: Random): number {
+  return attempts < FAST_ATTEMPTS ? backoff(random, attempts, 1_000) : PROBE_EVERY;
+}
+
+/** Doubles with each attempt, because no other change waits for the list of records. */
+function growingPause(attempts: number): number {
+  const doublings = Math.max(0, attempts - FAST_ATTEMPTS);
+  return doublings === 0 ? 0 : Math.min(MAX_BLOCK, PROBE_EVERY * 2 ** Math.min(doublings, 10));
+}
