@@ -52,7 +52,7 @@ import { answered, START, saidOf, takeBatch } from '../../support/batches.ts';
 import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
 import { itemRow, pull, workItem } from '../../support/items.ts';
 
-/** Whoever writes is told of each statement that fails, and nothing is half written. */
+/** A failing statement is reported to the writer, and its transaction leaves nothing half written. */
 
 const NOW = START + 60_000;
 const PULL = pull({ title: 'BUG-1: a change', url: 'https://github.com/acme/api/pull/1' });
@@ -73,27 +73,56 @@ const FETCH = { key: JSON.stringify(REFERENCE), reference: REFERENCE, connection
 const CHANGE = { entity: LINK, kind: 'link', lane: 'link', since: 1, due: 1, weight: 1, waiting: [] } as const;
 const DELIVERY = { connection: 'code', source: 'webhook', event: 'e', body: Buffer.from('{}') } as const;
 const NAME = { entry: 'acme', id: '1', called: 'acme', elsewhere: null, askedAt: null };
-const AGAIN = { now: NOW, reason: 'scope_rebound: bound again' };
+const REBOUND = { now: NOW, reason: 'scope_rebound: bound again' };
 const LEDGER = { id: 1, boot: 'boot', lane: 'read', caller: 'daemon', started: 1 } as const;
 const SWEEP: Sweep = {
-  ...{ id: 2, started_at: START, tasks_at: START, tasks: 1, list_began_at: START },
-  ...{ records: 1, records_at: START, finished_at: null },
+  id: 2,
+  started_at: START,
+  tasks_at: START,
+  tasks: 1,
+  list_began_at: START,
+  records: 1,
+  records_at: START,
+  finished_at: null,
 };
 const SAVED = {
   ...CHANGE,
-  ...({ waiting: '[]', effect: null, guard: null, not_before: 0, state: 'pending', attempts: 0 } as const),
-  ...{ sent: null, sent_at: null, next_since: null, error: null },
-};
+  waiting: '[]',
+  effect: null,
+  guard: null,
+  not_before: 0,
+  state: 'pending',
+  attempts: 0,
+  sent: null,
+  sent_at: null,
+  next_since: null,
+  error: null,
+} as const;
 const ITEM = itemRow('k', { connection: 'tracker' });
 const REQUEST = {
-  ...({ entity: LINK, kind: 'link', item_key: PULL.key, task_id: 't1', action: 'add-link', lane: 'link' } as const),
-  ...({ since: 1, due: 1, asked_at: 1, slot_at: 1, sent_at: 1, completed_at: 1, status: 201 } as const),
-  ...({ error: null, outcome: 'answered', attempt: 1, deliveries: '[]', answer: null } as const),
-};
+  entity: LINK,
+  kind: 'link',
+  item_key: PULL.key,
+  task_id: 't1',
+  action: 'add-link',
+  lane: 'link',
+  since: 1,
+  due: 1,
+  asked_at: 1,
+  slot_at: 1,
+  sent_at: 1,
+  completed_at: 1,
+  status: 201,
+  error: null,
+  outcome: 'answered',
+  attempt: 1,
+  deliveries: '[]',
+  answer: null,
+} as const;
 const many = (count: number) => Array.from({ length: count }, (_, at) => `name ${at}`);
 const findings = (names: readonly string[]) => names.map((name) => ({ what: 'task-changed' as const, entity: name }));
 
-/** A little of everything that the operations below change. */
+/** Adds some of all rows that the operations below change. */
 async function fill(query: Scope): Promise<void> {
   await takeBatch(query, [answered('saw-task', TASK), saidOf(PULL), saidOf(BUG)], 1);
   await appendDeliveries(
@@ -117,22 +146,22 @@ async function fill(query: Scope): Promise<void> {
   await markTasksUnverified(query, 1);
 }
 
-async function makeId(query: Sql): Promise<void> {
+async function createId(query: Sql): Promise<void> {
   await query.deleteFrom('installation').where('name', '=', INSTALLATION_ID).execute();
   await readInstallationId(query, systemRandom(), 'a file');
 }
 
-const ofQuarantined = [
+const quarantined = [
   { page: { ...DELIVERY, receivedAt: 1 }, parts: [{ content: 'c', body: Buffer.from('[]'), reason: 'no' }] },
 ];
-const wish = { now: NOW, usedShare: 0, lane: 'read', notBefore: 0 } as const;
-const held = { state: 'held', guard: 'held' } as const;
+const read = { now: NOW, usedShare: 0, lane: 'read', notBefore: 0 } as const;
+const heldState = { state: 'held', guard: 'held' } as const;
 const ledgerRow = { ...LEDGER, workspace: 1, completed: 5, status: 200 };
 
 test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
-  ['deliveries are appended', (query) => appendDeliveries(query, [{ ...DELIVERY, key: 'c' }], NOW)],
+  ['append deliveries', (query) => appendDeliveries(query, [{ ...DELIVERY, key: 'c' }], NOW)],
   [
-    'deliveries are settled',
+    'settle deliveries',
     (query) =>
       settleDeliveries(
         query,
@@ -140,16 +169,16 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
         NOW,
       ),
   ],
-  ['attempts are counted', (query) => countAttempt(query, [1])],
-  ['parts are put into quarantine', (query) => quarantineParts(query, ofQuarantined, NOW)],
-  ['bodies are purged', (query) => purgeBodies(query, NOW, 9)],
-  ['deliveries are deleted', (query) => deleteDeliveries(query, NOW, 9)],
-  ['a task is saved', (query) => saveTask(query, { ...TASK, key: 'BUG-9' }, NOW)],
-  ['tasks are forgotten', (query) => forgetTasks(query, ['t1'], NOW)],
-  ['an entity is saved', (query) => saveEntity(query, blankEntity('link:a>b', 'link'))],
-  ['an entity is forgotten', (query) => forgetEntity(query, LINK)],
+  ['count attempts', (query) => countAttempt(query, [1])],
+  ['quarantine parts of a page', (query) => quarantineParts(query, quarantined, NOW)],
+  ['purge bodies', (query) => purgeBodies(query, NOW, 9)],
+  ['delete deliveries', (query) => deleteDeliveries(query, NOW, 9)],
+  ['save a task', (query) => saveTask(query, { ...TASK, key: 'BUG-9' }, NOW)],
+  ['forget tasks', (query) => forgetTasks(query, ['t1'], NOW)],
+  ['save an entity', (query) => saveEntity(query, blankEntity('link:a>b', 'link'))],
+  ['forget an entity', (query) => forgetEntity(query, LINK)],
   [
-    'names of an item are saved',
+    'save the names of an item',
     (query) =>
       saveItemNames(query, BUG.key, {
         names: ['ENG-9'].map((name) => ({ name, place: null, container: null })),
@@ -157,65 +186,65 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
         now: 1,
       }),
   ],
-  ['mentions are saved', (query) => saveMentions(query, PULL.key, [{ name: 'BUG-9', reason: {} }], 1)],
-  ['the tasks of an item are saved', (query) => saveEvaluatedTasks(query, BUG.key, ['t1'])],
-  ['a change is added', (query) => addDifference(query, CHANGE)],
-  ['a change is dropped', (query) => dropDifference(query, LINK)],
-  ['a change is saved', (query) => saveChange(query, SAVED)],
-  ['an item is saved', (query) => saveItem(query, ITEM, 1)],
-  ['requests are deleted', (query) => deleteRequests(query, NOW, 9)],
-  ['a change is updated', (query) => updateChange(query, LINK, { attempts: 1 })],
-  ['changes are hurried', (query) => expedite(query, [LINK])],
-  ['fresh changes are decided on', (query) => applyGuard(query, 'creation', 1, 'no')],
-  ['creates are held', (query) => delayCreations(query, [BUG.key], NOW)],
-  ['creates are released', (query) => resumeCreations(query, NOW, NOW)],
-  ['tasks are doubted', (query) => markTasksUnverified(query, NOW)],
-  ['tasks are trusted', (query) => markTasksVerified(query, NOW)],
-  ['reads are wished for', (query) => enqueueReads(query, [entity.readTasks, entity.readLinks('t1')], NOW)],
-  ['the first reads are wished for', (query) => enqueueInitialReads(query, NOW, true)],
-  ['the list of tasks is wished for', (query) => enqueueTaskListRead(query, wish)],
-  ['a fact is written', (query) => writeMeta(query, 'fact', '1')],
-  ['a fact is forgotten', (query) => forgetMeta(query, 'unsure')],
-  ['triage is switched', (query) => setTriagedConnections(query, ['code'], NOW)],
+  ['save mentions', (query) => saveMentions(query, PULL.key, [{ name: 'BUG-9', reason: {} }], 1)],
+  ['save the evaluated tasks of an item', (query) => saveEvaluatedTasks(query, BUG.key, ['t1'])],
+  ['add a difference', (query) => addDifference(query, CHANGE)],
+  ['drop a difference', (query) => dropDifference(query, LINK)],
+  ['save a change', (query) => saveChange(query, SAVED)],
+  ['save an item', (query) => saveItem(query, ITEM, 1)],
+  ['delete requests', (query) => deleteRequests(query, NOW, 9)],
+  ['update a change', (query) => updateChange(query, LINK, { attempts: 1 })],
+  ['expedite changes', (query) => expedite(query, [LINK])],
+  ['apply the guard', (query) => applyGuard(query, 'creation', 1, 'no')],
+  ['delay creations', (query) => delayCreations(query, [BUG.key], NOW)],
+  ['resume creations', (query) => resumeCreations(query, NOW, NOW)],
+  ['mark tasks unverified', (query) => markTasksUnverified(query, NOW)],
+  ['mark tasks verified', (query) => markTasksVerified(query, NOW)],
+  ['enqueue reads', (query) => enqueueReads(query, [entity.readTasks, entity.readLinks('t1')], NOW)],
+  ['enqueue the initial reads', (query) => enqueueInitialReads(query, NOW, true)],
+  ['enqueue the read of the task list', (query) => enqueueTaskListRead(query, read)],
+  ['write a fact', (query) => writeMeta(query, 'fact', '1')],
+  ['forget a fact', (query) => forgetMeta(query, 'unsure')],
+  ['replace the triaged connections', (query) => setTriagedConnections(query, ['code'], NOW)],
   [
-    'triage is switched on',
+    'record the start of triage',
     ({ whole, workspace }) => recordTriageStarts(whole, [{ workspace, connections: ['code'] }], NOW),
   ],
-  ['an object is to be fetched', (query) => requestFetch(query, { ...FETCH, now: NOW })],
-  ['a fetch is settled', (query) => settleFetch(query, { ...FETCH, attempts: 0, asks: 1 })],
-  ['a fetch that was asked for again is settled', (query) => settleFetch(query, { ...FETCH, attempts: 0, asks: 0 })],
-  ['a fetch is postponed', (query) => postponeFetch(query, { ...FETCH, asks: 1 }, 'no', NOW)],
-  ['fetches of nobody are dropped', (query) => dropOrphanFetches(query, ['code'])],
-  ['a sweep is recorded', (query) => recordSweep(query, UNIT, { at: 2, listed: 2, asked: 2 })],
-  ['a sweep that failed is recorded', (query) => recordSweepFailure(query, UNIT, 'no', NOW)],
-  ['sweeps of units are forgotten', (query) => forgetOtherSweeps(query, 'code', ['two'])],
-  ['a poll is saved', (query) => savePollState(query, 'code', 'one', { watermark: 'w' }, NOW)],
-  ['a poll that failed is recorded', (query) => recordPollFailure(query, 'code', 'one', 'no', NOW)],
-  ['failures of polls are cleared', (query) => clearFailures(query, 'code', ['one'])],
-  ['names are loaded', (query) => loadNames(query, 'code', ['other'])],
-  ['a name is saved', (query) => saveName(query, 'code', { ...NAME, id: '2' })],
-  ['units begin again', (query) => restartUnits(query, 'code', ['one'], AGAIN)],
-  ['a request is added to the ledger', (query) => addLedgerRow(query, { ...LEDGER, id: 2 })],
-  ['a request ends', (query) => endLedgerRow(query, 1, 5, 200)],
-  ['a request gets other times', (query) => updateLedgerTimes(query, ledgerRow)],
-  ['requests are forgotten', (query) => forgetLedgerRows(query, 5, [1])],
-  ['a round of the sweep begins', (query) => beginSweep(query, START - 1)],
-  ['a round has listed tasks', (query) => tasksSwept(query, SWEEP, 5, NOW)],
-  ['a round begins its list', (query) => beginList(query, SWEEP, NOW)],
-  ['a round lists records', (query) => noteListed(query, ['two'])],
-  ['a round has listed records', (query) => recordsSwept(query, SWEEP, NOW)],
-  ['a round finds something', (query) => addFindings(query, findings(['two']), NOW)],
+  ['request a fetch', (query) => requestFetch(query, { ...FETCH, now: NOW })],
+  ['settle a fetch', (query) => settleFetch(query, { ...FETCH, attempts: 0, asks: 1 })],
+  ['settle a fetch that was requested again', (query) => settleFetch(query, { ...FETCH, attempts: 0, asks: 0 })],
+  ['postpone a fetch', (query) => postponeFetch(query, { ...FETCH, asks: 1 }, 'no', NOW)],
+  ['drop fetches of removed connections', (query) => dropOrphanFetches(query, ['code'])],
+  ['record a sweep', (query) => recordSweep(query, UNIT, { at: 2, listed: 2, asked: 2 })],
+  ['record a failed sweep', (query) => recordSweepFailure(query, UNIT, 'no', NOW)],
+  ['forget the sweeps of removed units', (query) => forgetOtherSweeps(query, 'code', ['two'])],
+  ['save the state of a poll', (query) => savePollState(query, 'code', 'one', { watermark: 'w' }, NOW)],
+  ['record a failed poll', (query) => recordPollFailure(query, 'code', 'one', 'no', NOW)],
+  ['clear failures of polls', (query) => clearFailures(query, 'code', ['one'])],
+  ['load names', (query) => loadNames(query, 'code', ['other'])],
+  ['save a name', (query) => saveName(query, 'code', { ...NAME, id: '2' })],
+  ['restart units', (query) => restartUnits(query, 'code', ['one'], REBOUND)],
+  ['add a ledger row', (query) => addLedgerRow(query, { ...LEDGER, id: 2 })],
+  ['end a ledger row', (query) => endLedgerRow(query, 1, 5, 200)],
+  ['update the times of a ledger row', (query) => updateLedgerTimes(query, ledgerRow)],
+  ['forget ledger rows', (query) => forgetLedgerRows(query, 5, [1])],
+  ['begin a workspace sweep', (query) => beginSweep(query, START - 1)],
+  ['end the task list of a workspace sweep', (query) => tasksSwept(query, SWEEP, 5, NOW)],
+  ['begin the record list of a workspace sweep', (query) => beginList(query, SWEEP, NOW)],
+  ['note listed records', (query) => noteListed(query, ['two'])],
+  ['end the record list of a workspace sweep', (query) => recordsSwept(query, SWEEP, NOW)],
+  ['add findings', (query) => addFindings(query, findings(['two']), NOW)],
   [
-    'the turn goes on',
+    'write the sweep position',
     (query) => writeSweepPosition(query, { startedAt: 1, endedAt: null, readAt: 1, read: 1, after: FIRST }),
   ],
-  ['everything is doubted', ({ whole }) => markAllUnverified(whole)],
-  ['the id of an installation is made', ({ whole }) => makeId(whole)],
-  ['tasks are read ahead', (query) => prefetchTasksOfSources(query, [BUG.key])],
-  ['fetches are read ahead', (query) => prefetchFetches(query, [REFERENCE])],
-  ['notices are read ahead', (query) => prefetchNotices(query, [BUG.key])],
+  ['mark all workspaces unverified', ({ whole }) => markAllUnverified(whole)],
+  ['create the installation id', ({ whole }) => createId(whole)],
+  ['prefetch tasks', (query) => prefetchTasksOfSources(query, [BUG.key])],
+  ['prefetch fetches', (query) => prefetchFetches(query, [REFERENCE])],
+  ['prefetch notices', (query) => prefetchNotices(query, [BUG.key])],
   [
-    'many rows are saved',
+    'save many rows',
     (query) =>
       saveRows(
         query,
@@ -224,7 +253,7 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
       ),
   ],
   [
-    'rows that were kept are written, and others removed',
+    'flush a unit of work',
     async (query) => {
       const rows = beginUnitOfWork(query);
       await forgetEntity(rows, LINK);
@@ -232,7 +261,7 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
       await flushRows(rows);
     },
   ],
-])('whatever statement fails, nothing is left half done where %s', async (_what, write) => {
+])('rolls back completely if any statement fails: %s', async (_what, write) => {
   const wrong = await wrongWhereStatementsFail(
     async ({ commit }) => {
       await commit(fill);
@@ -244,15 +273,15 @@ test.each<[what: string, write: (query: Scope) => Promise<unknown>]>([
 });
 
 test.each<[what: string, write: (store: Parameters<typeof releaseHeld>[0]) => Promise<unknown>]>([
-  ['held changes are released', (store) => releaseHeld(store, { classes: ['creations'], entities: [LINK] })],
-  ['deliveries in quarantine are tried again', (store) => retryQuarantined(store, 'all')],
-  ['named ones are', (store) => retryQuarantined(store, [1])],
-])('whatever statement fails, whoever waits is told where %s', async (_what, write) => {
+  ['release held changes', (store) => releaseHeld(store, { classes: ['creations'], entities: [LINK] })],
+  ['retry all quarantined deliveries', (store) => retryQuarantined(store, 'all')],
+  ['retry quarantined deliveries by id', (store) => retryQuarantined(store, [1])],
+])('rejects if any statement fails: %s', async (_what, write) => {
   const wrong = await wrongWhereStatementsFail(
     async (store) => {
       await store.commit(async (query) => {
         await fill(query);
-        await updateChange(query, LINK, held);
+        await updateChange(query, LINK, heldState);
       });
       return () => write(store);
     },
@@ -262,12 +291,12 @@ test.each<[what: string, write: (store: Parameters<typeof releaseHeld>[0]) => Pr
 });
 
 const jobs = [
-  ['noted', (runs) => runs.note('sweep', 2)],
-  ['replaced', (runs) => runs.replace(new Map([['sweep', 2]]))],
+  ['note', (runs) => runs.note('sweep', 2)],
+  ['replace', (runs) => runs.replace(new Map([['sweep', 2]]))],
 ] satisfies [what: string, write: (runs: RunMemory) => Promise<void>][];
 
 test.each(jobs)(
-  'whatever statement fails, nothing is left half done where runs of jobs are %s',
+  'rolls back completely if any statement fails: %s runs of jobs of a workspace',
   async (_what, write) => {
     const wrong = await wrongWhereStatementsFail(async (store) => {
       const runs = jobRuns(store);
@@ -278,12 +307,15 @@ test.each(jobs)(
   },
 );
 
-test.each(jobs)('the same where runs of jobs of the installation are %s', async (_what, write) => {
-  const wrong = await wrongWhereStatementsFail(async ({ query: { whole: query }, commit }) => {
-    const whole = { query, commit: (work: (all: Sql) => Promise<void>) => commit((scope) => work(scope.whole)) };
-    const runs = installationRuns(whole as unknown as Installation);
-    await runs.note('sweep', 1);
-    return () => write(runs);
-  });
-  expect(wrong).toEqual([]);
-});
+test.each(jobs)(
+  'rolls back completely if any statement fails: %s runs of jobs of the installation',
+  async (_what, write) => {
+    const wrong = await wrongWhereStatementsFail(async ({ query: { whole: query }, commit }) => {
+      const whole = { query, commit: (work: (all: Sql) => Promise<void>) => commit((scope) => work(scope.whole)) };
+      const runs = installationRuns(whole as unknown as Installation);
+      await runs.note('sweep', 1);
+      return () => write(runs);
+    });
+    expect(wrong).toEqual([]);
+  },
+);
