@@ -10,13 +10,69 @@ import type { Clock } from '../platform/lib/clock.ts';
 import type { Logger } from '../platform/lib/logger.ts';
 
 /**
- * What a vendor can do. Every flag is false unless the connector says otherwise. The core asks the flag, never the
- * connector's name.
+ * One vendor: pure functions for its webhooks and options, and `connect` for its API. `Options` are the connector's own part of a
+ * connection's configuration.
  */
+export interface Connector<Options = never> {
+  readonly id: string;
+  /** The vendor's name for people. */
+  readonly title: string;
+  /** The vendor's public host; repository ids of any other host are sent as `<host>:<id>`. */
+  readonly publicHost: string;
+  readonly capabilities: Capabilities;
+  /** How texts name the vendor's items. Absent: by web address and, if the identifier is one, by key. */
+  readonly grammar?: Grammar;
+  /** Largest webhook body that the vendor sends, bytes. */
+  readonly largestDelivery: number;
+  /** The only status that the vendor accepts as success, if it refuses 202. */
+  readonly accepted?: 200;
+  readonly options: ZodType<Options>;
+  /** Returns the host that the ids of this connection belong to. */
+  host(options: Options): string;
+  /**
+   * Returns the shortest pause between two polls that the vendor's limits allow with these options, milliseconds. Absent: every
+   * minute is allowed.
+   */
+  shortestPoll?(options: Options): number;
+  /** Whether `fetch` also reads the messages of a pull request's commits. Deliveries never contain all of them. */
+  fetchesCommits?(options: Options): boolean;
+  /**
+   * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
+   *
+   * @param now wall clock, epoch milliseconds, for signatures that are valid for some minutes only
+   */
+  verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest>;
+  /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
+  translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
+  /**
+   * Pure: names a resource that only one connection should use, such as `GitHub App 4711`. A second connection would replace its
+   * webhook and share its limit.
+   */
+  exclusive?(options: Options): string | undefined;
+  /** Pure: returns options without credentials whose scope contains everything on this host, to inspect payloads. */
+  unrestricted?(host?: string): Options;
+  /** Loads the sample events, which only `worksync trigger` needs. */
+  samples?(): Promise<Samples<Options>>;
+  /** Pure: returns the webhook event that a payload of this shape belongs to, for payloads without headers. */
+  eventOf?(payload: unknown): string | undefined;
+  /** Pure: returns the names of single repositories, projects or teams in these options, as configured. */
+  namesIn?(options: Options): readonly string[];
+  /** Pure: returns the unit by which polls request an object by its id. Absent: the id itself. */
+  unitOf?(named: NamedUnit): string;
+  /** Pure: returns the reference by which `fetch` gets this item if its deliveries cannot be ordered. Equal for equal items. */
+  reference(item: Item): ItemReference;
+  /** Pure: returns the grant by which these options get their access tokens, if they have one. */
+  oauth?(options: Options): OAuthGrant | undefined;
+  connect(options: Options, deps: ConnectionDeps): Connection;
+  /** Returns the writes of members, if the vendor is a git provider. */
+  git?(deps: ConnectionDeps): GitProvider;
+}
+
+/** The abilities of a vendor; the default of every flag is false. The core reads the flag, never the connector's name. */
 export interface Capabilities {
-  /** Deliveries carry an id that is the same on every repetition. Otherwise intake takes the SHA-256 of the bytes. */
+  /** Deliveries have an id that is the same on every repetition. Otherwise intake uses the SHA-256 of the bytes. */
   readonly namesDeliveries?: boolean;
-  /** The vendor can list what changed since a time; otherwise polls walk its list, newest first. */
+  /** The vendor can list changes since a time; otherwise polls walk its list, newest first. */
   readonly pollsSince?: boolean;
   /** The vendor reports deletions; otherwise a sweep finds them. */
   readonly reportsDeletions?: boolean;
@@ -28,13 +84,12 @@ export interface Capabilities {
   readonly supportsAssignees?: boolean;
   readonly supportsReviewers?: boolean;
   readonly supportsDraft?: boolean;
-  /** A closed request can be opened again. Where it cannot, closed (declined) is final. */
+  /** A closed request can be opened again; otherwise closed (declined) is final. */
   readonly reopensClosed?: boolean;
   /** Closing an item can fill in fields. */
   readonly closesWithFields?: boolean;
 }
 
-/** The default of every flag. */
 export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   namesDeliveries: false,
   pollsSince: false,
@@ -49,43 +104,20 @@ export const CAPABILITY_DEFAULTS: Required<Capabilities> = {
   closesWithFields: false,
 };
 
-/** The result for one unit's webhook at the vendor. */
-export interface HookState {
-  /** What the hook belongs to, for people: a repository, a group, a project. */
-  readonly subject: string;
-  /** `disabled`: the vendor switched it off, or somebody did. `unknown`: this credential may not read it. */
-  readonly state: 'active' | 'disabled' | 'absent' | 'unknown';
-  readonly message: string;
-  readonly hint?: string;
-}
-
-/** The same after an installation. */
-export interface InstalledHook extends HookState {
-  readonly outcome: 'created' | 'updated' | 'unchanged';
-}
-
-/** Webhooks at the vendor, if its API can read and register them. */
-export interface Hooks {
-  /** @param url the public address that deliveries are to go to */
-  states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
-  /** Registers, repairs and switches on webhooks; idempotent. Returns one line per hook. */
-  install(url: string, secret: string, signal: AbortSignal): Promise<readonly InstalledHook[]>;
-}
-
 /** A webhook request as intake received it: header names in lower case, the raw bytes untouched. */
 export interface WebhookRequest {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
 }
 
-/** What a verified request says about itself in its headers; the body was not read. */
+/** The facts in the headers of a verified request; its body was not read. */
 export interface VerifiedRequest {
-  /** The vendor's delivery id, where `namesDeliveries`. */
+  /** The vendor's delivery id, if `namesDeliveries`. */
   readonly deliveryId?: string;
   readonly event: string;
 }
 
-/** What a delivery becomes. Intake fetches references; what it fetches is a delivery again. */
+/** The meaning of a delivery. Intake fetches the objects of references, and each of them is a delivery again. */
 export type Translation =
   | {
       readonly outcome: 'items';
@@ -96,26 +128,86 @@ export type Translation =
       readonly outcome: 'references';
       readonly references: readonly ItemReference[];
       /**
-       * Partial items of some of the references. Where worksync has such an item already, reconcile applies the part, and
-       * intake does not fetch the item.
+       * Partial items of some of the references. If worksync has such an item already, reconcile applies the part, and intake
+       * does not fetch the item.
        */
       readonly told?: readonly Item[];
-      /** The comment that the delivery reports, on the item of the only reference. Absent where a comment was removed. */
+      /** The comment that the delivery reports, on the item of the only reference. Absent if a comment was removed. */
       readonly comment?: PostedComment;
     }
   | { readonly outcome: 'ignored'; readonly reason: string };
 
-/** Where a poll of one unit stands. Times are RFC 3339, UTC, by the provider's clock. */
+/** The dependencies of a connection. A connector uses nothing else. */
+export interface ConnectionDeps {
+  readonly http: HttpClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The access tokens of the grant that `oauth` returns. */
+  readonly accessTokens?: AccessTokens;
+}
+
+/** One configured use of a connector, with its credentials. Every method throws `SyncError`. */
+export interface Connection {
+  /** Resolves with the units that polls walk, one after the other. */
+  units(signal: AbortSignal): Promise<readonly string[]>;
+  poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
+  /**
+   * Resolves with the object that a configured name leads to now: the old name of a renamed object may still lead to it. Throws
+   * `not_found` if it leads to nothing.
+   */
+  identify?(name: string, signal: AbortSignal): Promise<NamedUnit>;
+  /** Gets the object. An object that is gone comes back as a body that translates to a gone item. */
+  fetch(reference: ItemReference, signal: AbortSignal, known?: Known): Promise<Fetched>;
+  /** Checks credentials, rights and scope, for `worksync check`. */
+  check(signal: AbortSignal): Promise<readonly Finding[]>;
+  /** Reads one page of a backfill. */
+  history?(position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage>;
+  /** Reads one page of everything that exists in a unit, whatever its state. Throws if it cannot be read completely. */
+  sweep?(unit: string, page: string | undefined, signal: AbortSignal): Promise<SweepPage>;
+  /**
+   * Requests the vendor to send again the deliveries to this address that failed since the last round. Never rejects, so that
+   * the work before a failure is kept.
+   *
+   * @param cursor of the last round; undefined on the first one
+   */
+  redeliver?(url: string, cursor: string | undefined, signal: AbortSignal): Promise<Redelivery>;
+  readonly hooks?: Hooks;
+  /**
+   * Posts the text, or updates the comment of this credential that has the marker; a correction only updates. The marker is an
+   * HTML comment. The connector writes it unchanged, or in the vendor's own way if people would see it or the vendor would drop it.
+   *
+   * @returns the comment as it is now, if the vendor's webhooks report comments: so that our own comment costs no fetch
+   */
+  comment?(reference: ItemReference, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
+  /** Commit statuses of pull requests. */
+  readonly status?: {
+    /** The right that the credential needs for them, in the vendor's words: `the right …`. */
+    readonly right: string;
+    /**
+     * Sets the status of that commit, under the one name of `model/notice.ts`. Setting an equal status again changes nothing that
+     * people see. Throws `refused` if the credential lacks the right.
+     */
+    write(reference: ItemReference, status: LinkedStatus, signal: AbortSignal): Promise<void>;
+  };
+  /**
+   * Closes the item as done; an item that is done already stays unchanged.
+   *
+   * @param fields values that the vendor requires when an item is closed, if `capabilities.closesWithFields`
+   */
+  close?(reference: ItemReference, signal: AbortSignal, fields?: CloseFields): Promise<void>;
+}
+
+/** The position of a poll of one unit. Times are RFC 3339, UTC, by the provider's clock. */
 export interface PollPosition {
-  /** One piece of the scope that is listed on its own, for example a repository. */
+  /** One part of the scope that is listed on its own, for example a repository. */
   readonly unit: string;
-  /** Everything up to this time is known; absent on the first walk. */
+  /** Changes up to this time are read; absent on the first walk. */
   readonly watermark?: string;
   /** Continues a walk; absent on its first page. Opaque to the core. */
   readonly page?: string;
   /** When this walk began, by our clock. */
   readonly startedAt: string;
-  /** The validator kept from the last complete first page. */
+  /** The validator of the last complete first page. */
   readonly etag?: string;
 }
 
@@ -129,18 +221,18 @@ export type PollPage =
       readonly body: Buffer;
       /** The next page; absent on the last one, with which the watermark moves. */
       readonly next?: string;
-      /** Highest time seen on this page; the walk keeps the highest of all its pages as its candidate watermark. */
+      /** The highest time on this page. The walk keeps the highest of all its pages as its candidate watermark. */
       readonly newest?: string;
-      /** Kept with the page that brought it, used by the next walk's first page. */
+      /** Stored with this page, and used by the first page of the next walk. */
       readonly etag?: string;
-      /** The vendor's page has no element. Absent where an empty page says nothing of the pages behind it. */
+      /** The vendor's page has no element. Absent if an empty page says nothing about the pages behind it. */
       readonly isEmpty?: boolean;
     };
 
-/** Where a backfill of one unit stands: everything that was changed since a time, newest first. */
+/** The position of a backfill of one unit: everything that was changed since a time, newest first. */
 export interface HistoryPosition {
   readonly unit: string;
-  /** RFC 3339; absent: everything that ever was. */
+  /** RFC 3339; absent: without a limit. */
   readonly since?: string;
   /** Continues; absent on the first page. Opaque to the core. */
   readonly page?: string;
@@ -150,37 +242,26 @@ export interface HistoryPage {
   readonly event: string;
   readonly body: Buffer;
   readonly next?: string;
-  /** How many items the whole list contains, where the vendor tells; for a progress bar. */
+  /** The number of items in the whole list, if the vendor reports it; for a progress bar. */
   readonly total?: number;
-  /** As in `PollPage`. */
+  /** See `PollPage`. */
   readonly isEmpty?: boolean;
 }
 
 /**
- * The ids of what exists: worksync fetches items that it knows and that are not among them, which shows whether they are gone.
+ * The ids of everything that exists. worksync fetches the items that it knows and that are missing here, to find out whether they
+ * are gone.
  */
 export interface SweepPage {
   readonly keys: readonly ItemKey[];
   /** Repositories or projects (`repoId`, `containerId`) of which the sweep of this unit lists every item. */
   readonly containers: readonly string[];
   readonly next?: string;
-  /** As in `PollPage`. */
+  /** See `PollPage`. */
   readonly isEmpty?: boolean;
 }
 
-/** One round of requests to send failed deliveries again. */
-export interface Redelivery {
-  /** The number of deliveries that the vendor was requested to send again. */
-  readonly requested: number;
-  /** For the next round; opaque to the core, at most some 100 kB for each hook. */
-  readonly cursor: string;
-  /** Why the round did not check every delivery, for people. */
-  readonly cut?: string;
-  /** What ended the round early. */
-  readonly failure?: SyncError;
-}
-
-/** What worksync has stored of the item, so that `fetch` need not read it again. */
+/** The stored part of an item that `fetch` need not read again. */
 export interface Known {
   /** The head of the pull request whose commits were read. */
   readonly commitsSha?: string;
@@ -196,88 +277,43 @@ export interface Finding {
   readonly level: 'ok' | 'warning' | 'error';
   readonly subject: string;
   readonly message: string;
-  /** The remedy, where there is something to mend. */
+  /** The remedy, if there is something to repair. */
   readonly hint?: string;
 }
 
-/** A grant of OAuth 2.0, whose access tokens expire soon; the daemon renews them. */
-export interface OAuthGrant {
-  readonly tokenUrl: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-  /** The one of a person's consent; the daemon stores those that replaced it. */
-  readonly refreshToken: string;
-  /** How the token endpoint takes its parameters. */
-  readonly encoding: 'json' | 'form';
+/** One round of requests to send failed deliveries again. */
+export interface Redelivery {
+  /** The number of deliveries that the vendor was requested to send again. */
+  readonly requested: number;
+  /** For the next round; opaque to the core, at most some 100 kB for each hook. */
+  readonly cursor: string;
+  /** Why the round did not check every delivery, for people. */
+  readonly cut?: string;
+  /** The error that ended the round early. */
+  readonly failure?: SyncError;
 }
 
-/** The access tokens of a grant. */
-export interface AccessTokens {
-  /** One that stays valid for some minutes. Throws `consent_needed`, `secret_key_wrong`, and what requests throw. */
-  get(signal: AbortSignal): Promise<string>;
-  /** Reports that the vendor refused this token before it expired. */
-  refused(token: string): void;
+/** Webhooks at the vendor, if its API can read and register them. */
+export interface Hooks {
+  /** @param url the public address for deliveries */
+  states(url: string, signal: AbortSignal): Promise<readonly HookState[]>;
+  /** Registers, repairs and switches on webhooks; idempotent. Returns one line per hook. */
+  install(url: string, secret: string, signal: AbortSignal): Promise<readonly InstalledHook[]>;
 }
 
-/** What a connection needs from outside; nothing else is reachable from a connector. */
-export interface ConnectionDeps {
-  readonly http: HttpClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Of the grant that `oauth` names. */
-  readonly accessTokens?: AccessTokens;
+/** The state of one unit's webhook at the vendor. */
+export interface HookState {
+  /** The owner of the hook, for people: a repository, a group, a project. */
+  readonly subject: string;
+  /** `disabled`: the vendor or a person switched it off. `unknown`: this credential may not read it. */
+  readonly state: 'active' | 'disabled' | 'absent' | 'unknown';
+  readonly message: string;
+  readonly hint?: string;
 }
 
-/** One configured use of a connector, with its credentials. Every method throws `SyncError`. */
-export interface Connection {
-  /** The units that a poll walks, one after the other. */
-  units(signal: AbortSignal): Promise<readonly string[]>;
-  poll(position: PollPosition, signal: AbortSignal): Promise<PollPage>;
-  /**
-   * What a name of the configuration leads to now, as the vendor says it at this moment: the old name of a renamed thing may
-   * still find it. Throws `not_found` where it leads to nothing.
-   */
-  identify?(name: string, signal: AbortSignal): Promise<NamedUnit>;
-  /** Gets the object; an object that is gone comes back as a body that translates to a gone item. */
-  fetch(reference: ItemReference, signal: AbortSignal, known?: Known): Promise<Fetched>;
-  /** Proves credentials, rights and scope; used by `worksync check`. */
-  check(signal: AbortSignal): Promise<readonly Finding[]>;
-  /** One page of a backfill. */
-  history?(position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage>;
-  /** One page of everything that exists in a unit, whatever its state. Throws where it cannot be read whole. */
-  sweep?(unit: string, page: string | undefined, signal: AbortSignal): Promise<SweepPage>;
-  /**
-   * Asks the vendor to send again the deliveries to this address that failed since the last round. Never rejects, so that what
-   * was done until a failure is kept.
-   *
-   * @param cursor of the last round; undefined on the first one
-   */
-  redeliver?(url: string, cursor: string | undefined, signal: AbortSignal): Promise<Redelivery>;
-  readonly hooks?: Hooks;
-  /**
-   * Posts the text, or updates the comment of this credential that has the marker; a correction only updates. The marker is an
-   * HTML comment: the connector writes it as it is, or, where people would see it or the vendor would drop it, in the vendor's
-   * own way.
-   *
-   * @returns the comment as it is now, where the vendor's webhooks report comments: so that our own costs no fetch
-   */
-  comment?(reference: ItemReference, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
-  /** Commit statuses of pull requests. */
-  readonly status?: {
-    /** What the credential needs for them, as the vendor calls it: `the right …`. */
-    readonly right: string;
-    /**
-     * Sets the status of that commit, under the one name of `model/notice.ts`; the same once more changes nothing that
-     * people see. Throws `refused` where the credential lacks the right.
-     */
-    write(reference: ItemReference, status: LinkedStatus, signal: AbortSignal): Promise<void>;
-  };
-  /**
-   * Closes the item as done; one that is done already is left as it is.
-   *
-   * @param fields values that the vendor asks for when an item is closed, where `capabilities.closesWithFields`
-   */
-  close?(reference: ItemReference, signal: AbortSignal, fields?: CloseFields): Promise<void>;
+/** The state of a webhook after an installation. */
+export interface InstalledHook extends HookState {
+  readonly outcome: 'created' | 'updated' | 'unchanged';
 }
 
 /** Values of fields by the vendor's ids of them. */
@@ -286,11 +322,30 @@ export type CloseFields = Readonly<Record<string, unknown>>;
 /** A commit status, and the address that it leads to. */
 export type LinkedStatus = CommitStatus & { readonly url?: string | undefined };
 
-/** A member's own access to a git provider: what they may do there is what the token may do. */
+/** A grant of OAuth 2.0. Its access tokens expire soon, and the daemon renews them. */
+export interface OAuthGrant {
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** The token of a person's consent. The daemon stores the tokens that replace it. */
+  readonly refreshToken: string;
+  /** The form in which the token endpoint takes its parameters. */
+  readonly encoding: 'json' | 'form';
+}
+
+/** The access tokens of a grant. */
+export interface AccessTokens {
+  /** Returns a token that stays valid for some minutes. Throws `consent_needed`, `secret_key_wrong`, and the errors of requests. */
+  get(signal: AbortSignal): Promise<string>;
+  /** Reports that the vendor refused this token before it expired. */
+  refused(token: string): void;
+}
+
+/** A member's own access to a git provider: they may do what the token may do. */
 export interface MemberAccess {
   readonly token: string;
   readonly host: string;
-  /** Absent: the one that follows from the host. */
+  /** Absent: the address that follows from the host. */
   readonly apiUrl?: string;
 }
 
@@ -299,7 +354,7 @@ interface InRepository {
   readonly repoId: string;
 }
 
-/** Parts of a pull request that a member may set; what is absent is left as it is. */
+/** The parts of a pull request that a member may set; absent parts stay unchanged. */
 interface PullRequestParts {
   readonly description?: string | null;
   readonly draft?: boolean;
@@ -324,108 +379,49 @@ export interface PullRequestEdit extends InRepository, PullRequestParts {
 /** The provider's state after a write. */
 export interface WrittenPullRequest extends InRepository {
   readonly pullRequest: PullRequest;
-  /** Why a part of the request was not carried out, though others were. */
+  /** Why a part of the request was not carried out although others were. */
   readonly refused?: SyncError;
 }
 
 /**
- * Writes of members at a git provider. Nothing is repeated: after a write with unknown outcome the connector checks whether it
- * was carried out. Every method throws `SyncError`; `errorCode` then is the workspace API's own, where it has one:
+ * The writes of members at a git provider. No write is repeated: after an unknown outcome the connector checks whether it was
+ * carried out. Every method throws `SyncError`, whose `errorCode` is that of the workspace API if it has one:
  * `branch_not_found`, `pull_request_exists`, `no_commits_between`, `unsupported_field`, `validation_failed`.
  */
 export interface GitProvider {
   hasBranch(
     access: MemberAccess,
-    wanted: InRepository & { readonly branch: string },
+    branch: InRepository & { readonly branch: string },
     signal: AbortSignal,
   ): Promise<boolean>;
-  openPullRequest(access: MemberAccess, wanted: NewPullRequest, signal: AbortSignal): Promise<WrittenPullRequest>;
+  openPullRequest(access: MemberAccess, pull: NewPullRequest, signal: AbortSignal): Promise<WrittenPullRequest>;
   editPullRequest(access: MemberAccess, edit: PullRequestEdit, signal: AbortSignal): Promise<WrittenPullRequest>;
 }
 
-/** When and under which id a sample is sent. */
+/** The time, the id and the name bindings with which a sample is made. */
 export interface SampleMoment {
   /** Epoch milliseconds. */
   readonly at: number;
-  /** Of the delivery. */
+  /** The id of the delivery. */
   readonly id: string;
-  /** What the names in the connection's configuration lead to. */
+  /** The objects that the names in the connection's configuration lead to. */
   readonly bindings: readonly Binding[];
 }
 
-/** A made-up event of a vendor, about something that no vendor has. */
+/** An invented event of a vendor, about an item that does not exist. */
 export interface SampleEvent<Options> {
-  /** For people. */
+  /** A description for people. */
   readonly about: string;
-  /** Those that name the event. */
+  /** The headers that name the event. */
   readonly headers: Readonly<Record<string, string>>;
-  /** About something in the scope of the connection. Throws `refused` where nothing in it has a known id. */
+  /** Returns a payload about an item in the scope of the connection. Throws `refused` if nothing in the scope has a known id. */
   payload(options: Options, moment: SampleMoment): object;
 }
 
-/** For trying a connection without its vendor. */
+/** Sample events, to try a connection without its vendor. */
 export interface Samples<Options> {
   /** By name. */
   readonly events: Readonly<Record<string, SampleEvent<Options>>>;
-  /** Headers of the signature and of the delivery's id, by the vendor's own scheme. */
+  /** Returns the headers of the signature and of the delivery's id, in the vendor's own scheme. */
   sign(body: Buffer, secret: string, moment: Pick<SampleMoment, 'at' | 'id'>): Readonly<Record<string, string>>;
-}
-
-/**
- * One vendor. `verify` and `translate` are pure; `connect` builds what talks to the vendor.
- * Options are the connector's own part of a connection's configuration.
- */
-export interface Connector<Options = never> {
-  readonly id: string;
-  /** What people call the vendor. */
-  readonly title: string;
-  /** The vendor's public host; repository ids of any other host are sent as `<host>:<id>`. */
-  readonly publicHost: string;
-  readonly capabilities: Capabilities;
-  /** How people name its items in text. Absent: by web address and, where the identifier is one, by key. */
-  readonly grammar?: Grammar;
-  /** Largest webhook body the vendor sends, bytes. */
-  readonly largestDelivery: number;
-  /** The only status that the vendor accepts as success, if it refuses 202. */
-  readonly accepted?: 200;
-  readonly options: ZodType<Options>;
-  /** Host that the ids of this connection belong to. */
-  host(options: Options): string;
-  /**
-   * Shortest pause between two polls that the vendor's limits allow with these options, milliseconds.
-   * A connector without it may be polled every minute.
-   */
-  shortestPoll?(options: Options): number;
-  /** Whether `fetch` also brings the messages of a pull request's commits. Deliveries never carry all of them. */
-  fetchesCommits?(options: Options): boolean;
-  /**
-   * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
-   *
-   * @param now wall clock, epoch milliseconds, for signatures that are valid for some minutes only
-   */
-  verify(request: WebhookRequest, secrets: readonly string[], now: number): Promise<VerifiedRequest>;
-  /** Pure: the same delivery always becomes the same items. Throws `delivery_malformed`. */
-  translate(delivery: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation;
-  /**
-   * Pure: what only one connection should use, for people to read, as `GitHub App 4711`: a second connection would take over
-   * its webhook and use up its limit.
-   */
-  exclusive?(options: Options): string | undefined;
-  /** Pure: options without credentials whose scope takes in everything on this host; for looking at payloads. */
-  unrestricted?(host?: string): Options;
-  /** Loads the sample events: nothing but `worksync trigger` needs them. */
-  samples?(): Promise<Samples<Options>>;
-  /** Pure: the webhook event that a payload of this shape belongs to, where its headers are not at hand. */
-  eventOf?(payload: unknown): string | undefined;
-  /** Pure: the names of single repositories, projects or teams in these options, as they are configured. */
-  namesIn?(options: Options): readonly string[];
-  /** Pure: the unit by which polls ask for something by its id; the id itself unless the connector says otherwise. */
-  unitOf?(seen: NamedUnit): string;
-  /** Pure: what `fetch` needs to get this item, when its deliveries cannot be ordered. Equal for equal items. */
-  reference(item: Item): ItemReference;
-  /** Pure: the grant by which these options get their access tokens, where they do. */
-  oauth?(options: Options): OAuthGrant | undefined;
-  connect(options: Options, deps: ConnectionDeps): Connection;
-  /** Where the vendor is a git provider: what members may write there. */
-  git?(deps: ConnectionDeps): GitProvider;
 }

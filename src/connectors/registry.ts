@@ -11,8 +11,8 @@ import { sentry } from './sentry/index.ts';
 import { shortcut } from './shortcut/index.ts';
 
 /**
- * Every connector, one line each. Their options differ, so here they are unknown: what `options` has parsed is what the
- * other methods of the same connector take. A test compares this list with the folders.
+ * Every connector. Their options differ, so their type is unknown here: the methods of a connector get what its own `options` schema
+ * has parsed. A test compares this list with the folders.
  */
 export const connectors: readonly Connector<unknown>[] = [
   azureBoards,

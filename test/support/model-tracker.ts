@@ -202,11 +202,11 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     changedAt: (element) => (element as Held).updated,
     locator: z.object({ id: text, project: text }),
     locatorOf: ({ number: id, container: project }) => ({ id, project }),
-    whole: ['state', 'title'],
-    itemsOn: (page) => z.array(found).parse(page).map(pullOf),
+    requiredFields: ['state', 'title'],
+    itemsOnPage: (page) => z.array(found).parse(page).map(pullOf),
     itemOf: (fetched) => pullOf(found.parse(fetched)),
     rowOfGone: ({ id, project }, seen_at) => ({ id: Number(id), project: Number(project), seen_at }),
-    goneOf: goneItemReader(gone, identityOf),
+    goneItemOf: goneItemReader(gone, identityOf),
   };
   return gitConnector<ModelOptions, Place>({
     id: 'model',
@@ -224,7 +224,7 @@ export function modelGitConnector(model: ModelTracker, order: Order, isCondition
     writes: {
       title: 'Model',
       publicHost: 'model',
-      takes: [],
+      acceptedStates: [],
       connect: () => Promise.reject(new Error('never')) as never,
     },
     connect({ projects }) {

@@ -24,13 +24,13 @@ const pulls: Kind<Options, Locator> = {
   changedAt: (pull) => timeOf(pull, 'updated_on'),
   locator,
   locatorOf: ({ container: repoId, name: repository, number }) => ({ repoId, repository, number }),
-  itemsOn: (page) => read(schema.page, page).values.map((pull) => toItem(pull)),
-  whole: ['state', 'title', 'headBranch', 'baseBranch'],
+  itemsOnPage: (page) => read(schema.page, page).values.map((pull) => toItem(pull)),
+  requiredFields: ['state', 'title', 'headBranch', 'baseBranch'],
   itemOf: pullOf,
   rowOfGone: ({ repoId, repository, number }, seenAt) => {
     return { repository: { uuid: repoId, full_name: repository }, id: Number(number), seen_at: seenAt };
   },
-  goneOf: goneItemReader(schema.gone, ({ repository, id }) => identityOf(repository, id)),
+  goneItemOf: goneItemReader(schema.gone, ({ repository, id }) => identityOf(repository, id)),
 };
 
 export const kinds = [pulls] as const;

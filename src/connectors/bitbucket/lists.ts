@@ -18,7 +18,7 @@ const EVERY_STATE = ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'];
  * The first walk does not count pages: what somebody closes during the walk leaves the list, and everything behind it moves
  * forward, past a counted page. So it goes by the oldest change, and each page begins at the time at which the previous ended.
  */
-export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf' | 'sweptPage'> {
+export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageContent' | 'sweptPage'> {
   return {
     async list({ unit, selection, page, use }: GitListRequest, signal) {
       const path = `${repositoryPath(unit)}/pullrequests`;
@@ -34,7 +34,7 @@ export function createLists(api: Api): Pick<GitSource<Locator>, 'list' | 'pageOf
         total: typeof size === 'number' ? size : undefined,
       };
     },
-    pageOf: async (values) => ({ values }),
+    pageContent: async (values) => ({ values }),
     async sweptPage(found, { unit }) {
       const all = parseAnswer(elements, found, `the list of ${unit}`);
       const keys = all.map(({ id, destination }) => identityOf(destination.repository, id).key);

@@ -8,7 +8,7 @@ import {
   type GitWrites,
   type MemberRepository,
   type MemberRequest,
-  nothingToMerge,
+  noCommitsBetween,
   refused,
   type Step,
 } from '../kit/git-writes.ts';
@@ -26,8 +26,8 @@ type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
 export const writes: GitWrites = {
   title: 'Bitbucket',
   publicHost: HOST,
-  lacks: ['labels', 'assignees'],
-  takes: ['open', 'closed', 'declined'],
+  unsupportedFields: ['labels', 'assignees'],
+  acceptedStates: ['open', 'closed', 'declined'],
   asStored: ({ reviewers, state, ...rest }) => ({
     ...rest,
     ...(reviewers && { reviewers: reviewers.map((name) => reviewerOf(name).uuid) }),
@@ -122,7 +122,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
       const query = { q: `name = ${quoted(branch)}`, pagelen: '1', fields: 'values.name' };
       return (await get(named, `${place}/refs/branches`, query)).values.some(({ name }) => name === branch);
     },
-    async opening(wanted) {
+    async prepareCreation(wanted) {
       const { title, description, draft, headBranch, baseBranch } = wanted;
       const standing = await findOpen(wanted);
       // If worksync created it again, Bitbucket would overwrite the title of the existing one and answer with that.
@@ -143,7 +143,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
     },
     findOpen,
     read,
-    async editing(edit, before) {
+    async editSteps(edit, before) {
       // An edit must send the reviewers back, since Bitbucket removes them otherwise: without their list it cannot be made.
       const now = parseAnswer(present, before, `pull request ${edit.identifier}`);
       refuseFinal(now);
@@ -229,7 +229,7 @@ function taken(answer: HttpAnswer, branches: Branches): unknown {
   if (answer.status !== 400) return readAnswer(answer, 'a write');
   const complaint = readComplaint(answer);
   const { text } = complaint;
-  if (/no changes to be pulled/i.test(text)) throw nothingToMerge(branches);
+  if (/no changes to be pulled/i.test(text)) throw noCommitsBetween(branches);
   if (/branch not found/i.test(text))
     throw refused('branch_not_found', `${branches.headBranch} → ${branches.baseBranch}: ${text}`);
   if (isAboutReviewers(complaint)) throw refused('validation_failed', `reviewers: Bitbucket refused: ${text}`);

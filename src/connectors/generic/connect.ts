@@ -107,7 +107,7 @@ function walkOf(feed: Rest): Walk {
       return { found: found.items, next, answer, total: found.total };
     },
     changedAt: (item) => timeOf(item, 'updatedAt'),
-    write: async (found) => ({ event: SHAPES.list, body: writeJson(found) }),
+    serialize: async (found) => ({ event: SHAPES.list, body: writeJson(found) }),
   };
 }
 

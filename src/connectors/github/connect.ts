@@ -107,7 +107,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       const read = readable(one, found);
       if (read) requireOn(noun, read);
     },
-    switchedOff: repositories.switchedOff,
+    featureOffIn: repositories.switchedOff,
     hooks: createHooks(parts),
     redeliver: createRedeliver(parts),
     comment: (_, locator, given, signal) =>

@@ -37,7 +37,7 @@ export const github = gitConnector({
   kinds,
   withIssues: ({ issues }) => issues,
   parseWebhook,
-  payloadOf,
+  parsePayload: payloadOf,
   writes,
   connect,
 });

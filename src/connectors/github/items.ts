@@ -28,15 +28,15 @@ const pulls: Kind<Options, Locator> = {
   changedAt: (pull) => timeOf(pull, 'updated_at'),
   locator,
   locatorOf: ({ container: repoId, name: repository, number }) => ({ repoId, repository, number }),
-  itemsOn: (page, { host }) => read(schema.pullRequest.array(), page).map((pull) => toPull(pull, host)),
-  whole: ['state', 'title', 'headBranch', 'baseBranch'],
+  itemsOnPage: (page, { host }) => read(schema.pullRequest.array(), page).map((pull) => toPull(pull, host)),
+  requiredFields: ['state', 'title', 'headBranch', 'baseBranch'],
   itemOf: (fetched, { host }) => pullOf(fetched, host),
   rowOfGone: ({ repoId, repository, number }, seenAt) => ({
     repository: { id: Number(repoId), full_name: repository },
     number: Number(number),
     seen_at: seenAt,
   }),
-  goneOf: goneItemReader(schema.gone, ({ repository, number }, { host }) => pullIdentity(host, repository, number)),
+  goneItemOf: goneItemReader(schema.gone, ({ repository, number }, { host }) => pullIdentity(host, repository, number)),
 };
 
 const issues: Kind<Options, Locator> = {
@@ -46,17 +46,17 @@ const issues: Kind<Options, Locator> = {
   order: 'since',
   locator: locator.extend({ id: number }),
   locatorOf: (parts) => ({ ...pulls.locatorOf(parts), id: parts.id }),
-  itemsOn(page, { host }) {
+  itemsOnPage(page, { host }) {
     const { repository, issues } = read(schema.issueList, page);
     return issues.map((issue) => toIssue(issue, host, repository));
   },
-  whole: ['state', 'title'],
+  requiredFields: ['state', 'title'],
   itemOf(fetched, { host }) {
     const { repository, issue } = read(schema.oneIssue, fetched);
     return toIssue(issue, host, repository);
   },
   rowOfGone: (locator, seenAt) => ({ ...pulls.rowOfGone(locator, seenAt), id: Number(locator.id) }),
-  goneOf: goneItemReader(schema.goneIssue, (row, { host }) => issueIdentity(host, row.repository, row)),
+  goneItemOf: goneItemReader(schema.goneIssue, (row, { host }) => issueIdentity(host, row.repository, row)),
 };
 
 export const kinds = [pulls, issues] as const;

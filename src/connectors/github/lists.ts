@@ -24,7 +24,7 @@ const LISTED_ISSUE: Shape = { ...KEPT_OF_ISSUE, pull_request: { url: true } };
 
 const NOTHING: ListedPage = { found: [], next: undefined, answer: { headers: {} }, isUnchanged: true };
 
-type Lists = Pick<GitSource<Locator>, 'list' | 'pageOf' | 'sweptPage'>;
+type Lists = Pick<GitSource<Locator>, 'list' | 'pageContent' | 'sweptPage'>;
 
 /**
  * Pages of a repository's pull requests and issues (GH4), newest change first. What changes during the walk moves to the front
@@ -101,7 +101,7 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
   return {
     list: (wanted, signal) => (wanted.noun === PULLS ? pulls(wanted, signal) : issueList(wanted, signal)),
     /** The list of issues does not say which repository it is of. */
-    async pageOf(found, { noun, unit }, signal) {
+    async pageContent(found, { noun, unit }, signal) {
       if (noun === PULLS) return found.map(slim);
       const { id, name } = await repositories.find(unit, signal);
       const own = found.filter((each) => !isPull(each)).map(slimIssue);

@@ -9,8 +9,8 @@ import {
   type MemberRepository,
   type MemberRequest,
   missingBranch,
+  noCommitsBetween,
   nonEmpty,
-  nothingToMerge,
   refused,
   type Step,
   without,
@@ -22,7 +22,12 @@ import { createMemberApi } from './member-api.ts';
 import { PUBLIC_HOST, REPOSITORY } from './options.ts';
 
 /** What members write at GitHub (GH6). */
-export const writes: GitWrites = { title: 'GitHub', publicHost: PUBLIC_HOST, takes: ['open', 'closed'], connect: at };
+export const writes: GitWrites = {
+  title: 'GitHub',
+  publicHost: PUBLIC_HOST,
+  acceptedStates: ['open', 'closed'],
+  connect: at,
+};
 
 const anything = z.unknown();
 const repositoryAnswer = z.object({ full_name: z.string().regex(REPOSITORY) });
@@ -56,7 +61,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
   async function explainRefusal(wanted: NewPullRequest, answer: HttpAnswer): Promise<SyncError> {
     const { text, fields } = readValidation(answer);
     if (/already exists/i.test(text)) return alreadyExists(wanted, '#', await findOpen(wanted).catch(() => undefined));
-    if (/no commits between/i.test(text)) return nothingToMerge(wanted);
+    if (/no commits between/i.test(text)) return noCommitsBetween(wanted);
     const missing = (['head', 'base'] as const).find((field) => fields.includes(field));
     if (missing) return missingBranch(`${missing}Branch`, wanted[`${missing}Branch`]);
     return refused('validation_failed', `GitHub refused to open the pull request: ${text}`);
@@ -112,7 +117,7 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
       const path = await pathTo(`branches/${encodeURIComponent(branch)}`);
       return (await undefinedOn(api.get(path, { signal }), 'not_found')) !== undefined;
     },
-    async opening(wanted) {
+    async prepareCreation(wanted) {
       const { title, headBranch: head, baseBranch: base, description, draft } = wanted;
       const path = await pathTo('pulls');
       return async () => {
@@ -121,13 +126,13 @@ function at({ access, repoId, signal }: MemberRequest, deps: ConnectionDeps): Me
         return readAnswer(answer, `POST ${path}`);
       };
     },
-    afterOpening: ({ labels, assignees, reviewers = [] }, number) => [
+    stepsAfterCreation: ({ labels, assignees, reviewers = [] }, number) => [
       () => setIssueFields(number, { labels: nonEmpty(labels), assignees: nonEmpty(assignees) }),
       () => requestReviews('POST', number, reviewers),
     ],
     findOpen,
     read,
-    async editing(edit, before) {
+    async editSteps(edit, before) {
       const { identifier: number, reviewers, draft } = edit;
       const now = parseAnswer(present, before, 'a pull request');
       const [owner] = (await name()).split('/', 1);

@@ -53,7 +53,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   return {
     units: async () => placesOf(options).map(unitOf),
     list,
-    async pageOf(found, { unit }, signal) {
+    async pageContent(found, { unit }, signal) {
       const { kind, name } = placeOf(unit);
       const followed = kind === 'group' ? await projects.keepFollowed(name, found, signal) : projects.keepNamed(found);
       return followed.map(slim);
@@ -95,7 +95,7 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
       if (Array.isArray(found) && found.length === 0) return;
       throw new SyncError('not_found', `GET ${path}/${iid}: not found, although the list contains it`);
     },
-    switchedOff: projects.switchedOff,
+    featureOffIn: projects.switchedOff,
     hooks: createHooks(api, projects, options),
     redeliver: createRedeliver({ api, projects, options, clock: deps.clock }),
     comment(noun, locator, given, signal) {

@@ -36,7 +36,7 @@ export const gitlab = gitConnector({
   kinds,
   withIssues: ({ issues }) => issues,
   parseWebhook,
-  isFollowed: isFetchedFollowed,
+  isInScope: isFetchedFollowed,
   writes,
   connect,
 });

@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Item, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { type GitVendor, goneItemReader, type Identity, type Kind, referenceTo, translateItems } from '../kit/git.ts';
+import {
+  type GitVendor,
+  goneItemReader,
+  type ItemIdentity,
+  type Kind,
+  referenceTo,
+  translateItems,
+} from '../kit/git.ts';
 import {
   identityOf,
   NOT_FOLLOWED,
@@ -40,14 +47,14 @@ const mergeRequests: Kind<Options, Locator> = {
   changedAt: (found) => timeOf(found, 'updated_at'),
   locator,
   locatorOf: ({ container: projectId, number: iid }) => ({ projectId, iid }),
-  itemsOn: (page, { host }) => read(schema.mergeRequest.array(), page).map((each) => toMergeRequest(each, host)),
+  itemsOnPage: (page, { host }) => read(schema.mergeRequest.array(), page).map((each) => toMergeRequest(each, host)),
   // One that lacks one of these has drifted, is being merged, or has images in its description.
-  whole: ['state', 'title', 'headBranch', 'baseBranch', 'description'],
+  requiredFields: ['state', 'title', 'headBranch', 'baseBranch', 'description'],
   itemOf: (fetched, { host }) => pullOf(fetched, host),
   rowOfGone: ({ projectId, iid }, seenAt) => {
     return { project_id: Number(projectId), iid: Number(iid), seen_at: seenAt };
   },
-  goneOf: goneItemReader(schema.gone, (row, { host }) => mergeRequestIdentity(host, row.project_id, row.iid)),
+  goneItemOf: goneItemReader(schema.gone, (row, { host }) => mergeRequestIdentity(host, row.project_id, row.iid)),
 };
 
 const issues: Kind<Options, Locator> = {
@@ -56,11 +63,11 @@ const issues: Kind<Options, Locator> = {
   noun: ISSUES,
   locator: locator.extend({ id: number }),
   locatorOf: (parts) => ({ ...mergeRequests.locatorOf(parts), id: parts.id }),
-  itemsOn: (page, options) => read(schema.issue.array(), page).map((each) => toIssue(each, options)),
-  whole: ['state', 'title', 'description'],
+  itemsOnPage: (page, options) => read(schema.issue.array(), page).map((each) => toIssue(each, options)),
+  requiredFields: ['state', 'title', 'description'],
   itemOf: (fetched, options) => toIssue(read(schema.issue, fetched), options),
   rowOfGone: (locator, seenAt) => ({ ...mergeRequests.rowOfGone(locator, seenAt), id: Number(locator.id) }),
-  goneOf: goneItemReader(schema.goneIssue, (row, { host }) => issueIdentity(host, row.id, row.project_id, row.iid)),
+  goneItemOf: goneItemReader(schema.goneIssue, (row, { host }) => issueIdentity(host, row.id, row.project_id, row.iid)),
 };
 
 export const kinds = [mergeRequests, issues] as const;
@@ -150,7 +157,7 @@ function judged(
   project: schema.HookProject,
   options: Options,
   kind: Kind<Options, Locator>,
-  identity: Identity,
+  identity: ItemIdentity,
   item: Item | undefined,
 ): Translation {
   const followed = isFollowed(project, options);

@@ -11,8 +11,8 @@ import {
   type MemberRepository,
   type MemberRequest,
   missingBranch,
+  noCommitsBetween,
   nonEmpty,
-  nothingToMerge,
   refused,
 } from '../kit/git-writes.ts';
 import { parseAnswer, readAnswer } from '../kit/payload.ts';
@@ -29,8 +29,8 @@ import { pathOf } from './units.ts';
 export const writes: GitWrites = {
   title: 'GitLab',
   publicHost: PUBLIC_HOST,
-  takes: ['open', 'closed'],
-  plain: asReady,
+  acceptedStates: ['open', 'closed'],
+  normalize: asReady,
   connect: at,
 };
 
@@ -107,7 +107,7 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
     const query = new URLSearchParams({ ref_name: `${baseBranch}..${head.name}`, per_page: '1' }).toString();
     const commits = await undefinedOn(api.read(anything, at('/repository/commits'), { query, signal }), 'not_found');
     if (commits === undefined) throw missingBranch('headBranch', headBranch);
-    if (Array.isArray(commits) && commits.length === 0) throw nothingToMerge(wanted);
+    if (Array.isArray(commits) && commits.length === 0) throw noCommitsBetween(wanted);
   }
 
   /** The error for 409: another open request between these branches, with its number; or what GitLab says. */
@@ -146,7 +146,7 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
 
   return {
     hasBranch: async (branch) => hasBranch(headOf(branch)),
-    async opening(wanted) {
+    async prepareCreation(wanted) {
       const head = headOf(wanted.headBranch);
       await refuseEmpty(wanted, head);
       const body = {
@@ -163,7 +163,7 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
     },
     findOpen: async ({ headBranch, baseBranch }) => findOpen(headOf(headBranch), baseBranch),
     read,
-    async editing(edit, before) {
+    async editSteps(edit, before) {
       const path = at(`/merge_requests/${edit.identifier}`);
       const now = parseAnswer(present, before, `GET ${path}`);
       const body = await fieldsOf(edit, now);
@@ -174,7 +174,7 @@ function at({ access, repoId: project, signal }: MemberRequest, deps: Connection
       return [async () => ({ current: await send('PUT', path, body, branches) })];
     },
     pullOf: (content) => pullOf(content, access.host),
-    dropped,
+    ignoredChange: dropped,
   };
 }
 

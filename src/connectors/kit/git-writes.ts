@@ -9,128 +9,188 @@ import type {
   WrittenPullRequest,
 } from '../connector.ts';
 
-/** Writes of members at a git provider: open, read, edit, settle. The end of this file lists what each vendor says of itself. */
+/** The part of members' writes that differs between git providers. */
+export interface GitWrites {
+  readonly title: string;
+  readonly publicHost: string;
+  /** Fields that the vendor's pull requests do not have. */
+  readonly unsupportedFields?: readonly ('labels' | 'assignees')[];
+  /** The states that an edit may request. */
+  readonly acceptedStates: readonly PullRequestState[];
+  /** Removes differences that the vendor ignores, so that texts with the same meaning become equal. */
+  normalize?(text: string): string;
+  /** Converts an edit to the values that the vendor reports after it. */
+  asStored?(edit: Partial<PullRequestEdit>): Partial<PullRequestEdit>;
+  connect(request: MemberRequest, deps: ConnectionDeps): MemberRepository;
+}
+
+/** A member, and the repository in which they write. */
+export interface MemberRequest {
+  readonly access: MemberAccess;
+  /** Without the host. */
+  readonly repoId: string;
+  readonly signal: AbortSignal;
+}
+
+/** The requests of one member to one repository. Every method throws `SyncError`. */
+export interface MemberRepository {
+  hasBranch(branch: string): Promise<boolean>;
+  /** Checks the preconditions. Resolves with a function that creates the pull request; the engine calls it once. */
+  prepareCreation(pull: NewPullRequest): Promise<() => Promise<unknown>>;
+  /** Returns steps for fields that only an existing pull request can have. */
+  stepsAfterCreation?(pull: NewPullRequest, number: string): readonly Step[];
+  findOpen(branches: Branches): Promise<OpenPullRequest | undefined>;
+  /** Reads a pull request in the vendor's form. */
+  read(number: string): Promise<unknown>;
+  /** Resolves with the steps of an edit. @param before the pull request in the vendor's form */
+  editSteps(edit: PullRequestEdit, before: unknown): Promise<readonly Step[]>;
+  /** Throws `delivery_malformed`. */
+  pullOf(content: unknown): PullRequest;
+  /** Returns an error for a change that the vendor ignored without an error. */
+  ignoredChange?(pull: PullRequest, edit: Partial<PullRequestEdit>): SyncError | undefined;
+}
+
+/** One request of a write. Resolves with undefined if there was nothing to do. */
+export type Step = () => Promise<StepResult | undefined>;
+
+interface StepResult {
+  /** The pull request after the step, in the vendor's form; absent if the answer does not contain it. */
+  readonly current?: unknown;
+}
+
+/** An open pull request between two branches; the vendor allows only one. */
+interface OpenPullRequest {
+  readonly number: number;
+  readonly url?: string | undefined;
+}
+
+type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
+
+/**
+ * Creates the writes of members at a git provider. No request is sent twice: after an unknown outcome, the pull request is read
+ * and compared with what was requested.
+ */
 export function createGitProvider(vendor: GitWrites, deps: ConnectionDeps): GitProvider {
-  const at = (access: MemberAccess, repoId: string, signal: AbortSignal) => {
-    const own = `${access.host}:`;
-    const id = repoId.startsWith(own) ? repoId.slice(own.length) : repoId;
+  const connect = (access: MemberAccess, repoId: string, signal: AbortSignal) => {
+    const hostPrefix = `${access.host}:`;
+    const id = repoId.startsWith(hostPrefix) ? repoId.slice(hostPrefix.length) : repoId;
     return vendor.connect({ access, repoId: id, signal }, deps);
   };
-  const settled = ({ host }: MemberAccess, written: Settled): WrittenPullRequest => {
+  const withRepoId = ({ host }: MemberAccess, written: Written): WrittenPullRequest => {
     const { repoId } = written.pullRequest;
     return { repoId: host === vendor.publicHost ? repoId : `${host}:${repoId}`, ...written };
   };
   return {
-    hasBranch: async (access, { repoId, branch }, signal) => at(access, repoId, signal).hasBranch(branch),
-    async openPullRequest(access, wanted, signal) {
-      refuseUnsupported(vendor, wanted);
-      return settled(access, await open(vendor, at(access, wanted.repoId, signal), wanted));
+    hasBranch: async (access, { repoId, branch }, signal) => connect(access, repoId, signal).hasBranch(branch),
+    async openPullRequest(access, pull, signal) {
+      requireSupported(vendor, pull);
+      return withRepoId(access, await open(vendor, connect(access, pull.repoId, signal), pull));
     },
-    async editPullRequest(access, wanted, signal) {
-      refuseUnsupported(vendor, wanted);
-      if (!/^[1-9]\d{0,14}$/.test(wanted.identifier))
-        throw refused('validation_failed', 'identifier: expected a number');
-      return settled(access, await edit(vendor, at(access, wanted.repoId, signal), wanted));
+    async editPullRequest(access, edit, signal) {
+      requireSupported(vendor, edit);
+      if (!/^[1-9]\d{0,14}$/.test(edit.identifier)) throw refused('validation_failed', 'identifier: expected a number');
+      return withRepoId(access, await applyEdit(vendor, connect(access, edit.repoId, signal), edit));
     },
   };
 }
 
-type Settled = Omit<WrittenPullRequest, 'repoId'>;
+type Written = Omit<WrittenPullRequest, 'repoId'>;
 
-function refuseUnsupported({ title, lacks = [], takes }: GitWrites, wanted: Partial<PullRequestEdit>): void {
-  const field = lacks.find((name) => wanted[name] !== undefined);
+function requireSupported(vendor: GitWrites, { state, ...fields }: Partial<PullRequestEdit>): void {
+  const { title, unsupportedFields = [], acceptedStates } = vendor;
+  const field = unsupportedFields.find((name) => fields[name] !== undefined);
   if (field !== undefined) throw refused('unsupported_field', `${field}: ${title} has none`);
-  const { state } = wanted;
-  if (state === undefined || takes.includes(state)) return;
+  if (state === undefined || acceptedStates.includes(state)) return;
   throw refused(
     'unsupported_field',
     `state: ${title} does not accept "${state}" here; merge a pull request at ${title} itself`,
   );
 }
 
-async function open(vendor: GitWrites, member: MemberRepository, wanted: NewPullRequest): Promise<Settled> {
-  const send = await member.opening(wanted);
-  const made = await send().catch((thrown: unknown) => adopt(member, wanted, thrown));
-  const { identifier } = read(member, made);
-  const steps = member.afterOpening?.(wanted, identifier) ?? [];
-  const asked = {
-    labels: nonEmpty(wanted.labels),
-    assignees: nonEmpty(wanted.assignees),
-    reviewers: nonEmpty(wanted.reviewers),
+async function open(vendor: GitWrites, repository: MemberRepository, pull: NewPullRequest): Promise<Written> {
+  const send = await repository.prepareCreation(pull);
+  const created = await send().catch((thrown: unknown) => adopt(repository, pull, thrown));
+  const { identifier } = parse(repository, created);
+  const steps = repository.stepsAfterCreation?.(pull, identifier) ?? [];
+  const outcome = await run(repository, identifier, created, steps);
+  const requested = {
+    labels: nonEmpty(pull.labels),
+    assignees: nonEmpty(pull.assignees),
+    reviewers: nonEmpty(pull.reviewers),
   };
-  return settle(vendor, member, await carryOut(member, identifier, made, steps), asked);
+  return settle(vendor, repository, outcome, requested);
 }
 
-/** After a creation that got no answer: reads whether the pull request exists. Nobody sends the creation again. */
-async function adopt(member: MemberRepository, wanted: NewPullRequest, thrown: unknown): Promise<unknown> {
+/** Reads the pull request after a creation without an answer, and throws the error if there is none. */
+async function adopt(repository: MemberRepository, branches: Branches, thrown: unknown): Promise<unknown> {
   const error = asSyncError(thrown);
   if (!hasUnknownOutcome(error)) throw error;
-  const found = await member.findOpen(wanted).catch(() => undefined);
+  const found = await repository.findOpen(branches).catch(() => undefined);
   if (found === undefined) throw error;
-  return member.read(String(found.number));
+  return repository.read(String(found.number));
 }
 
-async function edit(vendor: GitWrites, member: MemberRepository, wanted: PullRequestEdit): Promise<Settled> {
-  const before = await member.read(wanted.identifier);
-  const steps = await member.editing(wanted, before);
-  const outcome = await carryOut(member, wanted.identifier, before, steps);
-  const { failure, wrote } = outcome;
-  if (failure && !wrote && !hasUnknownOutcome(failure)) throw failure;
-  return settle(vendor, member, outcome, wanted);
+async function applyEdit(vendor: GitWrites, repository: MemberRepository, edit: PullRequestEdit): Promise<Written> {
+  const before = await repository.read(edit.identifier);
+  const steps = await repository.editSteps(edit, before);
+  const outcome = await run(repository, edit.identifier, before, steps);
+  const { failure, hasWritten } = outcome;
+  if (failure && !hasWritten && !hasUnknownOutcome(failure)) throw failure;
+  return settle(vendor, repository, outcome, edit);
 }
 
 interface Outcome {
-  /** The pull request as the provider told it last. */
-  readonly held: unknown;
-  readonly wrote: boolean;
+  /** The last known pull request, in the vendor's form. */
+  readonly current: unknown;
+  readonly hasWritten: boolean;
   readonly failure: SyncError | undefined;
 }
 
-/** Runs the steps in order, up to the first that fails. Sends nothing twice: reads what the provider has instead. */
-async function carryOut(
-  member: MemberRepository,
+/** Runs the steps in order, up to the first that fails. Reads the pull request afterwards if its state is not known. */
+async function run(
+  repository: MemberRepository,
   number: string,
   before: unknown,
   steps: readonly Step[],
 ): Promise<Outcome> {
-  let [held, wrote, isStale] = [before, false, false];
+  let [current, hasWritten, isStale] = [before, false, false];
   let failure: SyncError | undefined;
   for (const step of steps) {
     try {
-      const done = await step();
-      if (!done) continue;
-      [held, wrote, isStale] = [done.current ?? held, true, done.current === undefined];
+      const result = await step();
+      if (!result) continue;
+      [current, hasWritten, isStale] = [result.current ?? current, true, result.current === undefined];
     } catch (thrown) {
       failure = asSyncError(thrown);
-      isStale = wrote || hasUnknownOutcome(failure);
+      isStale = hasWritten || hasUnknownOutcome(failure);
       break;
     }
   }
-  if (isStale) held = await member.read(number).catch(() => held);
-  return { held, wrote, failure };
+  if (isStale) current = await repository.read(number).catch(() => current);
+  return { current, hasWritten, failure };
 }
 
-/** The pull request as the provider has it, and why a part of what was wanted is missing. */
+/** Returns the pull request after a write, and why a part of the request was not carried out. */
 function settle(
   vendor: GitWrites,
-  member: MemberRepository,
-  { held, failure }: Outcome,
-  wanted: Partial<PullRequestEdit>,
-): Settled {
-  const pullRequest = read(member, held);
-  const dropped = member.dropped?.(pullRequest, wanted);
-  const isDone = failure === undefined || (hasUnknownOutcome(failure) && isCarriedOut(vendor, wanted, pullRequest));
-  const left = isDone ? dropped : failure;
-  return { pullRequest, ...(left && { refused: left }) };
+  repository: MemberRepository,
+  { current, failure }: Outcome,
+  requested: Partial<PullRequestEdit>,
+): Written {
+  const pullRequest = parse(repository, current);
+  const ignored = repository.ignoredChange?.(pullRequest, requested);
+  const isDone = failure === undefined || (hasUnknownOutcome(failure) && isApplied(vendor, requested, pullRequest));
+  const error = isDone ? ignored : failure;
+  return { pullRequest, ...(error && { refused: error }) };
 }
 
-function read(member: MemberRepository, content: unknown): PullRequest {
+/** Throws `answer_malformed`, and not `delivery_malformed`, because the content is an answer. */
+function parse(repository: MemberRepository, content: unknown): PullRequest {
   try {
-    return member.pullOf(content);
+    return repository.pullOf(content);
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code !== 'delivery_malformed') throw error;
-    // It is an answer, and no delivery.
     throw new SyncError('answer_malformed', `a pull request: ${error.message}`, { cause: error });
   }
 }
@@ -139,41 +199,46 @@ function hasUnknownOutcome({ code }: SyncError): boolean {
   return code === 'outcome_unknown' || code === 'server_failed';
 }
 
-/** Whether the provider carried out all of an edit that it did not answer. */
-function isCarriedOut(vendor: GitWrites, edit: Partial<PullRequestEdit>, held: PullRequest): boolean {
-  const wanted = vendor.asStored?.(edit) ?? edit;
-  const plain = (text: string | null | undefined) => {
+const TEXTS = ['title', 'description', 'baseBranch'] as const;
+const LISTS = ['labels', 'assignees', 'reviewers'] as const;
+const VALUES = ['draft', 'state'] as const;
+
+/** Whether a pull request has all that an edit requested. */
+function isApplied(vendor: GitWrites, edit: Partial<PullRequestEdit>, pull: PullRequest): boolean {
+  const requested = vendor.asStored?.(edit) ?? edit;
+  const normalized = (text: string | null | undefined) => {
     const lines = (text ?? '').replace(/\r\n?/g, '\n').trim();
-    return vendor.plain?.(lines) ?? lines;
+    return vendor.normalize?.(lines) ?? lines;
   };
-  const isSame = (field: 'title' | 'description' | 'baseBranch') =>
-    wanted[field] === undefined || plain(wanted[field]) === plain(held[field]);
   return (
-    (['title', 'description', 'baseBranch'] as const).every(isSame) &&
-    LISTS.every((list) => firstDifference(wanted[list], held[list] ?? []) === undefined) &&
-    (['draft', 'state'] as const).every((field) => wanted[field] === undefined || wanted[field] === held[field])
+    TEXTS.every(
+      (field) => requested[field] === undefined || normalized(requested[field]) === normalized(pull[field]),
+    ) &&
+    LISTS.every((field) => firstDifference(requested[field], pull[field] ?? []) === undefined) &&
+    VALUES.every((field) => requested[field] === undefined || requested[field] === pull[field])
   );
 }
 
-const LISTS = ['labels', 'assignees', 'reviewers'] as const;
-
-/** A name that was wanted and is missing, else one that is there and was not wanted. Case does not count. */
-export function firstDifference(wanted: readonly string[] | undefined, held: readonly string[]): string | undefined {
-  return wanted && (without(wanted, held)[0] ?? without(held, wanted)[0]);
+/** Returns a requested name that is missing, else a current name that was not requested. Ignores case. */
+export function firstDifference(
+  requested: readonly string[] | undefined,
+  current: readonly string[],
+): string | undefined {
+  return requested && (without(requested, current)[0] ?? without(current, requested)[0]);
 }
 
-/** The names that are not among the others. Case does not count. */
+/** Returns the names that are not among the others. Ignores case. */
 export function without(names: readonly string[], others: readonly string[]): readonly string[] {
-  const known = new Set(others.map((name) => name.trim().toLowerCase()));
-  return names.filter((name) => !known.has(name.trim().toLowerCase()));
+  const excluded = new Set(others.map((name) => name.trim().toLowerCase()));
+  return names.filter((name) => !excluded.has(name.trim().toLowerCase()));
 }
 
-/** Whether a body has no part at all, so that there is nothing to send. */
+/** Whether a body has no field, so that there is nothing to send. */
 export function isEmpty(body: object): boolean {
   return Object.values(body).every((value) => value === undefined);
 }
 
-/** The names; undefined where the list is empty. */
+/** Returns the names, or undefined for an empty list. */
 export function nonEmpty(names: readonly string[] | undefined): readonly string[] | undefined {
   return names?.length === 0 ? undefined : names;
 }
@@ -186,9 +251,7 @@ export function missingBranch(field: 'headBranch' | 'baseBranch', name: string |
   return refused('branch_not_found', `${field}: ${name} does not exist on the remote`);
 }
 
-type Branches = Pick<NewPullRequest, 'headBranch' | 'baseBranch'>;
-
-export function nothingToMerge({ headBranch, baseBranch }: Branches): SyncError {
+export function noCommitsBetween({ headBranch, baseBranch }: Branches): SyncError {
   return refused('no_commits_between', `${headBranch} → ${baseBranch}: there is nothing to merge`);
 }
 
@@ -196,61 +259,9 @@ export function nothingToMerge({ headBranch, baseBranch }: Branches): SyncError 
 export function alreadyExists(
   { headBranch, baseBranch }: Branches,
   sign: string,
-  found: Standing | undefined,
+  found: OpenPullRequest | undefined,
 ): SyncError {
   const name = found === undefined ? '' : `: ${sign}${found.number} ${found.url ?? ''}`.trimEnd();
   const branches = `${headBranch} → ${baseBranch}`;
   return refused('pull_request_exists', `an open pull request for ${branches} exists already${name}`);
-}
-
-/** What a vendor says of members' writes. */
-export interface GitWrites {
-  readonly title: string;
-  readonly publicHost: string;
-  /** Parts that its pull requests do not have. */
-  readonly lacks?: readonly ('labels' | 'assignees')[];
-  /** States that an edit may ask for. */
-  readonly takes: readonly PullRequestState[];
-  /** Reduces a text to what counts there: texts that mean the same become equal. */
-  plain?(text: string): string;
-  /** What is wanted, in the words that the provider uses. */
-  asStored?(wanted: Partial<PullRequestEdit>): Partial<PullRequestEdit>;
-  connect(visit: MemberRequest, deps: ConnectionDeps): MemberRepository;
-}
-
-export interface MemberRequest {
-  readonly access: MemberAccess;
-  /** Without the host. */
-  readonly repoId: string;
-  readonly signal: AbortSignal;
-}
-
-/** An open request between two branches: there is one at most. */
-interface Standing {
-  readonly number: number;
-  readonly url?: string | undefined;
-}
-
-/** What a step did; undefined where there was nothing to do. */
-interface Done {
-  /** The pull request after the step; absent where the provider answered with something else. */
-  readonly current?: unknown;
-}
-export type Step = () => Promise<Done | undefined>;
-
-/** One member at one repository: the requests to the provider. Every method throws `SyncError`. */
-export interface MemberRepository {
-  hasBranch(branch: string): Promise<boolean>;
-  /** Checks what would prevent it. Resolves with a function that creates the pull request; the engine calls that once. */
-  opening(wanted: NewPullRequest): Promise<() => Promise<unknown>>;
-  /** Steps for what only a pull request that exists can get. */
-  afterOpening?(wanted: NewPullRequest, number: string): readonly Step[];
-  findOpen(wanted: Branches): Promise<Standing | undefined>;
-  /** Reads a pull request, as the vendor tells it. */
-  read(number: string): Promise<unknown>;
-  editing(edit: PullRequestEdit, present: unknown): Promise<readonly Step[]>;
-  /** May throw `delivery_malformed`. */
-  pullOf(content: unknown): PullRequest;
-  /** An error for what the vendor left out without saying so. */
-  dropped?(held: PullRequest, wanted: Partial<PullRequestEdit>): SyncError | undefined;
 }

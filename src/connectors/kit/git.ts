@@ -1,5 +1,4 @@
 import type { ZodType } from 'zod';
-import type { Delivery } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { Item, ItemReference, PullRequest, WorkItem } from '../../model/item.ts';
 import type { NamedUnit } from '../../model/names.ts';
@@ -32,77 +31,85 @@ import { detectFeatureOff } from './refusal.ts';
 import { isRefusedList, namedIn, type Scope } from './scope.ts';
 import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage, type Walk } from './walk.ts';
 
-/** What identifies an item. */
-export interface Parts {
-  /** Its repository: the id, and the name at that time. */
+/** The options that the engine itself reads. */
+interface GitOptions {
+  /** Whether `fetch` also reads the messages of commits. */
+  readonly commits: boolean;
+}
+
+/** The facts of which a locator consists. */
+export interface LocatorParts {
+  /** Id of the repository. */
   readonly container: string;
+  /** Name of the repository at that time. */
   readonly name: string;
   readonly number: string;
-  /** Its own id, where it has one beside its number. */
+  /** The item's own id, if it has one beside its number. */
   readonly id: string;
 }
 
+/** An item without content: its key, its repository and its number. */
+export type ItemIdentity = Omit<PullRequest, 'updatedAt'> | Omit<WorkItem, 'updatedAt'>;
+
 /**
- * One kind of thing that a git provider lists in each of its repositories: its pull requests, or its issues.
- * Names and shapes of what is stored never change, since rows wait in databases.
+ * One kind of item that each repository has: pull requests, or issues. The names and shapes of stored rows never change, because
+ * rows outlive versions.
  */
 export interface Kind<Options, Locator> extends Pick<Walk, 'order' | 'changedAt' | 'isConditional'> {
   readonly kind: Item['kind'];
-  /** The first part of the names of rows that polls and fetches bring: `pulls` in `pulls.list`. */
+  /** The first part of the names of stored rows: `pulls` in `pulls.list`. */
   readonly noun: string;
-  /** Checks what a row contains like input from outside, since addresses are made of it. */
+  /** Checks a stored locator like input from outside, because it becomes part of addresses. */
   readonly locator: ZodType<Locator>;
-  locatorOf(parts: Parts): Readonly<Record<string, string>>;
-  /** The items of a stored page. Throws `delivery_malformed`, like those below. */
-  itemsOn(page: unknown, options: Options): readonly Item[];
-  /** Fields that every item has: where a list or a webhook lacks one, its shape has drifted, and intake fetches the item. */
-  readonly whole: readonly (keyof PullRequest | keyof WorkItem)[];
+  locatorOf(parts: LocatorParts): Readonly<Record<string, string>>;
+  /** Reads the items of a stored page. Throws `delivery_malformed`, as the methods below. */
+  itemsOnPage(page: unknown, options: Options): readonly Item[];
+  /** The fields that every item has. If a list or a webhook lacks one, its shape has drifted, and intake fetches the item. */
+  readonly requiredFields: readonly (keyof PullRequest | keyof WorkItem)[];
   itemOf(fetched: unknown, options: Options): Item;
-  /** Writes the row of an item that no longer exists; `goneOf` reads it. */
+  /** Returns the row of an item that is gone; `goneItemOf` reads it. */
   rowOfGone(locator: Locator, seenAt: string): object;
-  goneOf(row: unknown, options: Options): Item;
+  goneItemOf(row: unknown, options: Options): Item;
 }
-
-export type Identity = Omit<PullRequest, 'updatedAt'> | Omit<WorkItem, 'updatedAt'>;
 
 /** A request for a page of one of the lists of a repository. */
 export interface GitListRequest extends ListRequest {
   readonly noun: string;
 }
 
-/** The vendor's API. It reduces what it lists and finds to the fields that are read. Every method throws `SyncError`. */
+/** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
 export interface GitSource<Locator> extends GitChecks {
-  /** The places whose lists polls walk: repositories, or groups of them. */
+  /** Resolves with the repositories, or groups of repositories, whose lists polls walk. */
   units: Connection['units'];
-  list(wanted: GitListRequest, signal: AbortSignal): Promise<ListedPage>;
-  /** Throws for a place that stands for a list which the vendor refused. */
-  requireReadable?(place: string): void;
-  /** A page as worksync stores it, where that is not just the list of its elements. */
-  pageOf?(
+  /** Throws for a unit that stands for a list which the vendor refused. */
+  requireReadable?(unit: string): void;
+  list(request: GitListRequest, signal: AbortSignal): Promise<ListedPage>;
+  /**
+   * Resolves with what is switched off in a unit now, such as `issues of acme/web`, or with undefined. Called if a list of it was
+   * refused or not found. Absent: the vendor has no such switch.
+   */
+  featureOffIn?(noun: string, unit: string, signal: AbortSignal): Promise<string | undefined>;
+  /** Resolves with the content of a page to store. Absent: the list of its elements. */
+  pageContent?(
     found: readonly unknown[],
-    wanted: Pick<GitListRequest, 'noun' | 'unit'>,
+    list: Pick<GitListRequest, 'noun' | 'unit'>,
     signal: AbortSignal,
   ): Promise<unknown>;
-  /** Reads a page of ids. Throws `answer_malformed` where it cannot: an item that is left out would look gone. */
+  /** Reads a page of ids. Throws `answer_malformed` if one cannot be read, because an item that is left out would look gone. */
   sweptPage(
     found: readonly unknown[],
-    wanted: Pick<GitListRequest, 'noun' | 'unit'>,
+    list: Pick<GitListRequest, 'noun' | 'unit'>,
     signal: AbortSignal,
   ): Promise<Omit<SweepPage, 'next'>>;
   identify(name: string, signal: AbortSignal): Promise<NamedUnit>;
-  /** Looks for the item by what does not change. Where it is not there and may only be hidden, `prove` is called next. */
+  /** Reads an item by what does not change. If it is not found and may only be hidden, `requireVisible` is called next. */
   item(noun: string, locator: Locator, known: Known, signal: AbortSignal): Promise<Lookup>;
-  /** Throws where this credential cannot see the repository of this item, or its list, at this moment. */
+  /** Throws if this credential cannot see the repository of this item, or its list, now. */
   requireVisible(noun: string, locator: Locator, signal: AbortSignal): Promise<void>;
-  /**
-   * What is switched off in a place at this moment, as `issues of acme/web`, where a list of it was refused or not found; undefined
-   * where it is on. Absent: the vendor has no such switch.
-   */
-  switchedOff?(noun: string, place: string, signal: AbortSignal): Promise<string | undefined>;
   readonly hooks: Hooks;
   readonly redeliver?: NonNullable<Connection['redeliver']>;
   comment(noun: string, locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<undefined>;
-  /** Sets the status of a commit of a pull request, in its repository; `right` as in `Connection`. */
+  /** Commit statuses of pull requests; see `Connection`. */
   readonly status: {
     readonly right: string;
     write(locator: Locator, status: LinkedStatus, signal: AbortSignal): Promise<unknown>;
@@ -111,28 +118,30 @@ export interface GitSource<Locator> extends GitChecks {
   closeIssue?(locator: Locator, key: string, signal: AbortSignal): Promise<void>;
 }
 
-/** What a git provider says of itself; the engine does what all of them have in common. */
-export interface GitVendor<Options extends { readonly commits: boolean }, Locator extends ScopeUnknown>
+/** The part of a connector that differs between git providers. `gitConnector` adds the rest. */
+export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnknown>
   extends Omit<Connector<Options>, EngineMethods> {
-  /** What the vendor calls a repository. */
+  /** The vendor's word for a repository. */
   readonly container: 'repository' | 'project';
   scopeOf(options: Options): Scope;
   /** Pull requests first. */
   readonly kinds: readonly Kind<Options, Locator>[];
   /** Whether polls walk the issues too. */
   withIssues?(options: Options): boolean;
-  /** Translates webhooks of this event; undefined where the event is not followed: nobody reads its body then. */
-  parseWebhook(event: string, options: Options): ((payload: unknown, options: Options) => Translation) | undefined;
-  /** Reads the payload of a webhook, where it may have another form than JSON. */
-  payloadOf?(body: Uint8Array): unknown;
-  /** Whether a fetched item is in scope, where its webhook did not tell that. Throws `delivery_malformed`. */
-  isFollowed?(fetched: unknown, options: Options): boolean;
+  /** Returns the translation of webhooks of this event; undefined if it is not followed, so that its body is not read. */
+  parseWebhook(event: string, options: Options): Translate<Options> | undefined;
+  /** Parses the body of a webhook. Absent: it is JSON. */
+  parsePayload?(body: Uint8Array): unknown;
+  /** Whether a fetched item is in scope. Called if its webhook did not report that. Throws `delivery_malformed`. */
+  isInScope?(fetched: unknown, options: Options): boolean;
   readonly writes: GitWrites;
   connect(options: Options, deps: ConnectionDeps): GitSource<Locator>;
 }
 
-/** The connector of a git provider: what all of them do alike, from what each says of itself. */
-export function gitConnector<Options extends { readonly commits: boolean }, Locator extends ScopeUnknown>(
+type Translate<Options> = (payload: unknown, options: Options) => Translation;
+
+/** Creates the connector of a git provider. */
+export function gitConnector<Options extends GitOptions, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
 ): Connector<Options> {
   return {
@@ -141,40 +150,42 @@ export function gitConnector<Options extends { readonly commits: boolean }, Loca
     fetchesCommits: ({ commits }) => commits,
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
-    namesIn: (given) => namedIn(vendor.scopeOf(given)),
+    namesIn: (options) => namedIn(vendor.scopeOf(options)),
     git: (deps) => createGitProvider(vendor.writes, deps),
-    connect: (given, deps) => connect(vendor, given, deps),
+    connect: (options, deps) => connect(vendor, options, deps),
   };
 }
 
-function connect<Options extends { readonly commits: boolean }, Locator extends ScopeUnknown>(
+/** The prefix of a unit that is the list of issues of a repository. */
+const ISSUES = 'issues:';
+
+function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
   options: Options,
   { clock, ...deps }: ConnectionDeps,
 ): Connection {
   const source = vendor.connect(options, { clock, ...deps });
 
-  /** One list of one place. */
+  /** Splits a unit into the kind of its items and the unit of the source. */
   const readUnit = (unit: string) =>
     unit.startsWith(ISSUES)
-      ? { kind: kindOf(vendor, 'work_item'), place: unit.slice(ISSUES.length) }
-      : { kind: kindOf(vendor, 'pull_request'), place: unit };
+      ? { kind: kindOf(vendor, 'work_item'), unit: unit.slice(ISSUES.length) }
+      : { kind: kindOf(vendor, 'pull_request'), unit };
 
-  const list: typeof source.list = async (wanted, signal) => {
-    source.requireReadable?.(wanted.unit);
-    const offOf = async () => source.switchedOff?.(wanted.noun, wanted.unit, signal);
-    return detectFeatureOff(() => source.list(wanted, signal), offOf);
+  const list: typeof source.list = async (request, signal) => {
+    source.requireReadable?.(request.unit);
+    const offIn = async () => source.featureOffIn?.(request.noun, request.unit, signal);
+    return detectFeatureOff(() => source.list(request, signal), offIn);
   };
 
-  const walkOf = (unit: string): Walk => {
-    const { kind, place } = readUnit(unit);
+  const walkOf = (name: string): Walk => {
+    const { kind, unit } = readUnit(name);
     const { noun } = kind;
-    const wanted = { noun, unit: place };
     return {
       ...kind,
-      list: (given, signal) => list({ ...given, ...wanted }, signal),
-      async write(found, signal) {
-        const page = source.pageOf ? await source.pageOf(found, wanted, signal) : found;
+      list: (request, signal) => list({ ...request, noun, unit }, signal),
+      async serialize(found, signal) {
+        const page = source.pageContent ? await source.pageContent(found, { noun, unit }, signal) : found;
         return { event: rowNames(noun).list, body: writeJson(page) };
       },
     };
@@ -182,56 +193,55 @@ function connect<Options extends { readonly commits: boolean }, Locator extends 
 
   return {
     async units(signal) {
-      const places = await source.units(signal);
-      const isTwice = (place: string) => vendor.withIssues?.(options) && !isRefusedList(place);
-      return places.flatMap((place) => (isTwice(place) ? [place, ISSUES + place] : place));
+      const units = await source.units(signal);
+      const hasIssues = (unit: string) => vendor.withIssues?.(options) && !isRefusedList(unit);
+      return units.flatMap((unit) => (hasIssues(unit) ? [unit, ISSUES + unit] : unit));
     },
     poll: (position, signal) => pollPage(walkOf(position.unit), position, signal),
     identify: (name, signal) => source.identify(name, signal),
-    /** Calls an item gone only where this credential sees its repository now: a lost right looks the same as a lost item. */
-    async fetch(wanted, signal, known = {}) {
-      const { noun, locator: shape, rowOfGone } = kindOf(vendor, wanted.kind);
-      const locator = readLocator(shape, wanted);
+    /** Reports an item as gone only if this credential sees its repository now, because a lost right looks the same. */
+    async fetch(reference, signal, known = {}) {
+      const { noun, locator: shape, rowOfGone } = kindOf(vendor, reference.kind);
+      const locator = readLocator(shape, reference);
       const names = rowNames(noun);
-      const looked = await source.item(noun, locator, known, signal);
-      if (looked.found !== undefined)
-        return { event: locator.isFollowed ? names.judged : names.item, body: writeJson(looked.found) };
-      if (!looked.isGone) await source.requireVisible(noun, locator, signal);
+      const { found, isGone } = await source.item(noun, locator, known, signal);
+      if (found !== undefined) return { event: locator.isFollowed ? names.judged : names.item, body: writeJson(found) };
+      if (!isGone) await source.requireVisible(noun, locator, signal);
       if (locator.isFollowed) return { event: names.missing, body: writeJson({}) };
       const seenAt = new Date(clock.now()).toISOString();
       return { event: names.gone, body: writeJson(rowOfGone(locator, seenAt)) };
     },
     check: (signal) => checkGit(source, signal),
     history: (position, signal) => historyPage(walkOf(position.unit), position, signal),
-    async sweep(unit, page, signal) {
-      const { kind, place } = readUnit(unit);
-      const wanted = { noun: kind.noun, unit: place };
-      const selection = { items: 'ids', containerId: place } as const;
-      const listed = await list({ ...wanted, selection, page, use: 'background' }, signal);
-      const swept = await source.sweptPage(listed.found, wanted, signal);
+    async sweep(name, page, signal) {
+      const { kind, unit } = readUnit(name);
+      const { noun } = kind;
+      const selection = { items: 'ids', containerId: unit } as const;
+      const listed = await list({ noun, unit, selection, page, use: 'background' }, signal);
+      const swept = await source.sweptPage(listed.found, { noun, unit }, signal);
       return { ...swept, ...omitUndefined({ next: listed.next }), ...emptyPageFlag(listed) };
     },
     hooks: source.hooks,
     ...omitUndefined({ redeliver: source.redeliver }),
-    comment: (wanted, comment, signal) => {
-      const { noun, locator } = kindOf(vendor, wanted.kind);
-      return source.comment(noun, readLocator(locator, wanted), comment, signal);
+    comment: (reference, comment, signal) => {
+      const { noun, locator } = kindOf(vendor, reference.kind);
+      return source.comment(noun, readLocator(locator, reference), comment, signal);
     },
     status: {
       right: source.status.right,
-      async write(wanted, status, signal) {
-        const { locator } = kindOf(vendor, wanted.kind);
+      async write(reference, status, signal) {
+        const { locator } = kindOf(vendor, reference.kind);
         try {
-          await source.status.write(readLocator(locator, wanted), status, signal);
+          await source.status.write(readLocator(locator, reference), status, signal);
         } catch (thrown) {
-          throw withRight(asSyncError(thrown), source.status.right);
+          throw statusRefused(asSyncError(thrown), source.status.right);
         }
       },
     },
-    async close(wanted, signal) {
-      if (wanted.kind === 'pull_request' || !source.closeIssue) throw neverClosed(wanted.key);
-      const { locator } = kindOf(vendor, wanted.kind);
-      await source.closeIssue(readLocator(locator, wanted), wanted.key, signal);
+    async close(reference, signal) {
+      if (reference.kind === 'pull_request' || !source.closeIssue) throw neverClosed(reference.key);
+      const { locator } = kindOf(vendor, reference.kind);
+      await source.closeIssue(readLocator(locator, reference), reference.key, signal);
     },
   };
 }
@@ -240,11 +250,8 @@ function kindOf<Options, Locator>({ kinds }: { kinds: readonly Kind<Options, Loc
   return kinds.find((each) => each.kind === kind) ?? (kinds[0] as Kind<Options, Locator>);
 }
 
-/** What the name of a unit begins with, where it is the list of issues of a place. */
-const ISSUES = 'issues:';
-
-/** Vendors hide what a credential may not write: both answers mean that it lacks the right, and nobody asks again. */
-function withRight(error: SyncError, right: string): SyncError {
+/** Both codes mean that the credential lacks the right, because vendors hide what it may not write. The write is not repeated. */
+function statusRefused(error: SyncError, right: string): SyncError {
   if (error.code !== 'forbidden' && error.code !== 'not_found') return error;
   const hint = `The credential needs ${right}. Otherwise switch writeBack.status off.`;
   return new SyncError('refused', `the commit status was refused: ${error.message}`, { cause: error, hint });
@@ -257,65 +264,68 @@ function neverClosed(key: string): SyncError {
   });
 }
 
-type Translator<Options> = (payload: unknown, options: Options) => Translation;
-
-/** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
-export function createTranslate<Options extends { readonly commits: boolean }, Locator extends ScopeUnknown>(
+/** Pure. Throws `delivery_malformed` for a body that does not fit its event. */
+function createTranslate<Options extends GitOptions, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
-) {
-  const { payloadOf = readJson } = vendor;
-  const ofRead = new Map(vendor.kinds.flatMap((kind) => readsOf(vendor, kind)));
-  return ({ source, event, body }: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation => {
-    if (source === 'webhook') return vendor.parseWebhook(event, options)?.(payloadOf(body), options) ?? NOT_FOLLOWED;
-    return ofRead.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
+): Connector<Options>['translate'] {
+  const { parsePayload = readJson } = vendor;
+  const translations = new Map(vendor.kinds.flatMap((kind) => rowTranslations(vendor, kind)));
+  return ({ source, event, body }, options) => {
+    if (source === 'webhook') return vendor.parseWebhook(event, options)?.(parsePayload(body), options) ?? NOT_FOLLOWED;
+    return translations.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
   };
 }
 
-/** worksync asked for pages and fetched objects, so they are in scope, also under a repository's new name. */
-function readsOf<Options extends { readonly commits: boolean }, Locator extends ScopeUnknown>(
+/** Returns the translation of each row. Rows of polls and fetches are in scope, also under a new name of the repository. */
+function rowTranslations<Options extends GitOptions, Locator extends ScopeUnknown>(
   vendor: GitVendor<Options, Locator>,
   kind: Kind<Options, Locator>,
-): readonly (readonly [string, Translator<Options>])[] {
+): readonly (readonly [row: string, Translate<Options>])[] {
   const names = rowNames(kind.noun);
   const toItem = (item: Item): Translation => ({ outcome: 'items', items: [item] });
   return [
-    [names.list, (page, options) => translateItems(kind, kind.itemsOn(page, options))],
-    // Taken as it is, even with fields absent: another fetch would bring the same.
+    [names.list, (page, options) => translateItems(kind, kind.itemsOnPage(page, options))],
+    // Accepted even if fields are absent, because another fetch would return the same.
     [names.item, (found, options) => toItem(kind.itemOf(found, options))],
-    [names.gone, (row, options) => toItem(kind.goneOf(row, options))],
-    // A webhook reported this item, and did not tell whether its repository is in scope.
+    [names.gone, (row, options) => toItem(kind.goneItemOf(row, options))],
+    // A webhook reported this item, but not whether its repository is in scope.
     [
       names.judged,
       (found, options) => {
         const item = kind.itemOf(found, options);
-        return vendor.isFollowed?.(found, options) ? toItem(item) : outOfScope(vendor.container);
+        return vendor.isInScope?.(found, options) ? toItem(item) : outOfScope(vendor.container);
       },
     ],
     [names.missing, () => NOT_FOUND],
   ];
 }
 
-/** Reads the row of an item that no longer exists. */
+/** Returns a function that reads the row of an item that is gone. */
 export function goneItemReader<Row extends { readonly seen_at: string }, Options>(
   shape: ZodType<Row>,
-  identityOf: (row: Row, options: Options) => Identity,
+  identityOf: (row: Row, options: Options) => ItemIdentity,
 ): (row: unknown, options: Options) => Item {
-  return (given, options) => {
-    const row = read(shape, given);
+  return (payload, options) => {
+    const row = read(shape, payload);
     return { ...identityOf(row, options), updatedAt: Date.parse(row.seen_at), gone: true };
   };
 }
 
-type Named = Pick<Kind<never, never>, 'locatorOf' | 'whole'>;
-
-/** Items as a list or a webhook tells them; intake fetches those that lack a field. */
-export function translateItems({ locatorOf, whole }: Named, items: readonly Item[]): Translation {
-  const isWhole = (item: Item) => item.gone === true || whole.every((field) => item[field as keyof Item] !== undefined);
-  return itemsOrReferences(items, isWhole, (item) => referenceTo({ locatorOf }, item));
+/** Translates items of a list or a webhook. Items that lack a required field become references, so that intake fetches them. */
+export function translateItems(
+  { locatorOf, requiredFields }: Pick<Kind<never, never>, 'locatorOf' | 'requiredFields'>,
+  items: readonly Item[],
+): Translation {
+  const isComplete = (item: Item) =>
+    item.gone === true || requiredFields.every((field) => item[field as keyof Item] !== undefined);
+  return itemsOrReferences(items, isComplete, (item) => referenceTo({ locatorOf }, item));
 }
 
-/** What `fetch` needs to get this item. */
-export function referenceTo({ locatorOf }: Pick<Named, 'locatorOf'>, item: Item | Identity): ItemReference {
+/** Returns the reference by which `fetch` gets this item. */
+export function referenceTo(
+  { locatorOf }: Pick<Kind<never, never>, 'locatorOf'>,
+  item: Item | ItemIdentity,
+): ItemReference {
   const [container, name = ''] =
     item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];
   const id = item.key.slice(item.key.lastIndexOf(':') + 1);

@@ -1,5 +1,4 @@
 import { type ZodType, z } from 'zod';
-import type { Delivery } from '../../model/delivery.ts';
 import { type WorkItem, workItemKey } from '../../model/item.ts';
 import type { DesiredComment, PostedComment } from '../../model/notice.ts';
 import type { CloseFields, Connection, ConnectionDeps, Connector, Hooks, Translation } from '../connector.ts';
@@ -36,62 +35,69 @@ import {
 } from './scope.ts';
 import { emptyPageFlag, historyPage, type Order, pollPage, type Walk } from './walk.ts';
 
-/** The vendor's API. It reduces what it lists and finds to the fields that are read. Every method throws `SyncError`. */
+/** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
 export interface TrackerSource<Container> extends Pick<Walk, 'list'>, UnitChecks<Container> {
-  /** Everything that the credential sees, for patterns. */
+  /** Resolves with all containers that the credential sees, for patterns. */
   containers(signal: AbortSignal): Promise<readonly Container[]>;
-  /** The same as it is at this moment, where `container` remembers. */
+  /** Reads a container as it is now. Needed if `container` caches. */
   currentContainer?(unit: string, signal: AbortSignal): Promise<Container>;
-  /** `not_found` means that the item is not there, and may only be hidden. */
+  /** Reads an item. `not_found` means that it is not there, or only hidden. */
   item(locator: Locator, signal: AbortSignal): Promise<Lookup>;
-  /** A page as worksync stores it, where that is not just the list of its elements. */
-  pageOf?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
-  /** Both get what is known of the item; see `Connection`. */
+  /** Resolves with the content of a page to store. Absent: the list of its elements. */
+  pageContent?(found: readonly unknown[], signal: AbortSignal): Promise<unknown>;
+  /** Posts or updates a comment; see `Connection`. */
   comment(locator: Locator, comment: DesiredComment, signal: AbortSignal): Promise<PostedComment | undefined>;
   /**
-   * @param key for people, in errors
-   * @param fields see `Connection`
+   * Closes an item; see `Connection`.
+   *
+   * @param key names the item in errors
    */
   close(locator: Locator, key: string, signal: AbortSignal, fields?: CloseFields): Promise<void>;
-  /** @param followed the containers of all units */
+  /** @param followed resolves with the containers of all units */
   hooks?(followed: (signal: AbortSignal) => Promise<readonly Container[]>): Hooks;
-  /** Further walks of this vendor. */
+  /** Returns methods that replace those of the engine. */
   extend?(connection: Connection): Partial<Connection>;
 }
 
-/** What a tracker says of itself; the engine does what all trackers have in common. */
+/**
+ * The part of a connector that differs between trackers; `trackerConnector` adds the rest. `Found` is an item as the vendor lists
+ * it, `Container` a project or a team.
+ */
 export interface Tracker<Options, Found, Container> extends Omit<Connector<Options>, EngineMethods>, StoredFields {
-  /** The first part of the names of rows that polls and fetches bring: `issues` in `issues.list`. */
+  /** The first part of the names of stored rows: `issues` in `issues.list`. */
   readonly noun: string;
   readonly container: ContainerWords;
   scopeOf(options: Options): Scope;
   candidate(container: Container): Candidate;
-  /** The name of a unit that a pattern took in. */
+  /** Whether a container that a pattern matches becomes a unit by its id or by its name. */
   readonly unitBy: 'id' | 'name';
-  /** Whether any webhook of this event is followed; otherwise nobody reads its body. */
+  /** Whether webhooks of this event may be followed; otherwise their bodies are not read. */
   follows(event: string): boolean;
-  /** What a webhook tells; undefined where it is not followed after all. Throws `delivery_malformed`. */
+  /** Returns the facts of a webhook; undefined if it is not followed after all. Throws `delivery_malformed`. */
   parseWebhook(payload: unknown, options: Options, event: string): WebhookFacts | Translation | undefined;
-  /** Fields that every item has: where a webhook lacks one, intake fetches the item. */
-  readonly whole?: readonly (keyof WorkItem)[];
+  /** The fields that every item has. If a webhook lacks one, intake fetches the item. */
+  readonly requiredFields?: readonly (keyof WorkItem)[];
   readonly found: ZodType<Found>;
-  /** Reads a stored page, where that contains more than its elements. Throws `delivery_malformed`. */
+  /** Reads a stored page that contains more than its elements. Throws `delivery_malformed`. */
   itemsOnPage?(payload: unknown): readonly Found[];
   itemOf(found: Found, options: Options): WorkItem;
   containerOf(found: Found): Candidate;
-  /** Whether a fetched item comes with its container, so that its scope can be checked; absent: it never does. */
+  /** Whether a fetched item comes with its container, so that its scope can be checked. Absent: never. */
   needsScopeCheck?(found: Found): boolean;
-  /** Reads the container that is stored beside an item that is gone, where `translate` must judge it. */
+  /** Parses the container in the row of an item that is gone, so that its scope can be checked. */
   readonly containerShape?: ZodType<Container>;
   readonly order: Order;
   changedAt(element: unknown): number;
   isDone?(element: unknown): boolean;
-  /** The ids on a page of a sweep, without items that worksync does not show; absent: each element's `id`. Throws `answer_malformed`. */
+  /**
+   * Returns the ids on a page of a sweep, without items that worksync does not show. Absent: the `id` of each element. Throws
+   * `answer_malformed`.
+   */
   idsOf?(found: readonly unknown[], what: string, options: Options): readonly string[];
   connect(options: Options, deps: ConnectionDeps): TrackerSource<Container>;
 }
 
-/** The connector of a tracker: what all of them do alike, from what each says of itself. */
+/** Creates the connector of a tracker. */
 export function trackerConnector<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
 ): Connector<Options> {
@@ -100,8 +106,8 @@ export function trackerConnector<Options, Found, Container>(
     capabilities: { ...tracker.capabilities, workItems: true },
     translate: createTranslate(tracker),
     reference: (item) => referenceOf(tracker, item as WorkItem),
-    namesIn: (given) => namedIn(tracker.scopeOf(given)),
-    connect: (given, deps) => connect(tracker, given, deps),
+    namesIn: (options) => namedIn(tracker.scopeOf(options)),
+    connect: (options, deps) => connect(tracker, options, deps),
   };
 }
 
@@ -111,29 +117,41 @@ function connect<Options, Found, Container>(
   deps: ConnectionDeps,
 ): Connection {
   const source = tracker.connect(options, deps);
-  const { candidate, unitBy, container } = tracker;
+  const { candidate, unitBy } = tracker;
   const scope = tracker.scopeOf(options);
-  const all = { name: patternsOf(scope).join(', '), read: (signal: AbortSignal) => source.containers(signal) };
-  const find = (unit: string, signal: AbortSignal) => source.container(unit, signal);
-  const now = (unit: string, signal: AbortSignal) => (source.currentContainer ?? source.container)(unit, signal);
-  const unitOf = (each: Candidate) => each[unitBy];
-  const known = createScopeResolver({ scope, clock: deps.clock, lists: [all], candidate, unitOf });
-  const { units, requireReadable } = known;
-  const list: TrackerSource<Container>['list'] = async (wanted, signal) => {
-    requireReadable(wanted.unit);
+  const resolver = createScopeResolver({
+    scope,
+    clock: deps.clock,
+    lists: [{ name: patternsOf(scope).join(', '), read: (signal) => source.containers(signal) }],
+    candidate,
+    unitOf: (each) => each[unitBy],
+  });
+  const { units, requireReadable } = resolver;
+  const currentContainer: TrackerSource<Container>['container'] = (unit, signal) =>
+    (source.currentContainer ?? source.container)(unit, signal);
+
+  const list: TrackerSource<Container>['list'] = async (request, signal) => {
+    requireReadable(request.unit);
     const { offIn } = source;
-    if (!offIn) return source.list(wanted, signal);
+    if (!offIn) return source.list(request, signal);
     return detectFeatureOff(
-      () => source.list(wanted, signal),
-      async () => offIn(await now(wanted.unit, signal)),
+      () => source.list(request, signal),
+      async () => offIn(await currentContainer(request.unit, signal)),
     );
   };
-  const walk = walkOf(tracker, { ...source, list });
+  const walk: Walk = {
+    ...tracker,
+    list,
+    async serialize(found, signal) {
+      const page = source.pageContent ? await source.pageContent(found, signal) : found;
+      return { event: rowNames(tracker.noun).list, body: writeJson(page) };
+    },
+  };
 
   async function followed(signal: AbortSignal): Promise<readonly Container[]> {
     const found: Container[] = [];
     for (const unit of await units(signal))
-      if (!isRefusedList(unit)) found.push(await find(addressOf(unit, scope), signal));
+      if (!isRefusedList(unit)) found.push(await source.container(addressOf(unit, scope), signal));
     return found;
   }
 
@@ -141,15 +159,15 @@ function connect<Options, Found, Container>(
     units,
     poll: (position, signal) => pollPage(walk, position, signal),
     async identify(name, signal) {
-      const seen = candidate(await now(name, signal));
-      return { id: seen.id, name: seen.name };
+      const { id, name: currentName } = candidate(await currentContainer(name, signal));
+      return { id, name: currentName };
     },
-    fetch: createFetch(tracker, source, now, deps),
-    check: (signal) => checkUnits(container, source, scope, known, signal),
+    fetch: createFetch(tracker, source, currentContainer, deps),
+    check: (signal) => checkUnits(tracker.container, source, scope, resolver, signal),
     history: (position, signal) => historyPage(walk, position, signal),
     async sweep(unit, page, signal) {
       requireReadable(unit);
-      const { id: containerId } = candidate(await find(unit, signal));
+      const { id: containerId } = candidate(await source.container(unit, signal));
       const selection = { items: 'ids', containerId } as const;
       const listed = await list({ unit, selection, page, use: 'background' }, signal);
       const { found, next } = listed;
@@ -158,118 +176,81 @@ function connect<Options, Found, Container>(
       const keys = ids.map((id) => workItemKey(tracker.id, tracker.host(options), id));
       return { keys, containers: [containerId], ...omitUndefined({ next }), ...emptyPageFlag(listed) };
     },
-    comment: (wanted, comment, signal) => source.comment(locatorOf(tracker, wanted), comment, signal),
-    close: (wanted, signal, fields) => source.close(locatorOf(tracker, wanted), wanted.key, signal, fields),
+    comment: (reference, comment, signal) => source.comment(locatorOf(tracker, reference), comment, signal),
+    close: (reference, signal, fields) => source.close(locatorOf(tracker, reference), reference.key, signal, fields),
     ...(source.hooks && { hooks: source.hooks(followed) }),
   };
   return { ...connection, ...source.extend?.(connection) };
 }
 
-function idsIn(
-  { itemId }: Pick<Tracker<unknown, unknown, unknown>, 'itemId'>,
-  found: readonly unknown[],
-  what: string,
-) {
+function idsIn({ itemId }: Pick<StoredFields, 'itemId'>, found: readonly unknown[], what: string): readonly string[] {
   const id = z.union([z.string(), z.int()]).transform(String).pipe(itemId.shape);
-  return parseAnswer(z.array(z.object({ id })), found, what).map((each) => each.id);
-}
-
-function walkOf<Options, Found, Container>(
-  tracker: Tracker<Options, Found, Container>,
-  source: TrackerSource<Container>,
-): Walk {
-  const event = rowNames(tracker.noun).list;
-  return {
-    ...tracker,
-    list: (wanted, signal) => source.list(wanted, signal),
-    async write(found, signal) {
-      return { event, body: writeJson(source.pageOf ? await source.pageOf(found, signal) : found) };
-    },
-  };
+  return parseAnswer(z.array(z.object({ id })), found, what).map((element) => element.id);
 }
 
 /**
- * Gets one item by its id, which survives moves. Calls the item gone only where this credential sees its container now: an
- * item that it may no longer see looks the same.
+ * Creates `fetch`, which gets one item by its id, because ids survive moves. Reports the item as gone only if this credential sees
+ * its container now, because an item that it may no longer see looks the same.
  */
 function createFetch<Options, Found, Container>(
   tracker: Tracker<Options, Found, Container>,
   source: TrackerSource<Container>,
-  now: TrackerSource<Container>['container'],
+  currentContainer: TrackerSource<Container>['container'],
   { clock }: ConnectionDeps,
 ): Connection['fetch'] {
-  const shapes = rowNames(tracker.noun);
-  return async (wanted, signal) => {
-    const locator = locatorOf(tracker, wanted);
-    const { id, container, identifier, isFollowed } = locator;
-    const looked = (await undefinedOn(source.item(locator, signal), 'not_found')) ?? { isGone: false };
-    if (looked.found !== undefined) {
-      const body = writeJson(looked.found);
-      return { event: isFollowed ? shapes.judged : shapes.item, body };
-    }
-    // worksync has nothing of it, and nobody can tell whether it is gone or hidden.
-    if (container === undefined || identifier === undefined) return { event: shapes.missing, body: writeJson({}) };
-    const place = looked.isGone ? undefined : await now(container, signal);
-    const off = place && source.offIn?.(place);
+  const names = rowNames(tracker.noun);
+  return async (reference, signal) => {
+    const locator = locatorOf(tracker, reference);
+    const { id, container: containerId, identifier, isFollowed } = locator;
+    const lookup = (await undefinedOn(source.item(locator, signal), 'not_found')) ?? { isGone: false };
+    if (lookup.found !== undefined)
+      return { event: isFollowed ? names.judged : names.item, body: writeJson(lookup.found) };
+    // No such item is stored, and without its container nothing shows whether it is gone or hidden.
+    if (containerId === undefined || identifier === undefined) return { event: names.missing, body: writeJson({}) };
+    const container = lookup.isGone ? undefined : await currentContainer(containerId, signal);
+    const off = container && source.offIn?.(container);
     if (off !== undefined) throw featureOff(off);
     const seenAt = new Date(clock.now()).toISOString();
-    const gone = { id, container, identifier, seenAt, place: isFollowed && place };
-    return { event: shapes.gone, body: writeJson(rowOfGone(tracker, gone)) };
+    const gone = { id, container: containerId, identifier, seenAt, place: isFollowed && container };
+    return { event: names.gone, body: writeJson(rowOfGone(tracker, gone)) };
   };
 }
 
-const WHOLE: readonly (keyof WorkItem)[] = ['state', 'title', 'description'];
+const REQUIRED_FIELDS: readonly (keyof WorkItem)[] = ['state', 'title', 'description'];
 
-/** Pure. Throws `delivery_malformed` for a body that is not what its event promises. */
-export function createTranslate<Options, Found, Container>(tracker: Tracker<Options, Found, Container>) {
-  const names = rowNames(tracker.noun);
-  const { whole = WHOLE } = tracker;
-  const isWhole = (item: WorkItem) => whole.every((field) => item[field] !== undefined);
+/** Pure. Throws `delivery_malformed` for a body that does not fit its event. */
+function createTranslate<Options, Found, Container>(
+  tracker: Tracker<Options, Found, Container>,
+): Connector<Options>['translate'] {
+  const { requiredFields = REQUIRED_FIELDS } = tracker;
+  const isComplete = (item: WorkItem) => requiredFields.every((field) => item[field] !== undefined);
 
-  const refused = (place: Candidate, options: Options) =>
-    inScope(place, tracker.scopeOf(options)) ? undefined : outOfScope(tracker.container.word);
-
-  function ofWebhook(event: string, payload: unknown, options: Options): Translation {
-    const told = tracker.parseWebhook(payload, options, event);
-    if (told === undefined) return NOT_FOLLOWED;
-    if ('outcome' in told) return told;
-    const { container } = told;
-    // The names and patterns of a scope decide only where the name is told: else what is fetched is judged.
-    if (container?.name === undefined) return toBeJudged(told, options);
-    return refused({ id: container.id, name: container.name }, options) ?? taken(told, options);
+  function webhook(event: string, payload: unknown, options: Options): Translation {
+    const facts = tracker.parseWebhook(payload, options, event);
+    if (facts === undefined) return NOT_FOLLOWED;
+    if ('outcome' in facts) return facts;
+    const { container, comment } = facts;
+    if (container?.name !== undefined)
+      return rejection({ id: container.id, name: container.name }, options) ?? inScopeWebhook(facts, options);
+    // The scope contains names and patterns, so it can only be checked once the item is fetched.
+    const reference = webhookReference(tracker, tracker.host(options), { ...facts, isFollowed: 'unknown' });
+    return { outcome: 'references', references: [reference], ...omitUndefined({ comment }) };
   }
 
-  function toBeJudged(told: WebhookFacts, options: Options): Translation {
-    const reference = webhookReference(tracker, tracker.host(options), { ...told, isFollowed: 'unknown' });
-    return { outcome: 'references', references: [reference], ...omitUndefined({ comment: told.comment }) };
-  }
-
-  function taken(told: WebhookFacts, options: Options): Translation {
-    const { id, identifier, container, item, goneAt, comment } = told;
+  function inScopeWebhook(facts: WebhookFacts, options: Options): Translation {
+    const { id, identifier, container, item, goneAt, comment } = facts;
     const host = tracker.host(options);
     if (goneAt !== undefined && container && identifier !== undefined) {
       const identity = identityOf(tracker.id, host, { id, container: container.id, identifier });
       return { outcome: 'items', items: [{ ...identity, updatedAt: goneAt, gone: true }] };
     }
-    if (item) return itemsOrReferences([item], isWhole, (each) => referenceOf(tracker, each));
-    return {
-      outcome: 'references',
-      references: [webhookReference(tracker, host, told)],
-      ...omitUndefined({ comment }),
-    };
+    if (item) return itemsOrReferences([item], isComplete, (each) => referenceOf(tracker, each));
+    const reference = webhookReference(tracker, host, facts);
+    return { outcome: 'references', references: [reference], ...omitUndefined({ comment }) };
   }
 
-  /** worksync asked for pages and fetched objects, so they are in scope, also after a move. */
-  const ofRead: ReadonlyMap<string, (payload: unknown, options: Options) => Translation> = new Map([
-    [names.list, list],
-    [names.item, fetched],
-    [names.judged, judged],
-    [names.gone, gone],
-    [names.missing, () => NOT_FOUND],
-  ]);
-
-  /** Taken as they are, even with fields absent: another request would bring the same. */
-  function list(payload: unknown, options: Options): Translation {
+  /** Pages are in scope, also after a move. Their items are accepted even if fields are absent: a fetch would return the same. */
+  function page(payload: unknown, options: Options): Translation {
     const found = tracker.itemsOnPage?.(payload) ?? read(z.array(tracker.found), payload);
     return { outcome: 'items', items: found.map((each) => tracker.itemOf(each, options)) };
   }
@@ -277,35 +258,43 @@ export function createTranslate<Options, Found, Container>(tracker: Tracker<Opti
   function fetched(payload: unknown, options: Options): Translation {
     const found = read(tracker.found, payload);
     return tracker.needsScopeCheck?.(found)
-      ? judge(found, options)
+      ? ifInScope(found, options)
       : { outcome: 'items', items: [tracker.itemOf(found, options)] };
   }
 
-  /** An event reported this item, and did not tell whether it is in scope. */
+  /** The webhook about this item did not report whether it is in scope. */
   function judged(payload: unknown, options: Options): Translation {
-    return judge(read(tracker.found, payload), options);
+    return ifInScope(read(tracker.found, payload), options);
   }
 
-  function judge(found: Found, options: Options): Translation {
-    return (
-      refused(tracker.containerOf(found), options) ?? { outcome: 'items', items: [tracker.itemOf(found, options)] }
-    );
+  function ifInScope(found: Found, options: Options): Translation {
+    const rejected = rejection(tracker.containerOf(found), options);
+    return rejected ?? { outcome: 'items', items: [tracker.itemOf(found, options)] };
   }
 
   function gone(payload: unknown, options: Options): Translation {
-    const { seenAt, place, ...row } = readGone(tracker, payload);
-    const told = place === undefined || !tracker.containerShape ? undefined : read(tracker.containerShape, place);
-    const identity = identityOf(tracker.id, tracker.host(options), row);
-    return (
-      (told === undefined ? undefined : refused(tracker.candidate(told), options)) ?? {
-        outcome: 'items',
-        items: [{ ...identity, updatedAt: Date.parse(seenAt), gone: true }],
-      }
-    );
+    const { seenAt, place, ...facts } = readGone(tracker, payload);
+    const { containerShape } = tracker;
+    const container = place === undefined || !containerShape ? undefined : read(containerShape, place);
+    const identity = identityOf(tracker.id, tracker.host(options), facts);
+    const rejected = container === undefined ? undefined : rejection(tracker.candidate(container), options);
+    return rejected ?? { outcome: 'items', items: [{ ...identity, updatedAt: Date.parse(seenAt), gone: true }] };
   }
 
-  return ({ source, event, body }: Pick<Delivery, 'source' | 'event' | 'body'>, options: Options): Translation => {
-    if (source === 'webhook') return tracker.follows(event) ? ofWebhook(event, readJson(body), options) : NOT_FOLLOWED;
-    return ofRead.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
+  function rejection(container: Candidate, options: Options): Translation | undefined {
+    return inScope(container, tracker.scopeOf(options)) ? undefined : outOfScope(tracker.container.word);
+  }
+
+  const names = rowNames(tracker.noun);
+  const rows: ReadonlyMap<string, (payload: unknown, options: Options) => Translation> = new Map([
+    [names.list, page],
+    [names.item, fetched],
+    [names.judged, judged],
+    [names.gone, gone],
+    [names.missing, () => NOT_FOUND],
+  ]);
+  return ({ source, event, body }, options) => {
+    if (source === 'webhook') return tracker.follows(event) ? webhook(event, readJson(body), options) : NOT_FOLLOWED;
+    return rows.get(event)?.(readJson(body), options) ?? NOT_FOLLOWED;
   };
 }

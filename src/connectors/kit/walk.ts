@@ -68,7 +68,7 @@ export interface Walk {
   /** Whether an element is done. Needed if the vendor cannot exclude such elements from the first walk. */
   isDone?(element: unknown): boolean;
   /** Serializes a page for the inbox. */
-  write(found: readonly unknown[], signal: AbortSignal): Promise<Pick<HistoryPage, 'event' | 'body'>>;
+  serialize(found: readonly unknown[], signal: AbortSignal): Promise<Pick<HistoryPage, 'event' | 'body'>>;
 }
 
 /** The time before the watermark that is read again, milliseconds: lists lag behind, and several changes share a second. */
@@ -103,7 +103,7 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
   const capped = times.map((time) => Math.min(time, latest));
   return {
     outcome: 'page',
-    ...(await walk.write(listed.found.filter(isSelected), signal)),
+    ...(await walk.serialize(listed.found.filter(isSelected), signal)),
     next: next !== undefined && walk.order === 'fixed' ? `${next}@${latest}` : next,
     newest: isFirstWalk ? firstWalkStart(position, listed.answer) : newestWatermark(capped, listed.answer),
     ...(isConditional &&
@@ -127,7 +127,7 @@ export async function historyPage(walk: Walk, position: HistoryPosition, signal:
   const end = endOf(walk, since);
   const selected = found.filter((_, index) => !((times[index] as number) < end));
   return {
-    ...(await walk.write(selected, signal)),
+    ...(await walk.serialize(selected, signal)),
     ...omitUndefined({ next: isBeyond(times, end) ? undefined : next, total }),
     ...emptyPageFlag(listed),
   };

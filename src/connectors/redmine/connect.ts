@@ -88,7 +88,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const counted = wanted.page === undefined ? total : undefined;
       return { found: issues.map(schema.slim), next: next < 1 ? undefined : String(next), answer, total: counted };
     },
-    pageOf: async (issues, signal) => ({ issues, statuses: await statusesBeside(issues, signal) }),
+    pageContent: async (issues, signal) => ({ issues, statuses: await statusesBeside(issues, signal) }),
     /** What may not be seen is 403 here, and 404 does not exist. */
     async item(locator, signal) {
       const asked = api.read(schema.placed, pathOf(locator), {}, signal, { issue: schema.KEPT });

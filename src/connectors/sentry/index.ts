@@ -36,7 +36,7 @@ export const sentry = trackerConnector({
   identifier: { shape: schema.shortId, locator: 'shortId', gone: 'shortId' },
   follows: (event) => event === EVENT,
   parseWebhook: told,
-  whole: ['state', 'title', 'url'],
+  requiredFields: ['state', 'title', 'url'],
   found: schema.issue,
   itemOf,
   containerOf: ({ project }) => placeOf(project),

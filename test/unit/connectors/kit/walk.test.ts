@@ -45,7 +45,7 @@ function walkOver({ ages = [], next, ahead, etag, isUnchanged }: Shown, order: O
         return listed;
       },
       changedAt: (element: unknown) => element as number,
-      write: async (found: readonly unknown[]) => ({ event: 'list', body: Buffer.from(JSON.stringify(found)) }),
+      serialize: async (found: readonly unknown[]) => ({ event: 'list', body: Buffer.from(JSON.stringify(found)) }),
     },
   };
 }
