@@ -6,7 +6,7 @@ import { tasksByIds, tasksByKeys } from '../store/cached-tasks.ts';
 import { itemsNamed } from '../store/item-names.ts';
 import { existingItems, itemsAtUrl, itemsByDisplayName, itemsOfTask, namesWithPrefix } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import { nameOf, normalUrl } from '../sync/reconcile/link-rules/item-names-of.ts';
+import { nameOf, normalUrl } from '../sync/reconcile/link-rules/lookup-names.ts';
 
 /** A task that a person named. */
 export interface FoundTask {

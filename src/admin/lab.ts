@@ -14,11 +14,10 @@ import { findItem, findItems, itemsAfter, readFields } from '../store/items.ts';
 import { countWaiting, type OutboxRow } from '../store/outbox-rows.ts';
 import { beginDryRun, type DryRun } from '../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Work } from '../sync/reconcile/changes.ts';
-import type { EvaluationContext } from '../sync/reconcile/context.ts';
-import { EvaluationQueue } from '../sync/reconcile/evaluation-queue.ts';
-import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluation.ts';
-import { lookUp, mentionsIn, wantedLinks } from '../sync/reconcile/resolve.ts';
+import type { Evaluation, EvaluationContext } from '../sync/reconcile/context.ts';
+import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
+import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluate.ts';
+import { desiredLinks, mentionsIn, resolveReadOnly } from '../sync/reconcile/resolve.ts';
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 
 /** A kind of write. */
@@ -106,10 +105,8 @@ export async function tryRules(
   const isOther = partsThatDiffer(workspace.config, config);
   const inUse = lookedBy === digestOf(rules, idPrefixes) && Object.values(isOther).every((differs) => !differs);
   const tally = new Tally(query, limit);
-  const by = await tryAll(query, { ...tried, isOther, moment: { now: clock.now(), usedShare: 0, idPrefixes } }, tally, {
-    clock,
-    ...bounds,
-  });
+  const context = { ...tried, isOther, now: clock.now(), usedShare: 0, idPrefixes };
+  const by = await tryAll(query, context, tally, { clock, ...bounds });
   const ended = by === undefined ? null : { by, held: (await readCounts(query)).items };
   return { inUse, ended, ...(await tally.report(workspace)) };
 }
@@ -142,10 +139,9 @@ async function tryAll(
   return undefined;
 }
 
-interface Tried extends TriedConfig {
+interface Tried extends TriedConfig, EvaluationContext {
   /** Whether more than the rules for links differs for items of this kind. */
   readonly isOther: Readonly<Record<Item['kind'], boolean>>;
-  readonly moment: EvaluationContext;
 }
 
 /** What an item brings about follows from its mentions, and from these parts of the configuration. */
@@ -165,40 +161,41 @@ async function tryItems(
   tally: Tally,
 ): Promise<void> {
   const trial = beginDryRun(query);
-  const looks = new EvaluationQueue(trial.scope, tried);
-  const works: Work[] = [];
+  const evaluations = new EvaluationQueue(trial.scope, tried);
+  const others: Evaluation[] = [];
   for (const row of await findItems(trial.scope, keys)) {
     const source = tried.sources.get(row.connection);
     tally.count(row.connection, finished, source !== undefined);
     if (!source) continue;
-    if (tried.isOther[row.kind]) looks.lookAt(row.key);
-    else works.push({ query: trial.scope, item: readFields(row).item, source, cause: NOTHING, ...tried });
+    if (tried.isOther[row.kind]) evaluations.add(row.key);
+    else others.push({ ...tried, query: trial.scope, item: readFields(row).item, source, cause: NO_CAUSE });
   }
-  for (const { item } of await withOtherLinks(trial.scope, works)) looks.lookAt(item.key);
-  await looks.evaluate(new Map());
+  for (const { item } of await withOtherLinks(trial.scope, others)) evaluations.add(item.key);
+  await evaluations.evaluate(new Map());
   await tally.take(trial, finished);
 }
 
-const NOTHING = { since: 0, waiting: [] };
+const NO_CAUSE = { since: 0, waiting: [] };
 
 /** Most items name by new rules what they named before, or what does not exist: to see that costs a fraction of evaluating them. */
-async function withOtherLinks(query: Scope, works: readonly Work[]): Promise<Work[]> {
-  const mentions = works.map((work) => {
-    const named = mentionsIn(work).map(({ name, ...reason }) => ({ name, reason }));
-    return [work.item.key, named] as const;
+async function withOtherLinks(query: Scope, evaluations: readonly Evaluation[]): Promise<Evaluation[]> {
+  const mentions = evaluations.map((evaluation) => {
+    const named = mentionsIn(evaluation).map(({ name, ...reason }) => ({ name, reason }));
+    return [evaluation.item.key, named] as const;
   });
   const others = new Set(await itemsMentioningOther(query, new Map(mentions)));
-  const looked = works.filter(({ item }) => others.has(item.key));
-  const isOther = await Promise.all(looked.map(wantsOtherLinks));
-  return looked.filter((_, index) => isOther[index]);
+  const differing = evaluations.filter(({ item }) => others.has(item.key));
+  const isOther = await Promise.all(differing.map(wantsOtherLinks));
+  return differing.filter((_, index) => isOther[index]);
 }
 
-async function wantsOtherLinks(work: Work): Promise<boolean> {
-  const resolved = await lookUp(work);
-  if (work.item.kind === 'work_item' || resolved.some(({ outcome }) => outcome === 'document')) return true;
-  const links = (await linksOfItem(work.query, work.item.key)).filter(({ desired }) => desired !== null);
-  const wanted = wantedLinks(resolved);
-  return wanted.size !== links.length || links.some(({ task_id }) => !wanted.has(task_id as string));
+async function wantsOtherLinks(evaluation: Evaluation): Promise<boolean> {
+  const { query, item } = evaluation;
+  const resolved = await resolveReadOnly(evaluation);
+  if (item.kind === 'work_item' || resolved.some(({ outcome }) => outcome === 'document')) return true;
+  const links = (await linksOfItem(query, item.key)).filter(({ desired }) => desired !== null);
+  const desired = desiredLinks(resolved);
+  return desired.size !== links.length || links.some(({ task_id }) => !desired.has(task_id as string));
 }
 
 type Counts = Record<LabSample['change'], number>;

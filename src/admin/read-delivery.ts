@@ -23,7 +23,7 @@ export async function readDelivery(sources: Sources, delivery: Stored, stored: S
     if (delivery.source === 'answer') return { outcome: 'answer', answer: readAnswer(unpackBody(stored)) };
     if (delivery.source === 'workspace') return readEvent(delivery, stored);
     const source = sources.get(delivery.connection);
-    if (source) return told(await translate(source.quiet ?? source, delivery, stored));
+    if (source) return told(await translate(source.inspection ?? source, delivery, stored));
     return failed('connection_unknown', `no connection "${delivery.connection}" is configured any more`);
   } catch (error) {
     const { code, message } = asSyncError(error);
@@ -42,13 +42,13 @@ function readEvent(delivery: Stored, stored: StoredBody): ReadDelivery {
 
 /** What is large, or failed before, is read by another thread within a budget. */
 async function translate(
-  { translate: atOnce, aside }: Pick<Source, 'translate' | 'aside'>,
+  { translate: atOnce, worker }: Pick<Source, 'translate' | 'worker'>,
   delivery: Stored,
   stored: StoredBody,
 ): Promise<Translation> {
   const bytes = stored.unpacked_length ?? stored.body.length;
   const isSuspect = delivery.attempts > 0 || delivery.state === 'quarantined';
-  if (aside && (bytes > LARGE || isSuspect)) return aside.translate({ ...delivery, stored });
+  if (worker && (bytes > LARGE || isSuspect)) return worker.translate({ ...delivery, stored });
   return atOnce({ ...delivery, body: unpackBody(stored) });
 }
 

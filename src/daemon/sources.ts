@@ -10,8 +10,13 @@ import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { addressById, type NameBindings, openNameBindings } from '../sync/intake/name-bindings.ts';
 import { type Pauses, recordRateLimits, withRateLimitGuard } from '../sync/intake/pauses.ts';
 import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
-import type { Source, Sources, WorkerTranslator } from '../sync/reconcile/context.ts';
-import { createRules, type Rules } from '../sync/reconcile/item-rules.ts';
+import {
+  createRules,
+  type Rules,
+  type Source,
+  type Sources,
+  type WorkerTranslator,
+} from '../sync/reconcile/context.ts';
 import type { Converter } from '../sync/worker/converter.ts';
 import { parseInWorker } from '../sync/worker/converter.ts';
 import type { WritableConnection } from '../sync/write-back/write-back.ts';
@@ -122,10 +127,10 @@ function sourceOf(
     fetchesCommits: connector.fetchesCommits?.(options) ?? false,
     translate: (delivery) => connector.translate(delivery, options),
     reference: (item) => connector.reference(item),
-    aside: workerTranslator(config, names, converter),
-    quiet: {
+    worker: workerTranslator(config, names, converter),
+    inspection: {
       translate: (delivery) => connector.translate(delivery, quietOptions),
-      aside: workerTranslator(config, quiet, converter),
+      worker: workerTranslator(config, quiet, converter),
     },
   };
 }

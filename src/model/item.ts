@@ -31,7 +31,7 @@ interface ItemBase {
   /**
    * True when the provider says that the thing no longer exists, or does not show it to this credential any more, which looks
    * the same. Gone items write nothing; their records, links and tasks in the workspace stay. Goes by no time: see
-   * `sync/reconcile/newest.ts`.
+   * `sync/reconcile/newest-wins.ts`.
    */
   readonly gone?: boolean;
   readonly url?: string;

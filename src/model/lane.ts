@@ -40,7 +40,7 @@ function always(wait: number): Debounce {
 }
 
 /**
- * When a change is due, by its first and its last event, epoch milliseconds. `addChange` in `sync/reconcile/changes.ts` asks; of one that
+ * When a change is due, by its first and its last event, epoch milliseconds. `enqueueChange` in `sync/reconcile/enqueue.ts` asks; of one that
  * waits already `dueOf` in `store/outbox-rows.ts` decides.
  */
 export function dueAfter(first: number, last: number, { wait: quiet, maxWait: longest }: Debounce): number {

@@ -15,7 +15,7 @@ import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
 import type { Source } from '../../src/sync/reconcile/context.ts';
-import { desiredRecord } from '../../src/sync/reconcile/desired.ts';
+import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
 import { createReconcile, type Reconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';

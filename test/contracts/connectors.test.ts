@@ -112,19 +112,19 @@ describe.each(PROFILES)('$id', (profile) => {
     const { query } = await openTestStore();
     const converter = createInlineConverter(connectors);
     const common = { connector: profile.id, options, event };
-    const aside: WorkerTranslator = {
+    const worker: WorkerTranslator = {
       translate: async ({ source, stored }) =>
         (await converter.translate({ ...common, source, body: stored })).translation,
       parts: (body) => converter.parts({ body }),
     };
     const translate: Source['translate'] = (delivery) => connector.translate(delivery, options);
-    const source = { ...TRACKER, translate, aside, connection: 'main' };
+    const source = { ...TRACKER, translate, worker, connection: 'main' };
     const body = Buffer.from(JSON.stringify(page));
     const stored = { body, unpacked_length: null };
     const delivery = { id: 1, connection: 'main', source: 'poll', event, body, receivedAt: 1 } as const;
     const pending = { ...delivery, attempts: 0, stored, bytes: body.length };
     const sources = new Map([['main', source]]);
-    return (await translateAll([pending], { query, sources, isSuspect: () => false }))[0] as Translated;
+    return (await translateAll([pending], { query, sources, isSuspected: () => false }))[0] as Translated;
   }
 
   const connector = connectors.find(({ id }) => id === profile.id) as Connector<unknown>;

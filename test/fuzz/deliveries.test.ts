@@ -10,7 +10,7 @@ import { patternText } from '../../src/platform/lib/pattern.ts';
 import { MEBIBYTE } from '../../src/platform/lib/quantities.ts';
 import type { PendingDelivery } from '../../src/store/inbox.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
-import { type Translating, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
+import { type TranslationContext, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { cpuTimeOf } from '../support/cpu-time.ts';
 import { fuzzed } from '../support/depth.ts';
 import { deliveryOf, outcomeOf, readPlaces, VICTIMS, type Victim } from '../support/fuzz/deliveries.ts';
@@ -46,7 +46,10 @@ async function translated(victim: Victim, given: Pick<Delivery, 'source' | 'even
     translate: (delivery: Delivery) => connector.translate(delivery, options),
     reference: (item: Item) => connector.reference(item),
   };
-  const translating = { sources: new Map([[connection, source]]), isSuspect: () => false } as unknown as Translating;
+  const translating = {
+    sources: new Map([[connection, source]]),
+    isSuspected: () => false,
+  } as unknown as TranslationContext;
   const stored = { body: Buffer.from(given.body), unpacked_length: null };
   const delivery: PendingDelivery = { ...given, id: 1, connection, receivedAt: 0, attempts: 0, stored, bytes: 0 };
   const [result] = await translateAll([delivery], translating);

@@ -18,12 +18,9 @@ import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
-import { applyBatch } from '../../src/sync/reconcile/batch.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
-import { desiredRecord, type Vendor } from '../../src/sync/reconcile/desired.ts';
-import { differingFields } from '../../src/sync/reconcile/diff.ts';
-import { PLAIN_RULES } from '../../src/sync/reconcile/item-rules.ts';
-import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
+import { createKeyHorizon, PLAIN_RULES, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
+import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { drawn } from '../support/depth.ts';
 import { createModelWorkspace } from '../support/model-workspace.ts';
@@ -195,15 +192,21 @@ class World {
     for (;;) {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
-      const horizon = keyHorizon(await highestTaskKeys(this.store.query));
-      const surroundings = { sources: SOURCES, horizon, logger: silentLogger };
-      const moment = { now: this.now, usedShare: 0 };
+      const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
+      const context = {
+        now: this.now,
+        usedShare: 0,
+        sources: SOURCES,
+        keyHorizon,
+        logger: silentLogger,
+        rules: PLAIN_RULES,
+      };
       const translated = await translateAll(pending, {
         query: this.store.query,
         sources: SOURCES,
-        isSuspect: () => false,
+        isSuspected: () => false,
       });
-      await this.store.commit((query) => applyBatch(query, translated, moment, surroundings));
+      await this.store.commit((query) => applyBatch(query, translated, context));
     }
   }
 

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { PullRequest } from '../../src/model/item.ts';
-import { type Held, judge } from '../../src/sync/reconcile/newest.ts';
+import type { StoredItem } from '../../src/store/items.ts';
+import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { drawn } from '../support/depth.ts';
 import { bare, PULL_IDENTITY } from '../support/items.ts';
 
@@ -73,7 +74,7 @@ function courseOf(history: fc.Arbitrary<Said[]>): fc.Arbitrary<{ history: Said[]
 const toItem = ({ at, version, carried }: Said) =>
   bare(at, { ...(version === undefined ? {} : { version }), ...carried });
 
-function contentOf(held: Held | undefined): Partial<Content> {
+function contentOf(held: StoredItem | undefined): Partial<Content> {
   const item = held?.item as Partial<PullRequest> | undefined;
   const present = FIELDS.filter((field) => item?.[field] !== undefined);
   return Object.fromEntries(present.map((field) => [field, item?.[field]]));
@@ -91,12 +92,12 @@ describe.each([
   it('any order and any repetition end in the newest value of each field [F7]', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ history, course }) => {
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         for (const said of course) {
-          const judgement = judge(held, toItem(said), 'webhook');
+          const judgement = mergeNewest(held, toItem(said), 'webhook');
           if (judgement.outcome !== 'applied') continue;
-          expect(judgement.doubtful).toBe(false);
-          held = judgement.held;
+          expect(judgement.needsFetch).toBe(false);
+          held = judgement.stored;
         }
         expect(contentOf(held)).toEqual(newestOf(history));
         expect(held?.item).toMatchObject(PULL_IDENTITY);
@@ -109,10 +110,10 @@ describe.each([
   it('at every moment each field is the newest value delivered so far: nothing moves backwards [F7]', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ course }) => {
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         course.forEach((said, index) => {
-          const judgement = judge(held, toItem(said), 'webhook');
-          if (judgement.outcome === 'applied') held = judgement.held;
+          const judgement = mergeNewest(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') held = judgement.stored;
           expect(contentOf(held)).toEqual(newestOf(course.slice(0, index + 1)));
         });
       }),
@@ -123,13 +124,13 @@ describe.each([
   it('what changes nothing says so, and what says so changes nothing [F15]', () => {
     fc.assert(
       fc.property(courseOf(historyOf(times)), ({ course }) => {
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         for (const said of [...course, ...course]) {
-          const judgement = judge(held, toItem(said), 'webhook');
-          const next = judgement.outcome === 'applied' ? judgement.held : held;
+          const judgement = mergeNewest(held, toItem(said), 'webhook');
+          const next = judgement.outcome === 'applied' ? judgement.stored : held;
           expect(isDeepStrictEqual(next, held)).toBe(judgement.outcome !== 'applied');
           held = next;
-          expect(judge(held, toItem(said), 'webhook').outcome).not.toBe('applied');
+          expect(mergeNewest(held, toItem(said), 'webhook').outcome).not.toBe('applied');
         }
       }),
       { numRuns: drawn(700) },
@@ -161,12 +162,12 @@ describe('times that cannot be ordered', () => {
       fc.property(steps, ({ history, course }) => {
         const last = history.at(-1) as Said;
         const final = bare(last.at, last.whole);
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         let asked = 0;
         const take = (item: PullRequest, source: DeliverySource) => {
-          const judgement = judge(held, item, source);
-          if (judgement.doubtful) asked++;
-          if (judgement.outcome === 'applied') held = judgement.held;
+          const judgement = mergeNewest(held, item, source);
+          if (judgement.needsFetch) asked++;
+          if (judgement.outcome === 'applied') held = judgement.stored;
         };
         for (const { said, answers } of course) {
           for (; asked > 0 && answers > 0; asked = Math.max(0, asked - answers)) take(final, 'fetch');
@@ -180,12 +181,12 @@ describe('times that cannot be ordered', () => {
     );
   });
 
-  function valuesOtherThan(held: Held | undefined, whole: Content): string[] {
+  function valuesOtherThan(held: StoredItem | undefined, whole: Content): string[] {
     return FIELDS.filter((field) => !isDeepStrictEqual(contentOf(held)[field], whole[field]));
   }
 
   /** Without an open doubt at the end: fields that hold what neither a fetch nor a newest delivery said. */
-  function valuesNeverSaid(held: Held | undefined, history: readonly Said[], whole: Content): string[] {
+  function valuesNeverSaid(held: StoredItem | undefined, history: readonly Said[], whole: Content): string[] {
     return valuesOtherThan(held, whole).filter((field) => {
       const carrying = history.filter(({ carried }) => field in carried);
       const newest = Math.max(...carrying.map(({ at }) => at));
@@ -199,13 +200,13 @@ describe('times that cannot be ordered', () => {
     fc.assert(
       fc.property(courseOf(historyOf(shared)), ({ history, course }) => {
         const last = history.at(-1) as Said;
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         for (const said of course) {
-          const judgement = judge(held, toItem(said), 'webhook');
-          if (judgement.outcome === 'applied') held = judgement.held;
+          const judgement = mergeNewest(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') held = judgement.stored;
         }
-        const judgement = judge(held, bare(last.at, last.whole), 'fetch');
-        if (judgement.outcome === 'applied') held = judgement.held;
+        const judgement = mergeNewest(held, bare(last.at, last.whole), 'fetch');
+        if (judgement.outcome === 'applied') held = judgement.stored;
         expect(contentOf(held)).toEqual(last.whole);
       }),
       { numRuns: drawn(1_000) },
@@ -215,12 +216,12 @@ describe('times that cannot be ordered', () => {
   it('two contents of one time never pass without a doubt', () => {
     fc.assert(
       fc.property(courseOf(historyOf(shared)), ({ course }) => {
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         let doubts = 0;
         for (const said of course) {
-          const judgement = judge(held, toItem(said), 'webhook');
-          if (judgement.doubtful) doubts++;
-          if (judgement.outcome === 'applied') held = judgement.held;
+          const judgement = mergeNewest(held, toItem(said), 'webhook');
+          if (judgement.needsFetch) doubts++;
+          if (judgement.outcome === 'applied') held = judgement.stored;
         }
         const contradicts = FIELDS.some((field) => {
           const carrying = course.filter(({ carried }) => field in carried);
@@ -239,11 +240,11 @@ describe('times that cannot be ordered', () => {
   it('finished is never taken back by anything that is not newer and was not fetched', () => {
     fc.assert(
       fc.property(courseOf(historyOf(shared)), ({ course }) => {
-        let held: Held | undefined;
+        let held: StoredItem | undefined;
         for (const said of course) {
           const before = held;
-          const judgement = judge(held, toItem(said), 'webhook');
-          if (judgement.outcome === 'applied') held = judgement.held;
+          const judgement = mergeNewest(held, toItem(said), 'webhook');
+          if (judgement.outcome === 'applied') held = judgement.stored;
           const was = before?.item.state;
           const takenBack = was !== undefined && was !== 'open' && held?.item.state === 'open';
           const since = (before?.older['state'] ?? before?.item)?.updatedAt ?? 0;

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { DeliverySource } from '../../src/model/delivery.ts';
-import { type Held, judge } from '../../src/sync/reconcile/newest.ts';
+import type { StoredItem } from '../../src/store/items.ts';
+import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { drawn } from '../support/depth.ts';
 import { modelProviders } from '../support/model-providers/index.ts';
 import type { ModelProvider, Rendered, State } from '../support/model-providers/provider.ts';
@@ -69,7 +70,7 @@ class World {
   #at = Date.UTC(2026, 2, 5, 9, 0, 0, 100);
   readonly #unsent: Rendered[] = [];
   readonly #made: Rendered[] = [];
-  #held: Held | undefined;
+  #held: StoredItem | undefined;
   /** How often the object was asked for since a fetch began that has been answered; 0: it is not to be fetched. */
   #asks = 0;
   #reading: { readonly exists: boolean; readonly asks: number } | undefined;
@@ -183,9 +184,9 @@ class World {
     if (translation.items.length !== 1) throw new Error(`${event}: ${translation.items.length} items`);
     for (const item of translation.items) {
       if (this.#held && item.key !== this.#held.item.key) throw new Error(`${event}: another item`);
-      const judgement = judge(this.#held, item, source);
-      if (judgement.doubtful) this.#asks++;
-      if (judgement.outcome === 'applied') this.#held = judgement.held;
+      const judgement = mergeNewest(this.#held, item, source);
+      if (judgement.needsFetch) this.#asks++;
+      if (judgement.outcome === 'applied') this.#held = judgement.stored;
     }
   }
 }

@@ -15,10 +15,8 @@ import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
-import { applyBatch } from '../../src/sync/reconcile/batch.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
-import { createRules } from '../../src/sync/reconcile/item-rules.ts';
-import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
+import { createKeyHorizon, createRules, type Source } from '../../src/sync/reconcile/context.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { drawn } from '../support/depth.ts';
 import { workItem } from '../support/items.ts';
@@ -159,15 +157,14 @@ class World {
     for (;;) {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
-      const horizon = keyHorizon(await highestTaskKeys(this.store.query));
-      const surroundings = { sources: SOURCES, horizon, logger: silentLogger, rules: RULES };
-      const moment = { now: this.now, usedShare: 0 };
+      const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
+      const context = { now: this.now, usedShare: 0, sources: SOURCES, keyHorizon, logger: silentLogger, rules: RULES };
       const translated = await translateAll(pending, {
         query: this.store.query,
         sources: SOURCES,
-        isSuspect: () => false,
+        isSuspected: () => false,
       });
-      await this.store.commit((query) => applyBatch(query, translated, moment, surroundings));
+      await this.store.commit((query) => applyBatch(query, translated, context));
     }
   }
 

@@ -19,12 +19,9 @@ import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { SWEEP, sweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
-import { applyBatch } from '../../src/sync/reconcile/batch.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
-import { desiredRecord, type Vendor } from '../../src/sync/reconcile/desired.ts';
-import { differingFields } from '../../src/sync/reconcile/diff.ts';
-import { createRules } from '../../src/sync/reconcile/item-rules.ts';
-import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
+import { createKeyHorizon, createRules, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
+import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { drawn } from '../support/depth.ts';
 import { createModelWorkspace } from '../support/model-workspace.ts';
@@ -153,12 +150,12 @@ class World {
     for (;;) {
       const pending = await pendingDeliveries(this.store.query, 3, 1_000_000);
       if (pending.length === 0) return;
-      const horizon = keyHorizon(await highestTaskKeys(this.store.query));
-      const around = { sources: SOURCES, horizon, logger: silentLogger, rules: RULES };
-      const moment = { now: this.clock.now(), usedShare: 0 };
-      const isSuspect = () => false;
-      const translated = await translateAll(pending, { query: this.store.query, sources: SOURCES, isSuspect });
-      await this.store.commit((query) => applyBatch(query, translated, moment, around));
+      const keyHorizon = createKeyHorizon(await highestTaskKeys(this.store.query));
+      const now = this.clock.now();
+      const context = { now, usedShare: 0, sources: SOURCES, keyHorizon, logger: silentLogger, rules: RULES };
+      const isSuspected = () => false;
+      const translated = await translateAll(pending, { query: this.store.query, sources: SOURCES, isSuspected });
+      await this.store.commit((query) => applyBatch(query, translated, context));
     }
   }
 

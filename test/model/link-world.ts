@@ -1,7 +1,6 @@
 import { entity } from '../../src/model/change.ts';
 import { type SyncError as Failure, SyncError } from '../../src/model/errors/sync-error.ts';
 import { externalIdOf } from '../../src/model/link.ts';
-import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { saveTask } from '../../src/store/cached-tasks.ts';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { configureLinks, noteListRefused } from '../../src/store/server-capabilities.ts';
@@ -12,10 +11,9 @@ import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
-import { applyBatch } from '../../src/sync/reconcile/batch.ts';
-import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
+import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { RULES, SOURCES, START, saidOf, takeBatch } from '../support/batches.ts';
+import { batchContext, SOURCES, START, saidOf, takeBatch } from '../support/batches.ts';
 import { pull } from '../support/items.ts';
 import { openRecords } from '../support/records-route.ts';
 import { openStore } from '../support/store.ts';
@@ -193,10 +191,8 @@ export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
 
   async function reconcile(now: number): Promise<void> {
     const pending = await pendingDeliveries(query, 100, 1_000_000);
-    const around = { sources: SOURCES, horizon: keyHorizon([]), logger: silentLogger, rules: RULES };
-    const translated = await translateAll(pending, { query, sources: SOURCES, isSuspect: () => false });
-    const moment = { now, usedShare: 0 };
-    await commit((own) => applyBatch(own, translated, moment, around));
+    const translated = await translateAll(pending, { query, sources: SOURCES, isSuspected: () => false });
+    await commit((own) => applyBatch(own, translated, batchContext(now)));
   }
 
   async function send(state: LinkState): Promise<Step<LinkState> | undefined> {

@@ -33,9 +33,9 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/sync/intake/poll-walk.ts: state.digest === digest': 'a page of a list',
   'src/platform/observe/scrubber.ts: known.has(secret)': 'secrets of the configuration, of which each is kept once',
   'src/admin/lab.ts: lookedBy === digestOf(rules, idPrefixes)': 'the rules of the configuration',
-  'src/sync/reconcile/reevaluation.ts: (await rulesEvaluatedBy(query)) === rules': 'the rules of the configuration',
-  'src/sync/reconcile/reevaluation.ts: by === rules': 'the rules of the configuration',
-  'src/sync/reconcile/reevaluate-open.ts: digest !== done': 'the rules of the configuration',
+  'src/sync/reconcile/reevaluate.ts: (await rulesEvaluatedBy(query)) === digest': 'the rules of the configuration',
+  'src/sync/reconcile/reevaluate.ts: progressOf === digest': 'the rules of the configuration',
+  'src/sync/reconcile/reevaluate.ts: digest !== done': 'the rules of the configuration',
   'src/sync/reconcile/poison-messages.ts: (await readMeta(store.query, TRIED_BY)) !== version':
     'the version of this program',
   'src/cluster/signature.ts: until.has(nonce)': 'the signature was found right before',

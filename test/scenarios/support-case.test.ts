@@ -56,7 +56,7 @@ it('one delivery, from its receipt to the answers of its requests [U12]', async 
   const course = courseOf('the-delivery');
   expect(course.slice(0, 2).map(told)).toEqual([
     ['delivery accepted', 'new', null],
-    ['delivery taken over', 'applied', null],
+    ['delivery processed', 'applied', null],
   ]);
   expect(course[0]).toMatchObject({ level: 'debug', workspace: 'test', connection: 'github', event: 'pull_request' });
   expect(course[1]).toMatchObject({ key: 'the-delivery', items: ['github:github.com:5001:pull:1'] });
@@ -79,7 +79,7 @@ it('one that was ignored, and why; one that came twice', async () => {
   await world.settled();
   await edit({ title: 'Door' }, 'twice');
   const [, star] = courseOf('a-star');
-  expect(star).toMatchObject({ msg: 'delivery taken over', outcome: 'ignored', reason: expect.any(String) });
+  expect(star).toMatchObject({ msg: 'delivery processed', outcome: 'ignored', reason: expect.any(String) });
   const outcomes = lines.filter(({ key, msg }) => key === 'twice' && msg === 'delivery accepted').map(told);
   expect(outcomes).toEqual([
     ['delivery accepted', 'new', null],

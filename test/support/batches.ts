@@ -4,11 +4,9 @@ import type { Item } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { Answer } from '../../src/store/workspace-answers.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
-import { applyBatch } from '../../src/sync/reconcile/batch.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
-import { createRules } from '../../src/sync/reconcile/item-rules.ts';
-import { keyHorizon } from '../../src/sync/reconcile/key-horizon.ts';
-import { PLAIN } from '../../src/sync/reconcile/link-rules/intent.ts';
+import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
+import { type BatchContext, createKeyHorizon, createRules, type Source } from '../../src/sync/reconcile/context.ts';
+import { PLAIN_GRAMMAR } from '../../src/sync/reconcile/link-rules/scan.ts';
 import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
 
 /** Deliveries that are translated already, for batches of reconcile over a real database. */
@@ -33,11 +31,16 @@ function sourceOf(connection: string, connector: string): Source {
     connection,
     vendor: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
     records: true,
-    grammar: PLAIN,
+    grammar: PLAIN_GRAMMAR,
     writeBack: { comment: true, close: true, status: true },
     translate: () => ({ outcome: 'ignored', reason: 'translated already' }),
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),
   };
+}
+
+export function batchContext(now: number, own: Partial<BatchContext> = {}): BatchContext {
+  const keyHorizon = createKeyHorizon([]);
+  return { now, usedShare: 0, sources: SOURCES, rules: RULES, keyHorizon, logger: silentLogger, ...own };
 }
 
 /** Takes these over, so many seconds after the start. */
@@ -47,15 +50,7 @@ export async function takeBatch(
   seconds: number,
   again: readonly string[] = [],
 ): Promise<void> {
-  const moment = { now: START + seconds * 1_000, usedShare: 0 };
-  const surroundings = {
-    sources: SOURCES,
-    horizon: keyHorizon([]),
-    logger: silentLogger,
-    rules: RULES,
-    guard: NO_LIMITS,
-  };
-  await applyBatch(query, batch, moment, surroundings, again);
+  await applyBatch(query, batch, batchContext(START + seconds * 1_000, { guard: NO_LIMITS }), again);
 }
 
 export function said(source: Source, translation: Translation, by: DeliverySource = 'webhook'): Translated {

@@ -1,9 +1,7 @@
 import type { Item } from '../../src/model/item.ts';
 import type { Store } from '../../src/store/database.ts';
-import type { Cause } from '../../src/sync/reconcile/changes.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
-import { type Evaluated, evaluate } from '../../src/sync/reconcile/evaluate.ts';
-import type { Rules } from '../../src/sync/reconcile/item-rules.ts';
+import type { Cause, Rules, Source } from '../../src/sync/reconcile/context.ts';
+import { type EvaluationResult, evaluate } from '../../src/sync/reconcile/evaluate.ts';
 import { RULES, SOURCES, TRACKER } from './batches.ts';
 
 interface Look {
@@ -18,18 +16,18 @@ export function look(
   { commit }: Store,
   item: Item,
   { now = 5_000, cause, rules = RULES, source }: Look = {},
-): Promise<Evaluated> {
+): Promise<EvaluationResult> {
   const code = SOURCES.get('code');
   if (!code) throw new Error('there is no such source');
   const own = { ...(item.kind === 'pull_request' ? code : TRACKER), ...source };
-  const moment = { now, usedShare: 0 };
   return commit((query) =>
     evaluate({
       query,
       item,
       source: own,
       cause: { since: now, waiting: [], ...cause },
-      moment,
+      now,
+      usedShare: 0,
       rules,
       sources: SOURCES,
     }),

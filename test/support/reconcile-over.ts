@@ -3,12 +3,11 @@ import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../src/store/database.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
-import type { Rules } from '../../src/sync/reconcile/item-rules.ts';
+import type { Rules, Source } from '../../src/sync/reconcile/context.ts';
 import { createReconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock, type TravellingClock } from './travelling-clock.ts';
 
-interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'aside'>> {
+interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'worker'>> {
   readonly start?: number;
   readonly version?: string;
   readonly clock?: TravellingClock;

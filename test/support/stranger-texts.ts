@@ -5,8 +5,8 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { parseJson } from '../../src/platform/http/parse-json.ts';
 import { createGlob, createPattern, patternText } from '../../src/platform/lib/pattern.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
-import { normalUrl } from '../../src/sync/reconcile/link-rules/item-names-of.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
+import { normalUrl } from '../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { pull } from './items.ts';
 
 /** What is fed with texts of strangers. */

@@ -74,7 +74,7 @@ export interface Tables {
   /** The names that the texts of items mention, also of unknown things. A new task finds the items that name it here. */
   mentions: {
     item_key: string;
-    /** Key of a task or an item, or one of the other names of `sync/reconcile/link-rules/item-names-of.ts`. */
+    /** Key of a task or an item, or one of the other names of `sync/reconcile/link-rules/lookup-names.ts`. */
     name: string;
     /** Rule, place, text and words of the mention, and the delivery that contained it, as JSON. */
     reason: string;

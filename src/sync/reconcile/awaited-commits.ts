@@ -2,31 +2,38 @@ import type { DeliverySource } from '../../model/delivery.ts';
 import type { Item } from '../../model/item.ts';
 
 /**
- * Whether the commits of a pull request must be read: none are known, or its head is another one than before, and not the one
- * that they were read of. Of finished ones only where a webhook tells of them: a list of the past would cost a request for each.
+ * Decides whether the commits of a pull request must be fetched: none are known, or its head changed and is not the head whose
+ * commits are known. For finished pull requests only a webhook causes the fetch, because a list of old ones would cost a request each.
  *
- * What was fetched asks only where it brought the commits of a head that is not the newest any more: else it brought them, or
- * showed that they cannot be read.
+ * A fetched object causes another fetch only if its commits belong to a head that is no longer the newest. Otherwise it contained
+ * the commits, or showed that they cannot be read.
  *
- * @param said what the delivery itself says; `now` is what is held with it
+ * @param before the stored item before the delivery
+ * @param current the stored item after it
+ * @param received the content of the delivery itself
  */
-export function lacksCommits(before: Item | undefined, now: Item, source: DeliverySource, said: Item = now): boolean {
-  if (now.kind !== 'pull_request' || now.gone) return false;
+export function needsCommits(
+  before: Item | undefined,
+  current: Item,
+  source: DeliverySource,
+  received: Item = current,
+): boolean {
+  if (current.kind !== 'pull_request' || current.gone) return false;
   if (source === 'fetch') {
-    const read = said.kind === 'pull_request' ? said.commitsSha : undefined;
-    return read !== undefined && read !== now.headSha;
+    const commitsSha = received.kind === 'pull_request' ? received.commitsSha : undefined;
+    return commitsSha !== undefined && commitsSha !== current.headSha;
   }
-  if (now.state !== 'open' && source !== 'webhook') return false;
-  if (now.commitMessages === undefined) return true;
-  return now.commitsSha !== now.headSha && headOf(before) !== now.headSha;
+  if (current.state !== 'open' && source !== 'webhook') return false;
+  if (current.commitMessages === undefined) return true;
+  return current.commitsSha !== current.headSha && headOf(before) !== current.headSha;
 }
 
 /**
- * Whether a fetch that waits or is under way brings the commits that are lacking, or shows that it must be asked for anew. One
- * that began when those of an older head were known may read none.
+ * Decides whether a waiting or running fetch will return the missing commits, or show that they must be requested again. A fetch that
+ * began when the commits of an older head were known may return none.
  */
-export function comeWithEarlierFetch(now: Item, source: DeliverySource): boolean {
-  return source === 'fetch' || (now.kind === 'pull_request' && now.commitsSha === undefined);
+export function isCoveredByFetch(current: Item, source: DeliverySource): boolean {
+  return source === 'fetch' || (current.kind === 'pull_request' && current.commitsSha === undefined);
 }
 
 function headOf(item: Item | undefined): string | undefined {

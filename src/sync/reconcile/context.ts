@@ -1,38 +1,54 @@
-import type { Translation } from '../../connectors/connector.ts';
+import type { Capabilities, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Grammar } from '../../model/link.ts';
+import type { Logger } from '../../platform/lib/logger.ts';
 import type { StoredBody } from '../../store/bodies.ts';
-import type { Vendor } from './desired.ts';
+import { highestTaskKeys, taskIdPrefixes } from '../../store/cached-tasks.ts';
+import type { WaitingDelivery } from '../../store/outbox-rows.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
+import { createTriage, type Triage, type TriageInput } from './triage.ts';
+
+/** The facts about a connector that reconcile uses. */
+export interface Vendor {
+  readonly id: string;
+  readonly publicHost: string;
+  readonly capabilities: Capabilities;
+}
 
 /** One connection as reconcile needs it: only pure functions. */
 export interface Source {
   readonly connection: string;
   readonly vendor: Vendor;
-  /** Whether its pull requests are recorded in the workspace, where the workspace has a route for it. */
+  /** Whether its pull requests are recorded in the workspace, if the workspace has a route for records. */
   readonly records: boolean;
   /** How people name its items. */
   readonly grammar?: Grammar;
-  /** What is written to the vendor; absent: nothing. */
+  /** The kinds of text that worksync writes to the vendor. Absent: none. */
   readonly writeBack?: {
     readonly comment: boolean;
     readonly close: boolean;
     readonly status: boolean | 'require';
   };
-  /** Whether its fetches bring messages of commits, which no delivery carries. */
+  /** Whether its fetches return messages of commits, which no delivery carries. */
   readonly fetchesCommits?: boolean;
   translate(delivery: Delivery): Translation;
-  /** For what is large or suspected; absent: all is read at once. */
-  readonly aside?: WorkerTranslator;
+  /** Translates large and suspected bodies. Absent: all bodies are translated on the main thread. */
+  readonly worker?: WorkerTranslator;
   reference(item: Item): ItemReference;
-  /** The same, and tells nobody what it saw of names: for people who look at old deliveries. */
-  readonly quiet?: Pick<Source, 'translate' | 'aside'>;
+  /** Translates old deliveries for people who inspect them, without an update of the known names. */
+  readonly inspection?: Pick<Source, 'translate' | 'worker'>;
 }
 
-/** Reads bodies off the main thread, within a budget of time and memory. Throws what reading throws, and `over_budget`. */
+/**
+ * Translates bodies off the main thread, within a budget of time and memory. Throws the errors of the translation, and
+ * `over_budget`.
+ */
 export interface WorkerTranslator {
   translate(delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody }): Promise<Translation>;
-  /** Each element of a page as a page of its own. Empty where the body is no page. */
+  /** Returns each element of a page as a page of its own; an empty list if the body is no page. */
   parts(stored: StoredBody): Promise<readonly PagePart[]>;
 }
 
@@ -45,14 +61,168 @@ export interface PagePart {
 /** The configured connections by name. */
 export type Sources = ReadonlyMap<string, Source>;
 
-/** The conditions of one transaction of reconcile. */
+/** The rules of one workspace, compiled. */
+export interface Rules {
+  readonly links: LinkRules;
+  readonly triage: Triage;
+  /** Whether documents that an item names are attached to its task. */
+  readonly documents: boolean;
+  /** Identifies the rules: open items are re-evaluated when it changes. Absent: they never are. */
+  readonly digest?: string;
+}
+
+export interface RulesInput extends LinkRulesInput, TriageInput {
+  readonly documents: boolean;
+  readonly digest?: string;
+}
+
+export function createRules(input: RulesInput): Rules {
+  const { documents, digest } = input;
+  return { links: createLinkRules(input), triage: createTriage(input), documents, digest };
+}
+
+/** The rules of a workspace without configured rules. */
+export const PLAIN_RULES: Rules = createRules({
+  trailers: ['Task'],
+  links: [],
+  addresses: [],
+  grammars: [],
+  triage: [],
+  users: {},
+  documents: false,
+});
+
+/** The conditions that all evaluations of one transaction share. */
 export interface EvaluationContext {
   /** Wall clock, epoch milliseconds. */
   readonly now: number;
   /** u, the used share of the long quota window, 0..1. */
   readonly usedShare: number;
-  /** Promised, milliseconds; absent where none is. */
+  /** The time within which every change is promised to be visible, milliseconds. Absent: no time is promised. */
   readonly visibility?: number;
-  /** The prefixes of this workspace's task ids; absent: the usual ones. */
+  /** The prefixes of this workspace's task ids. Absent: the usual ones. */
   readonly idPrefixes?: readonly string[];
+  readonly rules: Rules;
+  readonly sources: Sources;
+}
+
+/** The conditions that answers of the workspace are applied under. */
+export type AnswerContext = Pick<EvaluationContext, 'now' | 'usedShare' | 'visibility'>;
+
+/** The deliveries because of which an item is evaluated, and their times. */
+export interface Cause {
+  /** Receipt of the first delivery, epoch milliseconds. */
+  readonly since: number;
+  /** Receipt of the last delivery. Absent: `since`. */
+  readonly latest?: number;
+  readonly waiting: readonly WaitingDelivery[];
+  /** Only a backfill, requested by a person, changed the item: its changes go behind all others. */
+  readonly isBackfill?: boolean;
+  /** A round of the workspace sweep found the item: its changes go behind all others, and no person requested them. */
+  readonly isSweep?: boolean;
+  /** The delivery that carried the current content of the item. */
+  readonly delivery?: number;
+}
+
+/** An item to evaluate. */
+export interface EvaluatedItem {
+  readonly item: Item;
+  readonly source: Source;
+  readonly cause: Cause;
+}
+
+/** The evaluation of one item in one transaction. */
+export interface Evaluation extends EvaluationContext, EvaluatedItem {
+  readonly query: Scope;
+}
+
+/** The largest numbers of removals or closings, creations, and repairs that may wait together. Infinity: no limit. */
+export interface GuardLimits {
+  readonly removals: number;
+  readonly creations: number;
+  readonly repairs: number;
+}
+
+/** The context of one batch of deliveries. */
+export interface BatchContext extends EvaluationContext {
+  readonly keyHorizon: KeyHorizon;
+  readonly logger: Logger;
+  /** Absent: no change is held. */
+  readonly guard?: GuardLimits;
+}
+
+export interface BatchContextOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
+  readonly sources: Sources;
+  /** Returns u, the used share of the long quota window, 0..1. */
+  readonly usedShare: () => number;
+  readonly visibility?: number;
+  /** Absent: `PLAIN_RULES`. */
+  readonly rules?: Rules;
+  readonly guard?: GuardLimits;
+}
+
+/** Creates the contexts of batches, and caches what they read from the list of tasks. */
+export interface BatchContexts {
+  /**
+   * Reads what a context needs. Returns a function that creates the context of a transaction when it begins.
+   * Must not be called within a transaction, because it runs queries of its own.
+   */
+  load(): Promise<() => BatchContext>;
+  /** Returns the prefixes of task ids. Must not be called within a transaction. */
+  idPrefixes(): Promise<readonly string[]>;
+  /** Drops the cache because tasks were added or renamed. */
+  invalidate(): void;
+}
+
+export function createBatchContexts(options: BatchContextOptions): BatchContexts {
+  const { store, sources, clock, logger, usedShare, visibility, rules = PLAIN_RULES, guard } = options;
+  let horizon: KeyHorizon | undefined;
+  let prefixes: readonly string[] | undefined;
+  async function idPrefixes(): Promise<readonly string[]> {
+    prefixes ??= await taskIdPrefixes(store.query);
+    return prefixes;
+  }
+  return {
+    async load() {
+      horizon ??= createKeyHorizon(await highestTaskKeys(store.query));
+      const shared = { keyHorizon: horizon, idPrefixes: await idPrefixes(), sources, rules, logger, guard, visibility };
+      return () => ({ ...shared, now: clock.now(), usedShare: usedShare() });
+    },
+    idPrefixes,
+    invalidate() {
+      horizon = undefined;
+      prefixes = undefined;
+    },
+  };
+}
+
+/**
+ * Decides which unknown task keys may be worth a read of the task list. Keys are numbered upwards per prefix. An unknown key above
+ * the highest cached one may be a new task; one below it never was a task or is gone. A prefix that no task has (`UTF-8`,
+ * `CVE-2026`) is not of this workspace. Most unknown keys therefore cause no request.
+ */
+export interface KeyHorizon {
+  mayBeNew(taskKey: string): boolean;
+}
+
+/** Prefixes of the workspace's own kinds (W30): they count before the first task of that kind exists. */
+const OWN_PREFIXES = ['BUG', 'IDEA'];
+
+export function createKeyHorizon(taskKeys: Iterable<string>): KeyHorizon {
+  const highest = new Map<string, number>(OWN_PREFIXES.map((prefix) => [prefix, 0]));
+  for (const taskKey of taskKeys) {
+    const [prefix, number] = splitKey(taskKey);
+    highest.set(prefix, Math.max(highest.get(prefix) ?? 0, number));
+  }
+  return {
+    mayBeNew(taskKey) {
+      const [prefix, number] = splitKey(taskKey);
+      return number > (highest.get(prefix) ?? Number.POSITIVE_INFINITY);
+    },
+  };
+}
+
+function splitKey(taskKey: string): [prefix: string, number: number] {
+  const at = taskKey.lastIndexOf('-');
+  return [taskKey.slice(0, at), Number(taskKey.slice(at + 1))];
 }

@@ -1,5 +1,7 @@
 import { entity, undoableFrom, type Written } from '../../model/change.ts';
-import type { LinkReason } from '../../model/link.ts';
+import type { Item } from '../../model/item.ts';
+import { externalIdOf, type LinkReason } from '../../model/link.ts';
+import { cut, LONGEST_TITLE } from '../../model/text-limits.ts';
 import { existingTasks, taskOfSource } from '../../store/cached-tasks.ts';
 import {
   blankEntity,
@@ -13,104 +15,122 @@ import {
 import { dropDifference, findChange, findChanges } from '../../store/outbox-rows.ts';
 import { currentRevision } from '../../store/revision.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { addChange, setDifference, type Work } from './changes.ts';
-import { desiredLink } from './desired.ts';
+import type { Evaluation } from './context.ts';
+import { enqueueChange, enqueueDifference } from './enqueue.ts';
 import { type KnownRecord, recordEntity } from './evaluate-record.ts';
 
-/**
- * A link as it is known. `externalId` says whose it is: the one of its item where it is ours; absent where that is not known yet.
- */
+/** The desired work-item link of a task (W39). */
+export interface LinkRecord {
+  readonly url: string;
+  readonly title?: string;
+  readonly externalId: string;
+  readonly provider: string;
+}
+
+/** The known state of a link. */
 export interface KnownLink {
   readonly url?: string;
+  /** The owner: the id of the item if worksync owns the link. Absent: the owner is not known yet. */
   readonly externalId?: string | null;
-  /** The server's own spelling of the address; absent where it is ours. Its records may not show such a link. */
+  /** The server's own spelling of the address. Absent: it is ours. The server's records may not show a link with another spelling. */
   readonly spelled?: string;
 }
 
-/** Brings the links of an item to those that its text, and the tasks that were made for it, ask for. */
+/** Enqueues the differences between the desired links of an item and the known ones. */
 export async function evaluateLinks(
-  work: Work,
-  wanted: ReadonlyMap<string, LinkReason>,
+  evaluation: Evaluation,
+  desired: ReadonlyMap<string, LinkReason>,
   record: KnownRecord | undefined,
 ): Promise<void> {
-  const { query, item } = work;
+  const { query, item } = evaluation;
   const rows = new Map((await linksOfItem(query, item.key)).map((row) => [row.task_id as string, row]));
   for (const taskId of record?.taskIds ?? []) {
-    // Links that nobody wants of us were made by hand, or before our database was lost: they stay as they are.
-    const isNew = wanted.has(taskId) && !rows.has(taskId);
+    // Links that are not desired were made by hand, or before the database was lost: they stay.
+    const isNew = desired.has(taskId) && !rows.has(taskId);
     if (isNew && !(await findEntity(query, entity.link(item.key, taskId))))
-      rows.set(taskId, await unexplained(work, taskId));
+      rows.set(taskId, await linkOfUnknownOwner(evaluation, taskId));
   }
-  const names = [...wanted.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
+  const names = [...desired.keys(), ...rows.keys()].map((taskId) => entity.link(item.key, taskId));
   await findChanges(query, names);
-  for (const [taskId, reason] of wanted) {
+  for (const [taskId, reason] of desired) {
     const name = entity.link(item.key, taskId);
     const ids = { item_key: item.key, task_id: taskId };
     const row = rows.get(taskId) ?? (await findEntity(query, name)) ?? blankEntity(name, 'link', ids);
-    await wantLink(work, row, reason);
+    await addLink(evaluation, row, reason);
     rows.delete(taskId);
   }
-  for (const row of rows.values()) await unwantLink(work, row);
+  for (const row of rows.values()) await removeLink(evaluation, row);
 }
 
 /**
- * Keeps the links of texts that have not changed: a name that leads elsewhere by now, or nowhere, removes no link. A link that
- * was not made yet is not made any more.
+ * Keeps the existing links of an unchanged text: a name that now means another item, or none, removes no link. Links that do not exist
+ * yet are no longer made.
  */
 export async function keepLinksOfLostNames(
-  { query, item, source, rules }: Work,
-  wanted: Map<string, LinkReason>,
+  { query, item, source, rules }: Evaluation,
+  desired: Map<string, LinkReason>,
   resolved: readonly { readonly via?: string }[],
 ): Promise<void> {
-  for (const { task_id, known, desired } of await linksOfItem(query, item.key)) {
-    const reason = json<{ readonly reason?: LinkReason }>(desired)?.reason;
-    if (known === null || task_id === null || wanted.has(task_id) || reason?.via === undefined) continue;
+  for (const { task_id, known, desired: stored } of await linksOfItem(query, item.key)) {
+    const reason = json<{ readonly reason?: LinkReason }>(stored)?.reason;
+    if (known === null || task_id === null || desired.has(task_id) || reason?.via === undefined) continue;
     const isNamed = rules.links.mentionsOf(item, source).some(({ text }) => text === reason.text);
-    if (isNamed && !resolved.some(({ via }) => via === reason.via)) wanted.set(task_id, reason);
+    if (isNamed && !resolved.some(({ via }) => via === reason.via)) desired.set(task_id, reason);
   }
 }
 
-/** The tasks of an item: those that it is linked to, or is to be, and the one that was created for it. */
-export async function standingTasks(query: Scope, itemKey: string): Promise<string[]> {
+/** Returns the tasks of an item: those with an existing or desired link, and the task that was created for it. */
+export async function tasksOfItem(query: Scope, itemKey: string): Promise<string[]> {
   const rows = await linksOfItem(query, itemKey);
   const removed = new Set(rows.filter(({ hand }) => hand === 'removed').map(({ task_id }) => task_id));
   const linked = rows.filter(({ desired, known }) => desired !== null || known !== null);
-  const made = await madeTask(query, itemKey);
-  const ids = [...linked.map(({ task_id }) => task_id as string), ...(made === undefined ? [] : [made])];
+  const created = await createdTask(query, itemKey);
+  const ids = [...linked.map(({ task_id }) => task_id as string), ...(created === undefined ? [] : [created])];
   const existing = await existingTasks(query, ids);
   return [...existing].filter((taskId) => !removed.has(taskId)).sort();
 }
 
-/** The task that was made for an item, by us or by whoever had its key for a source. */
-async function madeTask(query: Scope, itemKey: string): Promise<string | undefined> {
+/** Returns the task that was created for an item, by worksync or by another client that set its source. */
+async function createdTask(query: Scope, itemKey: string): Promise<string | undefined> {
   const row = await findEntity(query, entity.task(itemKey));
   return row?.remote_id ?? (await taskOfSource(query, itemKey))?.taskId;
 }
 
-/** The workspace says that the link exists, and we do not know who made it. */
-async function unexplained({ query, item, moment }: Work, taskId: string): Promise<EntityRow> {
+/** Returns the row of a link that the workspace reports, although worksync does not know its owner. */
+async function linkOfUnknownOwner({ query, item, now }: Evaluation, taskId: string): Promise<EntityRow> {
   const known = JSON.stringify({ url: item.url } satisfies KnownLink);
   const revision = await currentRevision(query);
-  const ids = { item_key: item.key, task_id: taskId, known, known_at: moment.now, revision };
+  const ids = { item_key: item.key, task_id: taskId, known, known_at: now, revision };
   return blankEntity(entity.link(item.key, taskId), 'link', ids);
 }
 
-async function wantLink(work: Work, row: EntityRow, reason: LinkReason): Promise<void> {
-  const link = desiredLink(work.item);
+async function addLink(evaluation: Evaluation, row: EntityRow, reason: LinkReason): Promise<void> {
+  const link = desiredLink(evaluation.item);
   if (link === undefined) return;
-  const next = JSON.stringify({ ...link, reason });
+  const desired = JSON.stringify({ ...link, reason });
   const hand = row.hand === 'gone' ? null : row.hand;
-  await saveEntity(work.query, { ...row, desired: next, hand });
-  // A link that a person took away is not added again while the text goes on naming the task.
+  await saveEntity(evaluation.query, { ...row, desired, hand });
+  // A link that a person removed is not added again while the text still names the task.
   const differs = row.known === null && row.hand !== 'removed';
   const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-  await setDifference(work, target, { differs, renewed: row.desired !== next, effect: 'creation' });
+  await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== desired, effect: 'creation' });
 }
 
-async function unwantLink(work: Work, row: EntityRow): Promise<void> {
-  const { query } = work;
-  if (row.known === null) return abandonLink(work, row);
-  // A task that the list does not show may be closed: its links stay.
+/** Returns undefined while the item has no address. */
+export function desiredLink(item: Pick<Item, 'key' | 'connector' | 'url' | 'title'>): LinkRecord | undefined {
+  if (!item.url) return undefined;
+  return {
+    url: item.url,
+    ...(item.title !== undefined && { title: cut(item.title, LONGEST_TITLE) }),
+    externalId: externalIdOf(item.key),
+    provider: item.connector,
+  };
+}
+
+async function removeLink(evaluation: Evaluation, row: EntityRow): Promise<void> {
+  const { query } = evaluation;
+  if (row.known === null) return cancelLink(evaluation, row);
+  // A task that the list does not contain may be closed: its links stay.
   if ((await existingTasks(query, [row.task_id as string])).size === 0) return dropDifference(query, row.entity);
   await saveEntity(query, { ...row, desired: null });
   if (row.hand === 'manual') return dropDifference(query, row.entity);
@@ -119,30 +139,30 @@ async function unwantLink(work: Work, row: EntityRow): Promise<void> {
     const renewed = row.desired !== null;
     const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
     const notBefore = undoableFrom(json<Written>(row.written));
-    return setDifference(work, target, { differs: true, renewed, effect: 'removal', notBefore });
+    return enqueueDifference(evaluation, target, { differs: true, renewed, effect: 'removal', notBefore });
   }
-  // Who made it, and under which id, only the task's links can tell; the answer brings us back here.
+  // Only the task's links show the owner and the id. Their answer causes another evaluation.
   const target = { name: entity.readLinks(row.task_id as string), kind: 'read', lane: 'link' } as const;
-  await addChange(work, target, { renewed: true, effect: 'removal' });
+  await enqueueChange(evaluation, target, { renewed: true, effect: 'removal' });
 }
 
-/** The workspace is known to have nothing, unless a request is in flight: then its answer decides. */
-async function abandonLink(work: Work, row: EntityRow): Promise<void> {
-  const { query } = work;
+/** Cancels a link that the workspace does not have. If a request is in flight, its answer decides. */
+async function cancelLink(evaluation: Evaluation, row: EntityRow): Promise<void> {
+  const { query } = evaluation;
   const change = await findChange(query, row.entity);
-  // A request that stands in the row is in flight or with unknown outcome.
+  // A stored request is in flight or has an unknown outcome.
   if (change === undefined || change.sent === null) {
     await dropDifference(query, row.entity);
     await removeOrTombstone(query, row);
-    return strikeTask(work, row.task_id as string);
+    return removeTaskFromRecord(evaluation, row.task_id as string);
   }
   await saveEntity(query, { ...row, desired: null });
   const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
-  await addChange(work, target, { renewed: row.desired !== null, effect: 'removal' });
+  await enqueueChange(evaluation, target, { renewed: row.desired !== null, effect: 'removal' });
 }
 
-/** The record's list of tasks is older than what the link's own row said: named anew, the task is to be linked anew. */
-async function strikeTask({ query, item, source }: Work, taskId: string): Promise<void> {
+/** Removes a task from the known record, whose list is older than the row of the link. A new mention must add the link again. */
+async function removeTaskFromRecord({ query, item, source }: Evaluation, taskId: string): Promise<void> {
   if (item.kind !== 'pull_request') return;
   const row = await findEntity(query, recordEntity(item, source));
   const known = json<KnownRecord>(row?.known ?? null);

@@ -1,25 +1,24 @@
 import { entity } from '../../model/change.ts';
-import type { Item } from '../../model/item.ts';
 import { formatStatus, statusOf } from '../../model/notice.ts';
 import type { Task } from '../../model/task.ts';
 import { tasksByIds } from '../../store/cached-tasks.ts';
 import { linksOfItem } from '../../store/entities.ts';
 import { deferNotice, forgetNotice, requestNotice } from '../../store/notices.ts';
 import { areUnderWay } from '../../store/outbox-rows.ts';
-import type { Work } from './changes.ts';
+import type { Evaluation } from './context.ts';
 
-/** A task with one of these statuses is finished. */
+/** The statuses of finished tasks, and those among them that mean success. */
 const FINISHED: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
-const CARRIED_OUT: ReadonlySet<string> = new Set(['completed', 'merged']);
+const SUCCESSFUL: ReadonlySet<string> = new Set(['completed', 'merged']);
 
-/** A text may name a task that is being read: the status would fail meanwhile. Milliseconds. */
-const QUIET = 3_000;
+/** The delay of a commit status, milliseconds. A text may name a task whose read is in flight: the status would fail meanwhile. */
+const STATUS_DELAY_MS = 3_000;
 
 /**
- * What worksync writes to the vendor about an item: the tasks that it is known to be linked to, in a comment and as
- * the commit status of its head; and its closing, once they are all finished. Only existing links count, so that no comment names a link that never came.
+ * Stores the notices that worksync writes to the vendor: a comment and a commit status with the linked tasks, and the closing of the
+ * item once all its tasks are finished. Only existing links count, so that no comment names a link that was never made.
  */
-export async function evaluateNotices({ query, item, source, moment: { now } }: Work): Promise<void> {
+export async function evaluateNotices({ query, item, source, now }: Evaluation): Promise<void> {
   const { comment = false, close = false, status = false } = source.writeBack ?? {};
   if (!comment && !close && !status) return;
   const all = await linksOfItem(query, item.key);
@@ -28,35 +27,33 @@ export async function evaluateNotices({ query, item, source, moment: { now } }: 
     query,
     links.map(({ task_id }) => task_id as string),
   );
-  const about = { itemKey: item.key, connection: source.connection, now };
-  // Each writing costs its readers a mail and the vendor two requests: it waits until all links have come.
+  const notice = { itemKey: item.key, connection: source.connection, now };
+  // Each notice costs its readers a mail and the vendor two requests, so it waits until all links are made.
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);
-  const keys = shownKeys(tasks);
+  const keys = publicNames(tasks);
   if (comment && isIncomplete) await deferNotice(query, item.key, 'comment');
-  else if (comment) await requestNotice(query, { ...about, kind: 'comment', wanted: textOf(keys) });
+  else if (comment) await requestNotice(query, { ...notice, kind: 'comment', wanted: commentText(keys) });
   if (status && item.kind === 'pull_request') {
-    const wanted = item.state === 'open' ? statusOf(item.headSha, keys, status === 'require') : undefined;
-    if (!wanted) await forgetNotice(query, item.key, 'status');
+    const desired = item.state === 'open' ? statusOf(item.headSha, keys, status === 'require') : undefined;
+    const notBefore = now + STATUS_DELAY_MS;
+    if (!desired) await forgetNotice(query, item.key, 'status');
     else if (isIncomplete) await deferNotice(query, item.key, 'status');
-    else await requestNotice(query, { ...about, kind: 'status', wanted: formatStatus(wanted), notBefore: now + QUIET });
+    else await requestNotice(query, { ...notice, kind: 'status', wanted: formatStatus(desired), notBefore });
   }
   if (!close || item.kind !== 'work_item') return;
-  const statuses = tasks.map(({ status }) => status);
-  const isOver = statuses.every((status) => FINISHED.has(status)) && statuses.some((status) => CARRIED_OUT.has(status));
-  // Reopened by a person it stays open: closing is wanted once for each time that the tasks are finished.
-  if (isOver) await requestNotice(query, { ...about, kind: 'close', wanted: 'closed', isDone: isDone(item) });
+  const statuses = tasks.map((task) => task.status);
+  const isFinished = statuses.every((each) => FINISHED.has(each)) && statuses.some((each) => SUCCESSFUL.has(each));
+  // An item that a person reopened stays open: closing is wanted once for each time that the tasks become finished.
+  if (isFinished)
+    await requestNotice(query, { ...notice, kind: 'close', wanted: 'closed', isDone: item.state === 'done' });
   else await forgetNotice(query, item.key, 'close');
 }
 
-function isDone({ state }: Item): boolean {
-  return state === 'done';
-}
-
 /**
- * Keys, or ids of tasks without one. Never titles: strangers may have written them, and other strangers would read them
- * at the vendor.
+ * Returns the keys of tasks, or the ids of tasks without a key. Never titles: outsiders may have written them, and the notice would
+ * show them to readers at the vendor.
  */
-function shownKeys(tasks: readonly Pick<Task, 'taskId' | 'key'>[]): readonly string[] {
+function publicNames(tasks: readonly Pick<Task, 'taskId' | 'key'>[]): readonly string[] {
   return tasks
     .map(({ taskId, key }) => (key === taskId || KEY.test(key) ? key : ''))
     .filter((key) => KEY.test(key) || ID.test(key))
@@ -66,6 +63,6 @@ function shownKeys(tasks: readonly Pick<Task, 'taskId' | 'key'>[]): readonly str
 const KEY = /^[A-Za-z0-9-]{1,40}$/;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-function textOf(keys: readonly string[]): string | null {
+function commentText(keys: readonly string[]): string | null {
   return keys.length === 0 ? null : `Linked to ${new Intl.ListFormat('en').format(keys)}.`;
 }

@@ -1,15 +1,36 @@
+import type { Capabilities } from '../../connectors/connector.ts';
 import { effectOf, entity } from '../../model/change.ts';
 import type { PullRequest } from '../../model/item.ts';
+import { cut, LONGEST_NAME, LONGEST_TEXT, LONGEST_TITLE, MOST_NAMES } from '../../model/text-limits.ts';
 import { blankEntity, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/server-capabilities.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
-import { setDifference, type Work } from './changes.ts';
-import type { Source } from './context.ts';
-import { desiredRecord, sentRepoId } from './desired.ts';
-import { recordDiffers } from './diff.ts';
+import type { Evaluation, Source, Vendor } from './context.ts';
+import { enqueueDifference } from './enqueue.ts';
+import { isSameValue } from './newest-wins.ts';
 
-/** What a record of the workspace says beside the fields we write: the tasks that have a link with its URL. */
+/** The desired record of a pull request (W58, W59). An absent field is not compared. */
+export interface PullRequestRecord {
+  readonly provider: string;
+  readonly repoId: string;
+  readonly identifier: string;
+  readonly title: string;
+  readonly headBranch: string;
+  readonly baseBranch: string;
+  readonly description?: string;
+  readonly state?: string;
+  readonly draft?: boolean;
+  readonly url?: string;
+  readonly author?: string | null;
+  readonly reviewers?: readonly string[];
+  readonly labels?: readonly string[];
+  readonly assignees?: readonly string[];
+  readonly createdAt?: string;
+  readonly mergedAt?: string | null;
+}
+
+/** A record as the workspace returned it: the fields that worksync writes, and the tasks that have a link with its URL. */
 export interface KnownRecord extends Readonly<Record<string, unknown>> {
   readonly taskIds?: readonly string[];
 }
@@ -19,34 +40,106 @@ export function recordEntity(item: PullRequest, source: Source): string {
 }
 
 /**
- * Brings the record of a pull request to what its provider says. What it should say is kept also if the connection does not
- * record, or the workspace has no route for it.
- *
- * @returns the record as it is known
+ * Enqueues the difference between the desired and the known record of a pull request. Stores the desired record even if the
+ * connection does not record, or the workspace has no route for records. Returns the known record.
  */
-export async function evaluateRecord(work: Work, item: PullRequest): Promise<KnownRecord | undefined> {
-  const { query, source } = work;
+export async function evaluateRecord(evaluation: Evaluation, item: PullRequest): Promise<KnownRecord | undefined> {
+  const { query, source } = evaluation;
+  const { capabilities } = source.vendor;
   const name = recordEntity(item, source);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
   const known = json<KnownRecord>(row.known);
   const desired = desiredRecord(item, source.vendor);
   if (desired === undefined && known === undefined) return undefined;
-  const next = desired ? JSON.stringify(desired) : null;
-  await saveEntity(query, { ...row, item_key: item.key, desired: next });
+  const stored = desired ? JSON.stringify(desired) : null;
+  await saveEntity(query, { ...row, item_key: item.key, desired: stored });
   const isRecorded = source.records && (await readRecordsRoute(query)).state !== 'closed';
-  const differs =
-    isRecorded && desired !== undefined && recordDiffers({ ...desired }, known, source.vendor.capabilities);
-  const isRepair = differs && (await isFoundBySweep(work, name, known));
+  const differs = isRecorded && desired !== undefined && recordDiffers({ ...desired }, known, capabilities);
+  const isRepair = differs && (await isFoundBySweep(evaluation, name, known));
   const effect = effectOf('pull_request', desired && { ...desired }, known) ?? (isRepair ? 'repair' : null);
   const target = { name, kind: 'pull_request', lane: 'mirror' } as const;
-  await setDifference(work, target, { differs, renewed: row.desired !== next, effect });
+  await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== stored, effect });
   return known;
 }
 
-/** A sweep does not report a difference that already waits to be written. */
-async function isFoundBySweep({ query, cause, moment }: Work, name: string, known: KnownRecord | undefined) {
+/** Reports a difference that the sweep found, unless the change that removes it already waits. */
+async function isFoundBySweep({ query, cause, now }: Evaluation, name: string, known: KnownRecord | undefined) {
   if (!cause.isSweep || (await findChange(query, name))) return false;
   const what = known === undefined ? 'record-missing' : 'record-changed';
-  await addFindings(query, [{ what, entity: name }], moment.now);
+  await addFindings(query, [{ what, entity: name }], now);
   return true;
+}
+
+/** Returns undefined while a field that the workspace requires is not known. */
+export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRecord | undefined {
+  // The workspace trims titles. An untrimmed title would differ from the known one forever.
+  const title = item.title?.trim();
+  if (item.gone || !title || !item.headBranch || !item.baseBranch) return undefined;
+  const can = vendor.capabilities;
+  return withoutAbsent({
+    provider: vendor.id,
+    repoId: sentRepoId(item, vendor),
+    identifier: item.identifier,
+    title: cut(title, LONGEST_TITLE),
+    // The workspace accepts no null here: a description that is known to be empty is sent as the empty text.
+    description: item.description === undefined ? undefined : cut(item.description ?? '', LONGEST_TEXT),
+    headBranch: item.headBranch,
+    baseBranch: item.baseBranch,
+    state: item.state,
+    draft: can.supportsDraft ? item.draft : undefined,
+    url: item.url,
+    author: item.author && item.author.length > LONGEST_NAME ? undefined : item.author,
+    reviewers: can.supportsReviewers ? nameSet(item.reviewers) : undefined,
+    labels: can.supportsLabels ? nameSet(item.labels) : undefined,
+    assignees: can.supportsAssignees ? nameSet(item.assignees) : undefined,
+    createdAt: item.createdAt,
+    mergedAt: item.mergedAt,
+  });
+}
+
+/** Returns the repository id that is sent to the workspace: `<host>:<id>` for a host other than the vendor's public one. */
+export function sentRepoId(item: PullRequest, vendor: Vendor): string {
+  return item.host === vendor.publicHost ? item.repoId : `${item.host}:${item.repoId}`;
+}
+
+/**
+ * Sorts names, because vendors return them in changing order and the order has no meaning. Removes names that are too long, because
+ * the workspace would reject the whole record.
+ */
+function nameSet(values: readonly string[] | undefined): readonly string[] | undefined {
+  const names = values?.filter((name) => name.length <= LONGEST_NAME);
+  return names && [...new Set(names)].sort().slice(0, MOST_NAMES);
+}
+
+function withoutAbsent<Value extends object>(value: Value): Value {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as Value;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * Decides whether a record must be written. A closed pull request of a provider that cannot reopen is final in the workspace: any
+ * update of it would be rejected, so none is sent.
+ */
+export function recordDiffers(desired: Fields, known: Fields | undefined, capabilities: Capabilities): boolean {
+  if (known === undefined) return true;
+  if (!capabilities.reopensClosed && known['state'] === 'declined') return false;
+  return differingFields(desired, known).length > 0;
+}
+
+/** Returns the fields of `desired` whose known value differs. */
+export function differingFields(desired: Fields, known: Fields): string[] {
+  return Object.keys(desired).filter(
+    (field) => !isSameValue(normalized(field, desired[field]), normalized(field, known[field])),
+  );
+}
+
+/** Fields that are instants (RFC 3339): servers may write them in another form. */
+const INSTANTS: ReadonlySet<string> = new Set(['createdAt', 'mergedAt']);
+
+/** Normalizes a value, because servers may return an empty text as null, as absent or as it is, and lists in another order. */
+function normalized(field: string, value: unknown): unknown {
+  if (Array.isArray(value)) return value.length === 0 ? null : [...new Set<string>(value)].sort();
+  if (typeof value === 'string' && INSTANTS.has(field)) return Date.parse(value);
+  return value === undefined || value === '' ? null : value;
 }

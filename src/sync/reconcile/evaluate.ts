@@ -1,55 +1,66 @@
 import { entity } from '../../model/change.ts';
-import type { WorkItem } from '../../model/item.ts';
+import type { Item, ItemKey } from '../../model/item.ts';
+import { piecesOf } from '../../platform/lib/pieces.ts';
 import { linksOfItem } from '../../store/entities.ts';
-import { assignPlace, itemsNaming, saveItemNames } from '../../store/item-names.ts';
-import { readEvaluatedTasks, saveEvaluatedTasks } from '../../store/items.ts';
+import { assignPlace, itemsNaming } from '../../store/item-names.ts';
+import { findItems, readFields } from '../../store/items.ts';
 import { dropDifference } from '../../store/outbox-rows.ts';
-import type { Work } from './changes.ts';
-import { evaluateDocuments } from './evaluate-documents.ts';
-import { evaluateLinks, keepLinksOfLostNames, standingTasks } from './evaluate-links.ts';
+import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import type { EvaluatedItem, Evaluation, EvaluationContext, KeyHorizon } from './context.ts';
+import { evaluateDocuments } from './document-attachments.ts';
+import { evaluateLinks, keepLinksOfLostNames } from './evaluate-links.ts';
 import { evaluateNotices } from './evaluate-notices.ts';
 import { evaluateRecord, recordEntity } from './evaluate-record.ts';
-import { adoptTask, evaluateTask } from './evaluate-task.ts';
-import { PLAIN } from './link-rules/intent.ts';
-import { formerNamesOf, placedNamesOf, placeNameOf } from './link-rules/item-names-of.ts';
-import { type Resolution, type Resolved, resolve, wantedLinks } from './resolve.ts';
+import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
+import { placeNameOf } from './link-rules/lookup-names.ts';
+import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
 
-export interface Evaluated {
-  /** Task keys and ids that the item names and that are no cached task. */
+export interface EvaluationResult {
+  /** Task keys and ids that the item names and that are not cached. */
   readonly unknownKeys: readonly string[];
   readonly unknownIds: readonly string[];
-  /** Items to look at again: they name this one, and what stands for it has changed. */
-  readonly again: readonly string[];
+  /** Items to evaluate again: they name this one, and its tasks or names have changed. */
+  readonly dependents: readonly ItemKey[];
 }
 
 /**
- * Works out what the workspace should hold for one item, compares it with what it is known to hold, and writes the
- * difference to the outbox. Level-triggered: it does not matter which delivery asked, or how often.
+ * Computes the desired state of the workspace for one item, compares it with the known state, and enqueues the differences.
+ * The result depends only on the present states, not on the deliveries that caused the evaluation or on their number.
  */
-export async function evaluate(work: Work): Promise<Evaluated> {
-  const { query, item } = work;
+export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
+  const { item } = evaluation;
   if (item.gone) {
-    await letGo(work);
-    return { unknownKeys: [], unknownIds: [], again: [] };
+    await withdrawChanges(evaluation);
+    return { unknownKeys: [], unknownIds: [], dependents: [] };
   }
-  const record = item.kind === 'pull_request' ? await evaluateRecord(work, item) : undefined;
-  const resolution = await resolve(work);
-  const wanted = wantedLinks(resolution.resolved);
-  await keepLinksOfLostNames(work, wanted, resolution.resolved);
-  const made = item.kind === 'work_item' ? await adoptTask(query, item, work.moment.now) : undefined;
-  if (made !== undefined && !wanted.has(made)) {
-    wanted.set(made, { rule: 'triage', place: 'source', text: item.key, intent: 'mentions' });
-  }
-  await evaluateLinks(work, wanted, record);
-  await evaluateDocuments(work, resolution.resolved);
-  const lost = await itemsOfLostNames(work);
-  const again = item.kind === 'work_item' ? await evaluateWorkItem(work, item) : [];
-  await evaluateNotices(work);
-  return { ...unknownOf(resolution), again: [...lost, ...again] };
+  const record = item.kind === 'pull_request' ? await evaluateRecord(evaluation, item) : undefined;
+  const resolution = await resolve(evaluation);
+  const links = desiredLinks(resolution.resolved);
+  await keepLinksOfLostNames(evaluation, links, resolution.resolved);
+  const created = item.kind === 'work_item' ? await adoptTask(evaluation, item) : undefined;
+  if (created !== undefined && !links.has(created))
+    links.set(created, { rule: 'triage', place: 'source', text: item.key, intent: 'mentions' });
+  await evaluateLinks(evaluation, links, record);
+  await evaluateDocuments(evaluation, resolution.resolved);
+  const ofLostNames = await itemsOfLostNames(evaluation);
+  const ofWorkItem = item.kind === 'work_item' ? await evaluateWorkItem(evaluation, item) : [];
+  await evaluateNotices(evaluation);
+  return { ...unknownNamesIn(resolution), dependents: [...ofLostNames, ...ofWorkItem] };
 }
 
-/** @returns the items that use a name which leads elsewhere, now that the item's repository or project has it */
-async function itemsOfLostNames({ query, item }: Work): Promise<readonly string[]> {
+/** Removes the waiting changes of a gone item. Its records, links and tasks in the workspace stay. */
+async function withdrawChanges({ query, item, source }: Evaluation): Promise<void> {
+  if (item.kind === 'pull_request') await dropDifference(query, recordEntity(item, source));
+  else await dropDifference(query, entity.task(item.key));
+  for (const link of await linksOfItem(query, item.key)) await dropDifference(query, link.entity);
+}
+
+/**
+ * Stores that the item's repository or project has its present name. Returns the items that use a name whose meaning this changes,
+ * because another repository or project had it before.
+ */
+async function itemsOfLostNames({ query, item }: Evaluation): Promise<readonly ItemKey[]> {
   const [container, name] =
     item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName];
   if (name === undefined) return [];
@@ -57,41 +68,98 @@ async function itemsOfLostNames({ query, item }: Work): Promise<readonly string[
   return lost.length === 0 ? [] : itemsNaming(query, lost);
 }
 
-/** A gone item writes nothing more; its records, links and tasks in the workspace stay. */
-async function letGo({ query, item, source }: Work): Promise<void> {
-  if (item.kind === 'pull_request') await dropDifference(query, recordEntity(item, source));
-  else await dropDifference(query, entity.task(item.key));
-  for (const link of await linksOfItem(query, item.key)) await dropDifference(query, link.entity);
-}
+type UnknownNames = Pick<EvaluationResult, 'unknownKeys' | 'unknownIds'>;
 
-/** @returns the items that name this one, where the tasks that stand for it, or its names, have changed */
-async function evaluateWorkItem(work: Work, item: WorkItem): Promise<readonly string[]> {
-  const { query } = work;
-  const standing = await standingTasks(query, item.key);
-  await evaluateTask(work, item, standing);
-  const grammar = work.source.grammar ?? PLAIN;
-  const { all, isRenamed, isTaken } = await saveItemNames(query, item.key, {
-    names: placedNamesOf(item, grammar),
-    former: formerNamesOf(item, grammar),
-    now: work.moment.now,
-  });
-  const told = await readEvaluatedTasks(query, item.key);
-  const hasChanged = told.join() !== standing.join();
-  if (hasChanged) await saveEvaluatedTasks(query, item.key, standing);
-  return hasChanged || isTaken || (isRenamed && standing.length > 0) ? itemsNaming(query, all) : [];
-}
-
-function unknownOf({ resolved, added }: Resolution): Pick<Evaluated, 'unknownKeys' | 'unknownIds'> {
+/** Returns all unknown keys, but only those unknown ids that the text did not contain before. */
+function unknownNamesIn({ resolved, added }: Resolution): UnknownNames {
   const unknown = resolved.filter(({ outcome, rule }) => outcome === 'unknown' && !rule.startsWith('item-'));
   const isKey = ({ name }: Resolved) => !name.includes(':');
-  const ids = unknown.filter((each) => !isKey(each) && added.has(each.name) && !isCode(each));
+  const ids = unknown.filter((each) => !isKey(each) && added.has(each.name) && !isIdentifierOfCode(each));
   return {
     unknownKeys: unknown.filter(isKey).map(({ name }) => name),
     unknownIds: ids.map(({ name }) => name),
   };
 }
 
-/** A word such as `task_name` stands in code more often than it is an id: looking for it is not worth a request. */
-function isCode({ name, rule }: Resolved): boolean {
+/** Recognizes words such as `task_name`: they are in code more often than they are ids, so they are not worth a request. */
+function isIdentifierOfCode({ name, rule }: Resolved): boolean {
   return rule === 'task-id' && !/[A-Z0-9]/.test(name.slice(name.indexOf('_')));
+}
+
+/** Items that are evaluated together. */
+const ITEMS_AT_ONCE = 500;
+
+/** The evaluations of a batch, in this order: changed items, items of answers, items of a sweep, and the dependents of all these. */
+export class EvaluationQueue {
+  /** How many evaluations were made. */
+  evaluated = 0;
+  /** The evaluated work items: they may become tasks. */
+  readonly workItems: ItemKey[] = [];
+  readonly #query: Scope;
+  readonly #context: EvaluationContext;
+  readonly #unknownNames = new Map<ItemKey, UnknownNames>();
+  readonly #ofAnswers = new Set<ItemKey>();
+  readonly #ofSweep = new Set<ItemKey>();
+  readonly #dependents = new Set<ItemKey>();
+
+  constructor(query: Scope, context: EvaluationContext) {
+    this.#query = query;
+    this.#context = context;
+  }
+
+  /** @param isSweep a round of the workspace sweep found the item: its changes go behind all others */
+  add(key: ItemKey, isSweep = false): void {
+    (isSweep ? this.#ofSweep : this.#ofAnswers).add(key);
+  }
+
+  /** @param changed the items that the deliveries of the batch changed */
+  async evaluate(changed: ReadonlyMap<ItemKey, EvaluatedItem>): Promise<void> {
+    await this.#evaluateItems([...changed.values()]);
+    await this.#evaluateStored([...this.#ofAnswers].filter((key) => !changed.has(key)));
+    const isEvaluated = (key: ItemKey) => changed.has(key) || this.#ofAnswers.has(key);
+    const swept = [...this.#ofSweep].filter((key) => !isEvaluated(key));
+    await this.#evaluateStored(swept, true);
+    // The evaluation of dependents may find further dependents.
+    for (let done = 0; done < this.#dependents.size; ) {
+      const dependents = [...this.#dependents].slice(done);
+      done = this.#dependents.size;
+      await this.#evaluateStored(dependents);
+    }
+  }
+
+  /** Returns the evaluated items that name possible new tasks: a key above the horizon, or an id that the text contains newly. */
+  itemsNamingNewTasks(horizon: KeyHorizon): readonly ItemKey[] {
+    const mayBeNew = ({ unknownKeys, unknownIds }: UnknownNames) =>
+      unknownIds.length > 0 || unknownKeys.some((key) => horizon.mayBeNew(key));
+    return [...this.#unknownNames].filter(([, names]) => mayBeNew(names)).map(([key]) => key);
+  }
+
+  async #evaluateStored(keys: readonly ItemKey[], isSweep = false): Promise<void> {
+    const { now, sources } = this.#context;
+    const cause = { since: now, waiting: [], isSweep };
+    for (const piece of piecesOf(keys, ITEMS_AT_ONCE)) {
+      const rows = await findItems(this.#query, piece);
+      await this.#evaluateItems(
+        rows.flatMap((row) => {
+          const source = sources.get(row.connection);
+          return source && row.unverified === 0 ? [{ item: readFields(row).item, source, cause }] : [];
+        }),
+      );
+    }
+  }
+
+  async #evaluateItems(items: readonly EvaluatedItem[]): Promise<void> {
+    this.evaluated += items.length;
+    for (const { item } of items) if (item.kind === 'work_item') this.workItems.push(item.key);
+    const evaluations = items.map(({ item, source, cause }) => async (query: Scope) => ({
+      item,
+      result: await evaluate({ ...this.#context, query, item, source, cause }),
+    }));
+    for (const { item, result } of await runSequentially(this.#query, evaluations)) this.#addResult(item, result);
+  }
+
+  #addResult({ key }: Item, { unknownKeys, unknownIds, dependents }: EvaluationResult): void {
+    if (unknownKeys.length + unknownIds.length > 0) this.#unknownNames.set(key, { unknownKeys, unknownIds });
+    for (const dependent of dependents) this.#dependents.add(dependent);
+  }
 }

@@ -1,5 +1,4 @@
 import { entity } from '../../model/change.ts';
-import type { Item } from '../../model/item.ts';
 import type { LinkReason } from '../../model/link.ts';
 import { taskName } from '../../model/task.ts';
 import { taskIdPrefixes, taskNameOf, tasksByIds } from '../../store/cached-tasks.ts';
@@ -9,47 +8,46 @@ import { findItem, readFields } from '../../store/items.ts';
 import { type NoticeRow, noticesOf } from '../../store/notices.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Source, Sources } from './context.ts';
-import { standingTasks } from './evaluate-links.ts';
-import { decideTask } from './evaluate-task.ts';
-import type { Rules } from './item-rules.ts';
-import { lookUp, type Resolved } from './resolve.ts';
+import type { Evaluation, Rules, Sources } from './context.ts';
+import { tasksOfItem } from './evaluate-links.ts';
+import { decideTask } from './evaluate-work-item.ts';
+import { type Resolved, resolveReadOnly } from './resolve.ts';
 
-/** The last request of ours for a link or a task that was answered. */
-interface ToldRequest {
+/** The last answered request of worksync for a link or a task. */
+interface AnsweredRequest {
   readonly action: string;
   /** Epoch milliseconds. */
   readonly sentAt: number;
   readonly answeredAt: number;
-  /** Its id: the answer stands in the inbox as `answer:<id>`. */
+  /** The answer is in the inbox as `answer:<id>`. */
   readonly id: string;
 }
 
 interface ExplainedLink {
-  /** Key of the task, or its id where it has none. */
+  /** Key of the task, or its id if it has no key. */
   readonly task: string;
   /** Name of the task for people: see `taskName`. */
   readonly name: string;
   readonly taskId: string;
   /**
-   * linked   it stands in the workspace, and we made it, or found it where we wanted it.
-   * manual   it stands there, and a person made it: it is never removed.
-   * removed  a person took it away: it is not added again while the text goes on naming the task.
-   * waiting, sending, held, unknown  as the change that is to bring it about, or to take it away.
-   * absent   nothing asks for it.
+   * linked   the link exists, and worksync made it, or found it when it was desired.
+   * manual   the link exists, and a person made it: it is never removed.
+   * removed  a person removed the link: it is not added again while the text still names the task.
+   * waiting, sending, held, unknown  the state of the change that adds or removes the link.
+   * absent   no mention requires the link.
    */
   readonly state: 'linked' | 'manual' | 'removed' | 'waiting' | 'sending' | 'held' | 'unknown' | 'absent';
   readonly reason: LinkReason | null;
   readonly delivery: DeliverySummary | null;
-  readonly request: ToldRequest | null;
-  /** Why the change is held, or failed last. */
+  readonly request: AnsweredRequest | null;
+  /** The reason why the change is held, or failed last. */
   readonly error: string | null;
 }
 
-/** Something that the texts name and that is not linked. */
+/** A mention that leads to no link. */
 interface ExplainedMention extends Pick<Resolved, 'rule' | 'place' | 'text' | 'outcome'> {
   readonly via: string | null;
-  /** By a former name of that item. */
+  /** The mention uses a former name of that item. */
   readonly isFormerName: boolean;
   readonly why: string;
 }
@@ -62,13 +60,13 @@ export interface ExplainedItem {
   readonly gone: boolean;
   readonly links: readonly ExplainedLink[];
   readonly others: readonly ExplainedMention[];
-  /** For a work item: whether it is to become a task, and why or why not. */
+  /** For a work item: whether it becomes a task, and the reason. */
   readonly triage: string | null;
-  /** What worksync writes to its vendor about it. */
+  /** The notices that worksync writes to the vendor. */
   readonly writeBack: readonly Pick<NoticeRow, 'kind' | 'state' | 'wanted' | 'error'>[];
 }
 
-/** What reconcile knows of an item and would decide now; it writes nothing. */
+/** Returns the stored state of an item and the decisions that reconcile would make now. Writes nothing. */
 export async function explainItem(
   query: Scope,
   itemKey: string,
@@ -78,9 +76,10 @@ export async function explainItem(
   if (!row) return undefined;
   const { item } = readFields(row);
   const source = sources.get(row.connection);
-  const moment = { now, usedShare: 0, idPrefixes: await taskIdPrefixes(query) };
-  const work = source && { query, item, source, sources, rules, moment, cause: { since: now, waiting: [] } };
-  const resolved = work ? await lookUp(work) : [];
+  const idPrefixes = await taskIdPrefixes(query);
+  const cause = { since: now, waiting: [] };
+  const evaluation = source && { query, item, source, cause, now, usedShare: 0, idPrefixes, rules, sources };
+  const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
   const links: ExplainedLink[] = [];
   for (const link of await linksOfItem(query, itemKey)) links.push(await explainLink(query, link));
   return {
@@ -90,14 +89,14 @@ export async function explainItem(
     title: item.title ?? null,
     gone: item.gone ?? false,
     links,
-    others: resolved.filter(({ outcome }) => outcome !== 'linked').map(otherOf),
+    others: resolved.filter(({ outcome }) => outcome !== 'linked').map(explainMention),
     writeBack: (await noticesOf(query, itemKey)).map(({ kind, state, wanted, error }) => ({
       kind,
       state,
       wanted,
       error,
     })),
-    triage: work ? await triageOf(work, item) : `the connection "${row.connection}" is no longer configured`,
+    triage: evaluation ? await explainTriage(evaluation) : `the connection "${row.connection}" is no longer configured`,
   };
 }
 
@@ -124,11 +123,11 @@ function stateOf({ hand, known, desired }: EntityRow): ExplainedLink['state'] {
   return hand === 'manual' ? 'manual' : 'linked';
 }
 
-function requestOf({ written }: EntityRow): ToldRequest | null {
-  return json<ToldRequest & Record<string, unknown>>(written) ?? null;
+function requestOf({ written }: EntityRow): AnsweredRequest | null {
+  return json<AnsweredRequest & Record<string, unknown>>(written) ?? null;
 }
 
-const WHY: Readonly<Record<Resolved['outcome'], string>> = {
+const REASONS: Readonly<Record<Resolved['outcome'], string>> = {
   linked: '',
   unknown: 'there is no task and no item of that name',
   taskless: 'that item has no task',
@@ -136,16 +135,13 @@ const WHY: Readonly<Record<Resolved['outcome'], string>> = {
   document: 'it is a document',
 };
 
-function otherOf({ rule, place, text, outcome, via, isFormerName }: Resolved): ExplainedMention {
-  return { rule, place, text, outcome, via: via ?? null, isFormerName: isFormerName === true, why: WHY[outcome] };
+function explainMention({ rule, place, text, outcome, via, isFormerName }: Resolved): ExplainedMention {
+  return { rule, place, text, outcome, via: via ?? null, isFormerName: isFormerName === true, why: REASONS[outcome] };
 }
 
-async function triageOf(
-  work: Parameters<typeof decideTask>[0] & { readonly source: Source },
-  item: Item,
-): Promise<string | null> {
+async function explainTriage(evaluation: Evaluation): Promise<string | null> {
+  const { query, item, rules } = evaluation;
   if (item.kind !== 'work_item') return null;
-  const { query } = work;
   const row = await findEntity(query, entity.task(item.key));
   if (row?.known != null) {
     const task = row.remote_id === null ? undefined : await taskNameOf(query, row.remote_id);
@@ -153,12 +149,15 @@ async function triageOf(
     const when = request ? ` on ${new Date(request.sentAt).toISOString()}, request ${request.id}` : '';
     return `became ${task ?? 'a task'}${when}`;
   }
-  if (!work.rules.triage.isOn) return 'no triage rules are configured';
-  const standing = await standingTasks(query, item.key);
-  if (standing.length > 0) return 'it has a task already';
-  const decision = await decideTask(work, item);
+  if (!rules.triage.isOn) return 'no triage rules are configured';
+  const taskIds = await tasksOfItem(query, item.key);
+  if (taskIds.length > 0) return 'it has a task already';
+  const decision = await decideTask(evaluation, item);
+  if (decision.outcome === 'nothing') return decision.why;
+  if (decision.outcome === 'no rule') return decision.why.join('; ');
   const change = await findChange(query, entity.task(item.key));
-  if (decision.outcome === 'create')
-    return `rule ${decision.rule}: is to become ${decision.task.kind === 'bug' ? 'a bug' : 'an idea'}${change ? ` (${change.state}${change.error ? `: ${change.error}` : ''})` : ', once it changes again'}`;
-  return decision.outcome === 'nothing' ? decision.why : decision.why.join('; ');
+  const kind = decision.task.kind === 'bug' ? 'a bug' : 'an idea';
+  const error = change?.error ? `: ${change.error}` : '';
+  const progress = change ? ` (${change.state}${error})` : ', once it changes again';
+  return `rule ${decision.rule}: is to become ${kind}${progress}`;
 }

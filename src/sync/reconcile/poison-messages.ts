@@ -1,69 +1,71 @@
-import type { Store } from '../../store/database.ts';
 import { lastPendingId, type PendingDelivery, retryQuarantined } from '../../store/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 
-/** Names of facts: `yes` while a process works on the inbox, and which version tried what is in quarantine. */
+/** Names of stored facts: `yes` while a process works on the inbox, and the version that tried the quarantined deliveries. */
 const AT_WORK = 'reconcile.at_work';
 const TRIED_BY = 'reconcile.tried_by';
 
-export interface PoisonMessagesDeps {
-  readonly store: Store;
-  /** The version of the program: another version tries again what took too much. */
+export interface PoisonMessagesOptions extends Pick<WorkspaceContext, 'store'> {
+  /** The version of the program. Another version retries the deliveries that exceeded their budget. */
   readonly version: string;
-  /** Most deliveries of one batch. */
+  /** The largest number of deliveries in one batch. */
   readonly batch: number;
 }
 
-/** Deliveries over which the process may have ended before: they are taken over one by one. */
+/**
+ * Finds deliveries that may have crashed the process: it died while it worked on the inbox, and they were in the batch of that time.
+ * They are processed one by one, so that the one at fault can be identified.
+ */
 export interface PoisonMessages {
-  /** Finds them, once after each start. */
-  lookBack(): Promise<void>;
-  /** Before the first delivery is touched; a process that finds none writes nothing. */
-  noteWork(): Promise<void>;
-  has(delivery: Pick<PendingDelivery, 'id'>): boolean;
-  /** The stage ends in order: the next start has nobody to suspect. */
-  noteEnd(): Promise<void>;
+  /** Finds the suspected deliveries, once after each start. */
+  detect(): Promise<void>;
+  /** Records that the process works on the inbox. Must be called before the first delivery of a batch is read. */
+  markBusy(): Promise<void>;
+  isSuspected(delivery: Pick<PendingDelivery, 'id'>): boolean;
+  /** Records a clean end, so that the next start suspects no delivery. */
+  markIdle(): Promise<void>;
 }
 
-export function createPoisonMessages({ store, version, batch }: PoisonMessagesDeps): PoisonMessages {
-  /** Up to this id deliveries may have ended the process before; undefined: not looked up yet. */
-  let suspectsUntil: number | undefined;
-  /** Whether it stands in the database that a process works on the inbox. */
-  let isNoted = false;
+export function createPoisonMessages({ store, version, batch }: PoisonMessagesOptions): PoisonMessages {
+  /** Deliveries up to this id are suspected. Undefined: not detected yet. */
+  let suspectedUntil: number | undefined;
+  /** Whether the database says that a process works on the inbox. */
+  let isMarkedBusy = false;
 
-  const note = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
+  const mark = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
 
   /**
-   * After an unclean end the batch that was in flight is still pending: it is among the oldest. Another version may read
-   * better what took this one too long.
+   * After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may need less
+   * time or memory for the quarantined ones, so they become pending again.
    */
-  async function lookBack(): Promise<void> {
-    if (suspectsUntil !== undefined) return;
-    const wasAtWork = (await readMeta(store.query, AT_WORK)) === 'yes';
-    const last = wasAtWork ? await lastPendingId(store.query, batch) : undefined;
-    const isOther = (await readMeta(store.query, TRIED_BY)) !== version;
-    if (isOther) {
+  async function detect(): Promise<void> {
+    if (suspectedUntil !== undefined) return;
+    const wasBusy = (await readMeta(store.query, AT_WORK)) === 'yes';
+    const last = wasBusy ? await lastPendingId(store.query, batch) : undefined;
+    const isOtherVersion = (await readMeta(store.query, TRIED_BY)) !== version;
+    if (isOtherVersion) {
       await retryQuarantined(store, 'costly');
-      // Killed before this, it tries the rest at the next start.
+      // A process killed before this commit retries the rest at its next start.
       await store.commit((transaction) => writeMeta(transaction, TRIED_BY, version));
     }
-    isNoted = wasAtWork;
-    suspectsUntil = last ?? 0;
+    isMarkedBusy = wasBusy;
+    suspectedUntil = last ?? 0;
   }
 
   return {
-    lookBack,
-    async noteWork() {
-      if (isNoted) return;
-      await note('yes');
-      isNoted = true;
+    detect,
+    async markBusy() {
+      if (isMarkedBusy) return;
+      await mark('yes');
+      isMarkedBusy = true;
     },
-    has: ({ id }) => id <= (suspectsUntil ?? 0),
-    async noteEnd() {
-      // A database that takes no writes now is taken for an unclean end: that costs time only.
-      if (isNoted && suspectsUntil !== undefined) await note('no').catch(() => undefined);
-      isNoted = false;
-      suspectsUntil = undefined;
+    isSuspected: ({ id }) => id <= (suspectedUntil ?? 0),
+    async markIdle() {
+      // If the write fails, the next start treats this as an unclean end, which only costs time.
+      if (isMarkedBusy && suspectedUntil !== undefined) await mark('no').catch(() => undefined);
+      isMarkedBusy = false;
+      suspectedUntil = undefined;
     },
   };
 }

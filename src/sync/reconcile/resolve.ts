@@ -1,16 +1,15 @@
 import type { Intent, LinkReason } from '../../model/link.ts';
 import { existingTasks, tasksByKeys } from '../../store/cached-tasks.ts';
 import { itemsNamed, type NamedItem, readMentions, saveMentions } from '../../store/item-names.ts';
-import type { Work } from './changes.ts';
-import { standingTasks } from './evaluate-links.ts';
-import { intentOf, PLAIN } from './link-rules/intent.ts';
-import { nameOf } from './link-rules/item-names-of.ts';
+import type { Evaluation } from './context.ts';
+import { tasksOfItem } from './evaluate-links.ts';
 import type { Mention } from './link-rules/link-rules.ts';
-import { readingsOf } from './link-rules/scan.ts';
+import { nameOf } from './link-rules/lookup-names.ts';
+import { intentOf, PLAIN_GRAMMAR, readingsOf } from './link-rules/scan.ts';
 
-/** The result for one thing that an item's text names. */
+/** A mention in an item's text, and what it means. */
 export interface Resolved extends Mention {
-  /** The delivery that brought the mention. */
+  /** The delivery that contained the mention first. */
   readonly delivery?: number;
   /**
    * linked    it is a task, or an item with tasks: `tasks`.
@@ -23,85 +22,85 @@ export interface Resolved extends Mention {
   readonly intent: Intent;
   /** The item that is named. */
   readonly via?: string;
-  /** By a former name of that item. */
+  /** The mention uses a former name of that item. */
   readonly isFormerName?: true;
   readonly tasks: readonly string[];
 }
 
 export interface Resolution {
   readonly resolved: readonly Resolved[];
-  /** Names that the item's text did not hold before. */
+  /** Names that the item's text did not contain before. */
   readonly added: ReadonlySet<string>;
 }
 
-/** Reads an item's texts, keeps what they name, and looks up what there is of it. */
-export async function resolve(work: Work): Promise<Resolution> {
-  const { query, item, cause } = work;
-  const mentions = mentionsIn(work);
+/** Stores the mentions of an item's texts and resolves them to tasks, items and documents. */
+export async function resolve(evaluation: Evaluation): Promise<Resolution> {
+  const { query, item, cause } = evaluation;
+  const mentions = mentionsIn(evaluation);
   const stored = mentions.map(({ name, ...reason }) => ({ name, reason }));
   const { reasons, added } = await saveMentions(query, item.key, stored, cause.delivery);
-  return { resolved: await resolveAll(work, mentions, reasons), added };
+  return { resolved: await resolveAll(evaluation, mentions, reasons), added };
 }
 
-/** As `resolve`, for looking only: nothing is written. */
-export async function lookUp(work: Work): Promise<readonly Resolved[]> {
-  const mentions = mentionsIn(work);
-  return resolveAll(work, mentions, await readMentions(work.query, work.item.key));
+/** Resolves the mentions of an item's texts without storing them. */
+export async function resolveReadOnly(evaluation: Evaluation): Promise<readonly Resolved[]> {
+  const mentions = mentionsIn(evaluation);
+  return resolveAll(evaluation, mentions, await readMentions(evaluation.query, evaluation.item.key));
 }
 
-/** All that the texts of the item name. */
-export function mentionsIn({ item, source, rules, moment }: Work): readonly Mention[] {
-  return rules.links.mentionsOf(item, source, moment.idPrefixes);
+export function mentionsIn({ item, source, rules, idPrefixes }: Evaluation): readonly Mention[] {
+  return rules.links.mentionsOf(item, source, idPrefixes);
 }
 
 async function resolveAll(
-  work: Work,
+  evaluation: Evaluation,
   mentions: readonly Mention[],
   reasons: ReadonlyMap<string, { readonly delivery?: number }>,
 ): Promise<Resolved[]> {
-  const { source } = work;
-  const tasks = await tasksNamed(work, mentions);
-  const items = await itemsByName(work, mentions);
+  const { source } = evaluation;
+  const tasks = await tasksByName(evaluation, mentions);
+  const items = await itemsByName(evaluation, mentions);
   const resolved: Resolved[] = [];
   for (const mention of mentions) {
     const delivery = reasons.get(mention.name)?.delivery;
-    const about = { ...mention, ...(delivery === undefined ? {} : { delivery }) };
-    const intent = intentOf(source.grammar ?? PLAIN, mention.words) ?? 'mentions';
+    const base = { ...mention, ...(delivery === undefined ? {} : { delivery }) };
+    const intent = intentOf(source.grammar ?? PLAIN_GRAMMAR, mention.words) ?? 'mentions';
     const taskId = tasks.get(mention.name);
-    if (mention.rule === 'document-url') resolved.push({ ...about, outcome: 'document', intent, tasks: [] });
-    else if (taskId !== undefined) resolved.push({ ...about, outcome: 'linked', intent, tasks: [taskId] });
-    else resolved.push(...(await throughItems(work, { ...about, intent }, items.get(mention.name) ?? [])));
+    if (mention.rule === 'document-url') resolved.push({ ...base, outcome: 'document', intent, tasks: [] });
+    else if (taskId !== undefined) resolved.push({ ...base, outcome: 'linked', intent, tasks: [taskId] });
+    else resolved.push(...(await resolveThroughItems(evaluation, { ...base, intent }, items.get(mention.name) ?? [])));
   }
   return withoutShorterIds(withoutMisreadings(resolved));
 }
 
-/** Of several readings of one place, the one that exists counts. */
+/** Removes unknown readings of a text if another reading of it exists. */
 function withoutMisreadings(resolved: readonly Resolved[]): Resolved[] {
-  const isRead = new Set(resolved.filter(({ outcome }) => outcome !== 'unknown').map(({ name }) => shortest(name)));
-  return resolved.filter(({ name, outcome }) => outcome !== 'unknown' || !isRead.has(shortest(name)));
+  const existing = resolved.filter(({ outcome }) => outcome !== 'unknown');
+  const existingNames = new Set(existing.map(({ name }) => shortestReading(name)));
+  return resolved.filter(({ name, outcome }) => outcome !== 'unknown' || !existingNames.has(shortestReading(name)));
 }
 
-function shortest(name: string): string {
+function shortestReading(name: string): string {
   return readingsOf(name).at(-1) as string;
 }
 
 /**
- * A text such as `tsk_a1-fix-door` is read as several ids, see `idsIn`. Keeps the longest one that is a task, or the
- * longest one where none is.
+ * Keeps one of the ids that a text such as `tsk_a1-fix-door` may mean, see `idsIn`: the longest one that is a task, or the longest one
+ * if none is.
  */
 function withoutShorterIds(resolved: readonly Resolved[]): Resolved[] {
   const ids = resolved.filter(({ name }) => name.startsWith(nameOf.taskId('')));
   const isDropped = (one: Resolved) =>
     ids.some((other) => {
       if (other.name === one.name) return false;
-      if (isReadingOf(one.name, other.name))
+      if (isShorterReading(one.name, other.name))
         return other.outcome === 'linked' ? isSamePlace(one, other) : isUnknown(one);
-      return isReadingOf(other.name, one.name) && isUnknown(one) && other.outcome === 'linked';
+      return isShorterReading(other.name, one.name) && isUnknown(one) && other.outcome === 'linked';
     });
   return resolved.filter((each) => !ids.includes(each) || !isDropped(each));
 }
 
-function isReadingOf(shorter: string, longer: string): boolean {
+function isShorterReading(shorter: string, longer: string): boolean {
   return longer.startsWith(shorter) && /[-_]/.test(longer.charAt(shorter.length));
 }
 
@@ -113,8 +112,8 @@ function isSamePlace(one: Resolved, other: Resolved): boolean {
   return one.place === other.place && one.text === other.text;
 }
 
-/** Tasks by the names that mention them. */
-async function tasksNamed({ query }: Work, mentions: readonly Mention[]): Promise<Map<string, string>> {
+/** Returns the ids of existing tasks by the names that mention them. */
+async function tasksByName({ query }: Evaluation, mentions: readonly Mention[]): Promise<Map<string, string>> {
   const names = mentions.map(({ name }) => name);
   const found = new Map<string, string>();
   for (const [key, { taskId }] of await tasksByKeys(query, names)) found.set(key, taskId);
@@ -124,47 +123,51 @@ async function tasksNamed({ query }: Work, mentions: readonly Mention[]): Promis
   return found;
 }
 
-/** Only pull requests are linked by way of an item: items that name each other are related, and not the same work. */
-async function itemsByName({ query, item }: Work, mentions: readonly Mention[]): Promise<Map<string, NamedItem[]>> {
+/** Returns the named items of a pull request. Work items that name each other are related, but not the same work: they share no task. */
+async function itemsByName(
+  { query, item }: Evaluation,
+  mentions: readonly Mention[],
+): Promise<Map<string, NamedItem[]>> {
   if (item.kind !== 'pull_request') return new Map();
   const names = mentions.map(({ name }) => name);
   return Map.groupBy(await itemsNamed(query, names), ({ name }) => name);
 }
 
-async function throughItems(
-  { query, sources }: Work,
-  about: Omit<Resolved, 'outcome' | 'tasks'>,
+/** Resolves a mention of items to the tasks of those items. */
+async function resolveThroughItems(
+  { query, sources }: Evaluation,
+  mention: Omit<Resolved, 'outcome' | 'tasks'>,
   items: readonly NamedItem[],
 ): Promise<Resolved[]> {
-  if (items.length === 0) return [{ ...about, outcome: 'unknown', tasks: [] }];
+  if (items.length === 0) return [{ ...mention, outcome: 'unknown', tasks: [] }];
   const resolved: Resolved[] = [];
   for (const { itemKey, connection, isFormer } of items) {
-    const rule = about.rule === 'task-key' ? 'item-key' : about.rule;
-    const grammar = sources.get(connection)?.grammar ?? PLAIN;
-    // An address means nothing else, whatever stands before it.
-    const intent = intentOf(rule === 'item-url' ? { ...grammar, needsWord: false } : grammar, about.words);
-    const tasks = intent === undefined ? [] : await standingTasks(query, itemKey);
+    const rule = mention.rule === 'task-key' ? 'item-key' : mention.rule;
+    const grammar = sources.get(connection)?.grammar ?? PLAIN_GRAMMAR;
+    // An address needs no keyword, because it has no other meaning.
+    const intent = intentOf(rule === 'item-url' ? { ...grammar, needsWord: false } : grammar, mention.words);
+    const tasks = intent === undefined ? [] : await tasksOfItem(query, itemKey);
     const outcome = intent === undefined ? 'unworded' : tasks.length === 0 ? 'taskless' : 'linked';
     const through = { via: itemKey, ...(isFormer && { isFormerName: true as const }) };
-    resolved.push({ ...about, rule, intent: intent ?? about.intent, ...through, outcome, tasks });
+    resolved.push({ ...mention, rule, intent: intent ?? mention.intent, ...through, outcome, tasks });
   }
   return resolved;
 }
 
-/** The links that these mentions ask for, each with the first reason; a task named itself comes before one by way of an item. */
-export function wantedLinks(resolved: readonly Resolved[]): Map<string, LinkReason> {
-  const wanted = new Map<string, LinkReason>();
+/** Returns the desired links by task, each with its first reason. Mentions of a task come before mentions of its item. */
+export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkReason> {
+  const links = new Map<string, LinkReason>();
   const direct = resolved.filter(({ via }) => via === undefined);
-  const byWay = resolved.filter(({ via }) => via !== undefined);
-  for (const { rule, place, text, intent, via, isFormerName, delivery, tasks } of [...direct, ...byWay]) {
-    const ways = {
+  const throughItems = resolved.filter(({ via }) => via !== undefined);
+  for (const { rule, place, text, intent, via, isFormerName, delivery, tasks } of [...direct, ...throughItems]) {
+    const optional = {
       ...(via === undefined ? {} : { via }),
       ...(isFormerName && { isFormerName }),
       ...(delivery === undefined ? {} : { delivery }),
     };
     for (const taskId of tasks) {
-      if (!wanted.has(taskId)) wanted.set(taskId, { rule, place, text, intent, ...ways });
+      if (!links.has(taskId)) links.set(taskId, { rule, place, text, intent, ...optional });
     }
   }
-  return wanted;
+  return links;
 }

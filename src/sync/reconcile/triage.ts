@@ -8,11 +8,16 @@ import {
 } from '../../model/task.ts';
 import { cut, LONGEST_TEXT, LONGEST_TITLE } from '../../model/text-limits.ts';
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../platform/lib/pattern.ts';
-import { type Users, userFinder } from './users.ts';
 
 type Names = readonly string[];
 
-/** One rule of the configuration. What is absent in `when` holds for every item. */
+/**
+ * Workspace users by the names that a vendor uses for them. The outer key is a connection, a connector, or `email`. A person without an
+ * entry is left out, never guessed.
+ */
+export type Users = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** One rule of the configuration. An absent condition of `when` matches every item. */
 export interface TriageRule {
   readonly when: {
     readonly [Field in 'connection' | 'project' | 'labels' | 'type' | 'priority' | 'status' | 'author']?:
@@ -24,18 +29,18 @@ export interface TriageRule {
   readonly priority?: Readonly<Record<string, string>> | undefined;
   readonly labels: Names;
   readonly reporter?: string | undefined;
-  /** Items that were last changed before it stay as they are, epoch milliseconds. */
+  /** Items that last changed before this time create no task, epoch milliseconds. */
   readonly since?: number | undefined;
 }
 
 export interface TriageInput {
   readonly triage: readonly TriageRule[];
-  /** The optional fields of a new task that are sent. Absent: all of them. */
+  /** The optional fields that are sent with a new task. Absent: all of them. */
   readonly send?: readonly OptionalTaskField[];
   readonly users: Users;
 }
 
-/** The body of the request that makes the task, with its kind. */
+/** The body of the request that creates the task, with its kind. */
 export interface NewTask {
   readonly kind: 'bug' | 'idea';
   readonly title: string;
@@ -49,19 +54,19 @@ export interface NewTask {
 }
 
 export type TriageDecision =
-  /** `rule` counts from 1, as people do. */
+  /** `rule` counts from 1. */
   | { readonly outcome: 'create'; readonly rule: number; readonly task: NewTask }
   | { readonly outcome: 'nothing'; readonly rule: number; readonly why: string }
-  /** Why each rule does not fit, in their order. */
+  /** `why` has one reason for each rule, in their order. */
   | { readonly outcome: 'no rule'; readonly why: Names };
 
 export interface Triage {
-  /** Whether there are rules at all. */
+  /** Whether any rules are configured. */
   readonly isOn: boolean;
   /**
-   * Pure. What the first rule that fits says.
+   * Returns the decision of the first matching rule. Pure.
    *
-   * @param since when triage was switched on for the connection, epoch milliseconds: the default of rules without one
+   * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules without one
    */
   decide(item: WorkItem, connection: string, since: number): TriageDecision;
 }
@@ -73,7 +78,7 @@ export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: Tri
     decide(item, connection, since) {
       const why: string[] = [];
       for (const [index, { rule, conditions }] of rules.entries()) {
-        const failed = conditions.find((condition) => !condition.holds(item, connection));
+        const failed = conditions.find((condition) => !condition.matches(item, connection));
         if (failed) why.push(`rule ${index + 1}: ${failed.name} does not fit`);
         else if (rule.create === 'nothing')
           return { outcome: 'nothing', rule: index + 1, why: `rule ${index + 1} says that no task is created` };
@@ -86,12 +91,13 @@ export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: Tri
   };
 }
 
-interface Condition {
+interface TriageCondition {
   readonly name: string;
-  holds(item: WorkItem, connection: string): boolean;
+  matches(item: WorkItem, connection: string): boolean;
 }
 
-const VALUES: Readonly<
+/** The values of an item that the globs of a condition are matched against. */
+const CONDITION_VALUES: Readonly<
   Record<
     Exclude<keyof TriageRule['when'], 'text' | 'status'>,
     (item: WorkItem, connection: string) => readonly (string | null | undefined)[]
@@ -105,36 +111,36 @@ const VALUES: Readonly<
   author: ({ author }) => [author],
 };
 
-/** Characters of an item that `text` is matched against. */
-const LONGEST_SEARCHED = 10_000;
+/** Characters of a title or description that `text` is matched against. */
+const MAX_SEARCHED = 10_000;
 
-function conditionsOf({ when }: TriageRule): Condition[] {
-  const fields = Object.entries(VALUES).flatMap(([name, values]): Condition[] => {
-    const globs = when[name as keyof typeof VALUES]?.map(createGlob);
+function conditionsOf({ when }: TriageRule): TriageCondition[] {
+  const fields = Object.entries(CONDITION_VALUES).flatMap(([name, values]): TriageCondition[] => {
+    const globs = when[name as keyof typeof CONDITION_VALUES]?.map(createGlob);
     if (!globs) return [];
-    return [{ name, holds: (item, connection) => isAny(globs, values(item, connection)) }];
+    return [{ name, matches: (item, connection) => isAny(globs, values(item, connection)) }];
   });
   const { status, text } = when;
   const states = status?.map(createGlob);
-  // Finished items match only if a rule names their state.
-  const isWanted = states
+  // Finished items match only a rule that names their state.
+  const isStatusMatch = states
     ? ({ state, rawState }: WorkItem) => isAny(states, [state, rawState])
     : ({ state }: WorkItem) => state !== 'done';
   const pattern = text === undefined ? undefined : createPattern(text);
-  const ofText = pattern && {
+  const textCondition = pattern && {
     name: 'text',
-    holds: ({ title, description }: WorkItem) =>
-      [title, description].some((each) => each && pattern.test(each.slice(0, LONGEST_SEARCHED))),
+    matches: ({ title, description }: WorkItem) =>
+      [title, description].some((each) => each && pattern.test(each.slice(0, MAX_SEARCHED))),
   };
-  return [...fields, { name: 'status', holds: isWanted }, ...(ofText ? [ofText] : [])];
+  return [...fields, { name: 'status', matches: isStatusMatch }, ...(textCondition ? [textCondition] : [])];
 }
 
 function isAny(globs: readonly Pattern[], values: readonly (string | null | undefined)[]): boolean {
   return values.some((value) => typeof value === 'string' && globs.some((glob) => glob.test(value)));
 }
 
-const LONGEST_LABEL = 255;
-const MOST_LABELS = 100;
+const MAX_LABEL_LENGTH = 255;
+const MAX_LABELS = 100;
 
 function taskOf(
   item: WorkItem,
@@ -144,9 +150,9 @@ function taskOf(
 ): NewTask {
   const userOf = userFinder(users, { connection, connector: item.connector, emails: item.emails ?? {} });
   const labels = [...new Set([...(item.labels ?? []), ...rule.labels])]
-    .map((label) => label.trim().slice(0, LONGEST_LABEL))
+    .map((label) => label.trim().slice(0, MAX_LABEL_LENGTH))
     .filter((label) => label !== '')
-    .slice(0, MOST_LABELS);
+    .slice(0, MAX_LABELS);
   const assigneeIds = [...new Set((item.assignees ?? []).flatMap((name) => userOf(name) ?? []))];
   const reportedAt = timeOf(item.createdAt);
   const optional: Readonly<Record<OptionalTaskField, string | Names | undefined>> = {
@@ -186,27 +192,62 @@ function timeOf(text: string | undefined): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/** The names that trackers commonly give to their priorities. */
-const USUAL: Readonly<Record<string, string>> = {
-  ...{
-    urgent: 'urgent',
-    highest: 'urgent',
-    critical: 'urgent',
-    blocker: 'urgent',
-    immediate: 'urgent',
-    fatal: 'urgent',
-  },
-  ...{ high: 'high', major: 'high', error: 'high' },
-  ...{ medium: 'medium', normal: 'medium', moderate: 'medium', warning: 'medium' },
-  ...{ low: 'low', minor: 'low', lowest: 'low', trivial: 'low', info: 'low', debug: 'low' },
+/** The priorities that trackers commonly use, and the priority of a task for each. */
+const USUAL_PRIORITIES: Readonly<Record<string, string>> = {
+  urgent: 'urgent',
+  highest: 'urgent',
+  critical: 'urgent',
+  blocker: 'urgent',
+  immediate: 'urgent',
+  fatal: 'urgent',
+  high: 'high',
+  major: 'high',
+  error: 'high',
+  medium: 'medium',
+  normal: 'medium',
+  moderate: 'medium',
+  warning: 'medium',
+  low: 'low',
+  minor: 'low',
+  lowest: 'low',
+  trivial: 'low',
+  info: 'low',
+  debug: 'low',
   none: 'none',
 };
 
 function priorityOf(priority: string | null | undefined, map: TriageRule['priority']): string | undefined {
   const name = priority?.trim().toLowerCase() ?? '';
   const entries = Object.entries(map ?? {});
-  const own = entries.find(([key]) => key.toLowerCase() === name && name !== '')?.[1];
-  const usual = Object.hasOwn(USUAL, name) ? USUAL[name] : undefined;
+  const configured = entries.find(([key]) => key.toLowerCase() === name && name !== '')?.[1];
+  const usual = Object.hasOwn(USUAL_PRIORITIES, name) ? USUAL_PRIORITIES[name] : undefined;
   // A map with an entry for all others replaces the usual names.
-  return own ?? map?.['*'] ?? usual;
+  return configured ?? map?.['*'] ?? usual;
+}
+
+interface PersonNames {
+  readonly connection: string;
+  readonly connector: string;
+  /** E-mail addresses by the vendor's names, if the vendor returns them. */
+  readonly emails: Readonly<Record<string, string>>;
+}
+
+/** Returns a function that finds the workspace user of a vendor's name, ignoring case. */
+function userFinder(
+  users: Users,
+  { connection, connector, emails }: PersonNames,
+): (name: string | null | undefined) => string | undefined {
+  return (name) => {
+    if (!name) return undefined;
+    const email = Object.hasOwn(emails, name) ? emails[name] : undefined;
+    return (
+      findUser(users, connection, name) ?? findUser(users, connector, name) ?? findUser(users, 'email', email ?? name)
+    );
+  };
+}
+
+function findUser(users: Users, table: string, name: string): string | undefined {
+  if (!Object.hasOwn(users, table)) return undefined;
+  const lowerName = name.toLowerCase();
+  return Object.entries(users[table] as Record<string, string>).find(([key]) => key.toLowerCase() === lowerName)?.[1];
 }

@@ -2,18 +2,17 @@ import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
-import type { Named } from './answers/named-answers.ts';
-import { linkShape, recordShape, standingDocument, taskShape } from './answers/shapes.ts';
+import { linkShape, listedDocument, type NamedResources, recordShape, taskShape } from './answers/shapes.ts';
 
-/** The content of an event of the workspace, in the words of an answer; or why the event has no effect. */
-export type Told =
+/** The content of a workspace event in the form of an answer, or the reason why the event has no effect. */
+export type WorkspaceEvent =
   | { readonly outcome: 'answer'; readonly answer: Answer }
   | { readonly outcome: 'ignored'; readonly reason: string; readonly unknownType?: string };
 
-/** An event that is older than this, milliseconds, is ignored: everything that it reports has been read since. */
-const MAX_AGE = 24 * 60 * 60_000;
+/** Older events are ignored, because everything that they report has been read since. Milliseconds. */
+const MAX_AGE_MS = 24 * 60 * 60_000;
 
-/** Ids taken from one event. Four tasks lead to one list read, which covers all others. */
+/** Ids that are read from one event. Four tasks lead to one list read, which covers all others. */
 const MAX_IDS = 100;
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
@@ -43,21 +42,21 @@ const idsShape = z.object({ taskId: id, workItemId: id, documentId: id }).catch(
  * Reads a CloudEvent of the workspace (W65). The signed body decides its type, not the header. Content is accepted under a
  * camelCase or a snake_case name, flat or nested once more under its name. An event that names a resource without carrying
  * it whole becomes the answer `named`, which leads to a read.
- * A time in the future does not matter: no order depends on the time of an event, and a server whose clock is wrong must
- * not lose its events.
+ * A time in the future is accepted: no order depends on the time of an event, and the events of a server with a wrong clock must not
+ * be lost.
  *
- * Throws `delivery_malformed` if the body is no JSON or has no type.
+ * Throws `delivery_malformed` if the body is not JSON or has no type.
  */
-export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): Told {
+export function translateEvent({ body, receivedAt }: Pick<Delivery, 'body' | 'receivedAt'>): WorkspaceEvent {
   const { type, time, data, workspaceid: workspaceId } = parse(eventShape, readJson(body));
-  if (Date.parse(time ?? '') < receivedAt - MAX_AGE) return ignored('the event is older than 24 hours');
-  const meaning = meaningOf(type, data);
-  if (meaning === undefined) return { ...ignored('unknown event type'), unknownType: type };
-  if (typeof meaning === 'string') return ignored(meaning);
-  const [action, content] = meaning;
+  if (Date.parse(time ?? '') < receivedAt - MAX_AGE_MS) return ignored('the event is older than 24 hours');
+  const content = contentOfEvent(type, data);
+  if (content === undefined) return { ...ignored('unknown event type'), unknownType: type };
+  if (typeof content === 'string') return ignored(content);
+  const [action, resource] = content;
   return {
     outcome: 'answer',
-    answer: { action, entity: '', sentAt: receivedAt, body: content, ...(workspaceId && { workspaceId }) },
+    answer: { action, entity: '', sentAt: receivedAt, body: resource, ...(workspaceId && { workspaceId }) },
   };
 }
 
@@ -65,11 +64,11 @@ function ignored(reason: string) {
   return { outcome: 'ignored', reason } as const;
 }
 
-type Data = Readonly<Record<string, unknown>>;
-type Meaning = readonly [action: Answer['action'], content: unknown];
+type EventData = Readonly<Record<string, unknown>>;
+type EventContent = readonly [action: Answer['action'], content: unknown];
 
-/** Returns a reason where the event has no effect, and undefined for an unknown type. */
-function meaningOf(type: string, data: Data): Meaning | string | undefined {
+/** Returns a reason if the event has no effect, and undefined for an unknown type. */
+function contentOfEvent(type: string, data: EventData): EventContent | string | undefined {
   const dot = type.indexOf('.');
   const noun = nounOf(type.slice(0, Math.max(0, dot)));
   const verb = type.slice(dot + 1).toLowerCase();
@@ -91,19 +90,19 @@ function nounOf(name: string): string {
   return name.replaceAll(/[_-]/g, '').toLowerCase();
 }
 
-/** What the event names. Its `id` counts only if it is of the given kind. */
-function resourceOf(data: Data, noun: string): z.infer<typeof resourceShape> {
+/** Returns the ids that the event names. Its `id` counts only if it is of the given kind. */
+function resourceOf(data: EventData, noun: string): z.infer<typeof resourceShape> {
   const { type, id: ownId, ...others } = resourceShape.parse(data['resource']);
   return { ...others, id: type === undefined || nounOf(type) === noun ? ownId : undefined };
 }
 
-/** The content of an unknown change is not trusted, because the task may be gone: it is read. */
-function taskEvent(verb: string, data: Data): Meaning | string {
+/** Requests a read of the task after an unknown verb, because the task may be gone. */
+function taskEvent(verb: string, data: EventData): EventContent | string {
   const content = contentOf(data, 'task');
   const resource = resourceOf(data, 'task');
   const taskIds = unique([...resource.taskIds, resource.taskId ?? idsShape.parse(content).taskId ?? resource.id]);
   const task = taskShape.safeParse(content);
-  // What the event leaves out would overwrite what is known.
+  // A field that the event leaves out would overwrite the known value.
   const isWhole =
     task.success &&
     typeof content?.['title'] === 'string' &&
@@ -114,7 +113,7 @@ function taskEvent(verb: string, data: Data): Meaning | string {
   return named({ taskIds, isNew: verb === 'created' });
 }
 
-function linkEvent(verb: string, data: Data): Meaning | string {
+function linkEvent(verb: string, data: EventData): EventContent | string {
   const content = contentOf(data, 'workItem');
   const resource = resourceOf(data, 'workitem');
   const ids = idsShape.parse(content);
@@ -129,43 +128,45 @@ function linkEvent(verb: string, data: Data): Meaning | string {
   return named({ linkTaskIds, ...(verb === 'created' && { workItemId }) });
 }
 
-function recordEvent(verb: string, data: Data): Meaning | string | undefined {
+function recordEvent(verb: string, data: EventData): EventContent | string | undefined {
   if (!['created', 'updated'].includes(verb)) return undefined;
   const record = recordShape.safeParse(contentOf(data, 'pullRequest'));
   if (!record.success) return 'the event does not carry the pull request';
-  // Its tasks are those of the time of the event. Links have events of their own.
+  // The list of tasks is as of the time of the event. Links have events of their own.
   const { taskIds: _, ...content } = record.data;
   return [verb === 'created' ? 'saw-record' : 'saw-record-edit', content];
 }
 
-function documentEvent(verb: string, data: Data): Meaning | string {
+function documentEvent(verb: string, data: EventData): EventContent | string {
   const content = contentOf(data, 'document');
   const resource = resourceOf(data, 'document');
   const documentId = idsShape.parse(content).documentId ?? resource.documentId ?? resource.id;
   if (documentId === undefined) return 'the event names no document';
-  const document = standingDocument.safeParse(content);
+  const document = listedDocument.safeParse(content);
   const isMissing = verb === 'deleted';
-  // Without its task it would look detached.
+  // Without the field, the document would seem to be detached.
   const isWhole = document.success && content?.['taskId'] !== undefined && ['created', 'updated'].includes(verb);
   if (!isWhole && !isMissing) return named({ documentIds: [documentId] });
   const { taskId = null, updatedAt = null } = document.data ?? {};
   return ['saw-documents', { documents: [{ documentId, taskId, updatedAt, isMissing }] }];
 }
 
-function named(content: Named): Meaning {
-  return ['named', content];
+function named(resources: NamedResources): EventContent {
+  return ['named', resources];
 }
 
-/** The resource that the event carries: under its camelCase or snake_case name, perhaps nested once more under that name. */
-function contentOf(data: Data, name: string): Data | undefined {
+/** Returns the resource that the event carries, under its camelCase or snake_case name, perhaps nested once more under that name. */
+function contentOf(data: EventData, name: string): EventData | undefined {
   const names = [name, name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
   const outer = objectIn(data, names);
   return outer && (objectIn(outer, names) ?? outer);
 }
 
-function objectIn(data: Data, names: readonly string[]): Data | undefined {
+function objectIn(data: EventData, names: readonly string[]): EventData | undefined {
   const values = names.filter((name) => Object.hasOwn(data, name)).map((name) => data[name]);
-  return values.find((value): value is Data => typeof value === 'object' && value !== null && !Array.isArray(value));
+  return values.find(
+    (value): value is EventData => typeof value === 'object' && value !== null && !Array.isArray(value),
+  );
 }
 
 function unique(given: readonly (string | undefined)[]): string[] {

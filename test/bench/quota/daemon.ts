@@ -13,9 +13,8 @@ import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { SendContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
-import type { Source } from '../../../src/sync/reconcile/context.ts';
+import { PLAIN_RULES, type Source } from '../../../src/sync/reconcile/context.ts';
 import { evaluate } from '../../../src/sync/reconcile/evaluate.ts';
-import { PLAIN_RULES } from '../../../src/sync/reconcile/item-rules.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace-api/exchange.ts';
 import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
@@ -73,7 +72,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
     ...common,
     ...wakeSignals,
     version: 'bench',
-    sources: new Map([['github', SOURCE]]),
+    sources: SOURCES,
     visibility,
     usedShare: () => throttle.usedShare(),
     isCrowded: () => false,
@@ -90,9 +89,8 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const straight = (query: Scope, line: Line, isBackfill: boolean) => {
     const now = clock.now();
     const cause = { since: now, waiting: [], isBackfill };
-    const moment = { now, usedShare: throttle.usedShare(), visibility };
-    const surroundings = { rules: PLAIN_RULES, sources: new Map([['github', SOURCE]]) };
-    return evaluate({ query, item: pullRequest(line), source: SOURCE, cause, moment, ...surroundings });
+    const context = { now, usedShare: throttle.usedShare(), visibility, rules: PLAIN_RULES, sources: SOURCES };
+    return evaluate({ ...context, query, item: pullRequest(line), source: SOURCE, cause });
   };
   return {
     throttle,
@@ -207,6 +205,7 @@ const SOURCE: Source = {
   }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),
 };
+const SOURCES = new Map([['github', SOURCE]]);
 
 /** Fractions of a millisecond stay: the acts of a burst keep their order. */
 function pullRequest({ item, fields, updated }: Line): PullRequest {

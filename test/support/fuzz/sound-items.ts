@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Item, pullRequestKey } from '../../../src/model/item.ts';
 import { storable } from '../../../src/platform/lib/text.ts';
-import { desiredLink, desiredRecord } from '../../../src/sync/reconcile/desired.ts';
-import { clampTime } from '../../../src/sync/reconcile/newest.ts';
+import { desiredLink } from '../../../src/sync/reconcile/evaluate-links.ts';
+import { desiredRecord } from '../../../src/sync/reconcile/evaluate-record.ts';
+import { clampTime } from '../../../src/sync/reconcile/newest-wins.ts';
 import { ROUTES } from '../../../src/workspace-api/contract.ts';
 import type { Victim } from './deliveries.ts';
 

@@ -1,38 +1,41 @@
 import { ZodError } from 'zod';
+import { entity } from '../../../model/change.ts';
 import { SyncError } from '../../../model/errors/sync-error.ts';
-import { findEntity } from '../../../store/entities.ts';
+import type { ItemKey } from '../../../model/item.ts';
+import { existingTasks } from '../../../store/cached-tasks.ts';
+import { findEntities, findEntity, linksOfTask } from '../../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
-import { readRecordsRoute } from '../../../store/server-capabilities.ts';
+import { findChanges } from '../../../store/outbox-rows.ts';
+import { readRecordsRoute, routeOffUntil } from '../../../store/server-capabilities.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
-import { onTaskListApplied, requestTaskList } from '../../../store/workspace-reads.ts';
+import { enqueueReads, onTaskListApplied, requestTaskList, requestTaskReads } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { EvaluationContext } from '../context.ts';
-import { applyDocument, applySeenDocuments } from './document-answers.ts';
-import { applyAddedLink, applyLinkList, applySeenLink, applySeenRemoval } from './link-answers.ts';
-import { applyNamed } from './named-answers.ts';
-import { applyOwnRecord, applyRecordPage, applySeenRecords, onEvaluateRecords } from './record-answers.ts';
-import { linkShape, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
-import { onCompare, type Swept } from './sweep-answers.ts';
-import { applyCreatedTask, applyTaskList, applyTasks, rememberWorkspace } from './task-answers.ts';
+import type { AnswerContext } from '../context.ts';
+import { applyDocument, applyListedDocuments } from '../document-attachments.ts';
+import { applyAddedLink, applyReportedLink, applyReportedRemoval } from './link-answers.ts';
+import { applyLinkList } from './link-lists.ts';
+import { applyOwnRecord, applyRecordPage, applyReportedRecords, continueRecordEvaluation } from './record-answers.ts';
+import { linkShape, namedResources, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
+import { continueComparison, type SweepResult } from './sweep-answers.ts';
+import { applyCreatedTask, applyTaskList, applyTasks, saveWorkspaceId } from './task-answers.ts';
 
-/** The effects of an answer, besides the known state. */
-export interface Taken extends Swept {
-  /** The sweep found the items to re-evaluate: nobody waits for them. */
+/** The effects of an answer besides the known state. */
+export interface AppliedAnswer extends SweepResult {
+  /** The sweep found the items to evaluate: their changes go behind all others. */
   readonly isSweep?: boolean;
-  /**
-   * Items that somebody edited here, and perhaps at the provider first: worksync must ask the provider, which is right about
-   * them.
-   */
-  readonly edited?: readonly string[];
+  /** Items whose record was edited in the workspace, and perhaps at the provider first. The provider is right, so it must be read. */
+  readonly edited?: readonly ItemKey[];
 }
 
 /**
- * Makes an answer of the workspace known. It was true at some moment between its request and its receipt, so it never overrules
- * what became known after the request had left.
+ * Updates the known state by an answer of the workspace. The answer was true at some time between its request and its receipt, so it
+ * never overrides a state that became known after the request was sent.
+ *
+ * Throws `answer_malformed` if an identifying field is missing or invalid.
  */
-export async function applyAnswer(query: Scope, answer: Answer, moment: EvaluationContext): Promise<Taken> {
+export async function applyAnswer(query: Scope, answer: Answer, context: AnswerContext): Promise<AppliedAnswer> {
   try {
-    return await applySound(query, answer, moment);
+    return await applyParsed(query, answer, context);
   } catch (error) {
     if (!(error instanceof ZodError)) throw error;
     const places = error.issues.map(({ path }) => path.join('.')).join(', ');
@@ -43,82 +46,86 @@ export async function applyAnswer(query: Scope, answer: Answer, moment: Evaluati
   }
 }
 
-async function applySound(query: Scope, answer: Answer, moment: EvaluationContext): Promise<Taken> {
+async function applyParsed(query: Scope, answer: Answer, context: AnswerContext): Promise<AppliedAnswer> {
   if (answer.workspaceId !== undefined) await writeMeta(query, WORKSPACE_ID, answer.workspaceId);
-  // On a server without the route for records, a pull request that others see there is no record of ours.
-  if (RECORDS.has(answer.action) && (await readRecordsRoute(query)).state !== 'open') return { again: [] };
+  // On a server without the route for records, pull requests that other clients see there are not our records.
+  if (RECORD_ANSWERS.has(answer.action) && (await readRecordsRoute(query)).state !== 'open') return { reevaluate: [] };
   switch (answer.action) {
     case 'read-tasks': {
-      const taken = await applyTaskList(query, answer, moment);
+      const applied = await applyTaskList(query, answer, context);
       const { began = answer.sentAt, isEnd = true } = answer.page ?? {};
-      if (isEnd) await onTaskListApplied(query, began, moment.now);
-      return taken;
+      if (isEnd) await onTaskListApplied(query, began, context.now);
+      return applied;
     }
     case 'read-pull-requests':
-      return applyRecordPage(query, answer, moment);
+      return applyRecordPage(query, answer, context);
     case 'compare-records':
-      return { ...(await onCompare(query, answer, moment)), isSweep: true };
+      return { ...(await continueComparison(query, answer, context)), isSweep: true };
     case 'saw-record-edit':
-      return applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment);
+      return applyReportedRecords(query, answer, [recordShape.parse(answer.body)], context);
     default:
-      return { again: await apply(query, answer as Plain, moment) };
+      return { reevaluate: await applyPlain(query, answer as PlainAnswer, context) };
   }
 }
 
-const RECORDS: ReadonlySet<Answer['action']> = new Set([
+const RECORD_ANSWERS: ReadonlySet<Answer['action']> = new Set([
   'saw-record',
   'saw-records',
   'saw-record-edit',
   'read-records',
 ]);
 
-type Plain = Answer & {
+/** An answer whose only further effect is the evaluation of items. */
+type PlainAnswer = Answer & {
   readonly action: Exclude<
     Answer['action'],
     'read-tasks' | 'read-pull-requests' | 'compare-records' | 'saw-record-edit'
   >;
 };
 
-async function apply(query: Scope, answer: Plain, moment: EvaluationContext): Promise<readonly string[]> {
+/** Returns the items to evaluate. */
+async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerContext): Promise<readonly ItemKey[]> {
   switch (answer.action) {
     case 'saw-record':
-      return (await applySeenRecords(query, answer, [recordShape.parse(answer.body)], moment)).again;
+      return (await applyReportedRecords(query, answer, [recordShape.parse(answer.body)], context)).reevaluate;
     case 'saw-records':
-    case 'read-records':
-      return (await applySeenRecords(query, answer, recordPage.parse(answer.body).pullRequests, moment)).again;
+    case 'read-records': {
+      const { pullRequests } = recordPage.parse(answer.body);
+      return (await applyReportedRecords(query, answer, pullRequests, context)).reevaluate;
+    }
     case 'read-links':
-      return applyLinkList(query, answer, moment);
+      return applyLinkList(query, answer, context);
     case 'record-pull-request':
-      return applyOwnRecord(query, answer, recordShape.parse(answer.body), moment);
+      return applyOwnRecord(query, answer, recordShape.parse(answer.body), context);
     case 'add-link':
       return applyAddedLink(query, answer);
     case 'create-task':
-      return applyCreatedTask(query, answer, moment);
+      return applyCreatedTask(query, answer, context);
     case 'named':
-      await applyNamed(query, answer, moment);
+      await requestNamedResources(query, answer, context);
       return [];
     case 'read-task':
       if (answer.body === null) {
-        await requestTaskList(query, moment.now);
+        await requestTaskList(query, context.now);
         return [];
       }
-      return applyTask(query, answer, moment);
+      return applyTask(query, answer, context);
     case 'saw-task':
-      return applyTask(query, answer, moment);
+      return applyTask(query, answer, context);
     case 'saw-tasks':
-      return applyTasks(query, taskList.parse(answer.body).tasks, moment);
+      return applyTasks(query, taskList.parse(answer.body).tasks, context);
     case 'saw-link':
-      return applySeenLink(query, linkShape.parse(answer.body), answer, moment);
+      return applyReportedLink(query, linkShape.parse(answer.body), answer, context);
     case 'saw-link-removed':
-      return applySeenRemoval(query, answer, moment);
+      return applyReportedRemoval(query, answer, context);
     case 'read-document':
-      return applyDocument(query, answer, moment);
+      return applyDocument(query, answer, context);
     case 'saw-documents':
-      return applySeenDocuments(query, answer, moment);
+      return applyListedDocuments(query, answer, context);
     case 'look-again':
       return [answer.entity];
     case 'evaluate-records':
-      return onEvaluateRecords(query, answer, moment);
+      return continueRecordEvaluation(query, answer, context);
     case 'remove-link': {
       const row = await findEntity(query, answer.entity);
       return row?.item_key ? [row.item_key] : [];
@@ -128,8 +135,35 @@ async function apply(query: Scope, answer: Plain, moment: EvaluationContext): Pr
   }
 }
 
-async function applyTask(query: Scope, answer: Answer, moment: EvaluationContext): Promise<string[]> {
+async function applyTask(query: Scope, answer: Answer, context: AnswerContext): Promise<ItemKey[]> {
   const task = taskShape.parse(answer.body);
-  await rememberWorkspace(query, task);
-  return applyTasks(query, [task], moment);
+  await saveWorkspaceId(query, task);
+  return applyTasks(query, [task], context);
+}
+
+/** Requests reads of the resources that an event names. Reads of links and documents go behind all other requests. */
+async function requestNamedResources(query: Scope, answer: Answer, context: AnswerContext): Promise<void> {
+  const { taskIds, isNew, linkTaskIds, workItemId, documentIds } = namedResources.parse(answer.body);
+  const { now, usedShare, visibility } = context;
+  const known = isNew ? await existingTasks(query, taskIds) : new Set<string>();
+  const changed = taskIds.filter((taskId) => !known.has(taskId));
+  const hasSingleRoute = (await routeOffUntil(query, 'getTask', now)) === undefined;
+  await requestTaskReads(query, changed, { now, usedShare, visibility, hasSingleRoute });
+  const reads: string[] = [];
+  for (const taskId of linkTaskIds) {
+    if (!(await isKnownLink(query, taskId, workItemId))) reads.push(entity.readLinks(taskId));
+  }
+  // Only documents that an item names are stored.
+  for (const row of await findEntities(query, documentIds.map(entity.document)))
+    reads.push(entity.readDocument(row.entity.slice(entity.document('').length)));
+  // Loads all of them by one statement.
+  await findChanges(query, reads);
+  await enqueueReads(query, reads, now, 'backfill');
+}
+
+/** Recognizes an event about a link that worksync added itself, or has read since. */
+async function isKnownLink(query: Scope, taskId: string, workItemId: string | undefined): Promise<boolean> {
+  if (workItemId === undefined) return false;
+  const links = await linksOfTask(query, taskId);
+  return links.some((link) => link.known !== null && link.remote_id === workItemId);
 }

@@ -1,6 +1,7 @@
 // Design: src/decisions/lists-and-lost-creations.md
 
 import { entity, MAX_TIME_IN_FLIGHT, SETTLE_AFTER } from '../../../model/change.ts';
+import type { ItemKey } from '../../../model/item.ts';
 import { itemLinesIn, lastLine } from '../../../model/task.ts';
 import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/entities.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
@@ -8,34 +9,32 @@ import { findChange, type OutboxRow, removeChange, saveChange } from '../../../s
 import { areMarksKnown, saveTaskMarks, taskMarks, unknownCreations } from '../../../store/task-creations.ts';
 import { enqueueTaskListRead } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { EvaluationContext } from '../context.ts';
+import type { AnswerContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';
 
-/**
- * Creations whose answer was lost. The task is looked for in one complete list that was requested late enough, first by its
- * `source`, then by the line of its description that names the item, then by title, reporter and time. Exactly one is it. None
- * is sent again, if lists are known to show a mark of ours. Anything else is a person's decision.
- */
+// Creations whose answer was lost. The task is searched in one complete list that was requested late enough: first by its `source`,
+// then by the line of its description that names the item, then by title, reporter and time. A single match is adopted. Without a
+// match the creation is sent again, if lists are known to show our marks. All other cases need a person's decision.
 
-/** A task that a lost creation may have made. */
+/** A task that a lost creation may have created. */
 type Candidate = Pick<ListedTask, 'taskId' | 'key' | 'title'>;
 
-/** By the sign that it was found by, the surest first. */
+/** The candidates of one creation by the sign that identified them, the most reliable sign first. */
 interface Candidates {
   readonly source: readonly Candidate[];
   readonly description: readonly Candidate[];
   readonly title: readonly Candidate[];
 }
 
-/** By the entities of the creations, while the pages of a list come. */
-type CandidatesOf = Readonly<Record<string, Candidates>>;
+/** The candidates by the entities of the creations, stored until the last page of the list. */
+type CandidatesByEntity = Readonly<Record<string, Candidates>>;
 
 const CANDIDATES = 'creates.candidates';
 const NONE: Candidates = { source: [], description: [], title: [] };
-/** More of them are no help to a person. */
-const MOST_CANDIDATES = 5;
-/** Clocks differ: a task may seem to be made so long before it was requested, milliseconds. */
-const SKEW = 60_000;
+/** The largest number of candidates that a person is shown. */
+const MAX_CANDIDATES = 5;
+/** The tolerated difference of clocks: a task may seem to be this much older than its request, milliseconds. */
+const MAX_SKEW_MS = 60_000;
 
 interface SentCreation {
   readonly sentAt: number;
@@ -46,21 +45,21 @@ interface SentCreation {
   };
 }
 
-/** Looks for the tasks of lost creations on a page of the list. */
-export async function noteCandidates(query: Scope, tasks: readonly ListedTask[], isFirst: boolean): Promise<void> {
+/** Searches the tasks of lost creations on a page of the list, and stores the candidates. */
+export async function collectCandidates(query: Scope, tasks: readonly ListedTask[], isFirst: boolean): Promise<void> {
   const lost = await unknownCreations(query);
   if (lost.length === 0) return;
-  const before = isFirst ? {} : await candidatesOf(query);
+  const before = isFirst ? {} : await readCandidates(query);
   const found = lost.map((change) => {
-    const fits = matchersOf(change);
+    const matches = matchersOf(change);
     const known = before[change.entity] ?? NONE;
     const add = (sign: keyof Candidates) => {
-      // Pages overlap, and a second read begins with the first page anew.
+      // Pages overlap, and a repeated read begins again with the first page.
       const isNew = ({ taskId }: Candidate) => !known[sign].some((each) => each.taskId === taskId);
-      const more = tasks.filter(fits[sign]).filter(isNew);
+      const more = tasks.filter(matches[sign]).filter(isNew);
       return [...known[sign], ...more.map(({ taskId, key, title }) => ({ taskId, key, title }))].slice(
         0,
-        MOST_CANDIDATES,
+        MAX_CANDIDATES,
       );
     };
     return [change.entity, { source: add('source'), description: add('description'), title: add('title') }] as const;
@@ -68,27 +67,27 @@ export async function noteCandidates(query: Scope, tasks: readonly ListedTask[],
   await writeMeta(query, CANDIDATES, JSON.stringify(Object.fromEntries(found)));
 }
 
-async function candidatesOf(query: Scope): Promise<CandidatesOf> {
-  return json<CandidatesOf>((await readMeta(query, CANDIDATES)) ?? null) ?? {};
+async function readCandidates(query: Scope): Promise<CandidatesByEntity> {
+  return json<CandidatesByEntity>((await readMeta(query, CANDIDATES)) ?? null) ?? {};
 }
 
 function matchersOf(change: OutboxRow): Readonly<Record<keyof Candidates, (task: ListedTask) => boolean>> {
-  const itemKey = itemOf(change);
+  const itemKey = itemKeyOf(change);
   const { body, sentAt } = json<SentCreation>(change.sent) as SentCreation;
   const line = lastLine(body.description);
   return {
     source: ({ source }) => source === itemKey,
     description: ({ description }) => line !== '' && (description ?? '').includes(line),
     title: (task) =>
-      !isOfAnother(task, itemKey, line) &&
+      !isOfOtherItem(task, itemKey, line) &&
       task.title.trim() === body.title?.trim() &&
       isSameReporter(task, body) &&
-      isMadeSince(task, sentAt),
+      isCreatedSince(task, sentAt),
   };
 }
 
-/** Whether a mark says that the task was made for another item. Servers may cut a long source. */
-function isOfAnother({ source, description }: ListedTask, itemKey: string, line: string): boolean {
+/** Whether a mark shows that the task was created for another item. Servers may cut a long source. */
+function isOfOtherItem({ source, description }: ListedTask, itemKey: string, line: string): boolean {
   const lines = itemLinesIn(description ?? '');
   return (source.includes(':') && !itemKey.startsWith(source)) || (lines !== '' && !lines.includes(line));
 }
@@ -97,23 +96,22 @@ function isSameReporter(task: ListedTask, { reporterUserId }: SentCreation['body
   return reporterUserId === undefined || task.reporterUserId == null || task.reporterUserId === reporterUserId;
 }
 
-function isMadeSince({ createdAt }: ListedTask, sentAt: number): boolean {
-  const made = Date.parse(createdAt);
-  return Number.isNaN(made) || made >= sentAt - SKEW;
+function isCreatedSince({ createdAt }: ListedTask, sentAt: number): boolean {
+  const created = Date.parse(createdAt);
+  return Number.isNaN(created) || created >= sentAt - MAX_SKEW_MS;
 }
 
 /**
- * Settles lost creations by a complete list.
+ * Settles lost creations by a complete list. Returns the items whose task was found.
  *
- * @param began when its first page was requested, epoch milliseconds
- * @returns the items whose task was found
+ * @param began when the first page was requested, epoch milliseconds
  */
-export async function settleCreates(query: Scope, began: number, moment: EvaluationContext): Promise<string[]> {
+export async function settleCreates(query: Scope, began: number, context: AnswerContext): Promise<ItemKey[]> {
   const lost = await unknownCreations(query);
   if (lost.length === 0) return [];
-  const again: string[] = [];
-  const candidates = await candidatesOf(query);
-  const isRecognisable = await areMarksKnown(query);
+  const adopted: ItemKey[] = [];
+  const candidates = await readCandidates(query);
+  const areMarksShown = await areMarksKnown(query);
   // Loads all of them by one statement.
   await findEntities(
     query,
@@ -123,29 +121,29 @@ export async function settleCreates(query: Scope, began: number, moment: Evaluat
     const { source, description, title } = candidates[change.entity] ?? NONE;
     const found = [source, description, title].find((each) => each.length > 0) ?? [];
     const [only] = found;
-    const isLate = change.not_before <= began;
-    if (only && found.length === 1 && (isLate || found !== title)) {
-      await adopt(query, change.entity, only.taskId, moment);
-      again.push(itemOf(change));
+    const isLateEnough = change.not_before <= began;
+    if (only && found.length === 1 && (isLateEnough || found !== title)) {
+      await adoptCreation(query, change.entity, only.taskId, context);
+      adopted.push(itemKeyOf(change));
     } else if (change.state === 'held') continue;
-    else if (!isLate) await requestLaterList(query, change, moment);
-    else if (found.length === 0 && isRecognisable) await sendAgain(query, change);
-    else await askPerson(query, change, found);
+    else if (!isLateEnough) await requestLaterList(query, change, context);
+    else if (found.length === 0 && areMarksShown) await repeatCreation(query, change);
+    else await holdForDecision(query, change, found);
   }
   await forgetMeta(query, CANDIDATES);
-  return again;
+  return adopted;
 }
 
-function itemOf({ entity: name }: OutboxRow): string {
+function itemKeyOf({ entity: name }: OutboxRow): string {
   return name.slice(entity.task('').length);
 }
 
-async function sendAgain(query: Scope, change: OutboxRow): Promise<void> {
+async function repeatCreation(query: Scope, change: OutboxRow): Promise<void> {
   await saveChange(query, { ...change, state: 'pending', not_before: 0, sent: null, sent_at: null });
 }
 
-/** It keeps its request: a new version of the item must not send it again, and a later list may still show the task. */
-async function askPerson(query: Scope, change: OutboxRow, found: readonly Candidate[]): Promise<void> {
+/** Holds the creation and keeps its request: a new version of the item must not send it again, and a later list may show the task. */
+async function holdForDecision(query: Scope, change: OutboxRow, found: readonly Candidate[]): Promise<void> {
   const named = found.map(({ key, title }) => `${key} "${title.slice(0, 80)}"`).join(', ');
   const why =
     found.length === 0
@@ -155,47 +153,47 @@ async function askPerson(query: Scope, change: OutboxRow, found: readonly Candid
   await saveChange(query, { ...change, state: 'held', error });
 }
 
-async function requestLaterList(query: Scope, change: OutboxRow, { now, usedShare }: EvaluationContext): Promise<void> {
-  // Further ahead only if the clock was set back meanwhile.
+async function requestLaterList(query: Scope, change: OutboxRow, { now, usedShare }: AnswerContext): Promise<void> {
+  // The stored time is later than this only if the clock was set back meanwhile.
   const notBefore = Math.min(change.not_before, now + MAX_TIME_IN_FLIGHT + SETTLE_AFTER);
   await saveChange(query, { ...change, not_before: notBefore });
   await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore });
 }
 
-/** How long a list that proved nothing leaves a lost creation waiting, milliseconds. */
-const NEXT_LIST = 600_000;
+/** The pause before the next list if a list was not complete, milliseconds. */
+const NEXT_LIST_MS = 600_000;
 
-/** The list is not known to be complete: another one may be. */
-export async function waitForAnotherList(query: Scope, { now, usedShare }: EvaluationContext): Promise<void> {
+/** Requests another list, because this one is not known to be complete. */
+export async function requestNextList(query: Scope, { now, usedShare }: AnswerContext): Promise<void> {
   const waiting = (await unknownCreations(query)).filter(({ state }) => state === 'unknown');
   if (waiting.length === 0) return;
-  await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: now + NEXT_LIST });
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'triage', notBefore: now + NEXT_LIST_MS });
 }
 
 /**
- * The task was made for that item, by us or by whoever wrote its `source`: then no other is made. A request in flight settles
- * itself.
+ * Stores that the task was created for the item, by worksync or by another client that set its `source`, so that no second one is
+ * created. A request in flight is settled by its own answer.
  */
-export async function adopt(query: Scope, name: string, taskId: string, moment: EvaluationContext): Promise<void> {
+export async function adoptCreation(query: Scope, name: string, taskId: string, { now }: AnswerContext): Promise<void> {
   const row = await findEntity(query, name);
   if (!row || row.known !== null) return;
   const change = await findChange(query, name);
   if (change?.state === 'sending') return;
-  await saveEntity(query, { ...row, known: row.desired ?? '{}', known_at: moment.now, remote_id: taskId });
+  await saveEntity(query, { ...row, known: row.desired ?? '{}', known_at: now, remote_id: taskId });
   await removeChange(query, name);
 }
 
-/** Learns by which marks a list shows the tasks that worksync made. */
-export async function noteMarks(query: Scope, tasks: readonly ListedTask[]): Promise<void> {
+/** Stores which marks a list shows of the tasks that worksync created. */
+export async function recordMarks(query: Scope, tasks: readonly ListedTask[]): Promise<void> {
   if (await areMarksKnown(query)) return;
   const listed = new Map(tasks.map((task) => [task.taskId, task]));
   const marks = await taskMarks(query);
   let { source, description } = marks;
-  for (const made of await createdTasks(query)) {
-    const task = listed.get(made.remote_id ?? '');
+  for (const created of await createdTasks(query)) {
+    const task = listed.get(created.remote_id ?? '');
     if (!task) continue;
-    const line = lastLine(json<SentCreation['body']>(made.desired)?.description);
-    source ||= task.source === made.item_key;
+    const line = lastLine(json<SentCreation['body']>(created.desired)?.description);
+    source ||= task.source === created.item_key;
     description ||= line !== '' && (task.description ?? '').includes(line);
   }
   if (source !== marks.source || description !== marks.description) await saveTaskMarks(query, { source, description });

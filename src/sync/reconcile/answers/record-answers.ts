@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { entity } from '../../../model/change.ts';
+import type { ItemKey } from '../../../model/item.ts';
 import {
   allLinksOfItem,
   blankEntity,
@@ -16,22 +17,22 @@ import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-
 import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
 import { PULL_REQUESTS_READ } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { EvaluationContext } from '../context.ts';
-import { differingFields } from '../diff.ts';
+import type { AnswerContext } from '../context.ts';
+import { differingFields } from '../evaluate-record.ts';
 import { compareLinks } from './link-answers.ts';
 import { isOlder, type ListedRecord, recordPage } from './shapes.ts';
-import { onRecordPage, sweepOf } from './sweep-answers.ts';
+import { advanceByRecords, sweepOf } from './sweep-answers.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+type RecordFields = Readonly<Record<string, unknown>>;
 
 /**
- * Beside the fields of a known record: how the server spells it, so that the echo of our own write is recognised; and
- * the time of its last change by the server's clock, so that an echo of an earlier one is too.
+ * Keys of a known record besides its fields: a hash of the server's spelling, and the time of the last change by the server's clock.
+ * They identify the echo of our own write, and the echo of an earlier one.
  */
 const SPELLING = 'spelling';
 const CHANGED_AT = 'changedAt';
 
-function marksOf(record: ListedRecord): Fields {
+function echoMarks(record: ListedRecord): RecordFields {
   return { [SPELLING]: spellingOf(record), ...(record.updatedAt ? { [CHANGED_AT]: record.updatedAt } : {}) };
 }
 
@@ -40,97 +41,103 @@ function spellingOf({ taskIds: _taskIds, updatedAt: _updatedAt, ...fields }: Lis
   return createHash('sha256').update(JSON.stringify(sorted)).digest('base64');
 }
 
-function nameOf({ provider, repoId, identifier }: ListedRecord): string {
+function entityOf({ provider, repoId, identifier }: ListedRecord): string {
   return entity.pullRequest(provider, repoId, identifier);
 }
 
-/** Our own write is known as we wrote it: a server's own spelling must not look like a difference. */
+/**
+ * Applies the answer to our own write. The record is known as worksync wrote it, so that the server's spelling is no difference.
+ * Returns the items to evaluate.
+ */
 export async function applyOwnRecord(
   query: Scope,
   answer: Answer,
   record: ListedRecord,
-  moment: EvaluationContext,
-): Promise<string[]> {
-  const name = nameOf(record);
+  context: AnswerContext,
+): Promise<ItemKey[]> {
+  const name = entityOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
   const { sentAt, asOf = 0, receivedRevision } = answer;
-  const sight = { record, sentAt, asOf, receivedRevision, moment, isSwept: false };
-  return keep(query, { row, known: json(row.known) ?? record }, sight);
+  const report = { record, sentAt, asOf, receivedRevision, context, isSwept: false };
+  return saveKnown(query, { row, known: json(row.known) ?? record }, report);
 }
 
-/** The items to look at again, and those among them whose record somebody else has changed. */
-interface Seen {
-  readonly again: readonly string[];
-  readonly edited: readonly string[];
+interface RecordChanges {
+  /** The items to evaluate. */
+  readonly reevaluate: readonly ItemKey[];
+  /** Those items whose record another client has changed. */
+  readonly edited: readonly ItemKey[];
 }
 
-const NOTHING: Seen = { again: [], edited: [] };
+const NO_CHANGES: RecordChanges = { reevaluate: [], edited: [] };
 
-interface Sight {
+/** A record as an answer reported it. */
+interface RecordReport {
   readonly record: ListedRecord;
-  /** When the answer about it was requested, epoch milliseconds. */
+  /** The time when the answer was requested, epoch milliseconds. */
   readonly sentAt: number;
-  /** The revision that the answer is true of, for what it says about links. */
+  /** The revision as of which the answer is true, for its links. */
   readonly asOf: number;
   readonly receivedRevision: number | undefined;
-  readonly moment: EvaluationContext;
-  /** Whether a round of the sweep reports what it finds. */
+  readonly context: AnswerContext;
+  /** Whether a sweep round reports what is found. */
   readonly isSwept: boolean;
 }
 
 /**
- * A record as it stands in the workspace: the echo of our own write, or somebody else's. Theirs becomes known as it is; where
- * it differs from what the provider says, the provider is right and the record is written again. Content decides which it is,
- * never time; but what was asked for before our last write says nothing.
+ * Applies a record as it exists in the workspace: the echo of our own write, or another client's. The latter becomes the known state; if
+ * it differs from the provider's state, the record is written again. Content decides which of them it is, not time. A report that was
+ * requested before our last write is ignored.
  */
-async function see(query: Scope, sight: Sight): Promise<Seen> {
-  const { record, sentAt, moment } = sight;
-  const name = nameOf(record);
+async function applyReported(query: Scope, report: RecordReport): Promise<RecordChanges> {
+  const { record, sentAt, context } = report;
+  const name = entityOf(record);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
   const known = json(row.known);
-  if (known === undefined) return { again: await keep(query, { row, known: record }, sight), edited: [] };
-  if (isOlder(record.updatedAt, known[CHANGED_AT])) return NOTHING;
+  if (known === undefined) return { reevaluate: await saveKnown(query, { row, known: record }, report), edited: [] };
+  if (isOlder(record.updatedAt, known[CHANGED_AT])) return NO_CHANGES;
   const isOutdated = (row.known_at ?? 0) > sentAt;
   if (isEcho(known, record)) {
-    if (isOutdated && !known[SPELLING]) return NOTHING;
-    return { again: await keep(query, { row, known }, sight), edited: [] };
+    if (isOutdated && !known[SPELLING]) return NO_CHANGES;
+    return { reevaluate: await saveKnown(query, { row, known }, report), edited: [] };
   }
-  if (isOutdated || (await isUnderWay(query, name))) return NOTHING;
+  if (isOutdated || (await isRequestOpen(query, name))) return NO_CHANGES;
   const { taskIds = known['taskIds'] } = record;
-  await keep(query, { row: { ...row, known_at: moment.now }, known: { ...record, taskIds } }, sight);
-  const again = row.item_key === null ? [] : [row.item_key];
-  return { again, edited: again };
+  await saveKnown(query, { row: { ...row, known_at: context.now }, known: { ...record, taskIds } }, report);
+  const edited = row.item_key === null ? [] : [row.item_key];
+  return { reevaluate: edited, edited };
 }
 
-function isEcho(known: Fields, record: ListedRecord): boolean {
+function isEcho(known: RecordFields, record: ListedRecord): boolean {
   const { [SPELLING]: spelling, [CHANGED_AT]: _, taskIds: __, ...fields } = known;
-  // Written, and its answer not processed yet.
+  // Without a spelling, the answer to our write has not been applied yet.
   if (spelling === undefined) return differingFields(fields, record).length === 0;
   return spelling === spellingOf(record);
 }
 
-/** Our own request is in flight, or its outcome is unknown: its answer settles both. */
-async function isUnderWay(query: Scope, name: string): Promise<boolean> {
+/** Whether our own request is in flight or has an unknown outcome: its answer settles both. */
+async function isRequestOpen(query: Scope, name: string): Promise<boolean> {
   const change = await findChange(query, name);
   return change?.sent != null;
 }
 
-async function keep(
+/** Saves the known record and compares its links. Returns the items to evaluate. */
+async function saveKnown(
   query: Scope,
-  { row, known }: { readonly row: EntityRow; readonly known: Fields },
-  { record, asOf, receivedRevision, moment, isSwept }: Sight,
-): Promise<string[]> {
-  const taskIds = record.taskIds && (await stillLinked(query, row.item_key, record.taskIds, asOf));
-  const next = JSON.stringify({ ...known, taskIds: taskIds ?? known['taskIds'], ...marksOf(record) });
-  if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? moment.now });
+  { row, known }: { readonly row: EntityRow; readonly known: RecordFields },
+  { record, asOf, receivedRevision, context, isSwept }: RecordReport,
+): Promise<ItemKey[]> {
+  const taskIds = record.taskIds && (await withoutRemovedLinks(query, row.item_key, record.taskIds, asOf));
+  const next = JSON.stringify({ ...known, taskIds: taskIds ?? known['taskIds'], ...echoMarks(record) });
+  if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? context.now });
   if (row.item_key === null) return [];
-  const sight = { asOf, receivedRevision, now: moment.now, isSwept };
-  if (record.taskIds) await compareLinks(query, row.item_key, record, sight);
+  const report = { asOf, receivedRevision, now: context.now, isSwept };
+  if (record.taskIds) await compareLinks(query, row.item_key, record, report);
   return row.known === null ? [row.item_key] : [];
 }
 
-/** An answer that was on its way while a link was removed may still name it. */
-async function stillLinked(query: Scope, itemKey: string | null, taskIds: readonly string[], asOf: number) {
+/** Removes tasks whose link was removed after the answer's revision: the answer may still contain them. */
+async function withoutRemovedLinks(query: Scope, itemKey: ItemKey | null, taskIds: readonly string[], asOf: number) {
   if (itemKey === null) return taskIds;
   const rows = await allLinksOfItem(query, itemKey);
   const removed = new Set(
@@ -139,53 +146,56 @@ async function stillLinked(query: Scope, itemKey: string | null, taskIds: readon
   return taskIds.filter((taskId) => !removed.has(taskId));
 }
 
-export async function applySeenRecords(
+export async function applyReportedRecords(
   query: Scope,
   { sentAt, asOf = 0, receivedRevision }: Answer,
   records: readonly ListedRecord[],
-  moment: EvaluationContext,
+  context: AnswerContext,
   isSwept = false,
-): Promise<Seen> {
-  const answered = { sentAt, asOf, receivedRevision };
-  const looks = records.map((record) => (own: Scope) => see(own, { ...answered, record, moment, isSwept }));
-  const seen = await runSequentially(query, looks);
-  return { again: seen.flatMap(({ again }) => again), edited: seen.flatMap(({ edited }) => edited) };
+): Promise<RecordChanges> {
+  const answer = { sentAt, asOf, receivedRevision };
+  const works = records.map((record) => (own: Scope) => applyReported(own, { ...answer, record, context, isSwept }));
+  const changes = await runSequentially(query, works);
+  return {
+    reevaluate: changes.flatMap(({ reevaluate }) => reevaluate),
+    edited: changes.flatMap(({ edited }) => edited),
+  };
 }
 
-/** A page of the list of all. What a round of the sweep finds on it goes behind everything else. */
-export async function applyRecordPage(query: Scope, answer: Answer, moment: EvaluationContext): Promise<PageTaken> {
+interface AppliedPage {
+  readonly reevaluate: readonly ItemKey[];
+  readonly isSweep: boolean;
+}
+
+/** Applies a page of the list of all records. Changes that a sweep finds on it go behind all others. */
+export async function applyRecordPage(query: Scope, answer: Answer, context: AnswerContext): Promise<AppliedPage> {
   const { pullRequests } = recordPage.parse(answer.body);
-  const { page = WHOLE } = answer;
+  const { page = WHOLE_LIST } = answer;
   const sweep = await sweepOf(query, answer);
-  const { again } = await applySeenRecords(query, answer, pullRequests, moment, sweep !== undefined);
-  if (page.isEnd) await writeMeta(query, PULL_REQUESTS_READ, String(moment.now));
-  if (page.isEnd && (await takeReopened(query))) await evaluateRecordsFrom(query, '', moment.now);
-  if (sweep) await onRecordPage(query, sweep, answer, { listed: pullRequests.map(nameOf), ...page }, moment);
-  return { again, isSweep: sweep !== undefined };
+  const { reevaluate } = await applyReportedRecords(query, answer, pullRequests, context, sweep !== undefined);
+  if (page.isEnd) await writeMeta(query, PULL_REQUESTS_READ, String(context.now));
+  if (page.isEnd && (await takeReopened(query))) await evaluateRecordsFrom(query, '', context.now);
+  if (sweep) await advanceByRecords(query, sweep, answer, { listed: pullRequests.map(entityOf), ...page }, context);
+  return { reevaluate, isSweep: sweep !== undefined };
 }
 
-const WHOLE = { isEnd: true, isComplete: true };
+const WHOLE_LIST = { isEnd: true, isComplete: true };
 
-/** What the mirror holds is compared with the workspace again, some records at a time, each part a delivery of its own. */
+/** Appends the next step of the comparison of all mirrored records with the workspace. Each step is a delivery of its own. */
 async function evaluateRecordsFrom(query: Scope, after: string, now: number): Promise<void> {
   await flushRows(query);
   const answer = { action: 'evaluate-records', entity: after, sentAt: now, body: null } as const;
   await appendAnswer(query, answer, `evaluate-records-${now}-${after}`, now);
 }
 
-/** The next part of the mirror. @returns the items to evaluate */
-export async function onEvaluateRecords(
+/** Returns the items of the next step, to evaluate. */
+export async function continueRecordEvaluation(
   query: Scope,
   { entity: after }: Answer,
-  moment: EvaluationContext,
-): Promise<string[]> {
+  context: AnswerContext,
+): Promise<ItemKey[]> {
   await flushRows(query);
   const { items, next } = await recordedItemsAfter(query, after);
-  if (next !== undefined) await evaluateRecordsFrom(query, next, moment.now);
+  if (next !== undefined) await evaluateRecordsFrom(query, next, context.now);
   return items;
-}
-
-interface PageTaken {
-  readonly again: readonly string[];
-  readonly isSweep: boolean;
 }

@@ -2,10 +2,8 @@ import { z } from 'zod';
 import { withKey } from '../../../model/task.ts';
 import { identifiedOnly, idText, timeText } from '../../../platform/lib/lenient.ts';
 
-/**
- * The fields that worksync reads of the workspace's answers; it ignores all others. A field that does not identify its
- * thing never fails an answer: if it is missing or of another type, it reads as its default.
- */
+// The fields of the workspace's answers that worksync reads; it ignores all others. A field that does not identify its thing never
+// fails an answer: if it is missing or of another type, its default is used.
 
 const id = z.preprocess(idText, z.string());
 const optionalId = z.preprocess(idText, z.string().optional());
@@ -38,13 +36,13 @@ export const recordShape = z.looseObject({
   identifier: id,
   url: z.string().nullish().catch(null),
   updatedAt: time,
-  /** Absent: the answer says nothing about links. */
+  /** Absent: the answer contains nothing about links. */
   taskIds: z.array(z.string()).optional().catch(undefined),
 });
 
 export type ListedRecord = z.infer<typeof recordShape>;
 
-/** How many elements of a list had no id and were dropped. Unless it is 0, the list does not prove absence. */
+/** The number of elements without an id, which were dropped. Unless it is 0, the list does not prove absence. */
 const unreadable = z.number().catch(0);
 
 function listOf<const Name extends string, Element extends z.ZodType, More extends z.ZodRawShape>(
@@ -78,22 +76,37 @@ export const linkList = listOf('workItems', linkShape, ['workItemId', 'url'], {
   isLast: z.boolean().nullish().catch(null),
 });
 
-/** Says to which task a document is attached; null: to none. */
+/** The task that a document is attached to; null: none. */
 const attachedTo = z.string().nullish().catch(null);
 
 export const documentShape = z.looseObject({ taskId: attachedTo, updatedAt: time }).nullable();
 
-/** Where a document stands. */
-export const standingDocument = z.object({
+export const listedDocument = z.object({
   documentId: id,
   taskId: attachedTo.default(null),
   isMissing: z.boolean().catch(false),
   updatedAt: time,
 });
 
-export const standingDocuments = listOf('documents', standingDocument, ['documentId'], {});
+export const listedDocuments = listOf('documents', listedDocument, ['documentId'], {});
 
-/** By the workspace's own clock. What tells no time is never older. */
+const ids = z.array(z.string()).default([]);
+
+/** Resources that an event names without carrying them. */
+export const namedResources = z.object({
+  taskIds: ids,
+  /** The tasks were created: tasks that are already known need no read. */
+  isNew: z.boolean().default(false),
+  /** Tasks whose links changed. */
+  linkTaskIds: ids,
+  /** The link that was created. */
+  workItemId: z.string().optional(),
+  documentIds: ids,
+});
+
+export type NamedResources = z.input<typeof namedResources>;
+
+/** Compares times of the workspace's clock. A state without a time is never older. */
 export function isOlder(time: string | null | undefined, than: unknown): boolean {
   return typeof than === 'string' && Date.parse(time ?? '') < Date.parse(than);
 }

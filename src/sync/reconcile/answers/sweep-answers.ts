@@ -1,4 +1,5 @@
 import { entity } from '../../../model/change.ts';
+import type { ItemKey } from '../../../model/item.ts';
 import { forgetEntity, saveEntity } from '../../../store/entities.ts';
 import { findChange, findChanges } from '../../../store/outbox-rows.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
@@ -15,37 +16,37 @@ import {
   type Sweep,
   tasksSwept,
 } from '../../../store/workspace-sweeps.ts';
-import type { EvaluationContext } from '../context.ts';
+import type { AnswerContext } from '../context.ts';
 
-/** How the lists of a round advance it: see `store/workspace-sweeps.ts`. */
+// The lists of a sweep round advance it: see `store/workspace-sweeps.ts`.
 
 /** The effects of an answer that may belong to a round. */
-export interface Swept {
-  /** Items to look at again. */
-  readonly again: readonly string[];
+export interface SweepResult {
+  /** Items to evaluate. */
+  readonly reevaluate: readonly ItemKey[];
   /** The round, if this answer ended it. */
   readonly swept?: Sweep | undefined;
 }
 
-/** The round that this list belongs to: one that was asked for before it. */
+/** Returns the open round if this list was requested after its start. */
 export async function sweepOf(query: Scope, { sentAt }: Answer): Promise<Sweep | undefined> {
   const sweep = await openSweep(query);
   return sweep && sentAt >= sweep.started_at ? sweep : undefined;
 }
 
-interface Tasks {
+interface SweptTasks {
   readonly count: number;
-  /** Keys of those that people changed, and of those that are not there any more. */
+  /** Keys of tasks that people changed, and of tasks that are gone. */
   readonly changed: readonly string[];
   readonly missing: readonly string[];
 }
 
-/** @returns the round where this ends it */
-export async function onTaskList(
+/** Advances the round by a complete list of tasks. Returns the round if this ends it. */
+export async function advanceByTasks(
   query: Scope,
   sweep: Sweep,
-  { count, changed, missing }: Tasks,
-  { now }: EvaluationContext,
+  { count, changed, missing }: SweptTasks,
+  { now }: AnswerContext,
 ): Promise<Sweep | undefined> {
   const findings = [
     ...changed.map((key) => ({ what: 'task-changed' as const, entity: key })),
@@ -55,61 +56,62 @@ export async function onTaskList(
   return tasksSwept(query, sweep, count, now);
 }
 
-interface Page {
-  /** The entities of the records on it. */
+interface SweptPage {
+  /** The entities of the records on the page. */
   readonly listed: readonly string[];
   readonly isEnd: boolean;
   readonly isComplete: boolean;
 }
 
 /**
- * Only a list that began within the round can prove that something is missing; a list that begins again ends what the previous
- * one began.
+ * Advances the round by a page of records. Only a list that began within the round can prove that a record is missing. A list that
+ * begins again replaces the previous one.
  */
-export async function onRecordPage(
+export async function advanceByRecords(
   query: Scope,
   sweep: Sweep,
   { cursor, sentAt }: Answer,
-  { listed, isEnd, isComplete }: Page,
-  { now }: EvaluationContext,
+  { listed, isEnd, isComplete }: SweptPage,
+  { now }: AnswerContext,
 ): Promise<void> {
   if (sweep.records_at !== null) return;
   const { list_began_at: began } = cursor === undefined ? await beginList(query, sweep, sentAt) : sweep;
   if (began !== null) await noteListed(query, listed);
   if (!isEnd) return;
   if (began === null) await enqueueReads(query, [entity.readPullRequests], now, 'backfill');
-  // An incomplete list proves nothing about what it lacks.
+  // An incomplete list proves no absence.
   else if (!isComplete) await recordsSwept(query, sweep, now);
   else await compareFrom(query, sweep, { began, after: '' }, now);
 }
 
-/** Which list is compared, by when its first page was asked for, and which of the known records were compared last. */
-interface Part {
+interface ComparisonStep {
+  /** The time when the first page of the compared list was requested. */
   readonly began: number;
+  /** The known record that was compared last. */
   readonly after: string;
 }
 
-/** Some at a time, each part a delivery of its own, so that nobody waits for all and a kill costs no more than one. */
-async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Part, now: number): Promise<void> {
+/** Appends the next step as a delivery of its own, so that no other work waits for all steps and a crash repeats only one. */
+async function compareFrom(query: Scope, { id }: Sweep, { began, after }: ComparisonStep, now: number): Promise<void> {
   const answer = { action: 'compare-records', entity: after, sentAt: began, body: null } as const;
   await flushRows(query);
   await appendAnswer(query, answer, `compare-${id}-${began}-${after}`, now);
 }
 
 /**
- * The next part of what the list lacks. A missing record is no longer known; if it is desired, it is written again. The answer
- * to our own request in flight decides about that one.
+ * Compares the next known records with the list of the round. A missing record is no longer known; if it is desired, it is written
+ * again. Records with a request in flight are skipped, because its answer decides.
  */
-export async function onCompare(
+export async function continueComparison(
   query: Scope,
   { entity: after, sentAt: began }: Answer,
-  { now }: EvaluationContext,
-): Promise<Swept> {
+  { now }: AnswerContext,
+): Promise<SweepResult> {
   const sweep = await openSweep(query);
-  if (!sweep || sweep.list_began_at !== began || sweep.records_at !== null) return { again: [] };
+  if (!sweep || sweep.list_began_at !== began || sweep.records_at !== null) return { reevaluate: [] };
   await flushRows(query);
   const { absent, next } = await absentRecords(query, { listBegan: began, after });
-  const again: string[] = [];
+  const reevaluate: ItemKey[] = [];
   await findChanges(
     query,
     absent.map((row) => row.entity),
@@ -119,10 +121,10 @@ export async function onCompare(
     if (row.item_key === null) await forgetEntity(query, row.entity);
     else {
       await saveEntity(query, { ...row, known: null, known_at: now });
-      again.push(row.item_key);
+      reevaluate.push(row.item_key);
     }
   }
-  if (next === undefined) return { again, swept: await recordsSwept(query, sweep, now) };
+  if (next === undefined) return { reevaluate, swept: await recordsSwept(query, sweep, now) };
   await compareFrom(query, sweep, { began, after: next }, now);
-  return { again };
+  return { reevaluate };
 }

@@ -1,7 +1,6 @@
 /**
- * A Markdown text in which all that is not the writer's own word is blank: fenced and inline code, quotes, comments of
- * HTML. Its length stays, so that what is found in it stands where it stands in the text. Takes one pass over the text
- * for each kind, whatever the text is.
+ * Replaces with blanks all parts of a Markdown text that are not its author's own prose: fenced and inline code, quotes, HTML comments. The
+ * length stays the same, so that a position in the result is the same position in the text. Takes one pass for each kind, for any text.
  */
 export function proseOf(markdown: string): string {
   return withoutInlineCode(withoutElements(withoutComments(withoutBlocks(markdown))));
@@ -10,7 +9,7 @@ export function proseOf(markdown: string): string {
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 const QUOTE = /^ {0,3}>/;
 
-/** Fenced code, also where the fence is never closed, and lines that quote. */
+/** Blanks fenced code, even if the fence is never closed, and quoted lines. */
 function withoutBlocks(markdown: string): string {
   let fence: string | undefined;
   return markdown
@@ -41,7 +40,7 @@ function withoutComments(text: string): string {
 
 const TAG = /<(\/?)(?:blockquote|pre|code)\b[^<>]{0,200}>/gi;
 
-/** Code and quotes that are written as HTML, however they are nested. */
+/** Blanks code and quotes that are written as HTML, at any nesting. */
 function withoutElements(text: string): string {
   const pieces: string[] = [];
   let at = 0;
@@ -61,7 +60,7 @@ function withoutElements(text: string): string {
   return pieces.join('') + (depth > 0 ? blank(rest) : rest);
 }
 
-/** A run of backticks opens a span that ends at the next run of the same length in the same paragraph. */
+/** Blanks inline code: a run of backticks opens a span, and the next run of the same length in the same paragraph closes it. */
 function withoutInlineCode(text: string): string {
   return text
     .split(/(\n[ \t]*\n)/)
@@ -101,7 +100,7 @@ function nextOfSameLength(lengths: readonly number[]): (number | undefined)[] {
   return next;
 }
 
-/** Lines stay lines. */
+/** Keeps the line breaks. */
 function blank(text: string): string {
   return text.replace(/[^\n]/g, ' ');
 }

@@ -1,35 +1,65 @@
+import type { Grammar, Intent } from '../../../model/link.ts';
 import { escapePattern } from '../../../platform/lib/text.ts';
 
+/** A keyword in front of a name. */
+export interface NameWord {
+  /** In lower case, with single spaces. */
+  readonly word: string;
+  /** The name is directly behind the word, not further on in its list. */
+  readonly isFirst: boolean;
+}
+
+/** The grammar of tasks, and of items whose connector contributes none. */
+export const PLAIN_GRAMMAR: Grammar = {
+  closing: ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'],
+  closes: 'next',
+  names: ['key'],
+};
+
+/** Returns the intent of a text towards an item that it names; undefined if by the item's grammar the text does not name it. */
+export function intentOf(grammar: Grammar, words: readonly NameWord[]): Intent | undefined {
+  const { closing, mentioning = [], suppressing = [], closes } = grammar;
+  if (words.some(({ word }) => suppressing.includes(word))) return undefined;
+  if (words.some(({ word, isFirst }) => closing.includes(word) && (isFirst || closes === 'list'))) return 'closes';
+  const isNamed = words.some(({ word }) => closing.includes(word) || mentioning.includes(word));
+  return isNamed || !grammar.needsWord ? 'mentions' : undefined;
+}
+
+export function wordsOf({ closing, mentioning = [], suppressing = [] }: Grammar): readonly string[] {
+  return [...closing, ...mentioning, ...suppressing];
+}
+
 /**
- * A name in a text, with the word that stands before it. Which words close, and what they cover, depends on the grammar
- * of what is named, which is not known yet.
+ * A name in a text, with the keyword in front of it. Which words close, and which names they cover, depends on the grammar of the named
+ * item, which is not known yet.
  */
-export interface Token {
-  /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`, `id` begins as the ids of tasks do. */
+export interface NameToken {
+  /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`, `id` has the prefix of task ids. */
   readonly kind: 'key' | 'id' | 'short-id' | 'number' | 'path-number' | 'prefix-number' | 'url';
-  /** As it is searched for: keys in upper case where the place folds them. Of an address the longest reading. */
+  /** The searched form: keys are in upper case if the place folds them. For an address the longest reading. */
   readonly text: string;
   readonly index: number;
   /** In lower case, with single spaces. */
   readonly word?: string;
-  /** It stands right behind the word, not further on in the word's list. */
+  /** The name is directly behind the word, not further on in its list. */
   readonly isFirst: boolean;
 }
 
-/** `bug-1.2.3` and `bug-4.x` are a package and its version. */
+/** Excludes packages with a version, such as `bug-1.2.3` and `bug-4.x`. */
 const NO_VERSION = String.raw`(?!\.(?:[0-9]|[xX](?![A-Za-z0-9])))`;
 
 /**
- * Matches `BUG-12` and `4U-41`: a word of upper-case letters and digits with at least one letter, a hyphen, a number. No digit
- * and no letter of a cased script may stand on either side. Scripts without case are written without spaces around a foreign
- * word, so their letters end a key. The left boundary also keeps matching linear, because a run of letters and digits has one
- * place to start. The patterns below rely on it too.
+ * Matches `BUG-12` and `4U-41`: a word of upper-case letters and digits with at least one letter, a hyphen, a number. No digit and no
+ * letter of a cased script may be on either side. Scripts without case are written without spaces around a foreign word, so their letters
+ * end a key. The left boundary also keeps matching linear, because a run of letters and digits has one possible start. The patterns below
+ * rely on it too.
  */
 const KEY = new RegExp(
   String.raw`(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[0-9]*[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])${NO_VERSION}`,
   'gu',
 );
-/** Ids may contain what people put behind them: see `idsIn`. They have at most 64 characters. */
+
+/** Creates the pattern of task ids, of at most 64 characters. A match may include text behind the id: see `idsIn`. */
 export function idPattern(prefixes: readonly string[]): RegExp | undefined {
   if (prefixes.length === 0) return undefined;
   const before = notBehind(String.raw`\p{Lu}\p{Ll}\p{Lt}\p{Nd}`);
@@ -37,16 +67,16 @@ export function idPattern(prefixes: readonly string[]): RegExp | undefined {
   return new RegExp(String.raw`${before}(?:${beginning})[A-Za-z0-9_-]{1,60}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])`, 'gu');
 }
 
-/** A text with more places where an id may end is read up to these. */
-const MOST_ENDS = 5;
+/** Possible ends of an id that are tried. */
+const MAX_ID_ENDS = 5;
 
 /**
- * The ids that a text such as `tsk_a1-fix-door` may mean: all of it, and what stands before each of the first hyphens and
- * underscores, the longest first. Only the cached tasks show which of them exists.
+ * Returns the ids that a text such as `tsk_a1-fix-door` may mean, the longest first: the whole text, and the text before each of the first
+ * hyphens and underscores. Only the cached tasks show which of them exists.
  */
 export function idsIn(text: string): string[] {
   const start = text.indexOf('_') + 2;
-  const ends = [...text.slice(start).matchAll(/[-_]/g)].slice(0, MOST_ENDS);
+  const ends = [...text.slice(start).matchAll(/[-_]/g)].slice(0, MAX_ID_ENDS);
   const shorter = ends.map(({ index }) => text.slice(0, start + index));
   return [...new Set([...readingsOf(text), ...shorter.toReversed()])];
 }
@@ -58,15 +88,15 @@ const SHORT_ID = new RegExp(
 const PATH = String.raw`(?<![\w./-])(?:[\w.-]{1,100}\/){1,20}[\w.-]{1,100}`;
 const PLAIN = notBehind(String.raw`A-Za-z0-9&/#.\-`);
 const NUMBER = new RegExp(`(?:${PATH}|${PLAIN}[A-Z]{2,10}|${PLAIN})#[1-9][0-9]{0,8}${notBefore('A-Za-z0-9')}`, 'g');
-/** What every number has. Most texts have none, and to look for the names before it costs as much as all else together. */
+/** Every number has this. Most texts have no number, and the full pattern costs as much as all others together. */
 const HAS_NUMBER = /#[1-9]/;
-/** Signs of another script than ASCII end an address, as do letters of scripts that are written without spaces. */
+/** Signs outside ASCII end an address, and so do letters of scripts that are written without spaces. */
 const ADDRESSES = /(?<![A-Za-z0-9])https?:\/\/[\w!#$%&*+,\-./:;=?@^~\p{Lu}\p{Ll}\p{Lt}\p{M}\p{Nd}]+/giu;
-/** Between two addresses of a list without spaces. Looked for apart: within the other pattern it would cost a stack. */
+/** Separates the addresses of a list without spaces. A pattern of its own, because within the other one it would cost a stack. */
 const NEXT_ADDRESS = /[,;](?=https?:\/\/)/giu;
-const NO_MORE_THAN_SCHEME = /^https?:\/\/$/iu;
+const ONLY_SCHEME = /^https?:\/\/$/iu;
 
-/** Underscores that stand between a name and what surrounds it are emphasis. */
+/** Returns a boundary on the left. Underscores between a name and the surrounding text are emphasis. */
 function notBehind(characters: string): string {
   return `(?<![${characters}])(?<![${characters}]_{1,3})`;
 }
@@ -75,57 +105,42 @@ function notBefore(characters: string): string {
   return `(?![${characters}]|_{1,3}[${characters}])`;
 }
 
-/** The beginning of a text that holds more names than this is enough of it. */
-const MOST_TOKENS = 5_000;
+/** Names of one kind that are read from a text. */
+const MAX_TOKENS = 5_000;
 
-export interface ScanWish {
-  /** Finds ids of tasks; made by `idPattern`. Absent: none are looked for. */
+export interface ScanOptions {
+  /** Matches ids of tasks; created by `idPattern`. Absent: ids are not searched. */
   readonly ids?: RegExp | undefined;
-  /** The text before its letters were folded, if they were: ids keep their case. */
+  /** The text before its letters were folded, because the case of ids matters. Absent: they were not folded. */
   readonly unfolded?: string;
-  /** Matches at the end of what stands before a name; made by `wordPattern`. */
+  /** Matches a keyword at the end of the text before a name; created by `wordPattern`. */
   readonly words: RegExp;
   readonly shortIds: boolean;
 }
 
-/** The names in a text, from left to right; short ids, which may overlap them, come last. */
-export function scan(text: string, { ids, unfolded, words, shortIds }: ScanWish): Token[] {
-  const urls = [...Iterator.from(addressesIn(text)).take(MOST_TOKENS)];
+/** Returns the names in a text, from left to right. Short ids come last, because they may overlap other names. */
+export function scan(text: string, { ids, unfolded, words, shortIds }: ScanOptions): NameToken[] {
+  const urls = [...Iterator.from(addressesIn(text)).take(MAX_TOKENS)];
   const outside = blankOut(text, urls);
-  const keys = first(outside.matchAll(KEY)).map(({ 0: found, index }) => ({
-    kind: 'key' as const,
-    text: found,
-    index,
-  }));
-  const found = ids ? first((unfolded ?? outside).matchAll(ids)) : [];
-  const named = found.map(({ 0: id, index }) => ({ kind: 'id' as const, text: id, index }));
-  const numbers = first(HAS_NUMBER.test(outside) ? outside.matchAll(NUMBER) : []).map(({ 0: found, index }) => ({
-    kind: kindOfNumber(found),
-    text: found,
-    index,
-  }));
-  const all = [...urls, ...keys, ...named, ...numbers].sort((left, right) => left.index - right.index);
-  const short = shortIds
-    ? first(outside.matchAll(SHORT_ID)).map(({ 0: found, index }) => ({
-        kind: 'short-id' as const,
-        text: found,
-        index,
-      }))
-    : [];
+  const keys = found('key', outside.matchAll(KEY));
+  const taskIds = ids ? found('id', (unfolded ?? outside).matchAll(ids)) : [];
+  const numbers = HAS_NUMBER.test(outside) ? found(kindOfNumber, outside.matchAll(NUMBER)) : [];
+  const all = [...urls, ...keys, ...taskIds, ...numbers].sort((left, right) => left.index - right.index);
+  const short = shortIds ? found('short-id', outside.matchAll(SHORT_ID)) : [];
   return [...withWords(text, all, words), ...withWords(text, short, words)];
 }
 
-function* addressesIn(text: string): Iterable<Found & { readonly kind: 'url' }> {
+function* addressesIn(text: string): Iterable<FoundName & { readonly kind: 'url' }> {
   for (const { 0: list, index: start } of text.matchAll(ADDRESSES)) {
     let index = start;
     for (const address of list.split(NEXT_ADDRESS)) {
-      if (!NO_MORE_THAN_SCHEME.test(address)) yield { kind: 'url', text: withoutEnd(address), index };
+      if (!ONLY_SCHEME.test(address)) yield { kind: 'url', text: withoutEnd(address), index };
       index += address.length + 1;
     }
   }
 }
 
-/** Signs that end sentences and emphasis, and that no id has. */
+/** Signs that end sentences and emphasis, and that no id contains. */
 const ENDINGS = '.,;:!?*~';
 
 function withoutEnd(text: string): string {
@@ -134,78 +149,86 @@ function withoutEnd(text: string): string {
   return text.slice(0, end);
 }
 
-/** More signs than this at the end of a name are no emphasis. */
-const MOST_SIGNS = 3;
+/** The largest number of emphasis signs at the end of a name. */
+const MAX_SIGNS = 3;
 
 /**
- * Ids may end in the signs that emphasis and dashes are written with, and only who knows which there are can tell one
- * from the other: all readings of what was found, the longest first.
+ * Returns all readings of a match, the longest first. Ids may end in the signs of emphasis and dashes, and only the existing ids show which
+ * reading is right.
  */
 export function readingsOf(text: string): string[] {
   const readings = [text];
-  for (let rest = text; /[_-]$/.test(rest) && readings.length <= MOST_SIGNS; readings.push(rest))
+  for (let rest = text; /[_-]$/.test(rest) && readings.length <= MAX_SIGNS; readings.push(rest))
     rest = withoutEnd(rest.slice(0, -1));
   return readings;
 }
 
-type Found = Pick<Token, 'kind' | 'text' | 'index'>;
+type FoundName = Pick<NameToken, 'kind' | 'text' | 'index'>;
 
-function first(matches: Iterable<RegExpExecArray>): RegExpExecArray[] {
-  return [...Iterator.from(matches).take(MOST_TOKENS)];
+function found(
+  kind: NameToken['kind'] | ((text: string) => NameToken['kind']),
+  matches: Iterable<RegExpExecArray>,
+): FoundName[] {
+  return [...Iterator.from(matches).take(MAX_TOKENS)].map(({ 0: text, index }) => ({
+    kind: typeof kind === 'function' ? kind(text) : kind,
+    text,
+    index,
+  }));
 }
 
-function kindOfNumber(text: string): Token['kind'] {
+function kindOfNumber(text: string): NameToken['kind'] {
   if (text.startsWith('#')) return 'number';
   return text.includes('/') ? 'path-number' : 'prefix-number';
 }
 
-/** An address names a thing at its host: keys within it are none of ours. */
-function blankOut(text: string, found: readonly Found[]): string {
+/** Replaces addresses by blanks, because a key within an address is not a key of the workspace. */
+function blankOut(text: string, urls: readonly FoundName[]): string {
   const pieces: string[] = [];
   let at = 0;
-  for (const { index, text: url } of found) {
+  for (const { index, text: url } of urls) {
     pieces.push(text.slice(at, index), ' '.repeat(url.length));
     at = index + url.length;
   }
   return pieces.join('') + text.slice(at);
 }
 
-/** Between two names of one list, for example `, ` or ` and `; at most a line break apart. */
+/** The text between two names of one list, for example `, ` or ` and `, with at most one line break. */
 const IN_LIST = /^[\])"'*_]{0,3}[ \t]*(?:,[ \t]*(?:and|or|&)?|and|or|&|\+)[ \t]*\n?[ \t]*[[("'*_]{0,3}$/i;
-/** Between the text and the address of a Markdown link: both name the same. */
+/** The signs between the text and the address of a Markdown link, which name the same thing. */
 const IN_LINK = /^\]\($/;
-const LONGEST_GAP = 24;
-const LONGEST_BEFORE = 64;
+const MAX_GAP = 24;
+const MAX_WORD_DISTANCE = 64;
 
-function withWords(text: string, found: readonly Found[], words: RegExp): Token[] {
-  const tokens: Token[] = [];
-  for (const each of found) {
+/** Adds the keywords. A name in a list has the keyword of the name before it. */
+function withWords(text: string, names: readonly FoundName[], words: RegExp): NameToken[] {
+  const tokens: NameToken[] = [];
+  for (const name of names) {
     const before = tokens.at(-1);
     const end = before ? before.index + before.text.length : 0;
-    const gap = before && each.index - end <= LONGEST_GAP ? text.slice(end, each.index) : undefined;
-    if (before && gap !== undefined && IN_LINK.test(gap)) tokens.push({ ...each, ...aboutWord(before) });
+    const gap = before && name.index - end <= MAX_GAP ? text.slice(end, name.index) : undefined;
+    if (before && gap !== undefined && IN_LINK.test(gap)) tokens.push({ ...name, ...keywordOf(before) });
     else if (before?.word !== undefined && gap !== undefined && IN_LIST.test(gap))
-      tokens.push({ ...each, word: before.word, isFirst: false });
-    else tokens.push({ ...each, ...wordBefore(text, each.index, words) });
+      tokens.push({ ...name, word: before.word, isFirst: false });
+    else tokens.push({ ...name, ...keywordBefore(text, name.index, words) });
   }
   return tokens;
 }
 
-function aboutWord({ word, isFirst }: Token): Pick<Token, 'word' | 'isFirst'> {
+function keywordOf({ word, isFirst }: NameToken): Pick<NameToken, 'word' | 'isFirst'> {
   return word === undefined ? { isFirst } : { word, isFirst };
 }
 
-function wordBefore(text: string, index: number, words: RegExp): Pick<Token, 'word' | 'isFirst'> {
-  const start = Math.max(0, index - LONGEST_BEFORE);
-  // The beginning of the text is a boundary, the beginning of the piece is none.
+function keywordBefore(text: string, index: number, words: RegExp): Pick<NameToken, 'word' | 'isFirst'> {
+  const start = Math.max(0, index - MAX_WORD_DISTANCE);
+  // The start of the text is a boundary, the start of the slice is not.
   const before = (start === 0 ? ' ' : '') + text.slice(start, index);
   const word = words.exec(before)?.[1]?.toLowerCase().replace(/\s+/g, ' ');
   return word === undefined ? { isFirst: false } : { word, isFirst: true };
 }
 
 /**
- * Finds one of the words at the end of a text, with what may stand between it and a name. It looks backwards from the end:
- * forwards it would try all words from each place.
+ * Creates the pattern of a keyword at the end of a text, with the signs that may separate it from a name. It matches backwards from the end,
+ * because forwards it would try all words at each position.
  */
 export function wordPattern(words: Iterable<string>): RegExp {
   const longestFirst = [...new Set(words)].sort((left, right) => right.length - left.length);

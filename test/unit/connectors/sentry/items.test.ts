@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { sentry } from '../../../../src/connectors/sentry/index.ts';
 import type { WorkItem } from '../../../../src/model/item.ts';
-import { judge } from '../../../../src/sync/reconcile/newest.ts';
+import { mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
 
 const fixture = (name: string) =>
   JSON.parse(
@@ -84,13 +84,13 @@ it('is in scope by slug or by number', () => {
 });
 
 it('two contents of one last event are doubtful, and what is fetched counts', () => {
-  const open = judge(undefined, itemWith({}), 'poll');
+  const open = mergeNewest(undefined, itemWith({}), 'poll');
   if (open.outcome !== 'applied') throw new Error(open.outcome);
-  const resolved = judge(open.held, hook('issue.resolved'), 'webhook');
-  expect(resolved).toMatchObject({ outcome: 'applied', doubtful: true, held: { item: { state: 'done' } } });
+  const resolved = mergeNewest(open.stored, hook('issue.resolved'), 'webhook');
+  expect(resolved).toMatchObject({ outcome: 'applied', needsFetch: true, stored: { item: { state: 'done' } } });
   if (resolved.outcome !== 'applied') throw new Error(resolved.outcome);
-  expect(judge(resolved.held, itemWith({}), 'fetch')).toMatchObject({
-    doubtful: false,
-    held: { item: { state: 'open' } },
+  expect(mergeNewest(resolved.stored, itemWith({}), 'fetch')).toMatchObject({
+    needsFetch: false,
+    stored: { item: { state: 'open' } },
   });
 });

@@ -16,15 +16,15 @@ const ISSUE = workItem({ url: 'https://acme.example.com/browse/ENG-1', type: 'St
 const NOW = 5_000;
 
 interface Before {
-  /** Of the tasks BUG-1 and BUG-2. */
+  /** The statuses of the tasks BUG-1 and BUG-2. */
   readonly statuses?: readonly [string, string];
   readonly key?: string;
   readonly link?: Partial<EntityRow>;
-  /** What is under way. */
+  /** The entity of a change in flight. */
   readonly change?: string;
 }
 
-/** An item whose two links stand. */
+/** A store with an item and its two links. */
 async function linked(
   item: Item,
   { statuses = ['open', 'open'], key = 'BUG-2', link, change }: Before,
@@ -58,14 +58,18 @@ const COMMENT = source({ ...ONLY, comment: true });
 
 test.each<[what: string, expected: string[], before: Before]>([
   ['both', ['comment waiting 0 Linked to BUG-1 and BUG-2.'], {}],
-  ['the one whose link is known', ['comment waiting 0 Linked to BUG-1.'], { link: { known: null, hand: 'removed' } }],
-  ['none, while a link is on its way', [], { change: entity.link(ISSUE.key, 't2') }],
-  ['none, while a task is made for it', [], { change: entity.task(ISSUE.key) }],
-  ['no key that strangers could have written', ['comment waiting 0 Linked to BUG-1.'], { key: '@all' }],
-  ['no key that is too long', ['comment waiting 0 Linked to BUG-1.'], { key: `B-${'1'.repeat(39)}` }],
-  ['the id, where it has no key,', ['comment waiting 0 Linked to BUG-1 and t2.'], { key: 't2' }],
   [
-    'one of forty letters',
+    'only the one with a known link',
+    ['comment waiting 0 Linked to BUG-1.'],
+    { link: { known: null, hand: 'removed' } },
+  ],
+  ['none, while a link is in flight', [], { change: entity.link(ISSUE.key, 't2') }],
+  ['none, while the creation of its task is in flight', [], { change: entity.task(ISSUE.key) }],
+  ['no key that is not a key of the workspace', ['comment waiting 0 Linked to BUG-1.'], { key: '@all' }],
+  ['no key that is too long', ['comment waiting 0 Linked to BUG-1.'], { key: `B-${'1'.repeat(39)}` }],
+  ['the id of a task without a key,', ['comment waiting 0 Linked to BUG-1 and t2.'], { key: 't2' }],
+  [
+    'a key of forty characters',
     [`comment waiting 0 Linked to B-${'1'.repeat(38)} and BUG-1.`],
     { key: `B-${'1'.repeat(38)}` },
   ],
@@ -77,18 +81,18 @@ test.each<[what: string, expected: string[], before: Before]>([
 
 test.each<[what: string, state: WorkItem['state'], statuses: readonly [string, string], expected: string[]]>([
   ['completed', 'open', ['completed', 'merged'], ['close waiting 0 closed']],
-  ['finished, of which one was carried out', 'open', ['completed', 'cancelled'], ['close waiting 0 closed']],
+  ['finished, one of them with success,', 'open', ['completed', 'cancelled'], ['close waiting 0 closed']],
   ['cancelled', 'open', ['cancelled', 'cancelled'], []],
-  ['open in part', 'open', ['completed', 'open'], []],
-  ['completed, which is closed already', 'done', ['completed', 'merged'], ['close done 0 closed']],
-])('a work item whose tasks are %s', async (_what, state, statuses, expected) => {
+  ['partly open', 'open', ['completed', 'open'], []],
+  ['completed, and that is closed already,', 'done', ['completed', 'merged'], ['close done 0 closed']],
+])('the closing of a work item whose tasks are %s', async (_what, state, statuses, expected) => {
   const item = { ...ISSUE, state };
   const store = await linked(item, { statuses });
   await look(store, item, source({ ...ONLY, close: true }));
   expect(await notices(store)).toEqual(expected);
 });
 
-test('one whose tasks are opened again may be closed once more', async () => {
+test('a work item can be closed again after its tasks were reopened', async () => {
   const store = await linked(ISSUE, { statuses: ['completed', 'completed'] });
   const close = source({ ...ONLY, close: true });
   await look(store, ISSUE, close);
@@ -102,9 +106,9 @@ test.each<[what: string, isWanted: boolean, item: Partial<PullRequest>, before: 
   ['is open', true, {}, {}],
   ['is merged', false, { state: 'merged' }, {}],
   ['has no head', false, { headSha: undefined }, {}],
-  ['has a link on its way', false, {}, { change: entity.link(PULL.key, 't2') }],
+  ['has a link in flight', false, {}, { change: entity.link(PULL.key, 't2') }],
 ])(
-  'a commit status of a pull request that %s is wanted: %j, a little later',
+  'a commit status of a pull request that %s is written after a delay: %j',
   async (_what, isWanted, fields, before) => {
     const item = { ...PULL, ...fields } as Item;
     const store = await linked(item, before);
@@ -117,10 +121,10 @@ test.each<[what: string, isWanted: boolean, item: Partial<PullRequest>, before: 
 );
 
 test.each<[what: string, writeBack: Source['writeBack'] | undefined, item: Item]>([
-  ['where nothing is written back', undefined, ISSUE],
-  ['where all is switched off', ONLY, ISSUE],
-  ['of closing a pull request', { ...ONLY, close: true }, PULL],
-  ['of a status of a work item', { ...ONLY, status: true }, ISSUE],
+  ['without write-back', undefined, ISSUE],
+  ['with all notices switched off', ONLY, ISSUE],
+  ['to close a pull request', { ...ONLY, close: true }, PULL],
+  ['with the status of a work item', { ...ONLY, status: true }, ISSUE],
 ])('there is no notice %s', async (_what, writeBack, item) => {
   const store = await linked(item, { statuses: ['completed', 'completed'] });
   await look(store, item, source(writeBack));

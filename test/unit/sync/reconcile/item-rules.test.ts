@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../../src/model/item.ts';
-import { PLAIN_RULES } from '../../../../src/sync/reconcile/item-rules.ts';
+import { PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
 import { cpuTimeOf } from '../../../support/cpu-time.ts';
 import { bare, pull, workItem } from '../../../support/items.ts';
 

@@ -12,7 +12,7 @@ const BATCH = 2;
 
 const process = (store: Store, version = '1.0.0') => createPoisonMessages({ store, version, batch: BATCH });
 
-/** As many that wait. */
+/** A store with pending deliveries. */
 async function waiting(count: number) {
   const store = await openTestStore();
   const deliveries = Array.from({ length: count }, (_, at) => ({
@@ -20,82 +20,86 @@ async function waiting(count: number) {
   }));
   await appendDeliveries(store.query, deliveries, 1);
   const ids = (await store.query.selectFrom('inbox').select('id').orderBy('id').execute()).map(({ id }) => id);
-  return { store, suspected: (poisonMessages: PoisonMessages) => ids.map((id) => poisonMessages.has({ id })), ids };
+  return {
+    store,
+    suspected: (poisonMessages: PoisonMessages) => ids.map((id) => poisonMessages.isSuspected({ id })),
+    ids,
+  };
 }
 
-/** A process that works on the inbox, and never says that it ended. */
-async function die(store: Store): Promise<void> {
+/** Works on the inbox without a clean end. */
+async function crash(store: Store): Promise<void> {
   const poisonMessages = process(store);
-  await poisonMessages.lookBack();
-  await poisonMessages.noteWork();
+  await poisonMessages.detect();
+  await poisonMessages.markBusy();
 }
 
 async function startAfter(store: Store, version?: string): Promise<PoisonMessages> {
   const poisonMessages = process(store, version);
-  await poisonMessages.lookBack();
+  await poisonMessages.detect();
   return poisonMessages;
 }
 
-test('after an unclean end the oldest that a batch may hold are suspected, and none that come later', async () => {
+test('after an unclean end the oldest deliveries of one batch are suspected, and no later ones', async () => {
   const { store, suspected } = await waiting(3);
-  await die(store);
+  await crash(store);
   expect(suspected(await startAfter(store))).toEqual([true, true, false]);
 });
 
-test('before it was looked up, or where nothing waits, none is suspected', async () => {
+test('no delivery is suspected before the detection, or if none is pending', async () => {
   const { store, suspected, ids } = await waiting(1);
-  await die(store);
+  await crash(store);
   expect(suspected(process(store))).toEqual([false]);
   await settleDeliveries(store.query, [{ id: ids[0] as number, state: 'applied' }], 1);
   expect(suspected(await startAfter(store))).toEqual([false]);
 });
 
-test('a process that worked on nothing, or has ended in order, leaves none to suspect', async () => {
+test('a process that did no work, or had a clean end, leaves no suspected delivery', async () => {
   const { store, suspected } = await waiting(1);
   await startAfter(store);
   expect(suspected(await startAfter(store))).toEqual([false]);
   const orderly = await startAfter(store);
-  await orderly.noteWork();
-  await orderly.noteEnd();
+  await orderly.markBusy();
+  await orderly.markIdle();
   expect(suspected(await startAfter(store))).toEqual([false]);
 });
 
-test('one that ends in order without work of its own clears the one before it too', async () => {
+test('a clean end without own work clears the crash of the previous process', async () => {
   const { store, suspected } = await waiting(1);
-  await die(store);
+  await crash(store);
   const next = await startAfter(store);
-  await next.noteEnd();
+  await next.markIdle();
   expect(suspected(next)).toEqual([false]);
   expect(suspected(await startAfter(store))).toEqual([false]);
 });
 
-test('one that works again after its end is suspected again', async () => {
+test('a process that works again after a clean end can crash again', async () => {
   const { store, suspected } = await waiting(1);
   const stage = await startAfter(store);
-  await stage.noteWork();
-  await stage.noteEnd();
-  await stage.lookBack();
-  await stage.noteWork();
+  await stage.markBusy();
+  await stage.markIdle();
+  await stage.detect();
+  await stage.markBusy();
   expect(suspected(await startAfter(store))).toEqual([true]);
 });
 
-test('it looks back once: what others note later says nothing of those before it', async () => {
+test('detects once: its own later work causes no suspicion', async () => {
   const { store, suspected } = await waiting(1);
   const stage = await startAfter(store);
-  await stage.noteWork();
-  await stage.lookBack();
+  await stage.markBusy();
+  await stage.detect();
   expect(suspected(stage)).toEqual([false]);
 });
 
-test('an end that cannot be written fails nobody, and counts as an unclean one', async () => {
+test('an end that cannot be stored does not fail, and counts as an unclean end', async () => {
   const { store, suspected } = await waiting(1);
-  await die(store);
+  await crash(store);
   const next = await startAfter(store);
-  await withoutTable(store.database, 'meta', () => next.noteEnd());
+  await withoutTable(store.database, 'meta', () => next.markIdle());
   expect(suspected(await startAfter(store))).toEqual([true]);
 });
 
-test('another version tries once again what took too much', async () => {
+test('another version retries the deliveries that exceeded their budget, once', async () => {
   const { store, ids } = await waiting(1);
   const quarantine = () =>
     settleDeliveries(store.query, [{ id: ids[0] as number, state: 'quarantined', reason: 'over_budget: much' }], 1);
@@ -112,10 +116,10 @@ test('another version tries once again what took too much', async () => {
 });
 
 test.each<[what: string, before: readonly Step[], step: Step]>([
-  ['begins to work', ['lookBack'], 'noteWork'],
-  ['ends', ['lookBack', 'noteWork'], 'noteEnd'],
-  ['looks back', [], 'lookBack'],
-])('one that has lost the workspace notes nothing when it %s', async (_what, before, step) => {
+  ['marks the process as busy', ['detect'], 'markBusy'],
+  ['marks it as idle', ['detect', 'markBusy'], 'markIdle'],
+  ['detects', [], 'detect'],
+])('a process that lost its lease stores nothing when it %s', async (_what, before, step) => {
   const remains = await remainsOfLost(async (store) => {
     const poisonMessages = process(store);
     for (const each of before) await poisonMessages[each]();
@@ -124,4 +128,4 @@ test.each<[what: string, before: readonly Step[], step: Step]>([
   expect(remains).toEqual([]);
 });
 
-type Step = 'lookBack' | 'noteWork' | 'noteEnd';
+type Step = 'detect' | 'markBusy' | 'markIdle';

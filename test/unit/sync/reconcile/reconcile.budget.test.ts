@@ -11,8 +11,8 @@ import { pull } from '../../../support/items.ts';
 import { reconcileOver } from '../../../support/reconcile-over.ts';
 
 /**
- * What takes more than it may is held back alone, and what the process ended over is not read as it was before. Bodies are
- * JSON lists of numbers of pull requests; `hard` takes too much.
+ * Deliveries that exceed their budget, or during which the process crashed. Bodies are JSON lists of numbers of pull requests;
+ * `hard` exceeds the budget.
  */
 
 const PAGE = 1024 * 1024 + 1;
@@ -23,9 +23,9 @@ const itemsOf = (body: Uint8Array) =>
   });
 
 interface Stage {
-  /** Bodies that were read aside, as texts. */
-  readonly aside: string[];
-  /** Which their rows had at that moment. */
+  /** Bodies that the worker thread translated, as texts. */
+  readonly worker: string[];
+  /** The attempts of the pending rows at that time. */
   readonly attempts: number[];
   drain(): Promise<void>;
   stop(): Promise<void>;
@@ -34,7 +34,7 @@ interface Stage {
 function stageOver(store: Store, version = '1.0.0'): Stage {
   const read: string[] = [];
   const attempts: number[] = [];
-  const aside: WorkerTranslator = {
+  const worker: WorkerTranslator = {
     async translate({ stored }) {
       const body = unpackBody(stored);
       read.push(body.toString().trim());
@@ -51,8 +51,8 @@ function stageOver(store: Store, version = '1.0.0'): Stage {
     },
   };
   const translate: Source['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
-  const reconcile = reconcileOver(store, { translate, aside, version });
-  return { aside: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
+  const reconcile = reconcileOver(store, { translate, worker, version });
+  return { worker: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
 }
 
 async function append(store: Store, key: string, content: unknown, source: DeliverySource = 'webhook', size = 0) {
@@ -64,39 +64,39 @@ async function append(store: Store, key: string, content: unknown, source: Deliv
 const states = (store: Store) =>
   store.query.selectFrom('inbox').select(['delivery_key as key', 'state', 'attempts']).orderBy('id').execute();
 
-const heldItems = async (store: Store) =>
+const storedItems = async (store: Store) =>
   (await store.query.selectFrom('items').select('key').orderBy('key').execute()).map(({ key }) =>
     key.split(':').at(-1),
   );
 
-test('bodies over a mebibyte are read aside, others are not', async () => {
+test('the worker thread translates bodies over a mebibyte, and no smaller ones', async () => {
   const store = await openTestStore();
   const stage = stageOver(store);
   await append(store, 'small', [1]);
   await append(store, 'large', [2], 'webhook', PAGE);
   await stage.drain();
-  expect(stage.aside).toEqual(['[2]']);
-  expect(await heldItems(store)).toEqual(['1', '2']);
+  expect(stage.worker).toEqual(['[2]']);
+  expect(await storedItems(store)).toEqual(['1', '2']);
 });
 
-test('of a page only the item at fault is held back, and the next page with it does not try it again', async () => {
+test('only the faulty element of a page is quarantined, and the next page with it does not retry it', async () => {
   const store = await openTestStore();
   const stage = stageOver(store);
   await append(store, 'page', [1, 'hard', 2], 'poll', PAGE);
   await stage.drain();
-  expect(await heldItems(store)).toEqual(['1', '2']);
+  expect(await storedItems(store)).toEqual(['1', '2']);
   expect(await states(store)).toEqual([
     { key: 'page', state: 'applied', attempts: 0 },
     { key: 'part:content of "hard"', state: 'quarantined', attempts: 0 },
   ]);
-  stage.aside.length = 0;
+  stage.worker.length = 0;
   await append(store, 'next page', [3, 'hard'], 'poll', PAGE);
   await stage.drain();
-  expect(await heldItems(store)).toEqual(['1', '2', '3']);
-  expect(stage.aside).toEqual(['[3,"hard"]', '[3]']);
+  expect(await storedItems(store)).toEqual(['1', '2', '3']);
+  expect(stage.worker).toEqual(['[3,"hard"]', '[3]']);
 });
 
-test('a webhook that took too much stays in quarantine when its vendor repeats it, until its bytes are others', async () => {
+test('a repeated webhook stays quarantined until its bytes change', async () => {
   const store = await openTestStore();
   const stage = stageOver(store);
   await append(store, 'hook', ['hard'], 'webhook', PAGE);
@@ -110,41 +110,41 @@ test('a webhook that took too much stays in quarantine when its vendor repeats i
   expect(await states(store)).toEqual([{ key: 'hook', state: 'applied', attempts: 0 }]);
 });
 
-test('a command tries it again, and so does another version', async () => {
+test('a command retries a quarantined delivery, and so does another version', async () => {
   const store = await openTestStore();
   const first = stageOver(store);
   await append(store, 'hook', ['hard'], 'webhook', PAGE);
   await first.drain();
-  first.aside.length = 0;
+  first.worker.length = 0;
   const [waiting] = await quarantinedDeliveries(store.query, 1);
   expect(await retryQuarantined(store, [waiting?.id ?? 0])).toBe(1);
   await first.drain();
-  expect(first.aside).toEqual(['["hard"]']);
+  expect(first.worker).toEqual(['["hard"]']);
   await first.stop();
   const same = stageOver(store);
   await same.drain();
-  expect(same.aside).toEqual([]);
+  expect(same.worker).toEqual([]);
   await same.stop();
   const other = stageOver(store, '1.0.1');
   await other.drain();
-  expect(other.aside).toEqual(['["hard"]']);
+  expect(other.worker).toEqual(['["hard"]']);
 });
 
-test('what was pending when the process ended is counted before it is read again, aside', async () => {
+test('after a crash the pending deliveries are counted and then translated by the worker thread', async () => {
   const store = await openTestStore();
-  await dieAtWork(store);
+  await crashAtWork(store);
   await append(store, 'before', [1]);
   const next = stageOver(store);
   await next.drain();
-  expect(next.aside).toEqual(['[1]']);
+  expect(next.worker).toEqual(['[1]']);
   expect(next.attempts).toEqual([1]);
-  expect(await heldItems(store)).toEqual(['0', '1']);
+  expect(await storedItems(store)).toEqual(['0', '1']);
   await append(store, 'after', [2]);
   await next.drain();
-  expect(next.aside).toEqual(['[1]']);
+  expect(next.worker).toEqual(['[1]']);
 });
 
-test('after an orderly end nothing is suspected', async () => {
+test('after a clean end no delivery is suspected', async () => {
   const store = await openTestStore();
   const first = stageOver(store);
   await first.drain();
@@ -152,25 +152,25 @@ test('after an orderly end nothing is suspected', async () => {
   await append(store, 'meanwhile', [1]);
   const next = stageOver(store);
   await next.drain();
-  expect(next.aside).toEqual([]);
+  expect(next.worker).toEqual([]);
   expect(await states(store)).toEqual([{ key: 'meanwhile', state: 'applied', attempts: 0 }]);
 });
 
-test('what the process ended over again and again is read no more [F19]', async () => {
+test('a delivery with five crashes is quarantined without another read [F19]', async () => {
   const store = await openTestStore();
-  await dieAtWork(store);
+  await crashAtWork(store);
   await append(store, 'deadly', [1]);
   await store.query.updateTable('inbox').set({ attempts: 5 }).execute();
   const next = stageOver(store);
   await next.drain();
-  expect(next.aside).toEqual([]);
+  expect(next.worker).toEqual([]);
   expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([
     { reason: expect.stringContaining('ended 5 times') },
   ]);
 });
 
-/** A process that took something over, and never said that it ended. */
-async function dieAtWork(store: Parameters<typeof stageOver>[0]): Promise<void> {
+/** Processes a delivery without a clean end. */
+async function crashAtWork(store: Parameters<typeof stageOver>[0]): Promise<void> {
   await append(store, 'earlier', [0]);
   await stageOver(store).drain();
 }

@@ -8,7 +8,7 @@ import { reconcileOver } from '../../../support/reconcile-over.ts';
 import type { OpenedStore } from '../../../support/store.ts';
 import { ON_POSTGRES } from '../../../support/store-place.ts';
 
-/** A delivery that tells of many items is taken over in parts, and settled once, with the last of them. */
+/** A delivery with many items is processed in parts, and the last part settles it. */
 
 const FIRST = Date.UTC(2026, 0, 1);
 const SECOND = Date.UTC(2026, 0, 2);
@@ -48,14 +48,14 @@ async function items(store: OpenedStore): Promise<number> {
   return (await store.query.selectFrom('items').select('key').execute()).length;
 }
 
-/** Items: each is a row of the statement that writes them, with its values, or with `$1` for the first of them. */
+/** Counts the items that a transaction writes: rows of its statements, with values, or with parameters. */
 function rowsWrittenIn(transaction: string): number {
   const [, ...texts] = transaction.split('insert into "items"');
   const inserts = ON_POSTGRES ? texts.map((text) => text.split('\n', 1)) : texts;
   return inserts.join('').match(/\('github:github\.com:r1:pr:\d+', 'pull_request'|\(\$\d+, /g)?.length ?? 0;
 }
 
-/** The database refuses the item whose key ends so. */
+/** Makes the database reject items whose keys end with `end`. Returns the function that ends this. */
 async function refuseItem({ database }: OpenedStore, end: string): Promise<() => Promise<void>> {
   const run = (text: string) => sql.raw(text).execute(database);
   if (!ON_POSTGRES) {
@@ -72,7 +72,7 @@ async function refuseItem({ database }: OpenedStore, end: string): Promise<() =>
   return async () => void (await run('drop function refuse cascade'));
 }
 
-test('a page of many items takes several transactions, none of which writes many', async () => {
+test('a page of many items takes several transactions of at most 40 items', async () => {
   const { store, statements, drain } = await open();
   await append(store, 'page', pageOf(1, 90, FIRST));
   statements.length = 0;
@@ -87,7 +87,7 @@ test('a page of many items takes several transactions, none of which writes many
   expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
 });
 
-test('it is outdated only where all its parts are', async () => {
+test('a delivery is superseded only if all its parts are', async () => {
   const { store, drain } = await open();
   await append(store, 'new', pageOf(1, 90, SECOND));
   await append(store, 'old', pageOf(1, 90, FIRST));
@@ -97,7 +97,7 @@ test('it is outdated only where all its parts are', async () => {
   expect(await states(store)).toEqual(['applied', 'superseded', 'applied', 'applied']);
 });
 
-test('where a part cannot be taken over no later one settles it', async () => {
+test('a delivery with a failed part is not settled by a later part', async () => {
   const { store, drain } = await open();
   onTestFinished(await refuseItem(store, ':30'));
   await append(store, 'page', pageOf(1, 90, FIRST));
@@ -107,7 +107,7 @@ test('where a part cannot be taken over no later one settles it', async () => {
   expect(await items(store)).toBe(20 + 5);
 });
 
-test('what was taken over before a part failed is not doubled when it is tried again', async () => {
+test('a retried delivery does not repeat the changes of its applied parts', async () => {
   const { store, drain } = await open();
   await append(store, 'page', pageOf(1, 90, FIRST));
   const acceptItem = await refuseItem(store, ':50');

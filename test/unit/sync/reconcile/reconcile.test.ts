@@ -1,8 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import type { Source, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
-import { PLAIN_RULES } from '../../../../src/sync/reconcile/item-rules.ts';
-import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluation.ts';
+import { PLAIN_RULES, type Source, type WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
 import { pull } from '../../../support/items.ts';
 import { reconcileOver } from '../../../support/reconcile-over.ts';
 import { nextTurnOfLoop } from '../../../support/statements.ts';
@@ -11,7 +10,7 @@ import { createTravellingClock } from '../../../support/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../../support/turns-of-others.ts';
 import { withoutTable } from '../../../support/without-table.ts';
 
-/** Larger ones are read aside, which takes as long as it takes. */
+/** Bytes of a body that the worker thread reads, for as long as a test needs. */
 const LARGE = 1024 * 1024 + 1;
 
 const translation = { outcome: 'items', items: [pull()] } as const;
@@ -32,15 +31,15 @@ async function append({ query }: OpenedStore, key: string, size = 2): Promise<vo
 const states = async ({ query }: OpenedStore) =>
   (await query.selectFrom('inbox').select('state').orderBy('id').execute()).map(({ state }) => state);
 
-/** Whatever waits for nothing but its turn comes to its end. */
-async function rest(): Promise<void> {
+/** Runs everything that waits only for the event loop. */
+async function settle(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await nextTurnOfLoop();
 }
 
-test('it stops when the batch that is being taken over has come to its end, and takes no further one', async () => {
+test('finishes the current batch when it stops, and starts no other', async () => {
   const store = await withDelivery(LARGE);
   const [reading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const aside: WorkerTranslator = {
+  const worker: WorkerTranslator = {
     async translate() {
       reading.resolve();
       await goOn.promise;
@@ -48,14 +47,14 @@ test('it stops when the batch that is being taken over has come to its end, and 
     },
     parts: async () => [],
   };
-  const stage = reconcileOver(store, { translate, aside });
+  const stage = reconcileOver(store, { translate, worker });
   stage.start();
   await reading.promise;
   let hasStopped = false;
   const stopping = stage.stop().then(() => {
     hasStopped = true;
   });
-  await rest();
+  await settle();
   expect(hasStopped).toBe(false);
   await append(store, 'next');
   goOn.resolve();
@@ -63,21 +62,21 @@ test('it stops when the batch that is being taken over has come to its end, and 
   expect(await states(store)).toEqual(['applied', 'pending']);
 });
 
-test('while senders crowd it waits for them, and for five seconds at most', async () => {
+test('waits while intake is crowded, for at most five seconds', async () => {
   const store = await withDelivery();
   const clock = createTravellingClock();
   const stage = reconcileOver(store, { translate, clock, isCrowded: () => true });
   stage.start();
   onTestFinished(() => stage.stop());
   await clock.advance(4_990);
-  await rest();
+  await settle();
   expect(await states(store)).toEqual(['pending']);
   await clock.advance(10);
-  await rest();
+  await settle();
   expect(await states(store)).toEqual(['applied']);
 });
 
-test('one that was told to stop waits for no crowd', async () => {
+test('stops waiting for a crowded intake when it is stopped', async () => {
   const store = await withDelivery();
   const clock = createTravellingClock();
   const stage = reconcileOver(store, { translate, clock, isCrowded: () => true });
@@ -87,22 +86,22 @@ test('one that was told to stop waits for no crowd', async () => {
   expect(clock.pending).toBe(0);
 });
 
-test('where the database takes no writes it tries again later', async () => {
+test('retries later if the database accepts no writes', async () => {
   const store = await withDelivery();
   const clock = createTravellingClock();
   const stage = reconcileOver(store, { translate, clock });
   onTestFinished(() => stage.stop());
   await withoutTable(store.database, 'inbox', async () => {
     stage.start();
-    await rest();
+    await settle();
     expect(clock.pending).toBe(1);
   });
   await clock.advance(5_000);
-  await rest();
+  await settle();
   expect(await states(store)).toEqual(['applied']);
 });
 
-test('where open items cannot be looked at by new rules it tries again later', async () => {
+test('retries later if open items cannot be re-evaluated', async () => {
   const store = await openStore({ file: ':memory:' });
   onTestFinished(() => store.close());
   const clock = createTravellingClock();
@@ -111,15 +110,15 @@ test('where open items cannot be looked at by new rules it tries again later', a
   onTestFinished(() => stage.stop());
   await withoutTable(store.database, 'items', async () => {
     stage.start();
-    await rest();
+    await settle();
     expect(clock.pending).toBe(1);
   });
   await clock.advance(5_000);
-  await rest();
+  await settle();
   expect(await rulesEvaluatedBy(store.query)).toBe('new');
 });
 
-test('between two batches everybody else gets many turns', async () => {
+test('yields the event loop many times between two batches', async () => {
   const turns = await turnsBetweenCommits(async (store) => {
     const deliveries = Array.from({ length: 201 }, (_, at) => ({
       ...({ connection: 'main', key: String(at), source: 'webhook', event: 'e', body: Buffer.from('{}') } as const),

@@ -17,7 +17,7 @@ import { pull, workItem } from '../../../support/items.ts';
 const items = (count: number) => Array.from({ length: count }, (_, at) => workItem({ key: `jira:cloud-1:${at}` }));
 const page = (count: number) => said(TRACKER, { outcome: 'items', items: items(count), references: [] });
 
-describe('a delivery that tells of many items', () => {
+describe('a delivery with many items', () => {
   it.each<[count: number, parts: readonly number[]]>([
     [0, [0]],
     [1, [1]],
@@ -25,17 +25,17 @@ describe('a delivery that tells of many items', () => {
     [4, [3, 1]],
     [6, [3, 3]],
     [7, [3, 3, 1]],
-  ])('of %j is taken over in parts of three at most: %j', (count, expected) => {
+  ])('of %j items is split into parts of at most three: %j', (count, expected) => {
     const parts = partsOf(page(count), 3);
-    const told = parts.flatMap(({ translation }) => (translation?.outcome === 'items' ? [translation.items] : []));
-    expect(told.map(({ length }) => length)).toEqual(expected);
-    expect(told.flat()).toEqual(items(count));
+    const contents = parts.flatMap(({ translation }) => (translation?.outcome === 'items' ? [translation.items] : []));
+    expect(contents.map(({ length }) => length)).toEqual(expected);
+    expect(contents.flat()).toEqual(items(count));
     const last = parts.map(({ part }) => part?.isLast);
     expect(last).toEqual(expected.length === 1 ? [undefined] : expected.map((_, at) => at === expected.length - 1));
     expect(new Set(parts.map(({ part }) => part?.whole)).size).toBe(1);
   });
 
-  it('tells of what else it carries once, with the first part', () => {
+  it('keeps its rejected elements and references in the first part only', () => {
     const rejected = [{ content: 'c', body: Buffer.from(''), reason: 'much' }];
     const [first, second] = partsOf({ ...page(4), rejected }, 3);
     expect([first?.rejected, second?.rejected]).toEqual([rejected, undefined]);
@@ -48,82 +48,86 @@ it.each<[what: string, weight: number, translated: Translated]>([
   ['an item', 1, saidOf(pull())],
   ['a page', 3, page(3)],
   ['an empty page', 1, page(0)],
-  ['what is ignored', 1, said(TRACKER, { outcome: 'ignored', reason: 'no' })],
+  ['an ignored delivery', 1, said(TRACKER, { outcome: 'ignored', reason: 'no' })],
   ['a list of the workspace', 4, answered('saw-tasks', { tasks: [1, 2, 3] })],
   ['an answer without a body', 1, answered('compare-records', null)],
-])('%s weighs %j', (_what, weight, translated) => {
+])('%s has the weight %j', (_what, weight, translated) => {
   expect(weightOf(translated)).toBe(weight);
 });
 
-it('a reason is cut after 500 letters', () => {
+it('cuts a reason after 500 characters', () => {
   const reason = reasonOf(new SyncError('over_budget', 'x'.repeat(600)));
   expect([reason.length, reason.slice(0, 14)]).toEqual([500, 'over_budget: x']);
 });
 
-describe('where a body is read', () => {
+describe('a delivery is translated', () => {
   const NONE: Translation = { outcome: 'ignored', reason: 'here' };
 
-  /** @returns what the delivery says */
+  /** Returns the outcome of the translation. */
   async function read(
     fields: Partial<Translated['delivery']>,
-    aside: Partial<WorkerTranslator> = {},
-    isSuspect = false,
+    worker: Partial<WorkerTranslator> = {},
+    isSuspected = false,
   ) {
     const { query } = await openTestStore();
     const source: Source = {
       ...TRACKER,
       translate: () => NONE,
-      aside: {
-        translate: async () => ({ outcome: 'ignored', reason: 'aside' }),
+      worker: {
+        translate: async () => ({ outcome: 'ignored', reason: 'worker' }),
         parts: async () => [],
-        ...aside,
+        ...worker,
       },
     };
     const sources = new Map([...SOURCES, [TRACKER.connection, source]]);
     const delivery = { ...said(TRACKER, NONE).delivery, ...fields };
-    const [translated] = await translateAll([delivery], { query, sources, isSuspect: () => isSuspect });
+    const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => isSuspected });
     const { translation, failure, rejected } = translated as Translated;
-    return { told: translation?.outcome === 'ignored' ? translation.reason : translation?.outcome, failure, rejected };
+    return {
+      outcome: translation?.outcome === 'ignored' ? translation.reason : translation?.outcome,
+      failure,
+      rejected,
+    };
   }
 
-  it.each<[what: string, where: string, bytes: number, isSuspect?: boolean]>([
-    ['one of a mebibyte', 'here', LARGE],
-    ['a larger one', 'aside', LARGE + 1],
-    ['a small one over which the process may have ended', 'aside', 1, true],
-  ])('%s: %s', async (_what, where, bytes, isSuspect) => {
-    expect((await read({ bytes }, {}, isSuspect)).told).toBe(where);
+  it.each<[what: string, where: string, bytes: number, isSuspected?: boolean]>([
+    ['a body of a mebibyte', 'here', LARGE],
+    ['a larger body', 'worker', LARGE + 1],
+    ['a small suspected body', 'worker', 1, true],
+  ])('%s is translated: %s', async (_what, where, bytes, isSuspected) => {
+    expect((await read({ bytes }, {}, isSuspected)).outcome).toBe(where);
   });
 
-  it('what no connection is configured for is a failure', async () => {
+  it('a delivery of a removed connection fails', async () => {
     expect((await read({ connection: 'gone' })).failure?.code).toBe('connection_unknown');
   });
 
-  const tooMuch = async () => {
+  const overBudget = async () => {
     throw new SyncError('over_budget', 'much');
   };
   const part = (content: string) => ({ content, body: Buffer.from(content) });
 
-  it.each<[what: string, via: 'poll' | 'backfill' | 'webhook', parts: readonly string[], told: string | undefined]>([
-    ['a page is read element by element', 'poll', ['a', 'b'], 'nothing of the page could be read'],
-    ['so is one of a backfill', 'backfill', ['a', 'b'], 'nothing of the page could be read'],
-    ['a page of one element is not', 'poll', ['a'], undefined],
-    ['nor is what a webhook brought', 'webhook', ['a', 'b'], undefined],
-  ])('where it takes too much, %s', async (_what, source, parts, told) => {
-    const aside = { translate: tooMuch, parts: async () => parts.map(part) };
-    const read_ = await read({ source, bytes: LARGE + 1 }, aside);
-    expect(read_.told).toBe(told);
-    expect(read_.failure?.code).toBe(told === undefined ? 'over_budget' : undefined);
-    expect(read_.rejected?.map(({ content }) => content)).toEqual(told === undefined ? undefined : parts);
+  it.each<[what: string, via: 'poll' | 'backfill' | 'webhook', parts: readonly string[], outcome: string | undefined]>([
+    ['a page is translated element by element', 'poll', ['a', 'b'], 'nothing of the page could be read'],
+    ['a page of a backfill too', 'backfill', ['a', 'b'], 'nothing of the page could be read'],
+    ['a page of one element fails', 'poll', ['a'], undefined],
+    ['a webhook fails', 'webhook', ['a', 'b'], undefined],
+  ])('over its budget, %s', async (_what, source, parts, outcome) => {
+    const worker = { translate: overBudget, parts: async () => parts.map(part) };
+    const result = await read({ source, bytes: LARGE + 1 }, worker);
+    expect(result.outcome).toBe(outcome);
+    expect(result.failure?.code).toBe(outcome === undefined ? 'over_budget' : undefined);
+    expect(result.rejected?.map(({ content }) => content)).toEqual(outcome === undefined ? undefined : parts);
   });
 
-  it('what can be read of a page is taken', async () => {
+  it('the readable elements of a page are kept', async () => {
     const texts = (answer: (text: string) => Translation): Partial<WorkerTranslator> => {
       let isPage = true;
       return {
         async translate({ stored }) {
           if (isPage) {
             isPage = false;
-            return tooMuch();
+            return overBudget();
           }
           return answer(stored.body.toString());
         },
@@ -136,8 +140,8 @@ describe('where a body is read', () => {
         { source: 'poll', bytes: LARGE + 1 },
         texts((text) => (text === 'b' ? NONE : translation)),
       );
-    expect((await of({ outcome: 'items', items: items(1) })).told).toBe('items');
-    expect((await of({ outcome: 'references', references: [reference] })).told).toBe('references');
+    expect((await of({ outcome: 'items', items: items(1) })).outcome).toBe('items');
+    expect((await of({ outcome: 'references', references: [reference] })).outcome).toBe('references');
     const broken = texts((text) => {
       if (text === 'b') throw new SyncError('delivery_malformed', 'no');
       return NONE;
@@ -151,15 +155,15 @@ describe('where a body is read', () => {
     expect((await read({ source: 'poll', bytes: LARGE + 1 }, failing)).failure?.code).toBe('internal');
   });
 
-  it('a page of which no element is well formed fails as one', async () => {
+  it('a page without a well-formed element fails as a whole', async () => {
     const { query } = await openTestStore();
     const translate = () => {
       throw new SyncError('delivery_malformed', 'no');
     };
-    const aside: WorkerTranslator = { translate: tooMuch, parts: async () => ['a', 'b'].map(part) };
-    const sources = new Map([[TRACKER.connection, { ...TRACKER, translate, aside }]]);
+    const worker: WorkerTranslator = { translate: overBudget, parts: async () => ['a', 'b'].map(part) };
+    const sources = new Map([[TRACKER.connection, { ...TRACKER, translate, worker }]]);
     const delivery = { ...said(TRACKER, NONE).delivery, source: 'poll' as const };
-    const [translated] = await translateAll([delivery], { query, sources, isSuspect: () => false });
+    const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => false });
     expect([translated?.failure?.code, translated?.rejected]).toEqual(['delivery_malformed', undefined]);
   });
 });

@@ -7,7 +7,6 @@ import {
   type TriageInput,
   type TriageRule,
 } from '../../../../src/sync/reconcile/triage.ts';
-import { userFinder } from '../../../../src/sync/reconcile/users.ts';
 import { cpuTimeOf } from '../../../support/cpu-time.ts';
 import { workItem } from '../../../support/items.ts';
 
@@ -138,9 +137,14 @@ describe('the fields that are sent', () => {
   });
 });
 
-describe('users', () => {
+describe('the reporter is the workspace user of the author', () => {
   const users = { main: { a: 'u1' }, jira: { a: 'u2', b: 'u3' }, email: { 'C@x.example': 'u4' } };
-  const find = userFinder(users, { connection: 'main', connector: 'jira', emails: { c: 'c@X.example', d: 'd@x' } });
+  const { decide: decideWith } = createTriage({ triage: [rule()], users });
+  const reporterOf = (author: string | null) => {
+    const item = workItem({ author, emails: { c: 'c@X.example', d: 'd@x' } });
+    const decision = decideWith(item, 'main', 0);
+    return decision.outcome === 'create' ? decision.task.reporterUserId : decision.outcome;
+  };
 
   it.each([
     ['a', 'u1'],
@@ -151,8 +155,8 @@ describe('users', () => {
     ['', undefined],
     [null, undefined],
     ['hasOwnProperty', undefined],
-  ])('%j', (name, expected) => {
-    expect(find(name)).toBe(expected);
+  ])('%j: %j', (author, expected) => {
+    expect(reporterOf(author)).toBe(expected);
   });
 });
 

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { type Told, translateEvent } from '../../../../src/sync/reconcile/workspace-events.ts';
+import { translateEvent } from '../../../../src/sync/reconcile/workspace-events.ts';
 
 const NOW = Date.parse('2026-01-05T09:00:00.000Z');
 const DAY = 24 * 60 * 60_000;
 
 const translated = (event: object) => translateEvent({ body: Buffer.from(JSON.stringify(event)), receivedAt: NOW });
 
-/** The action and the content of an event, or why it is ignored. */
-function meaning(type: string, data: object): unknown {
-  const told: Told = translated({ type, data });
-  return told.outcome === 'answer' ? [told.answer.action, told.answer.body] : told.reason;
+/** Returns the action and the content of an event, or the reason why it is ignored. */
+function contentOf(type: string, data: object): unknown {
+  const event = translated({ type, data });
+  return event.outcome === 'answer' ? [event.answer.action, event.answer.body] : event.reason;
 }
 
 const TASK = { taskId: 'tsk_1', key: 'BUG-1', title: 'A', status: 'planned' };
@@ -54,7 +54,7 @@ test.each<[what: string, type: string, data: object, action: string, content: ob
     { documents: [{ documentId: 'doc_1', isMissing: true }] },
   ],
 ])('understands %s', (_what, type, data, action, content) => {
-  expect(meaning(type, data)).toMatchObject([action, content]);
+  expect(contentOf(type, data)).toMatchObject([action, content]);
 });
 
 test.each<[what: string, type: string, data: object, content: object]>([
@@ -73,12 +73,12 @@ test.each<[what: string, type: string, data: object, content: object]>([
   ['a removed link without its id', 'work_item.deleted', { resource: { taskId: 't' } }, { linkTaskIds: ['t'] }],
   ['a document without its task', 'document.updated', { document: { documentId: 'd' } }, { documentIds: ['d'] }],
 ])('reads %s', (_what, type, data, content) => {
-  expect(meaning(type, data)).toMatchObject(['named', content]);
+  expect(contentOf(type, data)).toMatchObject(['named', content]);
 });
 
-test('takes at most 100 ids of one event', () => {
+test('reads at most 100 ids of one event', () => {
   const taskIds = Array.from({ length: 50_000 }, (_, index) => `t${index}`);
-  expect(meaning('task.updated', { resource: { taskIds } })).toMatchObject([
+  expect(contentOf('task.updated', { resource: { taskIds } })).toMatchObject([
     'named',
     { taskIds: taskIds.slice(0, 100) },
   ]);
@@ -94,8 +94,8 @@ test.each<[type: string, data: unknown, reason: string]>([
   ['comment.created', { resource: { taskId: 'tsk_1' } }, 'unknown event type'],
   ['task', { task: TASK }, 'unknown event type'],
   ['__proto__.created', {}, 'unknown event type'],
-])('ignores %s with %j, and says why', (type, data, reason) => {
-  expect(meaning(type, data as object)).toBe(reason);
+])('ignores %s with %j because of %j', (type, data, reason) => {
+  expect(contentOf(type, data as object)).toBe(reason);
 });
 
 test.each<[what: string, time: unknown, isIgnored: boolean]>([
@@ -106,6 +106,6 @@ test.each<[what: string, time: unknown, isIgnored: boolean]>([
   ['not a text', 7, false],
   ['absent', undefined, false],
 ])('a time that is %s: ignored is %s', (_what, time, isIgnored) => {
-  const told = translated({ type: 'task.created', time, data: { task: TASK } });
-  expect(told.outcome === 'ignored' && told.reason).toBe(isIgnored && 'the event is older than 24 hours');
+  const event = translated({ type: 'task.created', time, data: { task: TASK } });
+  expect(event.outcome === 'ignored' && event.reason).toBe(isIgnored && 'the event is older than 24 hours');
 });

@@ -81,8 +81,8 @@ async function tell(
   more: Partial<Answer> = {},
 ): Promise<readonly string[]> {
   const answer = { action, entity: '', sentAt: ASKED, asOf: AS_OF, body, ...more };
-  const { again } = await commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
-  return again;
+  const { reevaluate } = await commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
+  return reevaluate;
 }
 
 async function found({ query }: Store): Promise<string[]> {

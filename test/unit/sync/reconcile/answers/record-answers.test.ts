@@ -8,7 +8,7 @@ import { noteListRefused, noteRecordsListed } from '../../../../../src/store/ser
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { PULL_REQUESTS_READ } from '../../../../../src/store/workspace-reads.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
-import { onEvaluateRecords } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
+import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 import { PULL_IDENTITY } from '../../../../support/items.ts';
 import { openRecordsRoute } from '../../../../support/records-route.ts';
@@ -82,10 +82,10 @@ test.each<[what: string, sees: Sees, before: Before, record?: object]>([
   ['whose change waits was edited all the same', EDIT, { known: RECORD, sent: null }],
 ])('a record %s', async (_what, { title, knownAt, isAgain, isEdited }, before, record = THEIRS) => {
   const store = await recorded(before);
-  const { again, edited } = await tell(store, 'saw-record-edit', record);
+  const { reevaluate, edited } = await tell(store, 'saw-record-edit', record);
   expect(await known(store)).toMatchObject({ title });
   if (knownAt !== undefined) expect((await findEntity(store.query, NAME))?.known_at).toBe(knownAt);
-  expect([again, edited]).toEqual([isAgain ? [ITEM] : [], isEdited ? [ITEM] : []]);
+  expect([reevaluate, edited]).toEqual([isAgain ? [ITEM] : [], isEdited ? [ITEM] : []]);
 });
 
 test('a record that the workspace changed before what is known changes nothing', async () => {
@@ -103,20 +103,20 @@ test('a record that the workspace changed before what is known changes nothing',
 test('what is ours stays as we wrote it, however the server spells it: only another spelling is an edit', async () => {
   const store = await recorded({ known: RECORD });
   const theirs = { ...RECORD, title: 'OURS', updatedAt: SPRING };
-  expect((await tell(store, 'record-pull-request', theirs)).again).toEqual([]);
+  expect((await tell(store, 'record-pull-request', theirs)).reevaluate).toEqual([]);
   expect(await known(store)).toMatchObject({ title: 'Ours', changedAt: SPRING });
   const swapped = Object.fromEntries(Object.entries({ ...theirs, updatedAt: SUMMER }).toReversed());
-  expect(await tell(store, 'saw-record-edit', swapped)).toMatchObject({ again: [], edited: [] });
+  expect(await tell(store, 'saw-record-edit', swapped)).toMatchObject({ reevaluate: [], edited: [] });
   expect(await known(store)).toMatchObject({ title: 'Ours', changedAt: SUMMER });
   expect((await tell(store, 'saw-record-edit', THEIRS)).edited).toEqual([ITEM]);
 });
 
 test('our own record becomes known where nothing of it was, also where it is of no item yet', async () => {
   const store = await recorded({});
-  expect((await tell(store, 'record-pull-request', RECORD)).again).toEqual([ITEM]);
+  expect((await tell(store, 'record-pull-request', RECORD)).reevaluate).toEqual([ITEM]);
   expect(await known(store)).toMatchObject({ title: 'Ours' });
   const other = await openTestStore();
-  expect((await tell(other, 'record-pull-request', RECORD)).again).toEqual([]);
+  expect((await tell(other, 'record-pull-request', RECORD)).reevaluate).toEqual([]);
   expect(await findEntity(other.query, NAME)).toMatchObject({ kind: 'pull_request', item_key: null, known_at: NOW });
 });
 
@@ -142,7 +142,7 @@ test.each<[action: Answer['action']]>([['saw-record'], ['saw-records'], ['saw-re
   'without the route for records, %s changes nothing',
   async (action) => {
     const store = await openTestStore();
-    expect((await tell(store, action, RECORD)).again).toEqual([]);
+    expect((await tell(store, action, RECORD)).reevaluate).toEqual([]);
     expect(await findEntity(store.query, NAME)).toBeUndefined();
   },
 );
@@ -156,8 +156,10 @@ test('the first list after the route was closed compares the mirror with the wor
   await tell(store, 'read-pull-requests', { pullRequests: [], nextCursor: null });
   const parts = await query.selectFrom('inbox').select('event').execute();
   expect(parts).toEqual([{ event: 'evaluate-records' }]);
-  const again = await commit((own) => onEvaluateRecords(own, { ...PART, entity: '' }, { now: NOW, usedShare: 0 }));
-  expect(again).toEqual([ITEM]);
+  const reevaluate = await commit((own) =>
+    continueRecordEvaluation(own, { ...PART, entity: '' }, { now: NOW, usedShare: 0 }),
+  );
+  expect(reevaluate).toEqual([ITEM]);
 });
 
 const PART = { action: 'evaluate-records', sentAt: NOW, body: null } as const;
@@ -174,7 +176,7 @@ test('all records were read when the last page has come', async () => {
   await tell(store, 'read-pull-requests', { pullRequests: [RECORD], nextCursor: 'more' }, { page });
   expect(await readMeta(store.query, PULL_REQUESTS_READ)).toBeUndefined();
   expect(await tell(store, 'read-pull-requests', { pullRequests: [THEIRS], nextCursor: null })).toMatchObject({
-    again: [ITEM],
+    reevaluate: [ITEM],
     isSweep: false,
   });
   expect(await readMeta(store.query, PULL_REQUESTS_READ)).toBe(String(NOW));

@@ -172,7 +172,7 @@ test.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([
 ])('the comparison of all records %s', async (_what, sweep, ended) => {
   const store = await round(sweep);
   const taken = await tell(store, { action: 'compare-records' });
-  expect(taken).toMatchObject({ again: [], isSweep: true });
+  expect(taken).toMatchObject({ reevaluate: [], isSweep: true });
   if (ended) expect(taken.swept).toMatchObject(ended);
   else expect(taken.swept).toBeUndefined();
   expect((await openSweep(store.query))?.records_at).toBe(ended ? undefined : NOW);
@@ -186,7 +186,7 @@ test.each<[what: string, sweep: Partial<Sweep>]>([
   const store = await round(sweep);
   const row = { ...blankEntity(nameOf(FIRST), 'pull_request'), item_key: FIRST.key, known: '{}', known_at: 1 };
   await saveEntity(store.query, row);
-  expect(await tell(store, { action: 'compare-records' })).toEqual({ again: [], isSweep: true });
+  expect(await tell(store, { action: 'compare-records' })).toEqual({ reevaluate: [], isSweep: true });
   expect(await findEntity(store.query, nameOf(FIRST))).toEqual(row);
 });
 

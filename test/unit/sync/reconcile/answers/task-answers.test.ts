@@ -131,9 +131,9 @@ test.each<[what: string, kept: object, isTold: boolean, held: object | undefined
     const store = await seen(held ? [held] : []);
     await store.commit((query) => takeBatch(query, [saidOf(NAMING)], 1));
     await store.query.deleteFrom('entities').where('kind', '=', 'link').execute();
-    const { again } = await tell(store, 'saw-tasks', [{ ...MADE, ...told }]);
+    const { reevaluate } = await tell(store, 'saw-tasks', [{ ...MADE, ...told }]);
     expect(await keptTask(store)).toMatchObject({ ...MADE, ...kept, updatedAt: expect.any(String) });
-    expect(again).toEqual(isTold ? [NAMING.key] : []);
+    expect(reevaluate).toEqual(isTold ? [NAMING.key] : []);
   },
 );
 
@@ -148,15 +148,15 @@ test.each<[what: string, item: Item, task?: object]>([
   const store = await openTestStore();
   await store.commit((query) => takeBatch(query, [saidOf(item)], 1));
   const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
-  const { again } = await tell(store, 'saw-tasks', [{ ...MADE, taskId: id, ...task }]);
-  expect(again).toEqual([item.key]);
+  const { reevaluate } = await tell(store, 'saw-tasks', [{ ...MADE, taskId: id, ...task }]);
+  expect(reevaluate).toEqual([item.key]);
 });
 
 test('an item that is linked to a task is looked at when that becomes another', async () => {
   const store = await seen([{}]);
   const link = blankEntity(entity.link(NAMING.key, 't9'), 'link', { item_key: NAMING.key, task_id: 't9' });
   await saveEntity(store.query, link);
-  expect((await tell(store, 'saw-tasks', [{ ...MADE, status: 'done' }])).again).toEqual([NAMING.key]);
+  expect((await tell(store, 'saw-tasks', [{ ...MADE, status: 'done' }])).reevaluate).toEqual([NAMING.key]);
 });
 
 test.each<[what: string, seenAt: number, keys: readonly string[], page?: Partial<ListPage>]>([

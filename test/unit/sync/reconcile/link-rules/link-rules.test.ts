@@ -5,10 +5,10 @@ import { grammar as gitlab } from '../../../../../src/connectors/gitlab/grammar.
 import type { WorkItem } from '../../../../../src/model/item.ts';
 import type { Grammar, Intent } from '../../../../../src/model/link.ts';
 import { patternText } from '../../../../../src/platform/lib/pattern.ts';
-import { intentOf } from '../../../../../src/sync/reconcile/link-rules/intent.ts';
-import { namesOfItem } from '../../../../../src/sync/reconcile/link-rules/item-names-of.ts';
 import { createLinkRules, type LinkRulesInput } from '../../../../../src/sync/reconcile/link-rules/link-rules.ts';
+import { namesOfItem } from '../../../../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { proseOf } from '../../../../../src/sync/reconcile/link-rules/prose.ts';
+import { intentOf } from '../../../../../src/sync/reconcile/link-rules/scan.ts';
 import { cpuTimeOf } from '../../../../support/cpu-time.ts';
 import { pull, workItem } from '../../../../support/items.ts';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { keyHorizon } from '../../../../src/sync/reconcile/key-horizon.ts';
+import { createKeyHorizon } from '../../../../src/sync/reconcile/context.ts';
 
 const CACHED = ['BUG-3', 'BUG-12', 'BUG-7', 'OPS-2', 'A1-5'];
 
-describe('whether an unknown key may be a new task', () => {
+describe('an unknown key may be a new task', () => {
   it.each<[key: string, cached: string[], expected: boolean]>([
     ['BUG-13', CACHED, true],
     ['BUG-999999999', CACHED, true],
@@ -13,7 +13,7 @@ describe('whether an unknown key may be a new task', () => {
     ['OPS-3', CACHED, true],
     ['OPS-1', CACHED, false],
     ['A1-6', CACHED, true],
-    // Own kinds count before their first task; prefixes that no task has never do.
+    // The workspace's own kinds count before their first task; other prefixes count only after it.
     ['IDEA-1', CACHED, true],
     ['BUG-1', [], true],
     ['IDEA-7', [], true],
@@ -22,13 +22,13 @@ describe('whether an unknown key may be a new task', () => {
     ['CVE-2026', CACHED, false],
     ['BUGS-99', CACHED, false],
     ['A-9', CACHED, false],
-  ])('%s where %j are cached: %s', (key, cached, expected) => {
-    expect(keyHorizon(cached).mayBeNew(key)).toBe(expected);
+  ])('%s with the cached keys %j: %s', (key, cached, expected) => {
+    expect(createKeyHorizon(cached).mayBeNew(key)).toBe(expected);
   });
 
-  it('is a picture of the moment it was made', () => {
+  it('does not change after its creation', () => {
     const cached = ['BUG-1'];
-    const horizon = keyHorizon(cached);
+    const horizon = createKeyHorizon(cached);
     cached.push('BUG-50');
     expect(horizon.mayBeNew('BUG-2')).toBe(true);
   });

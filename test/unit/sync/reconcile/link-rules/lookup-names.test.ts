@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { PLAIN } from '../../../../../src/sync/reconcile/link-rules/intent.ts';
 import {
   formerNamesOf,
   namesOfItem,
   normalUrl,
   placedNamesOf,
-} from '../../../../../src/sync/reconcile/link-rules/item-names-of.ts';
+} from '../../../../../src/sync/reconcile/link-rules/lookup-names.ts';
+import { PLAIN_GRAMMAR } from '../../../../../src/sync/reconcile/link-rules/scan.ts';
 import { workItem } from '../../../../support/items.ts';
 
 const LONGEST_URL = `https://a.example/${'x'.repeat(2_048 - 18)}`;
@@ -17,12 +17,15 @@ test.each<[text: string, normal: string | undefined]>([
   ['a.example/b', undefined],
   [LONGEST_URL, LONGEST_URL.slice(8)],
   [`${LONGEST_URL}x`, undefined],
-])('one page is the address %j', (text, normal) => {
+])('the address %j is looked up as %j', (text, normal) => {
   expect(normalUrl(text)).toBe(normal);
 });
 
 const names = (form: string, fields: Parameters<typeof workItem>[0] = {}) =>
-  namesOfItem(workItem({ containerId: '10', containerName: 'Web', ...fields }), { ...PLAIN, names: [form as 'key'] });
+  namesOfItem(workItem({ containerId: '10', containerName: 'Web', ...fields }), {
+    ...PLAIN_GRAMMAR,
+    names: [form as 'key'],
+  });
 
 test.each<[form: string, identifier: string, expected: string[]]>([
   ['key', 'eng-1', ['ENG-1']],
@@ -34,15 +37,15 @@ test.each<[form: string, identifier: string, expected: string[]]>([
   ['host-number', '12', ['jira:cloud-1#12']],
   ['AB#', '12', ['AB#12']],
   ['AB#', '0', []],
-])('by %j the work item %j is named %j', (form, identifier, expected) => {
+])('the form %j names the work item %j as %j', (form, identifier, expected) => {
   expect(names(form, { identifier })).toEqual(expected);
 });
 
-test('a container without a name goes by its id alone', () => {
+test('a container without a name is identified by its id only', () => {
   expect(names('number', { identifier: '12', containerName: undefined })).toEqual(['jira:cloud-1:10#12']);
 });
 
-test('its page is a name too, unless it is longer than a name may be', () => {
+test('the address is a name too, unless it is too long', () => {
   const named = (length: number) =>
     names('AB#', { url: `https://a.example/${'x'.repeat(length - 'url:a.example/'.length)}` });
   expect(named(512)[0]).toHaveLength(512);
@@ -51,17 +54,17 @@ test('its page is a name too, unless it is longer than a name may be', () => {
 
 test('a former identifier gives a former key and a former address', () => {
   const moved = workItem({ identifier: 'OPS-3', formerIdentifiers: ['ENG-1'], url: 'https://a.example/browse/OPS-3' });
-  expect(formerNamesOf(moved, PLAIN)).toEqual(['url:a.example/browse/ENG-1', 'ENG-1']);
+  expect(formerNamesOf(moved, PLAIN_GRAMMAR)).toEqual(['url:a.example/browse/ENG-1', 'ENG-1']);
 });
 
-test('a name belongs to the place whose name is a part of it', () => {
+test('a name belongs to the place whose name it contains', () => {
   const item = workItem({
     containerId: '7',
     containerName: 'Acme/Web',
     identifier: '#5',
     url: 'https://a.example/acme/web/issues/5',
   });
-  const grammar = { ...PLAIN, names: ['number' as const] };
+  const grammar = { ...PLAIN_GRAMMAR, names: ['number' as const] };
   const place = `${item.connector}:${item.host}:acme/web`;
   expect(placedNamesOf(item, grammar)).toEqual([
     { name: 'url:a.example/acme/web/issues/5', place, container: '7' },

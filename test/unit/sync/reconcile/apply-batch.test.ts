@@ -8,7 +8,7 @@ import { pull, workItem } from '../../../support/items.ts';
 
 const BUG = workItem({ type: 'Bug', updatedAt: START });
 
-/** In which lane the list of tasks is read when this has come. */
+/** The lane in which the items cause a read of the list of tasks. */
 async function laneOfList(items: readonly Item[], isUnsure: boolean): Promise<string | undefined> {
   const { query, commit } = await openTestStore();
   if (isUnsure) await markTasksUnverified(query, START);
@@ -24,24 +24,24 @@ async function laneOfList(items: readonly Item[], isUnsure: boolean): Promise<st
 }
 
 test.each<[what: string, lane: string | undefined, items: readonly Item[], isUnsure?: boolean]>([
-  ['names nothing', undefined, [pull()]],
-  ['names what may be a new task', 'read', [pull({ title: 'Fixes BUG-7' })]],
-  ['is to become a task', undefined, [BUG]],
-  ['is to become a task, and names what may be one', 'triage', [{ ...BUG, title: 'As BUG-7' }]],
-  ['is to become a task, while nobody knows which there are', 'triage', [BUG], true],
-  ['becomes no task, while nobody knows which there are', undefined, [{ ...BUG, type: 'Story' }], true],
-])('for an item that %s the list of tasks is read in the lane %s', async (_what, lane, items, isUnsure = false) => {
+  ['names no task', undefined, [pull()]],
+  ['names a possible new task', 'read', [pull({ title: 'Fixes BUG-7' })]],
+  ['becomes a task', undefined, [BUG]],
+  ['becomes a task, and names a possible new one', 'triage', [{ ...BUG, title: 'As BUG-7' }]],
+  ['becomes a task, while tasks are unverified', 'triage', [BUG], true],
+  ['becomes no task, while tasks are unverified', undefined, [{ ...BUG, type: 'Story' }], true],
+])('an item that %s causes a read of the list of tasks in lane %s', async (_what, lane, items, isUnsure = false) => {
   expect(await laneOfList(items, isUnsure)).toBe(lane);
 });
 
 const STANDING = { author: 'us', text: 'Linked to BUG-1.', id: '7' };
 
 test.each<[what: string, isOurs: boolean, references: readonly Item[], comment: object]>([
-  ['of ours is left alone', true, [BUG], STANDING],
-  ['of somebody else has its item fetched', false, [BUG], { ...STANDING, author: 'ann' }],
-  ['of ours that somebody edited does too', false, [BUG], { ...STANDING, text: 'Linked to BUG-2.' }],
-  ['that tells of another item beside it does too', false, [BUG, { ...BUG, key: 'jira:cloud-1:10002' }], STANDING],
-  ['of no item asks for nothing', false, [], STANDING],
+  ['of ours is ignored', true, [BUG], STANDING],
+  ['of another author causes a fetch of its item', false, [BUG], { ...STANDING, author: 'ann' }],
+  ['of ours that was edited causes one too', false, [BUG], { ...STANDING, text: 'Linked to BUG-2.' }],
+  ['with a second item causes fetches', false, [BUG, { ...BUG, key: 'jira:cloud-1:10002' }], STANDING],
+  ['of no item causes none', false, [], STANDING],
 ])('a comment %s', async (_what, isOurs, items, comment) => {
   const { query, commit } = await openTestStore();
   const notice = { item_key: BUG.key, kind: 'comment', connection: 'tracker', wanted: null, done: null } as const;

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type EntityKind, effectOf } from '../../../../src/model/change.ts';
 import { heldChanges, releaseHeld } from '../../../../src/store/held-changes.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
-import { guardChanges, surplusOf } from '../../../../src/sync/reconcile/mass-change-guard.ts';
+import { guardChanges, surplusOf } from '../../../../src/sync/reconcile/enqueue.ts';
 import { openTestStore } from '../../../support/intake.ts';
 
-describe('what a change does to the stock', () => {
+describe('the effect of a change', () => {
   const open = { state: 'open', title: 'a' };
   const closed = { state: 'closed' };
   const table: [EntityKind, Record<string, unknown> | undefined, Record<string, unknown> | undefined, string | null][] =
@@ -32,7 +32,7 @@ describe('what a change does to the stock', () => {
   });
 });
 
-describe('how many are over the limit', () => {
+describe('the surplus over a limit', () => {
   it.each([
     [20, 20, 0, 0],
     [20, 21, 0, 1],
@@ -48,7 +48,7 @@ describe('how many are over the limit', () => {
   });
 });
 
-describe('guarding the changes of a partition', () => {
+describe('the guard', () => {
   type Kind = 'pull_request' | 'link' | 'read';
   const add = (
     query: Parameters<typeof addDifference>[0],
@@ -67,7 +67,7 @@ describe('guarding the changes of a partition', () => {
       waiting: [],
     });
 
-  it('holds the latest of what is over, never a read or what passed before, and counts both', async () => {
+  it('holds the latest surplus changes, and counts reads and passed changes without holding them', async () => {
     const { query } = await openTestStore();
     for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'removal');
     await add(query, 'read', 9, 'removal');
@@ -88,7 +88,7 @@ describe('guarding the changes of a partition', () => {
     });
   });
 
-  it('counts neither what was confirmed nor what the workspace refused', async () => {
+  it('counts neither confirmed nor refused changes', async () => {
     const { query } = await openTestStore();
     for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'creation');
     for (const entity of ['link:1', 'link:2']) await updateChange(query, entity, { guard: 'confirmed' });
@@ -96,7 +96,7 @@ describe('guarding the changes of a partition', () => {
     expect(await guardChanges(query, { removals: 0, creations: 1, repairs: 9 })).toEqual([]);
   });
 
-  it('tells what it holds from what the workspace refused, whether that had passed, was confirmed or was never counted', async () => {
+  it('distinguishes its held changes from refused ones that passed, were confirmed or were not counted', async () => {
     const store = await openTestStore();
     const { query } = store;
     for (const number of [1, 2, 3]) await add(query, 'link', number, 'creation');
@@ -112,7 +112,7 @@ describe('guarding the changes of a partition', () => {
     expect(await findChange(query, 'link:1')).toMatchObject({ state: 'pending', guard: 'confirmed', error: null });
   });
 
-  it('releases thousands in pieces, and nothing where one that is named is not held', async () => {
+  it('releases thousands in chunks, and none if a named change is not held', async () => {
     const statements: string[] = [];
     const store = await openTestStore({ onStatement: (text) => statements.push(text) });
     const { query } = store;
@@ -130,7 +130,7 @@ describe('guarding the changes of a partition', () => {
     expect(statements.filter((text) => text.startsWith('update "outbox"'))).toHaveLength(3);
   });
 
-  it('looks anew at a held change that has become something else', async () => {
+  it('decides again about a held change with another effect', async () => {
     const { query } = await openTestStore();
     await add(query, 'pull_request', 1, 'creation');
     await guardChanges(query, { removals: 0, creations: 0, repairs: 9 });
@@ -141,7 +141,7 @@ describe('guarding the changes of a partition', () => {
   });
 });
 
-it('what the guard cannot write down is not passed over', async () => {
+it('a failed write of the guard fails the transaction', async () => {
   let isFull = false;
   const steps = {
     reached() {
@@ -149,8 +149,8 @@ it('what the guard cannot write down is not passed over', async () => {
     },
   };
   const { query } = await openTestStore({ steps });
-  const wish = { kind: 'link', lane: 'link', since: 1, due: 2, weight: 1, waiting: [], effect: 'creation' } as const;
-  for (const entity of ['link:1', 'link:2']) await addDifference(query, { entity, ...wish });
+  const change = { kind: 'link', lane: 'link', since: 1, due: 2, weight: 1, waiting: [], effect: 'creation' } as const;
+  for (const entity of ['link:1', 'link:2']) await addDifference(query, { entity, ...change });
   isFull = true;
   for (const creations of [1, 2])
     await expect(guardChanges(query, { removals: 1, creations, repairs: 1 })).rejects.toThrow('the disk is full');

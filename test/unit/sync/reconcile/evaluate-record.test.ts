@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Capabilities } from '../../../../src/connectors/connector.ts';
-import { desiredLink, desiredRecord, sentRepoId, type Vendor } from '../../../../src/sync/reconcile/desired.ts';
+import type { Vendor } from '../../../../src/sync/reconcile/context.ts';
+import {
+  desiredRecord,
+  differingFields,
+  recordDiffers,
+  sentRepoId,
+} from '../../../../src/sync/reconcile/evaluate-record.ts';
 import { bare, pull } from '../../../support/items.ts';
 
 const ALL: Capabilities = {
@@ -31,8 +37,8 @@ const FULL = pull({
   mergedAt: '2026-01-05T09:00:00Z',
 });
 
-describe('the record of a pull request', () => {
-  it('holds what the workspace takes, and nothing else', () => {
+describe('the desired record of a pull request', () => {
+  it('contains the fields that the workspace accepts, and no others', () => {
     expect(desiredRecord(FULL, vendor())).toEqual({
       provider: 'github',
       repoId: '5001',
@@ -53,14 +59,14 @@ describe('the record of a pull request', () => {
     });
   });
 
-  it('has no opinion where the item carries nothing', () => {
+  it('leaves out the fields that the item does not carry', () => {
     const record = desiredRecord(pull({ state: undefined }), vendor());
     expect(Object.keys(record ?? {}).sort()).toEqual(
       ['provider', 'repoId', 'identifier', 'title', 'headBranch', 'baseBranch'].sort(),
     );
   });
 
-  it('is the same for the same content, whatever its order', () => {
+  it('is the same for the same names in any order', () => {
     const other = pull({ ...FULL, reviewers: ['a', 'b', 'a'], labels: ['x', 'y'] });
     expect(JSON.stringify(desiredRecord(other, vendor()))).toBe(JSON.stringify(desiredRecord(FULL, vendor())));
   });
@@ -71,11 +77,11 @@ describe('the record of a pull request', () => {
     ['an empty title', { title: '' }],
     ['no head branch', { headBranch: undefined }],
     ['no base branch', { baseBranch: undefined }],
-  ])('is not wanted while it is incomplete: %s', (_, fields) => {
+  ])('is absent for an item that is incomplete: %s', (_, fields) => {
     expect(desiredRecord(pull(fields), vendor())).toBeUndefined();
   });
 
-  it('is wanted of something that is not gone any more', () => {
+  it('exists for an item that is no longer gone', () => {
     expect(desiredRecord(pull({ gone: false }), vendor())).toBeDefined();
   });
 
@@ -84,7 +90,7 @@ describe('the record of a pull request', () => {
     ['supportsReviewers', 'reviewers'],
     ['supportsLabels', 'labels'],
     ['supportsAssignees', 'assignees'],
-  ])('without %s says nothing of %s', (capability, field) => {
+  ])('without the capability %s has no field %s', (capability, field) => {
     expect(desiredRecord(FULL, vendor({ ...ALL, [capability]: false }))).not.toHaveProperty(field);
     expect(desiredRecord(FULL, vendor({}))).not.toHaveProperty(field);
     expect(desiredRecord(FULL, vendor())).toHaveProperty(field);
@@ -95,24 +101,24 @@ describe('the record of a pull request', () => {
     ['null', null, ''],
     ['empty', '', ''],
     ['a text', 'Why', 'Why'],
-  ])('a description that is %s', (_, description, expected) => {
+  ])('has a description for one that is %s', (_, description, expected) => {
     expect(desiredRecord(pull({ description }), vendor())?.description).toBe(expected);
   });
 
   it.each([
-    ['as it is', 'x'.repeat(255), 'x'.repeat(255)],
+    ['short enough', 'x'.repeat(255), 'x'.repeat(255)],
     ['cut', 'x'.repeat(256), `${'x'.repeat(254)}…`],
     ['cut before a pair that does not fit', `${'x'.repeat(253)}🐛${'x'.repeat(9)}`, `${'x'.repeat(253)}…`],
     ['cut behind a pair that fits', `${'x'.repeat(252)}🐛${'x'.repeat(9)}`, `${'x'.repeat(252)}🐛…`],
-    ['a pair at the end as it is', `${'x'.repeat(253)}🐛`, `${'x'.repeat(253)}🐛`],
-  ])('a long title: %s', (_, title, expected) => {
+    ['a pair at the end', `${'x'.repeat(253)}🐛`, `${'x'.repeat(253)}🐛`],
+  ])('a title is cut to 255 units: %s', (_, title, expected) => {
     const record = desiredRecord(pull({ title }), vendor());
     expect(record?.title).toBe(expected);
     expect(record?.title.isWellFormed()).toBe(true);
     expect(record?.title.length).toBeLessThanOrEqual(255);
   });
 
-  it('a description of over 200 000 characters is cut', () => {
+  it('cuts a description of over 200 000 characters', () => {
     const description = desiredRecord(pull({ description: '🐛'.repeat(150_000) }), vendor())?.description;
     expect(description?.length).toBeLessThanOrEqual(200_000);
     expect(description?.length).toBeGreaterThan(199_990);
@@ -124,13 +130,13 @@ describe('the record of a pull request', () => {
     ['github.com', '5001'],
     ['github.acme.example', 'github.acme.example:5001'],
     ['acme.ghe.com', 'acme.ghe.com:5001'],
-  ])('the repository id of %s is sent as %s', (host, expected) => {
+  ])('names the repository of %s as %s', (host, expected) => {
     expect(sentRepoId(bare(1, { host }), vendor())).toBe(expected);
     expect(desiredRecord(pull({ host }), vendor())?.repoId).toBe(expected);
   });
 });
 
-it('names that no vendor lets people write are left out, since they would have the record refused', () => {
+it('leaves out names that are so long that the workspace would reject the record', () => {
   const long = 'x'.repeat(256);
   const many = Array.from({ length: 1_001 }, (_, at) => `label ${at}`);
   const record = desiredRecord(
@@ -143,25 +149,55 @@ it('names that no vendor lets people write are left out, since they would have t
   expect(desiredRecord(pull({ author: 'x'.repeat(255) }), vendor())?.author).toHaveLength(255);
 });
 
-describe('the link of an item', () => {
-  const URL = 'https://github.com/acme/app/pull/1';
-
-  it('names item and provider', () => {
-    expect(desiredLink(FULL)).toEqual({
-      url: URL,
-      title: 'A change',
-      externalId: 'worksync:github:github.com:5001:pull:1',
-      provider: 'github',
-    });
+describe('the fields that differ from the known record', () => {
+  it.each<[what: string, desired: object, known: object, expected: string[]]>([
+    ['equal', { title: 'a', draft: false }, { title: 'a', draft: false }, []],
+    ['another value', { title: 'a' }, { title: 'b' }, ['title']],
+    ['several', { title: 'a', state: 'open', url: 'u' }, { title: 'b', state: 'closed', url: 'u' }, ['title', 'state']],
+    ['an absent field', {}, { title: 'b', labels: ['x'] }, []],
+    ['a field that is not known', { title: 'a' }, {}, ['title']],
+    ['false is a value', { draft: false }, {}, ['draft']],
+    ['empty text, null', { description: '' }, { description: null }, []],
+    ['empty text, absent', { description: '' }, {}, []],
+    ['null, empty text', { author: null }, { author: '' }, []],
+    ['null, absent', { mergedAt: null }, {}, []],
+    ['empty text, a text', { description: '' }, { description: 'x' }, ['description']],
+    ['null, a text', { author: null }, { author: 'mona' }, ['author']],
+    ['lists, equal', { labels: ['a', 'b'] }, { labels: ['a', 'b'] }, []],
+    ['lists are sets: order', { labels: ['a', 'b'] }, { labels: ['b', 'a'] }, []],
+    ['lists are sets: repeats', { labels: ['a', 'b'] }, { labels: ['b', 'a', 'b'] }, []],
+    ['lists, one more', { labels: ['a', 'b'] }, { labels: ['a'] }, ['labels']],
+    ['lists, one less', { labels: ['a'] }, { labels: ['a', 'b'] }, ['labels']],
+    ['lists, another', { labels: ['a'] }, { labels: ['b'] }, ['labels']],
+    ['an empty list, a list', { labels: [] }, { labels: ['a'] }, ['labels']],
+    ['an empty list, none', { labels: [] }, { labels: null }, []],
+    [
+      'instants in another spelling',
+      { mergedAt: '2026-01-05T09:00:00Z' },
+      { mergedAt: '2026-01-05T09:00:00.000Z' },
+      [],
+    ],
+    ['instants with an offset', { createdAt: '2026-01-05T09:00:00Z' }, { createdAt: '2026-01-05T10:00:00+01:00' }, []],
+    ['other instants', { mergedAt: '2026-01-05T09:00:00Z' }, { mergedAt: '2026-01-05T09:00:01Z' }, ['mergedAt']],
+    ['a text that looks like one', { title: '2026-01-05T09:00:00Z' }, { title: '2026-01-05T09:00:00.000Z' }, ['title']],
+  ])('%s', (_, desired, known, expected) => {
+    expect(differingFields(desired as never, known as never)).toEqual(expected);
   });
+});
 
-  it('needs a URL', () => {
-    expect(desiredLink(pull())).toBeUndefined();
-    expect(desiredLink(pull({ url: '' }))).toBeUndefined();
-  });
-
-  it('needs no title, and cuts a long one', () => {
-    expect(desiredLink(bare(1, { url: URL }))).not.toHaveProperty('title');
-    expect(desiredLink(pull({ url: URL, title: 'x'.repeat(300) }))?.title).toBe(`${'x'.repeat(254)}…`);
+describe('a record is written', () => {
+  const OPEN = { title: 'a', state: 'open' };
+  const DECLINED = { title: 'a', state: 'declined' };
+  it.each([
+    ['no known record', OPEN, undefined, true, true],
+    ['the same', OPEN, OPEN, true, false],
+    ['changed', OPEN, { ...OPEN, title: 'b' }, true, true],
+    ['declined for good', { ...OPEN, title: 'b' }, DECLINED, false, false],
+    ['declined, and can be reopened', OPEN, DECLINED, true, true],
+    ['about to be declined', DECLINED, OPEN, false, true],
+    ['closed, and cannot be reopened', OPEN, { ...OPEN, state: 'closed' }, false, true],
+    ['never recorded and declined already', DECLINED, undefined, false, true],
+  ])('%s: desired %j, known %j', (_, desired, known, reopensClosed, expected) => {
+    expect(recordDiffers(desired, known, { reopensClosed })).toBe(expected);
   });
 });

@@ -4,7 +4,7 @@ import type { WorkItem } from '../../../../src/model/item.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
-import { PLAIN_RULES } from '../../../../src/sync/reconcile/item-rules.ts';
+import { PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
 import { look } from '../../../support/evaluations.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { workItem } from '../../../support/items.ts';
@@ -12,17 +12,17 @@ import { workItem } from '../../../support/items.ts';
 const BUG = workItem({ type: 'Bug' });
 const NAME = entity.task(BUG.key);
 const DESIRED = JSON.stringify({ kind: 'bug', title: 'An issue', source: BUG.key });
-const WAITS = { state: 'pending', sent: null } as const;
-const FLIES = { state: 'sending', sent: '{}' } as const;
+const WAITING = { state: 'pending', sent: null } as const;
+const IN_FLIGHT = { state: 'sending', sent: '{}' } as const;
 
 interface Before {
   readonly row?: Partial<EntityRow>;
   readonly change?: { readonly state: 'pending' | 'sending'; readonly sent: string | null };
-  /** The key of a task of which the item is the source, or that it names. */
+  /** A task whose source is the item, or that the item names. */
   readonly task?: object;
 }
 
-async function wanted({ row, change, task }: Before) {
+async function storeWith({ row, change, task }: Before) {
   const store = await openTestStore();
   const { query } = store;
   if (row) await saveEntity(query, { ...blankEntity(NAME, 'task', { item_key: BUG.key }), ...row });
@@ -38,8 +38,8 @@ async function wanted({ row, change, task }: Before) {
     });
     await updateChange(query, NAME, change);
   }
-  const made = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api', updatedAt: '' };
-  if (task) await saveTask(query, { ...made, ...task }, 1);
+  const other = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api', updatedAt: '' };
+  if (task) await saveTask(query, { ...other, ...task }, 1);
   return store;
 }
 
@@ -54,21 +54,21 @@ test.each<
     item?: Partial<WorkItem>,
   ]
 >([
-  ['fits a rule', { kind: 'bug', title: 'An issue' }, PENDING, {}],
-  ['has become another', { title: 'Other' }, PENDING, { row: { desired: DESIRED }, change: WAITS }, { title: 'Other' }],
+  ['matches a rule', { kind: 'bug', title: 'An issue' }, PENDING, {}],
+  ['has changed', { title: 'Other' }, PENDING, { row: { desired: DESIRED }, change: WAITING }, { title: 'Other' }],
   [
-    'has a task that we made',
+    'has a task that worksync created',
     { title: 'An issue' },
     undefined,
     { row: { desired: DESIRED, known: '{}' } },
     { title: 'Other' },
   ],
-  ['has a task that somebody made', undefined, undefined, { task: { source: BUG.key } }],
+  ['has a task of another client', undefined, undefined, { task: { source: BUG.key } }],
   [
-    'has got a task meanwhile',
+    'got a task meanwhile',
     undefined,
     undefined,
-    { row: { desired: DESIRED }, change: WAITS, task: { source: BUG.key } },
+    { row: { desired: DESIRED }, change: WAITING, task: { source: BUG.key } },
   ],
   [
     'names a task',
@@ -77,17 +77,17 @@ test.each<
     { task: {} },
     { title: 'As BUG-1', url: 'https://acme.example.com/browse/ENG-1' },
   ],
-  ['fits no rule', undefined, undefined, {}, { type: 'Story' }],
-  ['fits no rule any more', undefined, undefined, { row: { desired: DESIRED }, change: WAITS }, { type: 'Story' }],
+  ['matches no rule', undefined, undefined, {}, { type: 'Story' }],
+  ['no longer matches a rule', undefined, undefined, { row: { desired: DESIRED }, change: WAITING }, { type: 'Story' }],
   [
-    'fits no rule any more, while its task is made',
+    'no longer matches a rule while the creation is in flight',
     null,
-    FLIES,
-    { row: { desired: DESIRED }, change: FLIES },
+    IN_FLIGHT,
+    { row: { desired: DESIRED }, change: IN_FLIGHT },
     { type: 'Story' },
   ],
-])('a task for an item that %s', async (_what, desired, change, before, fields = {}) => {
-  const store = await wanted(before);
+])('the task of an item that %s', async (_what, desired, change, before, fields = {}) => {
+  const store = await storeWith(before);
   await look(store, { ...BUG, ...fields });
   const row = await findEntity(store.query, NAME);
   if (desired === undefined) expect(row).toBeUndefined();
@@ -98,8 +98,8 @@ test.each<
   else expect(found).toBeUndefined();
 });
 
-test('where triage is switched off what was to be made is not, and nothing is remembered of others', async () => {
-  const store = await wanted({ row: { desired: DESIRED }, change: WAITS });
+test('without triage a waiting creation is cancelled, and nothing is stored', async () => {
+  const store = await storeWith({ row: { desired: DESIRED }, change: WAITING });
   const other = { ...BUG, key: 'jira:cloud-1:10002' };
   for (const item of [BUG, other]) await look(store, item, { rules: PLAIN_RULES });
   for (const { key } of [BUG, other]) {
@@ -108,9 +108,9 @@ test('where triage is switched off what was to be made is not, and nothing is re
   }
 });
 
-test('a change that waits is put off where the task becomes another, and only then', async () => {
+test('a waiting creation is postponed only if the task changes', async () => {
   const due = async (fields: Partial<WorkItem>) => {
-    const store = await wanted({});
+    const store = await storeWith({});
     await look(store, BUG);
     await updateChange(store.query, NAME, { due: 1 });
     await look(store, { ...BUG, ...fields });
@@ -120,7 +120,7 @@ test('a change that waits is put off where the task becomes another, and only th
   expect(await due({ title: 'Other' })).toBeGreaterThan(1);
 });
 
-test('a request for old items does not confirm new tasks', async () => {
+test('a backfill does not confirm new tasks', async () => {
   const store = await openTestStore();
   await look(store, BUG, { cause: { isBackfill: true } });
   expect(await findChange(store.query, NAME)).toMatchObject({ lane: 'backfill', guard: null });

@@ -3,43 +3,51 @@ import type { Grammar } from '../../../model/link.ts';
 import { withoutEnd } from '../../../platform/lib/text.ts';
 
 /**
- * Names under which things are looked up, one space for all: a key is its own name (`BUG-12`, also where it is an
- * item's), and all others have a sign that no key has.
+ * The names under which tasks, items and documents are looked up. All share one space: a key is its own name (`BUG-12`, also the key of
+ * an item), and every other name contains a character that no key has.
  */
 export const nameOf = {
   taskId: (taskId: string) => `id:${taskId}`,
   document: (documentId: string) => `doc:${documentId}`,
   url: (normal: string) => `url:${normal}`,
-  /** Within a project, which goes by its id or by what people call it. */
-  number: ({ connector, host }: Place, project: string, number: string) =>
+  /** A number within a project, which is identified by its id or by the name that people use. */
+  number: ({ connector, host }: NumberSpace, project: string, number: string) =>
     `${connector}:${host}:${project.toLowerCase()}#${number}`,
-  hostNumber: ({ connector, host }: Place, number: string) => `${connector}:${host}#${number}`,
+  hostNumber: ({ connector, host }: NumberSpace, number: string) => `${connector}:${host}#${number}`,
 } as const;
 
-/** Where numbers are counted. */
-export interface Place {
+/** The host within which the numbers of items, or of their projects, are unique. */
+export interface NumberSpace {
   readonly connector: string;
   readonly host: string;
 }
 
+/** Longer names are not looked up. */
+export const MAX_NAME_LENGTH = 512;
+
 const SHORT_ID = /^[A-Za-z0-9][A-Za-z0-9_-]*-[A-Za-z0-9]+$/;
 
-/** The name of a project, repository or team, as a part of the names of its items. */
-export function placeNameOf({ connector, host }: Place, container: string): string {
+/** Returns the name of a project, repository or team, as it is a part of the names of its items. */
+export function placeNameOf({ connector, host }: NumberSpace, container: string): string {
   return `${connector}:${host}:${container.toLowerCase()}`;
 }
 
-/** Names of a work item, each with the place whose name is a part of it: whoever takes that takes these names too. */
+/**
+ * Returns the names of a work item, each with the place whose name is a part of it. A container that takes over the name of a place also
+ * takes over these names.
+ */
 export function placedNamesOf(item: WorkItem, grammar: Grammar) {
   const { containerId: container, containerName } = item;
-  const inName = containerName?.toLowerCase();
+  const lowerContainer = containerName?.toLowerCase();
   return namesOfItem(item, grammar).map((name) => {
-    const isPlaced = inName !== undefined && name.toLowerCase().includes(inName);
-    return isPlaced ? { name, place: placeNameOf(item, inName), container } : { name, place: null, container: null };
+    const isPlaced = lowerContainer !== undefined && name.toLowerCase().includes(lowerContainer);
+    return isPlaced
+      ? { name, place: placeNameOf(item, lowerContainer), container }
+      : { name, place: null, container: null };
   });
 }
 
-/** The names that a work item had under its former identifiers. */
+/** Returns the names that a work item had under its former identifiers. */
 export function formerNamesOf(item: WorkItem, grammar: Grammar): readonly string[] {
   return (item.formerIdentifiers ?? []).flatMap((identifier) => {
     const url = item.url?.endsWith(`/${item.identifier}`)
@@ -49,7 +57,7 @@ export function formerNamesOf(item: WorkItem, grammar: Grammar): readonly string
   });
 }
 
-/** All names of a work item. */
+/** Returns all names of a work item. */
 export function namesOfItem(item: WorkItem, grammar: Grammar): string[] {
   const names = new Set<string>();
   const url = item.url === undefined ? undefined : normalUrl(item.url);
@@ -66,12 +74,10 @@ export function namesOfItem(item: WorkItem, grammar: Grammar): string[] {
     } else if (form === 'host-number') names.add(nameOf.hostNumber(item, number));
     else names.add(form + number);
   }
-  return [...names].filter((name) => name.length <= LONGEST_NAME);
+  return [...names].filter((name) => name.length <= MAX_NAME_LENGTH);
 }
 
-export const LONGEST_NAME = 512;
-
-/** Host and path, without what does not tell one page from another. Undefined where it is no web address. */
+/** Returns host and path, which identify a page. Undefined if the text is not a web address. */
 export function normalUrl(text: string): string | undefined {
   const url = text.length <= 2_048 ? URL.parse(text) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined;

@@ -6,9 +6,9 @@ import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { type PendingDelivery, pendingDeliveries } from '../../../../src/store/inbox.ts';
 import { appendAnswer } from '../../../../src/store/workspace-answers.ts';
-import { createBatchInputs } from '../../../../src/sync/reconcile/batch-inputs.ts';
+import { createBatchContexts } from '../../../../src/sync/reconcile/context.ts';
 import type { PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
-import { createDeliveryProcessor } from '../../../../src/sync/reconcile/process-deliveries.ts';
+import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
 import { remainsOf, remainsOfLost } from '../../../support/all-or-nothing.ts';
 import { RULES, SOURCES } from '../../../support/batches.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
@@ -16,10 +16,10 @@ import { openTestStore } from '../../../support/intake.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../../support/turns-of-others.ts';
 
-/** Lists of tasks, of which each is one delivery. @returns what takes all of them over */
+/** Appends lists of tasks, each as one delivery. Returns the function that processes all of them. */
 async function withLists(store: Store, lists: readonly number[]): Promise<() => Promise<void>> {
-  const { takeOver, pending } = await waiting(store, lists);
-  return async () => takeOver.all(await pending());
+  const { processor, pending } = await waiting(store, lists);
+  return async () => processor.processDeliveries(await pending());
 }
 
 async function waiting(store: Store, lists: readonly number[]) {
@@ -33,23 +33,23 @@ async function waiting(store: Store, lists: readonly number[]) {
     await appendAnswer(store.query, answer, String(at), clock.now());
   }
   const parts = { store, clock, logger: silentLogger, sources: SOURCES, rules: RULES };
-  const poisonMessages: Pick<PoisonMessages, 'has'> = { has: () => false };
-  const takeOver = createDeliveryProcessor({
+  const poisonMessages: Pick<PoisonMessages, 'isSuspected'> = { isSuspected: () => false };
+  const processor = createProcessor({
     ...{ ...parts, meter: silentMeter, outbox: createWakeSignal(), fetches: createWakeSignal() },
     ...{
-      inputs: createBatchInputs({ ...parts, usedShare: () => 0 }),
+      contexts: createBatchContexts({ ...parts, usedShare: () => 0 }),
       poisonMessages: poisonMessages as PoisonMessages,
     },
   });
   const pending = () => pendingDeliveries(store.query, 100, 1024 * 1024);
-  return { takeOver, pending };
+  return { processor, pending };
 }
 
-test('what came of deliveries and that they are taken over are stored together, or neither is', async () => {
+test('the effects of deliveries and their settlement are stored together, or neither is', async () => {
   expect(await remainsOf((store) => withLists(store, [1, 2]))).toEqual([]);
 });
 
-test('a delivery that tells of more than one portion holds is taken over too, and those after it', async () => {
+test('a delivery that is larger than a batch is processed, and so are the deliveries after it', async () => {
   const store = await openTestStore();
   const takeAll = await withLists(store, [60, 1, 60]);
   await takeAll();
@@ -58,7 +58,7 @@ test('a delivery that tells of more than one portion holds is taken over too, an
   expect(await store.query.selectFrom('tasks').select('key').execute()).toHaveLength(121);
 });
 
-test('a suspect that the database did not let in is no delivery over which the process ended', async () => {
+test('a failed commit of a suspected delivery does not count as another crash', async () => {
   const plain = await openTestStore();
   let refusals = 6;
   const refusing: Store['commitRelaxed'] = (work) => {
@@ -66,36 +66,36 @@ test('a suspect that the database did not let in is no delivery over which the p
     return plain.commitRelaxed(work);
   };
   const store: Store = { ...plain, commitRelaxed: refusing };
-  const { takeOver, pending } = await waiting(store, [1]);
+  const { processor, pending } = await waiting(store, [1]);
   for (let [delivery] = await pending(); delivery; [delivery] = await pending())
-    await takeOver.suspect(delivery).catch(() => undefined);
+    await processor.processAlone(delivery).catch(() => undefined);
   const rows = await plain.query.selectFrom('inbox').select(['state', 'attempts']).execute();
   expect(rows).toEqual([{ state: 'applied', attempts: 1 }]);
 });
 
-test('one that has lost the workspace puts nothing into quarantine, and counts no attempt', async () => {
+test('after the lease was lost, no delivery is quarantined and no attempt is counted', async () => {
   const suspected = (attempts: number) => async (store: Store) => {
-    const { takeOver, pending } = await waiting(store, [1]);
+    const { processor, pending } = await waiting(store, [1]);
     await store.query.updateTable('inbox').set({ attempts }).execute();
     const [delivery] = await pending();
-    return () => takeOver.suspect(delivery as PendingDelivery);
+    return () => processor.processAlone(delivery as PendingDelivery);
   };
   for (const attempts of [0, 5]) expect(await remainsOfLost(suspected(attempts))).toEqual([]);
 });
 
-test('whatever statement fails where the database cannot be written, whoever waits is told', async () => {
+test('the caller gets the error of every failing statement of a database that cannot be written', async () => {
   const error = new DatabaseFault('full', 'a file', 'no space is left');
   const taking = (store: Store) => withLists(store, [2]);
   expect(await wrongWhereStatementsFail(taking, { inParts: true, error })).toEqual([]);
   const suspected = async (store: Store) => {
-    const { takeOver, pending } = await waiting(store, [1]);
+    const { processor, pending } = await waiting(store, [1]);
     const [delivery] = await pending();
-    return () => takeOver.suspect(delivery as PendingDelivery);
+    return () => processor.processAlone(delivery as PendingDelivery);
   };
   expect(await wrongWhereStatementsFail(suspected, { inParts: true, error })).toEqual([]);
 });
 
-test('between two portions everybody else gets many turns', async () => {
+test('yields the event loop many times between two batches', async () => {
   const turns = await turnsBetweenCommits((store) => withLists(store, [60, 60, 60]));
   expect(turns).toHaveLength(2);
   expect(Math.min(...turns)).toBeGreaterThanOrEqual(10);

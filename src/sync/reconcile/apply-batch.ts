@@ -1,0 +1,233 @@
+import type { Translation } from '../../connectors/connector.ts';
+import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { ItemKey, ItemReference } from '../../model/item.ts';
+import { isEcho } from '../../model/notice.ts';
+import {
+  type DeliveryOutcome,
+  type PendingDelivery,
+  quarantineParts,
+  type RejectedPage,
+  settleDeliveries,
+} from '../../store/inbox.ts';
+import { findItems } from '../../store/items.ts';
+import { currentComment, prefetchNotices } from '../../store/notices.ts';
+import { areTasksUnverified, delayCreations } from '../../store/task-creations.ts';
+import { beginUnitOfWork, flushRows, prefetch } from '../../store/unit-of-work/unit-of-work.ts';
+import { prefetchFetches } from '../../store/wanted-fetches.ts';
+import type { Answer } from '../../store/workspace-answers.ts';
+import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import { applyAnswer } from './answers/apply.ts';
+import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
+import type { BatchContext, Cause, EvaluatedItem, Source } from './context.ts';
+import { guardChanges } from './enqueue.ts';
+import { EvaluationQueue } from './evaluate.ts';
+import { reasonOf, type Translated } from './translate-deliveries.ts';
+
+export interface BatchResult {
+  readonly outcomes: readonly DeliveryOutcome[];
+  /** An answer of the workspace was applied. The outbox may wait for that answer before it sends its first change. */
+  readonly answersApplied: boolean;
+  /** The set of task keys may have changed. */
+  readonly tasksChanged: boolean;
+  /** How many items were evaluated. */
+  readonly evaluated: number;
+  readonly fetchesRequested: number;
+  /** The items that deliveries have changed. */
+  readonly changed: ReadonlyMap<ItemKey, { readonly cause: Cause }>;
+}
+
+/**
+ * Processes a batch in the caller's transaction: applies the deliveries to the items and to the known state, evaluates what changed,
+ * enqueues the differences, and settles the deliveries.
+ *
+ * @param reevaluated further items to evaluate
+ */
+export async function applyBatch(
+  query: Scope,
+  batch: readonly Translated[],
+  context: BatchContext,
+  reevaluated: readonly ItemKey[] = [],
+): Promise<BatchResult> {
+  const unitOfWork = query.unit ? query : beginUnitOfWork(query);
+  const applied = new Batch(unitOfWork, context);
+  await applied.prefetch(batch);
+  for (const translated of batch) await applied.apply(translated);
+  await applied.evaluate(reevaluated);
+  await flushRows(unitOfWork);
+  await quarantineParts(query, applied.rejected, context.now);
+  await requestTaskList(query, applied, context);
+  await holdMassChanges(query, context);
+  await settleDeliveries(query, applied.outcomes, context.now);
+  return applied;
+}
+
+/** Requests the list of tasks if the items name possible new tasks, or if creations must wait until the tasks are verified. */
+async function requestTaskList(query: Scope, { evaluations }: Batch, context: BatchContext): Promise<void> {
+  const { now, usedShare, rules, keyHorizon } = context;
+  const naming = evaluations.itemsNamingNewTasks(keyHorizon);
+  const { workItems } = evaluations;
+  const isUnsure = rules.triage.isOn && workItems.length > 0 && (await areTasksUnverified(query));
+  const areCreatesDelayed = await delayCreations(query, [...new Set([...naming, ...(isUnsure ? workItems : [])])], now);
+  if (naming.length === 0 && !areCreatesDelayed) return;
+  const lane = areCreatesDelayed ? 'triage' : 'read';
+  await enqueueTaskListRead(query, { now, usedShare, lane, notBefore: 0 });
+}
+
+async function holdMassChanges(query: Scope, { guard, logger }: BatchContext): Promise<void> {
+  if (guard === undefined) return;
+  for (const exceeded of await guardChanges(query, guard))
+    logger.warn({ ...exceeded }, 'changes are held: they need approval');
+}
+
+/** Answers that may contain a new task key. */
+const TASK_ANSWERS: ReadonlySet<Answer['action']> = new Set([
+  'read-tasks',
+  'read-task',
+  'create-task',
+  'saw-task',
+  'saw-tasks',
+]);
+
+class Batch implements BatchResult {
+  readonly outcomes: DeliveryOutcome[] = [];
+  readonly rejected: RejectedPage[] = [];
+  answersApplied = false;
+  tasksChanged = false;
+  readonly evaluations: EvaluationQueue;
+  readonly #query: Scope;
+  readonly #context: BatchContext;
+  readonly #fetches: FetchRequests;
+  readonly #items: BatchItems;
+
+  constructor(query: Scope, context: BatchContext) {
+    this.#query = query;
+    this.#context = context;
+    this.#fetches = new FetchRequests(query, context);
+    this.#items = new BatchItems(query, context, this.#fetches);
+    this.evaluations = new EvaluationQueue(query, context);
+  }
+
+  get evaluated(): number {
+    return this.evaluations.evaluated;
+  }
+
+  get changed(): ReadonlyMap<ItemKey, EvaluatedItem> {
+    return this.#items.changed;
+  }
+
+  get fetchesRequested(): number {
+    return this.#fetches.count;
+  }
+
+  /** Reads in one query what shows that an item is unchanged, then the rows that the changed ones need. */
+  async prefetch(batch: readonly Translated[]): Promise<void> {
+    await this.#items.load(batch);
+    const changed = batch.flatMap((translated) => this.#items.changedBy(translated));
+    await Promise.all([
+      findItems(
+        this.#query,
+        changed.map(({ item }) => item.key),
+      ),
+      prefetchFetches(this.#query, [...batch.flatMap(referencesIn), ...changed.map(({ reference }) => reference)]),
+      prefetchNotices(this.#query, batch.flatMap(commentedItems)),
+      this.#prefetchAnswers(batch),
+    ]);
+  }
+
+  async #prefetchAnswers(batch: readonly Translated[]): Promise<void> {
+    const works = batch.flatMap(({ delivery, answer }) => {
+      if (!answer) return [];
+      return async (ahead: Scope) => {
+        const { edited = [] } = await applyAnswer(ahead, answer, this.#context);
+        for (const key of edited) await this.#fetches.requestItem(delivery, key, ahead);
+      };
+    });
+    await prefetch(this.#query, works);
+  }
+
+  /** Applies one delivery. */
+  async apply(translated: Translated): Promise<void> {
+    const { delivery, source, translation, answer, failure } = translated;
+    this.#quarantineElements(translated);
+    if (failure) return this.#quarantine(delivery, failure);
+    if (answer) return this.#applyAnswer(delivery, answer);
+    if (translation?.outcome === 'ignored') {
+      this.outcomes.push({ id: delivery.id, state: 'ignored', reason: translation.reason });
+      return;
+    }
+    if (!source || !translation) return;
+    if (await this.#isOwnComment(translation)) {
+      this.outcomes.push({ id: delivery.id, state: 'ignored', reason: 'own_comment' });
+      return;
+    }
+    await this.#applyItems(translated, source, translation);
+  }
+
+  /** Quarantines the unreadable elements of a page, so that they do not delay the rest of the page. */
+  #quarantineElements({ delivery, rejected = [] }: Translated): void {
+    const { id, key, connection, event } = delivery;
+    for (const { reason } of rejected)
+      this.#context.logger.warn({ delivery: id, key, connection, event, reason }, 'element of a page quarantined');
+    if (rejected.length > 0) this.rejected.push({ page: delivery, parts: rejected });
+  }
+
+  async #applyItems(
+    translated: Translated,
+    source: Source,
+    translation: Exclude<Translation, { readonly outcome: 'ignored' }>,
+  ): Promise<void> {
+    const { delivery, part } = translated;
+    const isWhole = translation.outcome === 'items';
+    const items = itemsIn(translation).filter(({ key }) => isWhole || this.#items.isKnown(key));
+    const isApplied = (key: ItemKey) => !isWhole && items.some((item) => item.key === key);
+    for (const reference of translation.references ?? [])
+      if (!isApplied(reference.key)) await this.#fetches.request(delivery, reference);
+    let superseded = items.length > 0;
+    for (const item of items) {
+      if (await this.#items.apply(translated, source, item)) superseded = false;
+    }
+    if (part && !superseded) part.whole.isApplied = true;
+    if (part && !part.isLast) return;
+    const isOutdated = superseded && !part?.whole.isApplied;
+    this.outcomes.push({ id: delivery.id, state: isOutdated ? 'superseded' : 'applied' });
+  }
+
+  async #isOwnComment(translation: Translation): Promise<boolean> {
+    if (translation.outcome !== 'references' || translation.comment === undefined) return false;
+    const [commented, ...others] = translation.references;
+    if (commented === undefined || others.length > 0) return false;
+    return isEcho(translation.comment, await currentComment(this.#query, commented.key));
+  }
+
+  /** Evaluates the changed items and these further ones. */
+  async evaluate(further: readonly ItemKey[]): Promise<void> {
+    for (const key of further) this.evaluations.add(key);
+    await this.evaluations.evaluate(this.#items.changed);
+  }
+
+  #quarantine({ id, key, connection, event }: PendingDelivery, failure: SyncError): void {
+    this.#context.logger.warn({ delivery: id, key, connection, event, error: failure }, 'delivery quarantined');
+    this.outcomes.push({ id, state: 'quarantined', reason: reasonOf(failure) });
+  }
+
+  async #applyAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {
+    const { reevaluate, isSweep, swept, edited = [] } = await applyAnswer(this.#query, answer, this.#context);
+    for (const key of reevaluate) this.evaluations.add(key, isSweep);
+    if (swept) this.#context.logger.info({ tasks: swept.tasks, records: swept.records }, 'workspace swept');
+    for (const key of edited) if (await this.#fetches.requestItem(delivery, key)) this.#fetches.count++;
+    this.answersApplied = true;
+    if (TASK_ANSWERS.has(answer.action)) this.tasksChanged = true;
+    this.outcomes.push({ id: delivery.id, state: 'applied' });
+  }
+}
+
+function referencesIn({ translation }: Translated): readonly ItemReference[] {
+  return translation?.outcome === 'ignored' ? [] : (translation?.references ?? []);
+}
+
+/** Returns the items whose comments a delivery contains. */
+function commentedItems({ translation }: Translated): ItemKey[] {
+  if (translation?.outcome !== 'references' || translation.comment === undefined) return [];
+  return translation.references.map(({ key }) => key);
+}

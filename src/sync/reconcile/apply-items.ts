@@ -1,0 +1,239 @@
+import { createHash } from 'node:crypto';
+import type { Translation } from '../../connectors/connector.ts';
+import type { DeliverySource } from '../../model/delivery.ts';
+import { type Item, type ItemKey, type ItemReference, isFinished } from '../../model/item.ts';
+import type { PendingDelivery } from '../../store/inbox.ts';
+import { findItem, type ItemVersion, itemVersions, readFields, type StoredItem, saveItem } from '../../store/items.ts';
+import { lastBeforeRestore } from '../../store/mark-unverified.ts';
+import { requestFetch } from '../../store/wanted-fetches.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import { isCoveredByFetch, needsCommits } from './awaited-commits.ts';
+import type { BatchContext, EvaluatedItem, Source } from './context.ts';
+import { clampTime, type MergeResult, mergeNewest } from './newest-wins.ts';
+import type { Translated } from './translate-deliveries.ts';
+
+/** Merges the items of a batch's deliveries into the stored items. */
+export class BatchItems {
+  /** The items that the batch changed, by their keys. */
+  readonly changed = new Map<ItemKey, EvaluatedItem>();
+  readonly #query: Scope;
+  readonly #context: BatchContext;
+  readonly #fetches: FetchRequests;
+  #marks = new Map<ItemKey, ItemVersion>();
+  /** By the items as the deliveries contain them. */
+  readonly #received = new Map<Item, ReceivedItem>();
+  readonly #stored = new Map<ItemKey, StoredItem>();
+  #lastBeforeRestore: number | undefined;
+
+  constructor(query: Scope, context: BatchContext, fetches: FetchRequests) {
+    this.#query = query;
+    this.#context = context;
+    this.#fetches = fetches;
+  }
+
+  /** Reads only the columns that show whether an item is unchanged. */
+  async load(batch: readonly Translated[]): Promise<void> {
+    const keys = new Set<ItemKey>();
+    for (const { delivery, translation } of batch) {
+      for (const raw of itemsIn(translation)) {
+        keys.add(raw.key);
+        const item = clampTime(raw, delivery.receivedAt);
+        this.#received.set(raw, { item, hash: hashOf(item) });
+      }
+    }
+    this.#marks = await itemVersions(this.#query, [...keys]);
+  }
+
+  isKnown(key: ItemKey): boolean {
+    return this.#marks.has(key);
+  }
+
+  /** Returns the items that differ from the stored ones, and the references that would fetch them. */
+  changedBy(translated: Translated): { item: Item; reference: ItemReference }[] {
+    const { source, translation } = translated;
+    if (!source) return [];
+    const received = itemsIn(translation).flatMap((raw) => this.#received.get(raw) ?? []);
+    const isAlwaysApplied = mayLackCommits(translated) || translated.delivery.isReplayed === true;
+    return received
+      .filter((each) => !this.#isUnchanged(each) || isAlwaysApplied)
+      .map(({ item }) => ({ item, reference: source.reference(item) }));
+  }
+
+  #isUnchanged({ item, hash }: ReceivedItem): boolean {
+    const mark = this.#marks.get(item.key);
+    return mark?.provider_time === item.updatedAt && mark.hash === hash;
+  }
+
+  /** Merges one item of a delivery. Returns false if everything that it contains is outdated. */
+  async apply(translated: Translated, source: Source, raw: Item): Promise<boolean> {
+    const { delivery } = translated;
+    const received = this.#received.get(raw) as ReceivedItem;
+    const isCompletion = mayLackCommits(translated);
+    const { isReplayed = false } = delivery;
+    const mark = this.#marks.get(raw.key);
+    const isUnverified = mark?.unverified === 1;
+    if (this.#isUnchanged(received) && !isCompletion && !isReplayed && !isUnverified) return true;
+    // After a restore, older deliveries and partial items do not verify an item.
+    const mayVerify =
+      mark?.unverified === 0 ||
+      (translated.translation?.outcome === 'items' && (await this.#cameSinceRestore(delivery)));
+    const stored = await this.#findStored(raw.key, mark);
+    const item = clampTime(raw, delivery.receivedAt, stored?.item);
+    // After a webhook an older one may still come. Other sources that report an unknown item as gone would only add rows.
+    if (!stored && item.gone && delivery.source !== 'webhook') return true;
+    // A replayed fetch is no authority on the present existence: if it differs, the item is fetched again.
+    const result = mergeNewest(stored, item, isReplayed ? 'webhook' : delivery.source);
+    const merged = result.outcome === 'applied' ? result.stored : undefined;
+    const current = merged ?? (isCompletion ? stored : undefined);
+    const fetch = fetchFor({ translated, source, received: item, before: stored, current, result });
+    if (fetch) await this.#fetches.request(delivery, source.reference(item), fetch.isCovered);
+    const isVerified = mayVerify && (!isUnverified || verifies(result, delivery.source));
+    const unverified = isVerified ? 0 : 1;
+    if (!merged && stored && isUnverified && isVerified)
+      await this.#store(delivery, source, stored, { hash: mark.hash, unverified });
+    else if (!merged && stored && isReplayed && isVerified) this.#markChanged(delivery, source, stored.item);
+    if (!merged) return result.outcome !== 'superseded';
+    // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even if it is equal.
+    await this.#store(delivery, source, merged, { hash: result.needsFetch ? '' : received.hash, unverified });
+    return true;
+  }
+
+  async #cameSinceRestore({ id }: PendingDelivery): Promise<boolean> {
+    this.#lastBeforeRestore ??= await lastBeforeRestore(this.#query);
+    return id > this.#lastBeforeRestore;
+  }
+
+  async #findStored(key: ItemKey, mark: ItemVersion | undefined): Promise<StoredItem | undefined> {
+    const stored = this.#stored.get(key);
+    if (stored || !mark) return stored;
+    const row = await findItem(this.#query, key);
+    return row && readFields(row);
+  }
+
+  async #store(
+    delivery: PendingDelivery,
+    source: Source,
+    stored: StoredItem,
+    { hash, unverified }: Pick<ItemVersion, 'hash' | 'unverified'>,
+  ): Promise<void> {
+    const { item } = stored;
+    this.#stored.set(item.key, stored);
+    this.#marks.set(item.key, { key: item.key, provider_time: item.updatedAt, hash, unverified });
+    const row = {
+      key: item.key,
+      kind: item.kind,
+      connector: item.connector,
+      connection: delivery.connection,
+      provider_time: item.updatedAt,
+      hash,
+      unverified,
+      finished: isFinished(item) ? 1 : 0,
+      gone: item.gone ? 1 : 0,
+      seen_at: this.#context.now,
+      fields: JSON.stringify(stored),
+    } as const;
+    await saveItem(this.#query, row, delivery.id);
+    if (unverified === 0) this.#markChanged(delivery, source, item);
+  }
+
+  /** Marks an item for evaluation because of this delivery. */
+  #markChanged(delivery: PendingDelivery, source: Source, item: Item): void {
+    const before = this.changed.get(item.key)?.cause;
+    const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
+    // If our clock was set back, a receipt lies in the future, and a change dated by it would wait until then.
+    // A replay counts from now, because its lag is not the lag of the original delivery.
+    const at = delivery.isReplayed ? this.#context.now : Math.min(delivery.receivedAt, this.#context.now);
+    // The lag of a backfill is not measured: its changes are sent when there is nothing else to send.
+    const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at }];
+    const waiting = [...(before?.waiting ?? []), ...own];
+    const since = before?.since ?? at;
+    const cause = { since, latest: at, waiting, isBackfill, delivery: delivery.id };
+    this.changed.set(item.key, { item, source, cause });
+  }
+}
+
+/** One item of a delivery, without a time in the future, and its hash. */
+interface ReceivedItem {
+  readonly item: Item;
+  readonly hash: string;
+}
+
+interface MergedDelivery {
+  readonly translated: Translated;
+  readonly source: Source;
+  /** The content of the delivery itself. */
+  readonly received: Item;
+  readonly before: StoredItem | undefined;
+  /** The stored item after the delivery, if it may lack commits. */
+  readonly current: StoredItem | undefined;
+  readonly result: MergeResult;
+}
+
+/** Decides whether the object must be fetched, and whether a waiting fetch is enough. */
+function fetchFor({
+  translated,
+  source,
+  received,
+  before,
+  current,
+  result,
+}: MergedDelivery): { isCovered: boolean } | undefined {
+  const via = translated.delivery.source;
+  const lacksCommits = source.fetchesCommits && current && needsCommits(before?.item, current.item, via, received);
+  if (!lacksCommits && !result.needsFetch) return undefined;
+  return { isCovered: !result.needsFetch && current !== undefined && isCoveredByFetch(current.item, via) };
+}
+
+/**
+ * Decides whether the delivery verifies an item that is unverified since a restore. An old webhook may arrive late; all other
+ * sources were read since then. Two contents of one time verify nothing: the fetch decides.
+ */
+function verifies({ outcome, needsFetch }: MergeResult, source: DeliverySource): boolean {
+  return outcome === 'applied' || (!needsFetch && (outcome === 'unchanged' || source !== 'webhook'));
+}
+
+/** Backfills also complete unchanged items with their commits. Repeated pages of polls do not, because that would cost requests. */
+function mayLackCommits({ delivery, source }: Translated): boolean {
+  return source?.fetchesCommits === true && delivery.source === 'backfill';
+}
+
+/** Returns the items that a delivery contains: whole ones, or parts of the items that it refers to. */
+export function itemsIn(translation: Translation | undefined): readonly Item[] {
+  if (translation?.outcome === 'items') return translation.items;
+  return translation?.outcome === 'references' ? (translation.told ?? []) : [];
+}
+
+/** Hashes the delivery's content, not the stored content, so that a repeated delivery is recognized without reading the item. */
+function hashOf(item: Item): string {
+  return createHash('sha1').update(JSON.stringify(item)).digest('base64');
+}
+
+/** Requests the objects that the deliveries of a batch name without their whole content. */
+export class FetchRequests {
+  count = 0;
+  readonly #query: Scope;
+  readonly #context: BatchContext;
+
+  constructor(query: Scope, context: BatchContext) {
+    this.#query = query;
+    this.#context = context;
+  }
+
+  /** @param isCovered a waiting or running fetch returns the missing content, or shows that it must be requested again */
+  async request({ connection, id }: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
+    this.count++;
+    const { now } = this.#context;
+    await requestFetch(this.#query, { connection, reference, deliveryId: id, now, isCovered });
+  }
+
+  /** Requests an item by the connection that it came through. Returns false if that connection is no longer configured. */
+  async requestItem({ id }: PendingDelivery, key: ItemKey, query = this.#query): Promise<boolean> {
+    const { now, sources } = this.#context;
+    const row = await findItem(query, key);
+    const source = row && sources.get(row.connection);
+    if (!source) return false;
+    const reference = source.reference(readFields(row).item);
+    await requestFetch(query, { connection: row.connection, reference, deliveryId: id, now });
+    return true;
+  }
+}

@@ -1,0 +1,237 @@
+// The stages of reconcile: process (this file and apply-batch.ts) → evaluate (evaluate.ts) → enqueue (enqueue.ts).
+
+import { BEGIN, decisionOf } from '../../model/delivery.ts';
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { ItemKey } from '../../model/item.ts';
+import { DatabaseFault } from '../../platform/database/database-fault.ts';
+import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
+import type { Span } from '../../platform/lib/tracer.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliveries } from '../../store/inbox.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import { applyBatch, type BatchResult } from './apply-batch.ts';
+import type { BatchContexts, Sources } from './context.ts';
+import type { PoisonMessages } from './poison-messages.ts';
+import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
+
+export interface ProcessorOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter' | 'tracer'> {
+  readonly sources: Sources;
+  readonly contexts: BatchContexts;
+  readonly poisonMessages: PoisonMessages;
+  /** Notified when the outbox may have a new change. */
+  readonly outbox: WakeSignal;
+  /** Notified when objects must be fetched. */
+  readonly fetches: WakeSignal;
+  /** Notified when a notice may have to be written to a vendor. */
+  readonly writeBack?: WakeSignal;
+}
+
+export interface Processor {
+  /**
+   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch fails because of
+   * one delivery, its deliveries are retried one by one, so that only that one waits.
+   */
+  processDeliveries(pending: readonly PendingDelivery[]): Promise<void>;
+  /** Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process crashes. */
+  processAlone(delivery: PendingDelivery): Promise<void>;
+}
+
+/**
+ * Items of one transaction: enough to share its cost, few enough not to delay intake. Changed items cost ten times as much as
+ * unchanged ones.
+ */
+export const ITEMS_PER_TRANSACTION = { least: 10, most: 40 };
+
+/** A delivery that fails on its own this often is quarantined. */
+const MAX_ATTEMPTS = 3;
+
+/** A delivery that was processed alone during this many crashes is quarantined. */
+const MAX_CRASHES = 5;
+
+/** Unknown types of events that are counted under their own label. */
+const MAX_UNKNOWN_TYPES = 50;
+const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
+
+export function createProcessor(options: ProcessorOptions): Processor {
+  const { store, sources, clock, logger, meter, tracer, contexts, poisonMessages } = options;
+  const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
+  /** Suspected deliveries whose current attempt is already stored. A failed commit is not another crash, so it is not counted. */
+  const countedAttempts = new Set<number>();
+  const unknownTypes = new Set<string>();
+
+  async function processDeliveries(pending: readonly PendingDelivery[]): Promise<void> {
+    const translated = await translateAll(pending, {
+      query: store.query,
+      sources,
+      isSuspected: poisonMessages.isSuspected,
+    });
+    const parts = translated.flatMap((each) => partsOf(each, ITEMS_PER_TRANSACTION.least));
+    const failed = new Set<number>();
+    for (let done = 0; done < parts.length; ) {
+      await (done > 0 ? yieldForRequests() : yieldToEventLoop());
+      const batch = nextBatch(parts.slice(done), batchSize.size());
+      await processBatch(batch, failed);
+      done += batch.length;
+    }
+  }
+
+  async function processAlone(delivery: PendingDelivery): Promise<void> {
+    if (delivery.attempts >= MAX_CRASHES) {
+      const message = `the process ended ${MAX_CRASHES} times while it processed this delivery`;
+      return quarantine(delivery, new SyncError('over_budget', message));
+    }
+    if (!countedAttempts.has(delivery.id))
+      await store.commit((transaction) => countAttempt(transaction, [delivery.id]));
+    countedAttempts.add(delivery.id);
+    await processDeliveries([delivery]);
+    countedAttempts.delete(delivery.id);
+  }
+
+  /** @param failed deliveries with a failed part. Their further parts are skipped, because the last part would settle them. */
+  async function processBatch(parts: readonly Translated[], failed: Set<number>): Promise<void> {
+    const batch = parts.filter(({ delivery }) => !failed.has(delivery.id));
+    if (batch.length === 0) return;
+    const deliveries = batch.map(({ delivery }) => delivery);
+    const startedAt = clock.now();
+    try {
+      recordOutcomes(deliveries, await commitBatch(batch), startedAt);
+      for (const { unknownType } of batch) if (unknownType !== undefined) countUnknownType(unknownType);
+    } catch (error) {
+      if (!isDeliveryFault(error)) throw error;
+      if (batch.length > 1) for (const part of batch) await processBatch([part], failed);
+      else await retryOrQuarantine(deliveries[0] as PendingDelivery, error, failed);
+    }
+  }
+
+  async function commitBatch(batch: readonly Translated[]): Promise<BatchResult> {
+    const contextNow = await contexts.load();
+    const items = batch.reduce((sum, each) => sum + weightOf(each), 0);
+    // A relaxed commit is safe: until it is on disk the deliveries are pending, and the outbox commits each request with a sync.
+    return store.commitRelaxed((transaction) =>
+      batchSize.work(items, () => applyBatch(transaction, batch, contextNow())),
+    );
+  }
+
+  async function retryOrQuarantine(delivery: PendingDelivery, error: unknown, failed: Set<number>): Promise<void> {
+    failed.add(delivery.id);
+    logger.error({ delivery: delivery.id, error: asSyncError(error) }, 'delivery could not be applied');
+    if (delivery.attempts + 1 >= MAX_ATTEMPTS) return quarantine(delivery, asSyncError(error));
+    // The attempt of a suspected delivery is counted already.
+    if (!poisonMessages.isSuspected(delivery))
+      await store.commit((transaction) => countAttempt(transaction, [delivery.id]));
+  }
+
+  async function quarantine(delivery: PendingDelivery, error: SyncError): Promise<void> {
+    const outcome = { id: delivery.id, state: 'quarantined', reason: reasonOf(error) } as const;
+    const startedAt = clock.now();
+    await store.commit((transaction) => settleDeliveries(transaction, [outcome], startedAt));
+    recordOutcome(delivery, outcome, [], startedAt);
+  }
+
+  /** Reports the settled deliveries, and notifies the stages that may have new work. */
+  function recordOutcomes(batch: readonly PendingDelivery[], result: BatchResult, startedAt: number): void {
+    const deliveries = new Map(batch.map((each) => [each.id, each]));
+    const changed = changedItems(result);
+    for (const outcome of result.outcomes) {
+      const delivery = deliveries.get(outcome.id);
+      if (delivery) recordOutcome(delivery, outcome, changed.get(outcome.id) ?? [], startedAt);
+    }
+    if (result.tasksChanged) contexts.invalidate();
+    if (result.evaluated > 0 || result.answersApplied) options.outbox.notify();
+    if (result.evaluated > 0 || result.answersApplied) options.writeBack?.notify();
+    if (result.fetchesRequested > 0) options.fetches.notify();
+  }
+
+  /** Writes one log line, one count and one span for a settled delivery. */
+  function recordOutcome(
+    delivery: PendingDelivery,
+    { state: outcome, reason }: Omit<DeliveryOutcome, 'id'>,
+    items: readonly ItemKey[],
+    startedAt: number,
+  ): void {
+    const { id, key, connection, source } = delivery;
+    meter.count('deliveries_total', { connection, outcome });
+    logger.debug({ delivery: id, key, connection, outcome, reason, items }, 'delivery processed');
+    // The span of the request that received an answer covers the answer too.
+    if (source !== 'answer')
+      tracer?.record(decisionSpan({ delivery, state: outcome, reason, items, from: startedAt, to: clock.now() }));
+  }
+
+  /** Counts an unknown event type. Servers choose the types, so the number of labels is limited. */
+  function countUnknownType(type: string): void {
+    const hasRoom = unknownTypes.size < MAX_UNKNOWN_TYPES && EVENT_TYPE.test(type);
+    if (hasRoom) unknownTypes.add(type);
+    meter.count('workspace_events_unknown_total', { type: unknownTypes.has(type) ? type : 'other' });
+  }
+
+  return { processDeliveries, processAlone };
+}
+
+/** Returns the first parts with at most `items` items together, but at least one part. */
+function nextBatch(parts: readonly Translated[], items: number): readonly Translated[] {
+  let sum = 0;
+  const end = parts.findIndex((part, index) => {
+    sum += weightOf(part);
+    return index > 0 && sum > items;
+  });
+  return end < 0 ? parts : parts.slice(0, end);
+}
+
+/** Returns false for a failed database and for a lost lease: they fail every delivery alike. */
+export function isDeliveryFault(error: unknown): boolean {
+  return !(error instanceof DatabaseFault) && asSyncError(error).code !== 'lease_lost';
+}
+
+/** Returns the items that each delivery changed, by its id. Includes pages of backfills, although no change waits for them. */
+function changedItems({ changed }: BatchResult): ReadonlyMap<number, readonly ItemKey[]> {
+  const keys = new Map<number, ItemKey[]>();
+  for (const [key, { cause }] of changed) {
+    const ids = new Set(cause.waiting.map(({ id }) => id));
+    if (cause.delivery !== undefined) ids.add(cause.delivery);
+    for (const id of ids) {
+      const known = keys.get(id);
+      if (known) known.push(key);
+      else keys.set(id, [key]);
+    }
+  }
+  return keys;
+}
+
+/** Keys of items that a span names. */
+const MAX_SPAN_KEYS = 5;
+
+interface Decision extends Omit<DeliveryOutcome, 'id'> {
+  readonly delivery: PendingDelivery;
+  /** The items that the delivery changed. */
+  readonly items: readonly ItemKey[];
+  /** Epoch milliseconds. */
+  readonly from: number;
+  readonly to: number;
+}
+
+function decisionSpan({ delivery, state, reason, items, from, to }: Decision): Span {
+  const { id, connection, source, event, receivedAt, isReplayed } = delivery;
+  const { trace, span } = decisionOf(id);
+  return {
+    // A replay is another decision on the same delivery, so it needs a span id of its own.
+    of: { trace, span: isReplayed ? `${span} ${from}` : span },
+    parent: BEGIN,
+    name: 'reconcile',
+    kind: 'internal',
+    from,
+    to,
+    error: state === 'quarantined' ? (reason ?? state) : undefined,
+    attributes: {
+      'worksync.connection': connection,
+      'worksync.source': source,
+      'worksync.event': event,
+      'worksync.delivery': id,
+      'worksync.delivery.state': state,
+      'worksync.reason': reason,
+      'worksync.items.count': items.length,
+      'worksync.items': items.slice(0, MAX_SPAN_KEYS).join(' ') || undefined,
+      'worksync.waited_ms': Math.max(0, from - receivedAt),
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import { asSyncError } from '../../model/errors/sync-error.ts';
+import type { ItemKey } from '../../model/item.ts';
+import { USUAL_ID_PREFIXES } from '../../model/task.ts';
+import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
+import { yieldForRequests } from '../../platform/lib/yield.ts';
+import { openItemsAfter } from '../../store/items.ts';
+import { readMeta, writeMeta } from '../../store/meta.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import { applyBatch } from './apply-batch.ts';
+import type { BatchContexts, Rules } from './context.ts';
+import { ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
+
+/** Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new rules. */
+const EVALUATED_BY = 'rules.looked_by';
+const PROGRESS = 'rules.looking';
+
+export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
+  readonly contexts: BatchContexts;
+  readonly rules?: Rules;
+  /** Notified when the outbox may have a new change. */
+  readonly outbox: WakeSignal;
+  /** Notified when a notice may have to be written to a vendor. */
+  readonly writeBack?: WakeSignal;
+}
+
+/**
+ * Creates the function that evaluates all open items again after the rules or the prefixes of task ids changed. The items may need
+ * other links; the guard holds a mass of them. Repeated calls with the same rules and prefixes do nothing.
+ */
+export function createReevaluation(options: ReevaluationOptions): (signal: AbortSignal) => Promise<void> {
+  const { store, clock, logger, contexts, rules, outbox, writeBack } = options;
+  const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
+  let done: string | undefined;
+
+  async function reevaluateOpenItems(signal: AbortSignal): Promise<void> {
+    const digest = rules && digestOf(rules, await contexts.idPrefixes());
+    while (digest !== undefined && digest !== done && !signal.aborted) {
+      const keys = await store.commit((transaction) => nextToReevaluate(transaction, digest, batchSize.size()));
+      if (keys === undefined) {
+        done = digest;
+        return;
+      }
+      await reevaluate(keys, digest);
+      outbox.notify();
+      writeBack?.notify();
+      await yieldForRequests();
+    }
+  }
+
+  async function reevaluate(keys: readonly ItemKey[], digest: string): Promise<void> {
+    const contextNow = await contexts.load();
+    try {
+      await store.commitRelaxed(async (transaction) => {
+        await batchSize.work(keys.length, () => applyBatch(transaction, [], contextNow(), keys));
+        await recordProgress(transaction, digest, keys);
+      });
+    } catch (error) {
+      if (!isDeliveryFault(error)) throw error;
+      // These items are evaluated when they change; nothing else waits for them.
+      logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
+      await store.commit((transaction) => recordProgress(transaction, digest, keys));
+    }
+  }
+
+  return reevaluateOpenItems;
+}
+
+/**
+ * Identifies the rules that items are evaluated by: the configured rules and the recognized prefixes of task ids. The usual
+ * prefixes do not count, so that the first list of tasks causes no re-evaluation in most workspaces.
+ */
+export function digestOf({ digest }: Pick<Rules, 'digest'>, idPrefixes: readonly string[]): string | undefined {
+  const unusual = idPrefixes.filter((prefix) => !USUAL_ID_PREFIXES.includes(prefix));
+  return digest === undefined || unusual.length === 0 ? digest : `${digest} ${unusual.join(' ')}`;
+}
+
+/** Returns the digest of the rules by which all open items were evaluated; undefined before the first time. */
+export function rulesEvaluatedBy(query: Scope): Promise<string | undefined> {
+  return readMeta(query, EVALUATED_BY);
+}
+
+/**
+ * Returns the next open items that were not evaluated by these rules, at most `limit`; undefined when all were. Finished items stay
+ * as they are until they change.
+ */
+async function nextToReevaluate(query: Scope, digest: string, limit: number): Promise<readonly ItemKey[] | undefined> {
+  if ((await rulesEvaluatedBy(query)) === digest) return undefined;
+  const [progressOf, after = ''] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
+  const keys = await openItemsAfter(query, progressOf === digest ? after : '', limit);
+  if (keys.length > 0) return keys;
+  await writeMeta(query, EVALUATED_BY, digest);
+  return undefined;
+}
+
+/** Stores the last evaluated item. Must run in the transaction of the evaluation. */
+async function recordProgress(query: Scope, digest: string, keys: readonly ItemKey[]): Promise<void> {
+  await writeMeta(query, PROGRESS, `${digest}\n${keys.at(-1)}`);
+}

@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest';
+import { entity } from '../../../../src/model/change.ts';
+import type { DeliverySource } from '../../../../src/model/delivery.ts';
+import type { PullRequest } from '../../../../src/model/item.ts';
+import { findItem, isUnverified, readDeliveries, readFields } from '../../../../src/store/items.ts';
+import { writeMeta } from '../../../../src/store/meta.ts';
+import { findChange } from '../../../../src/store/outbox-rows.ts';
+import type { Scope } from '../../../../src/store/workspace-scope.ts';
+import type { Translated } from '../../../../src/sync/reconcile/translate-deliveries.ts';
+import { saidOf, takeBatch } from '../../../support/batches.ts';
+import { openTestStore } from '../../../support/intake.ts';
+import { PULL_IDENTITY, pull } from '../../../support/items.ts';
+
+const KEY = PULL_IDENTITY.key;
+
+async function open() {
+  const store = await openTestStore();
+  const { query } = store;
+  const stored = async () => readFields((await findItem(query, KEY))!).item;
+  const fetches = async () => (await query.selectFrom('fetches').select('reference').execute()).length;
+  return { query, stored, fetches };
+}
+
+const replayed = (translated: Translated): Translated => ({
+  ...translated,
+  delivery: { ...translated.delivery, isReplayed: true },
+});
+
+test('an item stores the deliveries that changed it', async () => {
+  const { query } = await open();
+  await takeBatch(query, [saidOf(pull())], 1);
+  expect(readDeliveries(await findItem(query, KEY))).toEqual([1]);
+});
+
+test('a replayed fetch does not restore a gone item, but causes a new fetch', async () => {
+  const { query, stored, fetches } = await open();
+  const fetched = saidOf(pull(), 'fetch');
+  await takeBatch(query, [fetched], 1);
+  await takeBatch(query, [saidOf(pull({ updatedAt: 2_000, gone: true }), 'fetch')], 2);
+  expect(await stored()).toMatchObject({ gone: true });
+  expect(await fetches()).toBe(0);
+  await takeBatch(query, [replayed(fetched)], 3);
+  expect(await stored()).toMatchObject({ gone: true });
+  expect(await fetches()).toBe(1);
+  await takeBatch(query, [fetched], 4);
+  expect(await stored()).toMatchObject({ gone: false });
+});
+
+test('a replay restores no older content, and causes an evaluation of its item', async () => {
+  const { query, stored } = await open();
+  const old = saidOf(pull({ title: 'Before' }));
+  await takeBatch(query, [old], 1);
+  await takeBatch(query, [saidOf(pull({ title: 'After', updatedAt: 5_000 }))], 2);
+  await query.deleteFrom('entities').execute();
+  await takeBatch(query, [old], 3);
+  expect(await query.selectFrom('entities').select('entity').execute()).toEqual([]);
+  await takeBatch(query, [replayed(old)], 4);
+  expect(await stored()).toMatchObject({ title: 'After' });
+  const [record] = await query.selectFrom('entities').select(['kind', 'desired']).execute();
+  expect(record?.kind).toBe('pull_request');
+  expect(JSON.parse(record?.desired ?? '')).toMatchObject({ title: 'After' });
+});
+
+test('after the clock was set back, a state that the provider dates later is applied and fetched', async () => {
+  const { query, stored, fetches } = await open();
+  const HOUR = 3_600_000;
+  const receivedAt = (translated: Translated, time: number): Translated => ({
+    ...translated,
+    delivery: { ...translated.delivery, receivedAt: time },
+  });
+  await takeBatch(query, [receivedAt(saidOf(pull({ title: 'Before', updatedAt: 3 * HOUR })), 3 * HOUR)], 1);
+  const after = pull({ title: 'After', updatedAt: 4 * HOUR });
+  await takeBatch(query, [receivedAt(saidOf(after), HOUR)], 2);
+  expect(await stored()).toMatchObject({ title: 'After', updatedAt: 3 * HOUR });
+  expect(await fetches()).toBe(1);
+  await takeBatch(query, [receivedAt(saidOf(pull({ title: 'Newest', updatedAt: 5 * HOUR }), 'fetch'), 2 * HOUR)], 3);
+  expect(await stored()).toMatchObject({ title: 'Newest', updatedAt: 3 * HOUR });
+});
+
+const OPEN = pull();
+const RECORD = entity.pullRequest('github', '5001', '1');
+
+function received(
+  item: PullRequest,
+  { id, source = 'webhook' }: { readonly id: number; readonly source?: DeliverySource },
+) {
+  const translated = saidOf(item, source);
+  return { ...translated, delivery: { ...translated.delivery, id } } satisfies Translated;
+}
+
+/** An open pull request, stored before a restore whose last delivery had the number 5. */
+async function restored() {
+  const store = await openTestStore();
+  await store.commit((query) => takeBatch(query, [received(OPEN, { id: 3 })], 1));
+  await store.query.updateTable('items').set({ unverified: 1 }).execute();
+  await store.query.deleteFrom('outbox').execute();
+  await writeMeta(store.query, 'restored_after', '5');
+  const state = async (query: Scope = store.query) => ({
+    isUnverified: await isUnverified(query, OPEN.key),
+    isWritten: (await findChange(query, RECORD)) !== undefined,
+  });
+  return { ...store, state };
+}
+
+const VERIFIED = { isUnverified: false, isWritten: true };
+const UNVERIFIED = { isUnverified: true, isWritten: false };
+
+test.each<[what: string, expected: object, item: PullRequest, how: { id: number; source?: DeliverySource }]>([
+  ['a fetch of the same state', VERIFIED, OPEN, { id: 6, source: 'fetch' }],
+  ['a fetch of an older state', VERIFIED, { ...OPEN, updatedAt: 500 }, { id: 6, source: 'fetch' }],
+  ['a poll of the same state', VERIFIED, OPEN, { id: 6, source: 'poll' }],
+  ['a webhook of the same state', VERIFIED, OPEN, { id: 6 }],
+  ['a webhook of a newer state', VERIFIED, { ...OPEN, updatedAt: 2_000, state: 'merged' }, { id: 6 }],
+  ['a late webhook of an older state', UNVERIFIED, { ...OPEN, updatedAt: 500 }, { id: 6 }],
+  ['a webhook that contradicts it', UNVERIFIED, { ...OPEN, title: 'Other' }, { id: 6 }],
+  ['a delivery older than the restore', UNVERIFIED, { ...OPEN, updatedAt: 2_000 }, { id: 5 }],
+  ['a poll older than the restore', UNVERIFIED, OPEN, { id: 4, source: 'poll' }],
+])('after a restore, %s decides whether an item is verified', async (_what, expected, item, how) => {
+  const { commit, state } = await restored();
+  await commit((query) => takeBatch(query, [received(item, how)], 2));
+  expect(await state()).toEqual(expected);
+});
+
+test('an unverified item is not evaluated, not even on request', async () => {
+  const { commit, state } = await restored();
+  await commit((query) => takeBatch(query, [], 2, [OPEN.key]));
+  expect(await state()).toEqual(UNVERIFIED);
+});
+
+test('a new item from an older delivery is unverified until a newer one arrives', async () => {
+  const { commit, query, state } = await restored();
+  await query.deleteFrom('items').execute();
+  await commit((scope) => takeBatch(scope, [received(OPEN, { id: 4 })], 2));
+  expect(await state()).toEqual(UNVERIFIED);
+  await commit((scope) => takeBatch(scope, [received(OPEN, { id: 6 })], 3));
+  expect(await state()).toEqual(VERIFIED);
+});
+
+test('a partial item does not verify the item', async () => {
+  const { commit, state } = await restored();
+  const whole = received({ ...OPEN, updatedAt: 2_000 }, { id: 6 });
+  const item = (whole.translation as { readonly items: readonly PullRequest[] }).items[0] as PullRequest;
+  const references = [{ kind: 'pull_request', key: OPEN.key, locator: {} }] as const;
+  const partial = { ...whole, translation: { outcome: 'references', references, told: [item] } } as const;
+  await commit((query) => takeBatch(query, [partial], 2));
+  expect(await state()).toEqual(UNVERIFIED);
+});
