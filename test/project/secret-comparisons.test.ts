@@ -29,7 +29,7 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/connectors/kit/scope.ts: token === character': 'a sign of a pattern',
   'src/daemon/partition.ts: (await readMeta(store.query, KEY_DIGEST)) === digest': 'our own key, as at the last start',
   'src/sync/intake/grants.ts: access !== refusedToken': 'our own token, which a vendor refused',
-  'src/sync/intake/grants.ts: held?.access === token': 'our own token, which a vendor refused',
+  'src/sync/intake/grants.ts: cached?.access === token': 'our own token, which a vendor refused',
   'src/sync/intake/poll-walk.ts: state.digest === digest': 'a page of a list',
   'src/platform/observe/scrubber.ts: known.has(secret)': 'secrets of the configuration, of which each is kept once',
   'src/admin/lab.ts: lookedBy === digestOf(rules, idPrefixes)': 'the rules of the configuration',

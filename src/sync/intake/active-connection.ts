@@ -1,8 +1,11 @@
 import type { Connection, Connector, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Schedule } from '../../platform/lib/scheduler.ts';
+import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import type { StoredBody } from '../../store/bodies.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { NameBindings } from './name-bindings.ts';
+import type { Pauses } from './pauses.ts';
 
 /** A configured connection, ready for use. The composition root builds these. */
 export interface ActiveConnection {
@@ -25,4 +28,12 @@ export interface ActiveConnection {
   translateInWorker?(
     delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody },
   ): Promise<Translation>;
+}
+
+/** The context that the stages of intake share. */
+export interface IntakeContext extends WorkspaceContext {
+  readonly connections: readonly ActiveConnection[];
+  readonly pauses: Pauses;
+  /** Notified after a commit that appended a delivery to the inbox. */
+  readonly inbox: WakeSignal;
 }

@@ -90,8 +90,11 @@ export async function backgroundPauseEnd(
   connection: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const left = () => pauses.left(connection, 'background');
-  for (let ms = left(); ms > 0 && !signal.aborted; ms = left()) await sleep(clock, ms, signal);
+  while (!signal.aborted) {
+    const left = pauses.left(connection, 'background');
+    if (left === 0) return;
+    await sleep(clock, left, signal);
+  }
 }
 
 /**

@@ -5,128 +5,124 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { sha256Of } from '../../platform/lib/digest.ts';
 import { type Extended, extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
-import type { Random } from '../../platform/lib/random.ts';
-import type { Tracer } from '../../platform/lib/tracer.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { type AppendedRow, appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
-import type { Store } from '../../store/database.ts';
 import { loadPollState, type PollState, savePollState, type Walk } from '../../store/poll-states.ts';
-import type { ActiveConnection } from './active-connection.ts';
+import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { readSpan } from './append.ts';
 
-export interface WalkDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Notified when a page is in the inbox. */
-  readonly inbox: WakeSignal;
-  readonly tracer?: Tracer;
-}
+type WalkContext = Pick<IntakeContext, 'store' | 'clock' | 'random' | 'tracer' | 'inbox'>;
 
 export type WalkOutcome = 'complete' | 'unchanged';
 
+type Page = Extract<PollPage, { outcome: 'page' }>;
+
 /**
- * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction:
- * a process that dies in between reads one page again and stores none twice. Throws what the connection and the database throw,
- * and `list_endless` where the vendor names pages on and on.
+ * A unit has a watermark, up to which everything is known, and at most one walk: the read of its pages, the newest first.
+ *
+ *   no walk     the next poll begins one
+ *   walking     each page is stored with the position after it; the next poll resumes there
+ *   complete    the last page moves the watermark, only forwards, and keeps the validator of the first page
+ *
+ * Only a complete walk keeps its validator, because a 304 must never hide a page that was not read.
+ *
+ * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction, so a
+ * crash can cause a second request for a page, but stores no page twice. Throws the errors of the connection and the database,
+ * and `list_endless` if the pages of the vendor do not end.
  */
 export async function walkUnit(
-  deps: WalkDeps,
+  context: WalkContext,
   active: ActiveConnection,
   unit: string,
   signal: AbortSignal,
 ): Promise<WalkOutcome> {
   for (;;) {
-    const state = await loadPollState(deps.store.query, active.name, unit);
-    const walk = walkOf(state, deps.clock.now());
-    const version = active.names?.version();
-    const from = deps.clock.now();
-    const page = await active.connection.poll(positionOf(unit, state, walk), signal);
-    const next = await take(state, walk, page, deps.clock);
-    // If a name was bound again meanwhile, what was read under it belongs to another thing.
-    const isStill = () => active.names?.version() === version;
-    if (!(await save(deps, active.name, { unit, taken: next, from, isStill }))) continue;
-    if (next.fault) throw next.fault;
-    if (next.isLast) return next.page ? 'complete' : 'unchanged';
+    const state = await loadPollState(context.store.query, active.name, unit);
+    const walk = walkOf(state, context.clock.now());
+    const namesVersion = active.names?.version();
+    const from = context.clock.now();
+    const answer = await active.connection.poll(positionOf(unit, state, walk), signal);
+    const step = await stepOf(state, walk, answer, context.clock);
+    // If a name was bound again meanwhile, the page belongs to another repository or project: it is requested again.
+    const isCurrent = () => active.names?.version() === namesVersion;
+    if (!(await saveStep(context, { connection: active.name, unit, step, from, isCurrent }))) continue;
+    if (step.fault) throw step.fault;
+    if (step.isLast) return step.page ? 'complete' : 'unchanged';
     signal.throwIfAborted();
   }
 }
 
-interface Taken {
+/** The result of one page. */
+interface WalkStep {
+  /** The state after the page. */
   readonly state: PollState;
   readonly isLast: boolean;
-  /** Why the walk stops behind this page. */
+  /** Why the walk stops after this page. */
   readonly fault?: SyncError;
-  /** What goes to the inbox. */
-  readonly page?: Extract<PollPage, { outcome: 'page' }>;
+  /** The page to append to the inbox, absent if nothing changed, and its body as the inbox stores it. */
+  readonly page?: Page;
   readonly packed?: StoredBody;
 }
 
-/** A large body is worked through while the main thread goes on. */
-async function take(state: PollState, walk: Walk, page: PollPage, clock: Clock): Promise<Taken> {
-  if (page.outcome === 'unchanged') return { state: afterUnchanged(state, walk), isLast: true };
-  const digest = await sha256Of(page.body);
-  const after = afterPage(state, walk, page, digest, clock.now());
-  const isLast = page.next === undefined;
-  if (isSamePage(state, walk, page, digest)) return { state: after, isLast };
-  const fault = faultAfter(walk, page);
-  return { state: after, isLast, page, packed: await packBodyAsync(page.body), ...(fault && { fault }) };
+/** Hashes and compresses a large body outside the main thread. */
+async function stepOf(state: PollState, walk: Walk, answer: PollPage, clock: Clock): Promise<WalkStep> {
+  if (answer.outcome === 'unchanged') return { state: afterUnchanged(state, walk), isLast: true };
+  const digest = await sha256Of(answer.body);
+  const after = afterPage(state, walk, answer, digest, clock.now());
+  const isLast = answer.next === undefined;
+  if (isSamePage(state, walk, answer, digest)) return { state: after, isLast };
+  const fault = faultAfter(walk, answer);
+  return { state: after, isLast, page: answer, packed: await packBodyAsync(answer.body), ...(fault && { fault }) };
 }
 
-interface Saved {
+interface StepToSave {
+  readonly connection: string;
   readonly unit: string;
-  readonly taken: Taken;
-  /** When the page was asked for, epoch milliseconds. */
+  readonly step: WalkStep;
+  /** The time of the request, epoch milliseconds. */
   readonly from: number;
-  isStill(): boolean;
+  /** Whether the page still belongs to the unit. */
+  isCurrent(): boolean;
 }
 
-/** @returns whether it was kept */
-async function save(
-  deps: WalkDeps,
-  connection: string,
-  { unit, taken: { state, isLast, page, packed }, from, isStill }: Saved,
+/** @returns false if nothing was stored, because the page no longer belongs to the unit */
+async function saveStep(
+  { store, clock, random, inbox, tracer }: WalkContext,
+  { connection, unit, step, from, isCurrent }: StepToSave,
 ): Promise<boolean> {
-  const now = deps.clock.now();
-  const saved = await deps.store.commit(async (transaction) => {
-    if (!isStill()) return undefined;
-    const rows: AppendedRow[] = [];
+  const { state, isLast, page, packed } = step;
+  const now = clock.now();
+  const rows = await store.commit(async (transaction) => {
+    if (!isCurrent()) return undefined;
+    const appended: AppendedRow[] = [];
     if (page) {
-      const key = `poll:${deps.random.uuid()}`;
+      const key = `poll:${random.uuid()}`;
       const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body, packed };
-      rows.push(...(await appendDeliveries(transaction, [delivery], now)));
+      appended.push(...(await appendDeliveries(transaction, [delivery], now)));
     }
     await savePollState(transaction, connection, unit, state, isLast ? now : undefined);
-    return rows;
+    return appended;
   });
-  if (!saved) return false;
-  if (page) deps.inbox.notify();
-  const [row] = saved;
-  if (page && row)
-    deps.tracer?.record(readSpan('poll', row, { connection, event: page.event, from, to: deps.clock.now() }));
+  if (!rows) return false;
+  if (page) inbox.notify();
+  const [row] = rows;
+  if (page && row) tracer?.record(readSpan('poll', row, { connection, event: page.event, from, to: clock.now() }));
   return true;
 }
 
 /**
- * Where a poll stands, as pure functions. A unit has a watermark, up to which everything is known, and at most one
- * walk: the reading of its pages from the newest on. Only the last page of a walk moves the watermark, and forward
- * only; only a complete walk keeps its validator, since a 304 must never hide a page that was not read.
- */
-
-/**
- * A walk of which no page was read for so long begins anew, milliseconds. Longer than any pause that a provider imposes:
- * the first walk of a large repository may well last for days at 60 requests an hour, and must still end.
+ * The age of the last page, in milliseconds, above which a walk begins again. It is longer than any pause that a vendor imposes,
+ * because the first walk of a large repository can take days at 60 requests an hour, and must still end.
  */
 const STALE = 7_200_000;
-/** The time of the last page of a walk that must begin anew: it is stale whenever it is looked at. */
+/** The time of the last page of a walk that must begin again: always stale. */
 const ABANDONED = new Date(0).toISOString();
-/** A provider's clock may be ahead by this much, milliseconds. */
+/** How far the clock of a vendor may be ahead, milliseconds. */
 const AHEAD = 300_000;
 
 /**
- * The walk to go on with. A first walk that begins anew keeps the time at which it first began: an item that was read as open
- * before and is done by now is in no list of open items, so that only its change since then shows it.
+ * Returns the walk to continue, or a new one. A first walk that begins again keeps its first start time. An item that was read as
+ * open before and has been closed since is in no list of open items: only its change after that time shows it.
  */
 export function walkOf(state: PollState, now: number): Walk {
   const { walk, watermark } = state;
@@ -137,7 +133,7 @@ export function walkOf(state: PollState, now: number): Walk {
   return { startedAt: new Date(Math.min(first, now)).toISOString(), readAt: new Date(now).toISOString() };
 }
 
-/** What the connector is asked. The validator belongs to the first page alone. */
+/** Returns the position to request. Only the first page has a validator. */
 export function positionOf(unit: string, state: PollState, walk: Walk): PollPosition {
   return {
     unit,
@@ -148,16 +144,14 @@ export function positionOf(unit: string, state: PollState, walk: Walk): PollPosi
   };
 }
 
-type Page = Extract<PollPage, { outcome: 'page' }>;
-
-/** The state after a page came in; `walk` is absent when it was the last one. */
+/** Returns the state after a page. After the last page it has no `walk`. */
 export function afterPage(state: PollState, walk: Walk, page: Page, digest: string, now: number): PollState {
   const candidate = later(walk.candidate, clamp(page.newest, now));
   const isFirst = walk.page === undefined;
   const etag = isFirst ? page.etag : walk.etag;
   if (page.next !== undefined) {
-    const { trail, fault } = extended(walk, page);
-    // A walk whose pages do not end begins anew. After too many empty pages it goes on where it was.
+    const { trail, fault } = trailAfter(walk, page);
+    // A walk whose pages do not end begins again. After too many empty pages, the next poll continues instead.
     if (fault && fault.kind !== 'empty') return { ...state, walk: { startedAt: walk.startedAt, readAt: ABANDONED } };
     const readAt = new Date(now).toISOString();
     return { ...state, walk: { page: page.next, candidate, startedAt: walk.startedAt, readAt, etag, trail } };
@@ -169,17 +163,17 @@ export function afterPage(state: PollState, walk: Walk, page: Page, digest: stri
   };
 }
 
-/** Why the walk must stop behind this page, although another one follows. */
+/** Returns why the walk must stop after this page, although another page follows. */
 export function faultAfter(walk: Walk, page: Page): SyncError | undefined {
-  const { fault } = extended(walk, page);
+  const { fault } = trailAfter(walk, page);
   return fault && new SyncError('list_endless', `the list was left: ${fault.message}`);
 }
 
-function extended({ trail = NO_PAGES }: Walk, page: Page): Extended {
+function trailAfter({ trail = NO_PAGES }: Walk, page: Page): Extended {
   return extendTrail(trail, page);
 }
 
-/** The state after the provider said that nothing changed: the walk is done, the watermark stays. */
+/** Returns the state after a 304: the walk is complete, the watermark stays. */
 export function afterUnchanged(state: PollState, walk: Walk): PollState {
   if (walk.page !== undefined)
     throw new SyncError('answer_malformed', 'the vendor answered 304 to an unconditional request for a later page');
@@ -187,14 +181,14 @@ export function afterUnchanged(state: PollState, walk: Walk): PollState {
 }
 
 /**
- * Some vendors send no validator. Where a walk is one page, and the last complete walk was the very same page, nothing
- * changed either, and nothing need be stored.
+ * Returns whether this walk and the last complete walk consist of the same single page. Then nothing changed, and nothing need be
+ * stored. This replaces the validators that some vendors do not send.
  */
 export function isSamePage(state: PollState, walk: Walk, page: Page, digest: string): boolean {
   return walk.page === undefined && page.next === undefined && state.digest === digest;
 }
 
-/** The later of two times, as it was written. What is not a time counts as none. */
+/** Returns the later of two times, as written. Text that is no time is ignored. */
 function later(a: string | undefined, b: string | undefined): string | undefined {
   if (b === undefined || Number.isNaN(Date.parse(b))) return a;
   return a === undefined || Date.parse(b) > Date.parse(a) ? b : a;

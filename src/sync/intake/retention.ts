@@ -1,7 +1,5 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import { type AdaptiveBatchSize, createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
@@ -17,59 +15,55 @@ import {
 } from '../../store/deletions.ts';
 import { deleteQuotaUse, withOldQuotaUse } from '../../store/quota-use.ts';
 import { deleteRequests, withOldRequests } from '../../store/requests.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope, Sql } from '../../store/workspace-scope.ts';
 
-/**
- * A workspace, and milliseconds that the bodies of its settled deliveries are kept, as is the history of its requests, and the
- * deliveries themselves with their ids.
- */
+/** An open workspace, and how long its rows are kept, milliseconds. */
 export interface RetainedWorkspace {
   readonly name: string;
   readonly store: Pick<Store, 'query' | 'commitRelaxed'>;
+  /** `bodies` also applies to the history of requests. `deliveries` applies to deliveries without their bodies. */
   readonly retention: { readonly bodies: number; readonly deliveries: number };
 }
 
-export interface RetentionDeps {
+export interface RetentionDeps extends Pick<WorkspaceContext, 'clock' | 'logger'> {
   readonly query: Sql;
-  /** Those that are open now. */
+  /** Returns the workspaces that are open now. */
   readonly workspaces: () => readonly RetainedWorkspace[];
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 const HOUR = 3_600_000;
-/** No answer or event about a removed link comes later than this, milliseconds. */
+/** The longest delay of an answer or event about a removed link, milliseconds. */
 const TOMBSTONES_KEPT = 24 * HOUR;
-/** Rows of one transaction. */
-const ROWS = { least: 100, most: 1_000 };
-/** Workspaces that one statement looks at: some milliseconds. */
-const LOOKED_AT = 2_000;
+/** The audit is kept for somewhat more than a year, milliseconds. */
+const AUDIT_KEPT = 400 * 24 * HOUR;
+/** The number of rows that one transaction deletes. */
+const BATCH_SIZE = { least: 100, most: 1_000 };
+/** The number of workspaces that one statement searches, so that it takes some milliseconds. */
+const WORKSPACES_PER_QUERY = 2_000;
 
 /** A kind of rows that is deleted after a time. */
-interface Kind {
+interface RowKind {
   readonly what: 'bodies' | 'deliveries' | 'requests' | 'quotaUse' | 'tombstones';
-  /** Milliseconds. */
+  /** Returns milliseconds. */
   keptFor(retention: RetainedWorkspace['retention']): number;
-  /** Which of these workspaces have some of it. */
+  /** Returns which of these workspaces have rows that are older than `before`. */
   find(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]>;
-  /** @returns how many, 0 where none is left */
+  /** @returns the number of deleted rows; 0 if none is left */
   remove(query: Scope, before: number, most: number): Promise<number>;
 }
 
-/** In this order: most bodies are gone when their deliveries are deleted. */
-const KINDS: readonly Kind[] = [
+/** The order matters: most bodies are gone before their deliveries are deleted. */
+const KINDS: readonly RowKind[] = [
   { what: 'bodies', keptFor: ({ bodies }) => bodies, find: withOldBodies, remove: purgeBodies },
   { what: 'deliveries', keptFor: ({ deliveries }) => deliveries, find: withOldDeliveries, remove: deleteDeliveries },
   { what: 'requests', keptFor: ({ bodies }) => bodies, find: withOldRequests, remove: deleteRequests },
-  // A week is shown, and the day in which it began.
+  // Pages show a week, and the day on which it began.
   { what: 'quotaUse', keptFor: () => 8 * 24 * HOUR, find: withOldQuotaUse, remove: deleteQuotaUse },
   { what: 'tombstones', keptFor: () => TOMBSTONES_KEPT, find: withOldTombstones, remove: deleteTombstones },
 ];
 
-/** What people did is of more than one year. */
-const AUDIT_KEPT = 400 * 24 * HOUR;
-
-/** Deletes old rows: of all workspaces in one job. Those that have nothing old cost no statement of their own. */
+/** Deletes old rows of all workspaces in one job. A workspace without old rows needs no statement of its own. */
 export function retentionJob(deps: RetentionDeps): Job {
   return {
     name: 'retention',
@@ -81,20 +75,20 @@ export function retentionJob(deps: RetentionDeps): Job {
   };
 }
 
-/** Never rejects: what could not be purged now is purged in an hour. */
-async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Promise<void> {
-  const portion = createAdaptiveBatchSize(deps.clock, ROWS);
+/** Never rejects. After a failure, the next run purges the rows. */
+async function purge(deps: RetentionDeps, kind: RowKind, signal: AbortSignal): Promise<void> {
+  const batchSize = createAdaptiveBatchSize(deps.clock, BATCH_SIZE);
   const totals = new Map<RetainedWorkspace, number>();
   try {
-    // One piece of each in turn: a workspace with many old rows delays no other.
-    for (let turn = await findOld(deps, kind, signal); turn.length > 0 && !signal.aborted; ) {
-      const next: RetainedWorkspace[] = [];
-      for (const each of turn) {
-        const count = signal.aborted ? 0 : await purgePiece(deps, kind, each, portion);
-        if (count > 0) next.push(each);
-        totals.set(each, (totals.get(each) ?? 0) + count);
+    // One batch of each workspace in turn, so that a workspace with many old rows delays no other.
+    for (let round = await findWithOldRows(deps, kind, signal); round.length > 0 && !signal.aborted; ) {
+      const unfinished: RetainedWorkspace[] = [];
+      for (const workspace of round) {
+        const count = signal.aborted ? 0 : await purgeBatch(deps, kind, workspace, batchSize);
+        if (count > 0) unfinished.push(workspace);
+        totals.set(workspace, (totals.get(workspace) ?? 0) + count);
       }
-      turn = next;
+      round = unfinished;
     }
   } catch (error) {
     deps.logger.error({ error: asSyncError(error) }, 'old rows could not be searched for');
@@ -103,35 +97,41 @@ async function purge(deps: RetentionDeps, kind: Kind, signal: AbortSignal): Prom
     if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old rows purged');
 }
 
-/** Never rejects. Of no workspace: in pieces of its own. */
-async function purgeAudit({ query, clock, logger }: RetentionDeps, signal: AbortSignal): Promise<void> {
-  const portion = createAdaptiveBatchSize(clock, ROWS);
-  const before = clock.now() - AUDIT_KEPT;
-  try {
-    for (let count = 1; count > 0 && !signal.aborted; ) {
-      const most = portion.size();
-      count = await portion.work(most, () => deleteAudit(query, before, most));
+/** Returns the workspaces with old rows. Needs a few statements for each configured retention time, for any number of workspaces. */
+async function findWithOldRows(
+  deps: RetentionDeps,
+  { keptFor, find }: RowKind,
+  signal: AbortSignal,
+): Promise<readonly RetainedWorkspace[]> {
+  const found: RetainedWorkspace[] = [];
+  const byTime = Map.groupBy(deps.workspaces(), ({ retention }) => keptFor(retention));
+  for (const [time, workspaces] of byTime) {
+    const byNumber = new Map(workspaces.map((each) => [each.store.query.workspace, each]));
+    for (const some of piecesOf([...byNumber.keys()], WORKSPACES_PER_QUERY)) {
+      if (signal.aborted) return found;
+      for (const number of await find(deps.query, some, deps.clock.now() - time))
+        found.push(byNumber.get(number) as RetainedWorkspace);
       await yieldForRequests();
     }
-  } catch (error) {
-    logger.error({ error: asSyncError(error) }, 'the audit could not be purged');
   }
+  return found;
 }
 
 /**
- * Never rejects: what is wrong with one workspace keeps no other from being purged. @returns how many, 0 where it has come to
- * its end
+ * Never rejects, so that a failure of one workspace does not stop the others.
+ *
+ * @returns the number of deleted rows; 0 if none is left, or after a failure
  */
-async function purgePiece(
+async function purgeBatch(
   { clock, logger }: RetentionDeps,
-  kind: Kind,
+  kind: RowKind,
   { name, store, retention }: RetainedWorkspace,
-  portion: AdaptiveBatchSize,
+  batchSize: AdaptiveBatchSize,
 ): Promise<number> {
-  const most = portion.size();
+  const most = batchSize.size();
   const before = clock.now() - kind.keptFor(retention);
   try {
-    return await store.commitRelaxed((query) => portion.work(most, () => kind.remove(query, before, most)));
+    return await store.commitRelaxed((query) => batchSize.work(most, () => kind.remove(query, before, most)));
   } catch (error) {
     logger.error({ workspace: name, error: asSyncError(error) }, 'purge failed');
     return 0;
@@ -140,22 +140,17 @@ async function purgePiece(
   }
 }
 
-/** By a few statements, whatever the number of workspaces: one for each retention time that is configured. */
-async function findOld(
-  deps: RetentionDeps,
-  { keptFor, find }: Kind,
-  signal: AbortSignal,
-): Promise<readonly RetainedWorkspace[]> {
-  const old: RetainedWorkspace[] = [];
-  const byTime = Map.groupBy(deps.workspaces(), ({ retention }) => keptFor(retention));
-  for (const [time, workspaces] of byTime) {
-    const byNumber = new Map(workspaces.map((each) => [each.store.query.workspace, each]));
-    for (const some of piecesOf([...byNumber.keys()], LOOKED_AT)) {
-      if (signal.aborted) return old;
-      for (const number of await find(deps.query, some, deps.clock.now() - time))
-        old.push(byNumber.get(number) as RetainedWorkspace);
+/** Never rejects. Deletes in batches, but not by workspace, because the audit belongs to the installation. */
+async function purgeAudit({ query, clock, logger }: RetentionDeps, signal: AbortSignal): Promise<void> {
+  const batchSize = createAdaptiveBatchSize(clock, BATCH_SIZE);
+  const before = clock.now() - AUDIT_KEPT;
+  try {
+    for (let count = 1; count > 0 && !signal.aborted; ) {
+      const most = batchSize.size();
+      count = await batchSize.work(most, () => deleteAudit(query, before, most));
       await yieldForRequests();
     }
+  } catch (error) {
+    logger.error({ error: asSyncError(error) }, 'the audit could not be purged');
   }
-  return old;
 }

@@ -1,50 +1,38 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../model/item.ts';
-import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
+import { sleep } from '../../platform/lib/clock.ts';
 import { forPurpose } from '../../platform/lib/purpose.ts';
-import { backoff, type Random } from '../../platform/lib/random.ts';
+import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
-import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
-import type { Store } from '../../store/database.ts';
 import { isUnverified, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';
-import type { ActiveConnection } from './active-connection.ts';
-import type { Pauses } from './pauses.ts';
+import type { ActiveConnection, IntakeContext } from './active-connection.ts';
+import { backgroundPauseEnd } from './pauses.ts';
 
-export interface VerifyDeps {
-  readonly store: Store;
-  readonly connections: readonly ActiveConnection[];
-  readonly pauses: Pauses;
-  /** Notified when a fetched object is in the inbox. */
-  readonly inbox: WakeSignal;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
-}
+type VerificationContext = Omit<IntakeContext, 'meter' | 'tracer'>;
 
-/** Time between two fetches of a connection, milliseconds, because some vendors report no limit. */
-const PACE = 2_000;
-/** Items read from the database at once. */
-const AT_ONCE = 20;
-/** Time between two rounds over the items that are still unverified, milliseconds. */
-const LOOK_EVERY = 3_600_000;
+/** The time between two fetches of a connection, milliseconds, because some vendors report no limit. */
+const FETCH_INTERVAL = 2_000;
+/** The number of items that are read from the database at once. */
+const BATCH_SIZE = 20;
+/** The time between two rounds over the items that are still unverified, milliseconds. */
+const ROUND_INTERVAL = 3_600_000;
 /** The first and the longest pause after a temporary failure, milliseconds. */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
-/** Attempts for one item before the others continue; the next round tries it again. */
-const MOST_TRIES = 6;
+/** The attempts for one item before the others continue. The next round tries it again. */
+const MOST_ATTEMPTS = 6;
 
-/** The position before the first item; open items come first. */
+/** The position before the first item. Open items come first. */
 const START: UnverifiedPosition = { finished: 0, key: '' };
 
 /**
- * After a restore, fetches every item once, open ones first, because nothing is written about an item before the provider has
- * confirmed it. The fetches take at most a fifth of the vendor's limit: see `Budget`. What cannot be fetched waits for its next
- * delivery; it is tried again after a restart.
+ * After a restore, fetches every item once, open items first, because worksync writes nothing about an item before the vendor has
+ * confirmed it. The fetches use at most a fifth of the vendor's limit: see `Budget`. An item that cannot be fetched waits for its
+ * next delivery, or for a restart.
  */
-export function createVerification(deps: VerifyDeps): Stage {
+export function createVerification(context: VerificationContext): Stage {
   let stopping: AbortController | undefined;
   let running: Promise<unknown> = Promise.resolve();
   return {
@@ -52,7 +40,7 @@ export function createVerification(deps: VerifyDeps): Stage {
       if (stopping) return;
       stopping = new AbortController();
       const { signal } = stopping;
-      running = Promise.all(deps.connections.map((active) => verifyConnection(deps, active, signal)));
+      running = Promise.all(context.connections.map((active) => verifyConnection(context, active, signal)));
     },
     async stop() {
       stopping?.abort();
@@ -63,14 +51,18 @@ export function createVerification(deps: VerifyDeps): Stage {
 }
 
 /** Never rejects. Ends when no item of the connection is unverified. */
-async function verifyConnection(deps: VerifyDeps, active: ActiveConnection, signal: AbortSignal): Promise<void> {
-  const { store, clock, logger } = deps;
-  const tried = new Set<ItemKey>();
+async function verifyConnection(
+  context: VerificationContext,
+  active: ActiveConnection,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, clock, logger } = context;
+  const done = new Set<ItemKey>();
   while (!signal.aborted) {
     try {
-      const isAny = (await unverifiedAfter(store.query, active.name, START, 1)).length > 0;
-      if (!isAny) return;
-      await verifyAll(deps, active, tried, signal);
+      const isAnyUnverified = (await unverifiedAfter(store.query, active.name, START, 1)).length > 0;
+      if (!isAnyUnverified) return;
+      await verifyAll(context, active, done, signal);
     } catch (error) {
       if (!signal.aborted)
         logger.error(
@@ -78,46 +70,50 @@ async function verifyConnection(deps: VerifyDeps, active: ActiveConnection, sign
           'items of a restore could not be verified',
         );
     }
-    await sleep(clock, LOOK_EVERY, signal);
+    await sleep(clock, ROUND_INTERVAL, signal);
   }
 }
 
+/** @param done the items that were fetched or refused in this or an earlier round */
 async function verifyAll(
-  deps: VerifyDeps,
+  context: VerificationContext,
   active: ActiveConnection,
-  tried: Set<ItemKey>,
+  done: Set<ItemKey>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let place: UnverifiedPosition | undefined = START; place && !signal.aborted; ) {
-    const rows = await unverifiedAfter(deps.store.query, active.name, place, AT_ONCE);
+  const { store, clock } = context;
+  for (let position: UnverifiedPosition | undefined = START; position && !signal.aborted; ) {
+    const rows = await unverifiedAfter(store.query, active.name, position, BATCH_SIZE);
     for (const row of rows) {
       if (signal.aborted) return;
       // A delivery may have confirmed it meanwhile.
-      if (tried.has(row.key) || !(await isUnverified(deps.store.query, row.key))) continue;
-      if (await verify(deps, active, row, signal)) tried.add(row.key);
-      await sleep(deps.clock, PACE, signal);
+      if (done.has(row.key) || !(await isUnverified(store.query, row.key))) continue;
+      if (await verifyItem(context, active, row, signal)) done.add(row.key);
+      await sleep(clock, FETCH_INTERVAL, signal);
     }
-    place = rows.at(-1);
+    position = rows.at(-1);
   }
 }
 
-type Row = Awaited<ReturnType<typeof unverifiedAfter>>[number];
+type UnverifiedRow = Awaited<ReturnType<typeof unverifiedAfter>>[number];
 
 /**
- * Fetches one item. Waits where only time helps, and passes over what the vendor refuses.
+ * Fetches one item. Retries after temporary failures, a rate limit without a limit of attempts.
  *
- * @returns whether it need not be tried again: it was fetched, or refused
+ * @returns whether the item was fetched, or refused by the vendor, so that the next round skips it
  */
-async function verify(deps: VerifyDeps, active: ActiveConnection, row: Row, signal: AbortSignal): Promise<boolean> {
-  const { clock, pauses, logger } = deps;
-  for (let failures = 0; failures < MOST_TRIES; ) {
-    for (let left = pauses.left(active.name, 'background'); left > 0 && !signal.aborted; ) {
-      await sleep(clock, left, signal);
-      left = pauses.left(active.name, 'background');
-    }
+async function verifyItem(
+  context: VerificationContext,
+  active: ActiveConnection,
+  row: UnverifiedRow,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { clock, random, logger } = context;
+  for (let failures = 0; failures < MOST_ATTEMPTS; ) {
+    await backgroundPauseEnd(context, active.name, signal);
     if (signal.aborted) return false;
     try {
-      await fetchItem(deps, active, row, signal);
+      await fetchItem(context, active, row, signal);
       return true;
     } catch (thrown) {
       const error = asSyncError(thrown);
@@ -128,16 +124,16 @@ async function verify(deps: VerifyDeps, active: ActiveConnection, row: Row, sign
         return true;
       }
       if (!isLimit) failures++;
-      await sleep(clock, error.retryAfter ?? backoff(deps.random, failures, FIRST_RETRY, LONGEST_RETRY), signal);
+      await sleep(clock, error.retryAfter ?? backoff(random, failures, FIRST_RETRY, LONGEST_RETRY), signal);
     }
   }
   return false;
 }
 
 async function fetchItem(
-  { store, clock, random, inbox }: VerifyDeps,
+  { store, clock, random, inbox }: VerificationContext,
   { name: connection, connector, connection: vendor }: ActiveConnection,
-  row: Row,
+  row: UnverifiedRow,
   signal: AbortSignal,
 ): Promise<void> {
   const { item } = readFields(row);

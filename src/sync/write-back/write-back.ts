@@ -3,16 +3,13 @@ import { MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
-import type { PostedComment } from '../../model/notice.ts';
-import { parseStatus } from '../../model/notice.ts';
+import { type PostedComment, parseStatus } from '../../model/notice.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
-import type { Logger } from '../../platform/lib/logger.ts';
-import { backoff, type Random } from '../../platform/lib/random.ts';
+import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
-import type { Store } from '../../store/database.ts';
 import { findItem, readFields } from '../../store/items.ts';
 import {
   beginNotice,
@@ -24,48 +21,45 @@ import {
   resumeNotices,
   settleNotice,
 } from '../../store/notices.ts';
+import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Pauses } from '../intake/pauses.ts';
 
-/** A connection to which something may be written. */
+/** A connection to whose vendor worksync may write. */
 export interface WritableConnection {
   readonly name: string;
   readonly connection: Pick<Connection, 'comment' | 'close' | 'status'>;
-  /** Values of fields that closing fills in. */
+  /** Values of the fields that closing fills in. */
   readonly closeFields?: CloseFields | undefined;
   reference(item: Item): ItemReference;
 }
 
-export interface WriteBackDeps {
-  readonly store: Store;
-  /** Those for which it is switched on. */
+export interface WriteBackDeps extends Pick<WorkspaceContext, 'store' | 'clock' | 'random' | 'logger'> {
+  /** The connections for which write-back is switched on. */
   readonly connections: readonly WritableConnection[];
   readonly pauses: Pauses;
-  /** Undefined until the workspace has told it. */
+  /** Returns undefined until the workspace has reported its id. */
   readonly workspaceId: () => Promise<string | undefined>;
   /**
-   * How often the task list is read to see which tasks are finished, milliseconds; undefined if nothing needs it, or the
-   * workspace's own webhooks report it.
+   * The interval, in milliseconds, at which the task list is read to detect finished tasks. Undefined if nothing needs it, or
+   * the workspace's own webhooks report them.
    */
   readonly readTasksEvery?: number;
   readonly outbox: WakeSignal;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly logger: Logger;
 }
 
 export interface WriteBack extends Stage {
-  /** Notified after a commit that may contain a notice. */
+  /** To notify after a commit that may contain a notice. */
   readonly wakeSignal: WakeSignal;
   readonly jobs: readonly Job[];
 }
 
-const LONGEST_PAUSE = 3_600_000;
 const FIRST_PAUSE = 5_000;
-/** The workspace's id comes with the first list of tasks. */
+const LONGEST_PAUSE = 3_600_000;
+/** The pause until the workspace's id is known, which the first list of tasks contains, milliseconds. */
 const ID_PAUSE = 30_000;
 
-/** The vendor has answered that it did not carry it out. */
+/** Errors by which the vendor answered that it did not carry out the write. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'rate_limited',
   'unauthorized',
@@ -76,41 +70,41 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'refused',
 ]);
 
-/** The comment of an item that is linked to no task any more. */
+/** The comment of an item that is no longer linked to a task. */
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
 /**
- * The stage that writes notices of reconcile to vendors. A comment carries a marker and is updated in place, what is
- * closed is left closed, and a status replaces the one of its name: so a write with unknown outcome is simply written again, once it
- * must have arrived.
+ * Writes the notices of reconcile to vendors. Each write can be repeated: a comment has a marker and is updated in place, a closed
+ * item stays closed, and a status replaces the status of the same name. So a write with unknown outcome is sent again, once the
+ * first request must have arrived.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
-  const { store, clock, logger, pauses } = deps;
+  const { store, clock, random, logger, pauses } = deps;
   const wakeSignal = createWakeSignal();
   const names = deps.connections.map(({ name }) => name);
-  const left = (connection: string) => pauses.left(connection, 'fetch');
-  const free = () => names.filter((name) => left(name) === 0);
-  const refusals = new Set<string>();
-  const mindTheClock = onClockSetBack(clock, () => store.commit((query) => clampNoticeTimes(query, clock.now())));
+  const pauseLeft = (connection: string) => pauses.left(connection, 'fetch');
+  const unpaused = () => names.filter((name) => pauseLeft(name) === 0);
+  const loggedRefusals = new Set<string>();
+  const clampTimesIfSetBack = onClockSetBack(clock, () =>
+    store.commit((query) => clampNoticeTimes(query, clock.now())),
+  );
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
-    let isTakenUp = false;
-    const takeUp = async () => {
-      await store.commit((transaction) => resumeNotices(transaction, clock.now()));
-      isTakenUp = true;
-    };
+    let isResumed = false;
     while (!signal.aborted) {
-      const pause = await quietly(async () => {
-        if (!isTakenUp) await takeUp();
-        return look(signal);
+      const pause = await logFailure(async () => {
+        // Once after each start: refused writes are tried again, and begun ones wait until they must have arrived.
+        if (!isResumed) await store.commit((transaction) => resumeNotices(transaction, clock.now()));
+        isResumed = true;
+        return writeDue(signal);
       });
       await waitFor(clock, pause ?? FIRST_PAUSE, wakeSignal, signal);
     }
   }
 
-  async function quietly<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+  async function logFailure<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
     try {
       return await work();
     } catch (error) {
@@ -119,34 +113,35 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     }
   }
 
-  /** @returns milliseconds until the next check without a wake-up; Infinity: only a wake-up starts one */
-  async function look(signal: AbortSignal): Promise<number> {
-    await mindTheClock();
-    const due = await dueNotices(store.query, free(), clock.now());
-    const workspace = due.length === 0 ? undefined : await deps.workspaceId();
-    // The marker of a comment has the id in it; a commit status has none.
-    const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspace !== undefined;
+  /** @returns milliseconds until the next pass; Infinity if only a notification starts one */
+  async function writeDue(signal: AbortSignal): Promise<number> {
+    await clampTimesIfSetBack();
+    const due = await dueNotices(store.query, unpaused(), clock.now());
+    const workspaceId = due.length === 0 ? undefined : await deps.workspaceId();
+    // The marker of a comment contains the id; a commit status needs none.
+    const isReady = ({ kind }: NoticeRow) => kind === 'status' || workspaceId !== undefined;
     for (const notice of due.filter(isReady)) {
       if (signal.aborted) return 0;
-      // Another one may have been refused by a limit just now.
-      if (left(notice.connection) === 0) await write(notice, workspace ?? '', signal);
+      // A rate limit may have paused the connection during this pass.
+      if (pauseLeft(notice.connection) === 0) await write(notice, workspaceId ?? '', signal);
     }
     return due.every(isReady) ? untilNext() : ID_PAUSE;
   }
 
   async function untilNext(): Promise<number> {
-    const next = await nextNotice(store.query, free());
+    const next = await nextNotice(store.query, unpaused());
     const waits = next === undefined ? [] : [Math.min(LONGEST_PAUSE, Math.max(0, next - clock.now()))];
-    return Math.min(...waits, ...names.map(left).filter((ms) => ms > 0));
+    return Math.min(...waits, ...names.map(pauseLeft).filter((ms) => ms > 0));
   }
 
-  async function write(notice: NoticeRow, workspace: string, signal: AbortSignal): Promise<void> {
+  /** Commits the begin of the write before it is sent, so that a restart knows that its outcome is unknown. */
+  async function write(notice: NoticeRow, workspaceId: string, signal: AbortSignal): Promise<void> {
     const { item_key: item, kind, connection } = notice;
     try {
-      const send = await prepare(deps, notice, workspace);
+      const send = await prepare(deps, notice, workspaceId);
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
-      const standing = await send?.(signal);
-      await store.commit((transaction) => settleNotice(transaction, notice, standing));
+      const posted = await send?.(signal);
+      await store.commit((transaction) => settleNotice(transaction, notice, posted));
       logger.info({ item, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
@@ -156,27 +151,27 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {
     const { item_key: item, kind, connection } = notice;
-    // A limit is the connection's matter: the notice keeps its place.
+    // A rate limit concerns the connection, so the notice keeps its place.
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
-    const pause = isLimited ? 0 : pauseAfter(error, backoff(deps.random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
+    const pause = isLimited ? 0 : pauseAfter(error, backoff(random, attempts, FIRST_PAUSE, LONGEST_PAUSE));
     const state = error.verdict === 'never' ? 'refused' : 'waiting';
     const text = `${error.code}: ${error.message}`.slice(0, 500);
-    const told = `${connection} ${kind} ${error.code}`;
-    // A right that is missing is missing for all items: it is told once.
-    const level = state === 'refused' && kind === 'status' && refusals.has(told) ? 'debug' : 'warn';
-    refusals.add(told);
+    // A missing permission concerns all items, so it is a warning only once.
+    const refusal = `${connection} ${kind} ${error.code}`;
+    const level = state === 'refused' && kind === 'status' && loggedRefusals.has(refusal) ? 'debug' : 'warn';
+    loggedRefusals.add(refusal);
     logger[level]({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
-    const isUndone = !wasSent(error) || REFUSALS.has(error.code);
+    const isNotCarriedOut = !wasSent(error) || REFUSALS.has(error.code);
     const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
-    const row = { ...retry, ...(isUndone && { done: notice.done }) };
-    // By a commit: one that has lost the workspace leaves no failure to its owner.
+    const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };
+    // A commit checks the lease, so a process that has lost the workspace records no failure for its new owner.
     await store.commit((transaction) => postponeNotice(transaction, notice, row));
   }
 
   async function readTasks(): Promise<void> {
-    const wish = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
-    await quietly(() => store.commit((transaction) => enqueueTaskListRead(transaction, wish)));
+    const request = { now: clock.now(), usedShare: 0, lane: 'read', notBefore: 0 } as const;
+    await logFailure(() => store.commit((transaction) => enqueueTaskListRead(transaction, request)));
     deps.outbox.notify();
   }
 
@@ -198,33 +193,37 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
   };
 }
 
-/** A comment that may still be on its way would be there twice if it were looked for at once, not found, and written again. */
+/**
+ * Returns milliseconds. After an unknown outcome, a comment may still be in flight: a write that does not find it would post it
+ * twice.
+ */
 function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number {
   return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? MAX_TIME_IN_FLIGHT : 0);
 }
 
+type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
+
 /**
- * One comment, one closing, or one commit status.
- *
- * @returns what sends it, with what stands there then, where it is a comment; undefined where nothing is to be sent
+ * Returns the function that writes one comment, closing or commit status, and returns the posted comment. Returns undefined if
+ * there is nothing to write.
  */
 async function prepare(
   deps: Pick<WriteBackDeps, 'store' | 'connections'>,
   notice: NoticeRow,
-  workspace: string,
-): Promise<((signal: AbortSignal) => Promise<PostedComment | undefined>) | undefined> {
+  workspaceId: string,
+): Promise<Send | undefined> {
   const { item_key: key, kind, wanted, done, attempts } = notice;
-  // Nothing was ever written, and nothing is desired. A failed write may have been carried out.
+  // A failed write may have been carried out, so nothing was ever written only if there was no attempt.
   if (wanted === null && done === null && attempts === 0) return undefined;
   const row = await findItem(deps.store.query, key);
   const target = deps.connections.find(({ name }) => name === notice.connection);
   if (!row || !target || row.gone === 1) return undefined;
   const { item } = readFields(row);
   const reference = target.reference(item);
-  const { connection } = target;
+  const { connection, closeFields } = target;
   if (kind === 'status') {
     const status = parseStatus(wanted);
-    // Only the head of an open pull request counts: people have gone on.
+    // Only the present head of an open pull request needs a status.
     if (!status || item.kind !== 'pull_request' || item.state !== 'open' || item.headSha !== status.sha)
       return undefined;
     return async (signal) => {
@@ -234,16 +233,16 @@ async function prepare(
   }
   if (kind === 'close')
     return async (signal) => {
-      await connection.close?.(reference, signal, target.closeFields);
+      await connection.close?.(reference, signal, closeFields);
       return undefined;
     };
-  const marker = `<!-- worksync:${workspace}:tasks -->`;
-  // Nobody knows whether the one before arrived: where it did not, there is nothing to take back.
+  const marker = `<!-- worksync:${workspaceId}:tasks -->`;
+  // The previous comment may not exist, if its write failed. Then there is nothing to correct.
   const comment = wanted === null ? { marker, text: NOTHING_LINKED, isCorrection: true } : { marker, text: wanted };
   return async (signal) => connection.comment?.(reference, comment, signal);
 }
 
-/** Resolves when the time has passed or the wake signal fires. */
+/** Resolves after `ms`, or when the wake signal fires. */
 async function waitFor(clock: Clock, ms: number, wakeSignal: WakeSignal, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   if (ms === Number.POSITIVE_INFINITY) return wakeSignal.wait();

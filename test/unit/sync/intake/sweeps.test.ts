@@ -7,13 +7,15 @@ import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { type SweepDeps, sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
+import { sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
 import { remainsOfLost } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { createForge, forgeItem } from '../../../support/forge.ts';
 import { activeWith, openTestStore } from '../../../support/intake.ts';
 import { startJobs } from '../../../support/timetable.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
+
+type SweepContext = Parameters<typeof sweepJobs>[0];
 
 /** Twenty times as many as may be asked for at once. */
 const COUNT = 4_000;
@@ -46,7 +48,7 @@ async function filledStore() {
 
 /** The sweep of one connection, which rings whom the test says. */
 function sweepOf(
-  deps: Pick<SweepDeps, 'store' | 'clock'> & Partial<SweepDeps>,
+  deps: Pick<SweepContext, 'store' | 'clock'> & Partial<SweepContext>,
   connector: Connector<unknown>,
   connection = connector.connect({}, {} as never),
 ) {
