@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../platform/config/daemon-options.ts';
-import { createVariables, type Environment, type Variables } from '../platform/config/interpolate.ts';
+import type { CommandEnvironment } from '../platform/config/env-file.ts';
+import { createVariables, type Variables } from '../platform/config/interpolate.ts';
 import { configSourceOf } from '../platform/config/load.ts';
 import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { type ConfigDocument, readDocuments } from '../platform/config/yaml-document.ts';
@@ -13,14 +14,14 @@ export interface EffectiveValue {
   readonly key: string;
   /** A secret is masked: its length, and the first characters of its SHA-256, which tell two of them apart. */
   readonly value: unknown;
-  /** `flag --data`, `env WORKSYNC_DATA`, `team.yaml:7`, `team.yaml:7, env GITHUB_TOKEN`, or `default`; of a text in a variable `WORKSYNC_CONFIG_YAML:7`. */
+  /** `flag --data`, `env WORKSYNC_DATA`, `.env WORKSYNC_DATA`, `team.yaml:7`, `team.yaml:7, env GITHUB_TOKEN`, or `default`; of a text in a variable `WORKSYNC_CONFIG_YAML:7`. */
   readonly origin: string;
 }
 
 export interface ConfigInUse {
   readonly workspaces: readonly WorkspaceConfig[];
   readonly flags: Flags;
-  readonly env: Environment;
+  readonly env: CommandEnvironment;
   /** Knows every secret, in each form that it may take. */
   readonly scrub: (text: string) => string;
 }
@@ -37,15 +38,22 @@ export function daemonConfiguration({ flags, env, scrub }: Omit<ConfigInUse, 'wo
   return daemonValues(flags, env).map((each) => ({ ...each, value: masked(each.value, scrub) }));
 }
 
-function daemonValues(flags: Flags, env: Environment): EffectiveValue[] {
+function daemonValues(flags: Flags, env: CommandEnvironment): EffectiveValue[] {
+  const { settings } = env;
   return DAEMON_OPTIONS.map(({ key, flag, env: variable, default: standard }) => {
     const given = flags[key];
     const named = { of: 'daemon', key };
-    if (key === 'config' && configText(flags, env)) return { ...named, value: null, origin: `env ${CONFIG_TEXT}` };
+    if (key === 'config' && configText(flags, settings)) return { ...named, value: null, origin: `env ${CONFIG_TEXT}` };
     if (given !== undefined) return { ...named, value: given, origin: `flag ${flag.split(' ')[0]}` };
-    if (env[variable]) return { ...named, value: env[variable], origin: `env ${variable}` };
+    if (settings[variable]) return { ...named, value: settings[variable], origin: originOf(variable, env) };
     return { ...named, value: standard ?? null, origin: 'default' };
   });
+}
+
+/** `env NAME`, or `.env NAME` where the file sets it. */
+function originOf(variable: string, { file }: CommandEnvironment): string {
+  const isInFile = file?.used.some((name) => name === variable || name === `${variable}_FILE`) ?? false;
+  return `${isInFile ? '.env' : 'env'} ${variable}`;
 }
 
 interface Leaf {
@@ -53,10 +61,11 @@ interface Leaf {
   readonly value: unknown;
 }
 
-function workspaceValues(workspace: WorkspaceConfig, env: Environment): EffectiveValue[] {
+function workspaceValues(workspace: WorkspaceConfig, env: CommandEnvironment): EffectiveValue[] {
+  const { variables: values } = env;
   const { name, file } = workspace;
-  const source = configSourceOf(workspace, env);
-  const documents = readDocuments(file, source, createVariables(env));
+  const source = configSourceOf(workspace, values);
+  const documents = readDocuments(file, source, createVariables(values));
   // A file may leave out its name: then it holds nothing else.
   const index = Math.max(
     0,
@@ -67,7 +76,7 @@ function workspaceValues(workspace: WorkspaceConfig, env: Environment): Effectiv
   const own = leavesOf(written.data);
   const inFile = own.map(({ path, value }) => {
     const variables = variablesAt.get(path.join('.')) ?? [];
-    const origin = [`${file}:${written.place(path).line}`, ...variables.map((each) => `env ${each}`)].join(', ');
+    const origin = [`${file}:${written.place(path).line}`, ...variables.map((each) => originOf(each, env))].join(', ');
     return { of: name, key: path.join('.'), value, origin };
   });
   const defaults = leavesOf(asWritten(workspace)).filter(({ path }) => !own.some((each) => isWithin(each.path, path)));

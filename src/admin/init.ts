@@ -1,34 +1,48 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
+import { parseEnv } from 'node:util';
 import { SyncError } from '../model/errors/sync-error.ts';
-import { CONFIG_FOLDER } from '../platform/config/load.ts';
+import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { unknownName } from './named.ts';
 import { refuseWrongName } from './refuse-wrong-name.ts';
 
-/** What a first configuration is made of. */
-export interface Wish {
+/** The request for a first configuration. */
+export interface FirstConfig {
   /** A file of `config/examples/`, without its ending. */
   readonly from: string;
-  /** Of the workspace, and so of its file. */
+  /** Name of the workspace, and so of its file. */
   readonly name: string;
-  /** Base address of the workspace API; absent: that of the example stays, to be replaced by hand. */
+  /** Base address of the workspace API; absent: the example's address stays, to be replaced by hand. */
   readonly url?: string;
   /** Files of `config/deploy/`, without their endings: how to run it, and what CI does with it. */
   readonly with?: readonly string[];
+  /** Values for the placeholders of the example, such as `your-group/your-project`. */
+  readonly values?: Readonly<Record<string, string>>;
   /** Where everything is written. */
   readonly folder: string;
 }
 
-interface NewFile {
+/** A configuration that is not used yet, because it lies outside the folder that worksync reads. */
+export interface Draft {
+  /** `config/<name>.yaml` */
   readonly path: string;
-  readonly content: string;
+  /** `config/workspaces/<name>.yaml`, where it goes when it is complete. */
+  readonly live: string;
+  readonly envFile: string;
+  /** The files that were written now. */
+  readonly written: readonly string[];
 }
 
 const EXAMPLES = join(CONFIG_FOLDER, 'examples');
 const TEMPLATES = join(CONFIG_FOLDER, 'deploy');
 /** Every example that talks to a workspace names this one. */
 const EXAMPLE_URL = 'https://work.example.com/api/v1';
+/** How that address shows among the placeholders. */
+export const WORKSPACE_PLACEHOLDER = 'work.example.com/api/v1';
+/** The repository of the example that works as it is. */
+export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
 const SCHEMA_LINE = /^# yaml-language-server: .*$/m;
+const PLACEHOLDER = /\byour-[a-z]+[a-z./-]*(?:\*(?![*/]))?|[a-z@.-]*\bexample\.com\b[\w./-]*/g;
 
 export const exampleNames = () => namesIn(EXAMPLES);
 const templateNames = () => namesIn(TEMPLATES);
@@ -40,48 +54,91 @@ function namesIn(folder: string): readonly string[] {
     .sort();
 }
 
+/** The values of a draft that everybody must replace, apart from the address of the workspace. */
+export function placeholdersIn(content: string): readonly string[] {
+  const found = new Set(Array.from(uncommented(content).matchAll(PLACEHOLDER), ([text]) => text));
+  return [...found].filter((text) => ![...found].some((other) => other !== text && text.startsWith(`${other}/`)));
+}
+
+/** The lines of a configuration that are no comments. */
+export function uncommented(content: string): string {
+  return content
+    .split('\n')
+    .filter((line) => !/^\s*#/.test(line))
+    .join('\n');
+}
+
+/** The text that a draft starts from: the draft that is there already, else the example. Throws `usage` for an unknown example. */
+export function draftText(
+  { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>,
+  overwrite: boolean,
+): string {
+  const { path } = placesOf(folder, name);
+  return existsSync(path) && !overwrite ? readFileSync(path, 'utf8') : readExample(from);
+}
+
+export function hasDraft(folder: string, name: string): boolean {
+  return existsSync(placesOf(folder, name).path);
+}
+
+function placesOf(folder: string, name: string) {
+  refuseWrongName('--name', name);
+  return { path: join(folder, 'config', `${name}.yaml`), live: join(folder, 'config/workspaces', `${name}.yaml`) };
+}
+
+/** The variables of a configuration. */
+function variablesOf(content: string): readonly string[] {
+  return [...new Set(Array.from(content.matchAll(/\$\{(\w+)/g), ([, name]) => name as string))];
+}
+
+function readExample(name: string): string {
+  if (!exampleNames().includes(name)) throw unknownName('example', name, exampleNames());
+  return readFileSync(join(EXAMPLES, `${name}.yaml`), 'utf8');
+}
+
 /**
- * Writes a workspace file from an example, `.env.example` with the variables that it needs, and what `with` names into
- * `deploy/`: each file says at its top where it belongs.
+ * Writes the draft of a workspace file, and what `with` names into `deploy/`: each file says at its top where it belongs. In a draft
+ * that is there already it only replaces the placeholders.
  *
  * @param overwrite whether files that are there already are replaced
- * @returns the files written; throws `usage` for an unknown example or template, or a wrong name, `conflict` where one is there
+ * @throws `usage` for an unknown example or template, or a wrong name; `conflict` where the workspace is configured already
  */
-export function writeFirstConfig(wish: Wish, overwrite: boolean): readonly string[] {
-  const files = firstConfig(wish);
-  const present = files.filter(({ path }) => existsSync(path)).map(({ path }) => path);
+export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
+  const { name, url, values = {}, folder } = wanted;
+  const { path, live } = placesOf(folder, name);
+  if (url !== undefined && !isApiAddress(url))
+    throw new SyncError('usage', `--url ${url}: expected the https address of the workspace API, ending in /api/v1`);
+  const replaced = Object.entries({ ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
+  const content = replaced.reduce(
+    (text, [old, fresh]) => text.replaceAll(old, () => fresh),
+    draftText(wanted, overwrite),
+  );
+  const templates = templatesOf(wanted);
+  const present = [live, ...templates.map((each) => each.path)].filter((each) => existsSync(each));
   if (present.length > 0 && !overwrite)
     throw new SyncError('conflict', `already there: ${present.join(', ')}`, {
       hint: 'Name another folder with --folder, or replace them with --force. Nothing was written.',
     });
-  for (const { path, content } of files) {
-    mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, content, { flag: overwrite ? 'w' : 'wx' });
+  const files = [{ path, content: withSchema(content, path) }, ...templates];
+  for (const file of files) {
+    mkdirSync(dirname(file.path), { recursive: true });
+    writeFileSync(file.path, file.content);
   }
-  return files.map(({ path }) => path);
+  return { path, live, envFile: join(folder, '.env'), written: files.map((file) => file.path) };
 }
 
-function firstConfig({ from, name, url, with: templates = [], folder }: Wish): readonly NewFile[] {
-  const known = exampleNames();
-  if (!known.includes(from)) throw unknownName('example', from, known);
-  const missing = templates.find((each) => !templateNames().includes(each));
+function templatesOf({ with: names = [], folder }: FirstConfig) {
+  const missing = names.find((each) => !templateNames().includes(each));
   if (missing !== undefined) throw unknownName('template', missing, templateNames());
-  refuseWrongName('--name', name);
-  if (url !== undefined && !isApiAddress(url))
-    throw new SyncError('usage', `--url ${url}: expected the https address of the workspace API, ending in /api/v1`);
-  const path = join(folder, 'config/workspaces', `${name}.yaml`);
+  return [...new Set(names)].map((each) => ({
+    path: join(folder, 'deploy', `${each}.yaml`),
+    content: readFileSync(join(TEMPLATES, `${each}.yaml`), 'utf8'),
+  }));
+}
+
+function withSchema(content: string, path: string): string {
   const schema = relative(dirname(path), join(CONFIG_FOLDER, 'schema.json'));
-  const content = readFileSync(join(EXAMPLES, `${from}.yaml`), 'utf8')
-    .replace(SCHEMA_LINE, () => `# yaml-language-server: $schema=${schema}`)
-    .replaceAll(EXAMPLE_URL, () => url ?? EXAMPLE_URL);
-  return [
-    { path, content },
-    { path: join(folder, '.env.example'), content: environmentOf(content) },
-    ...[...new Set(templates)].map((each) => ({
-      path: join(folder, 'deploy', `${each}.yaml`),
-      content: readFileSync(join(TEMPLATES, `${each}.yaml`), 'utf8'),
-    })),
-  ];
+  return content.replace(SCHEMA_LINE, () => `# yaml-language-server: $schema=${schema}`);
 }
 
 function isApiAddress(text: string): boolean {
@@ -89,10 +146,41 @@ function isApiAddress(text: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.pathname.endsWith('/api/v1') && url.search === '';
 }
 
-/** Each variable of the file, without a value. */
-function environmentOf(content: string): string {
-  const names = new Set([...content.matchAll(/\$\{(\w+)/g)].map((match) => match[1] as string));
-  const head =
-    '# Copy to .env and fill in. In place of each, its name with _FILE may hold the path of a file with the value.\n';
-  return `${head}${[...names].map((name) => `${name}=\n`).join('')}`;
+/**
+ * Adds variables to `.env`, which only its owner may read. A variable that the file names already stays as it is; one without a
+ * value stays empty, to be filled in.
+ */
+export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<string, string>>): void {
+  const present = existsSync(envFile) ? readFileSync(envFile, 'utf8') : '';
+  const known = parseEnv(present);
+  const fresh = variablesOf(uncommented(readFileSync(path, 'utf8'))).filter(
+    (name) => !(name in known) && !(`${name}_FILE` in known),
+  );
+  if (fresh.length === 0) return;
+  const head = present === '' ? HEAD : present.replace(/\n*$/, '\n');
+  writeFileSync(envFile, `${head}${fresh.map((name) => `${name}=${quoted(values[name] ?? '')}\n`).join('')}`, {
+    mode: 0o600,
+  });
+}
+
+const HEAD = '# In place of a variable, its name with _FILE may hold the path of a file with the value.\n';
+
+function quoted(value: string): string {
+  if (/^[\w./:@+=-]*$/.test(value)) return value;
+  const quote = ["'", '"', '`'].find((each) => !value.includes(each));
+  if (quote === undefined)
+    throw new SyncError('usage', 'a value contains all three kinds of quotes: put it into a file');
+  return `${quote}${value}${quote}`;
+}
+
+/** The placeholders that a draft still contains. */
+export function leftToReplace({ path }: Draft): readonly string[] {
+  return placeholdersIn(readFileSync(path, 'utf8'));
+}
+
+/** Moves a complete draft to where worksync reads it. */
+export function publishDraft({ path, live }: Draft): void {
+  mkdirSync(dirname(live), { recursive: true });
+  writeFileSync(live, withSchema(readFileSync(path, 'utf8'), live));
+  rmSync(path);
 }

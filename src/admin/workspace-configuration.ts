@@ -1,4 +1,4 @@
-import { environment } from '../platform/config/daemon-options.ts';
+import { environmentOf } from '../platform/config/env-file.ts';
 import { type EffectiveValue, effectiveConfig, maskOf } from './effective-config.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -12,7 +12,7 @@ export function workspaceConfiguration(
   { config, name }: OpenWorkspace,
   scrub: (text: string) => string,
 ): readonly EffectiveValue[] {
-  const values = effectiveConfig({ workspaces: [config], flags: {}, env: environment(), scrub });
+  const values = effectiveConfig({ workspaces: [config], flags: {}, env: environmentOf(config.file), scrub });
   return values
     .filter(({ of }) => of === name)
     .map((each) => (SECRET.test(each.key) ? { ...each, value: hidden(each.value) } : each));

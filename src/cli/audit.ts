@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { AuditEntry, AuditPage } from '../admin/audit.ts';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, wholeNumber, withDaemonOptions } from './setting.ts';
@@ -26,7 +27,7 @@ export function addAudit(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', '\nExample: worksync audit --since 7d')
     .action(async ({ since, before, limit, json, ...flags }: AuditFlags) => {
-      const place = daemonOptions(flags, environment());
+      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const from = since === undefined ? null : Date.parse(sinceOf(since, systemClock().now()));
       const wish = { since: from, before: before ?? null, limit: Math.min(Math.max(1, limit), MOST) };
       const { entries, next } = await pageOf(place, wish);

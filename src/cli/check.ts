@@ -3,6 +3,7 @@ import type { Finding } from '../connectors/connector.ts';
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
+import type { EnvFile } from '../platform/config/env-file.ts';
 import type { BrokenConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { askOwner, hasOwner } from './owner.ts';
@@ -42,6 +43,7 @@ export function addCheck(program: Command, setting: Setting, exit: Exit): void {
 async function check(session: Session, { offline = false } = {}): Promise<Outcome> {
   const { config, options } = session;
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
+  if (session.envFile) findings.push(describeEnvFile(session.envFile));
   findings.push(...config.workspaces.map(describeConfig), ...config.broken.flatMap(describeBroken));
   if (offline) return { findings };
   if (await hasOwner(options.data)) {
@@ -52,6 +54,15 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   return { findings: [...findings, ...found], failure };
 }
 
+/** The names of the variables, never a value. */
+function describeEnvFile({ path, used, overridden }: EnvFile): Finding {
+  const parts = [
+    used.length > 0 ? `sets ${used.join(', ')}` : 'sets nothing that the environment does not set',
+    ...(overridden.length > 0 ? [`the environment comes first for ${overridden.join(', ')}`] : []),
+  ];
+  return { level: 'ok', subject: 'environment', message: `${path}: ${parts.join('; ')}` };
+}
+
 interface Outcome {
   readonly findings: readonly Finding[];
   /** Why the data folder, or all of its workspaces, could not be opened. */
@@ -59,7 +70,7 @@ interface Outcome {
 }
 
 /** By this process, which takes the data folder for that long. */
-async function checkHere(session: Session): Promise<{ found: readonly Finding[]; failure?: SyncError }> {
+export async function checkHere(session: Session): Promise<{ found: readonly Finding[]; failure?: SyncError }> {
   const { options, parts, version } = session;
   const { compose } = await import('../daemon/compose.ts');
   const { checkMachine, checkWhole } = await import('../admin/check.ts');
@@ -92,7 +103,7 @@ function describeBroken({ name, error: { code, message, hint } }: Pick<BrokenCon
 
 const MARKS = { ok: 'ok     ', warning: 'warning', error: 'ERROR  ' } as const;
 
-function describeFindings(findings: readonly Finding[]): string {
+export function describeFindings(findings: readonly Finding[]): string {
   return findings
     .flatMap(({ level, subject, message, hint }) => [
       printable(`${MARKS[level]}  ${subject}: ${message}`),

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { EffectiveValue } from '../admin/effective-config.ts';
 import { CODES } from '../model/errors/codes.ts';
-import { environment, type Flags } from '../platform/config/daemon-options.ts';
+import type { Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { type Exit, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { printable, table } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
@@ -21,7 +22,12 @@ export function addConfig(program: Command, setting: Setting, exit: Exit): void 
       const { config, scrubber } = session;
       const { effectiveConfig } = await import('../admin/effective-config.ts');
       const workspaces = workspace === undefined ? config.workspaces : [chooseWorkspace(config, workspace)];
-      const values = effectiveConfig({ workspaces, flags, env: environment(), scrub: scrubber.scrub });
+      const values = effectiveConfig({
+        workspaces,
+        flags,
+        env: commandEnvironment(flags),
+        scrub: scrubber.scrub,
+      });
       print(json ? values.map((value) => JSON.stringify(value)).join('\n') : describe(values));
       for (const { name, error } of config.broken) say(scrubber.scrub(`worksync: ${name}: ${error.message}`));
       exit(config.broken.length > 0 ? CODES.config_invalid.exit : 0);

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
@@ -23,7 +24,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     )
     .option('--json', 'print one JSON object')
     .action(async (file: string, { json, ...flags }: Flags & Json) => {
-      const place = daemonOptions(flags, environment());
+      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const { backUp } = await import('../admin/data.ts');
       await backUp(place, file);
       print(json ? JSON.stringify({ file }) : `The database was copied to ${file}, and the copy is intact.`);
@@ -37,7 +38,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .addHelpText('after', '\nExample: worksync restore --workspace team /backups/monday.db')
     .option('--json', 'print one JSON object')
     .action(async (file: string, { workspace, dryRun, json, ...flags }: Flags & Json & RestoreFlags) => {
-      const place = daemonOptions(flags, environment());
+      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const { restore, tryRestore } = await import('../admin/data.ts');
       if (dryRun) {
         const plan = await tryRestore(place, file, workspace);
@@ -62,7 +63,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample: worksync forget team')
     .action(async (workspace: string, { json, ...flags }: Flags & Json) => {
-      const place = daemonOptions(flags, environment());
+      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const rows = (await hasOwner(place.data))
         ? await askDaemon(place.data, workspace)
         : await forgetIt(place, workspace);

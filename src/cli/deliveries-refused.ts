@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Refused } from '../admin/refused.ts';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, wholeNumber } from './setting.ts';
 import { at, plural, printable } from './words.ts';
@@ -27,7 +28,7 @@ export function addRefused(group: Command, exit: Exit): void {
     .option('--limit <number>', `at most this many, up to ${MOST}`, wholeNumber, 50)
     .option('--headers', 'also the headers, without secrets')
     .action(async ({ workspace, limit, headers = false, json, ...flags }: RefusedFlags) => {
-      const place = daemonOptions(flags, environment());
+      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const found = await refusedIn(place, workspace, Math.min(limit, MOST));
       const text = found.map((each) => describeRefused(each, headers)).join('\n');
       show({ text: text || 'nothing was refused', json: found }, { json });

@@ -1,24 +1,39 @@
 import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 
-/** What the wizard still has to know; null where a flag said it. */
+/** One question of `worksync init`. */
 export interface Question {
-  readonly key: 'from' | 'name' | 'url';
+  readonly key: string;
   readonly text: string;
   /** Taken where nothing is typed; absent: an empty answer leaves it out. */
   readonly standard?: string;
+  /** What is typed is not shown. */
+  readonly isSecret?: boolean;
 }
 
-/** Asks one after another; questions go where data does not. */
+/** Asks one question after another, on the stream that carries no data. Returns the answers by key. */
 export async function askQuestions(
   questions: readonly Question[],
   input: NodeJS.ReadableStream,
   output: NodeJS.WritableStream,
-): Promise<Readonly<Partial<Record<Question['key'], string>>>> {
-  const lines = createInterface({ input, output });
-  const answers: Partial<Record<Question['key'], string>> = {};
+): Promise<Readonly<Record<string, string>>> {
+  let isMuted = false;
+  const shown = new Writable({
+    write(chunk, encoding, done) {
+      if (!isMuted) output.write(chunk, encoding as BufferEncoding);
+      done();
+    },
+  });
+  const isTerminal = 'isTTY' in input && input.isTTY === true;
+  const lines = createInterface({ input, output: shown, terminal: isTerminal });
+  const answers: Record<string, string> = {};
   try {
-    for (const { key, text, standard } of questions) {
-      const typed = (await lines.question(`${text}${standard === undefined ? '' : ` [${standard}]`}: `)).trim();
+    for (const { key, text, standard, isSecret = false } of questions) {
+      const asked = lines.question(`${text}${standard === undefined ? '' : ` [${standard}]`}: `);
+      isMuted = isSecret;
+      const typed = (await asked).trim();
+      isMuted = false;
+      if (isSecret) output.write('\n');
       const answer = typed === '' ? standard : typed;
       if (answer !== undefined) answers[key] = answer;
     }

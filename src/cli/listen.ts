@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
 import type { Refused } from '../admin/refused.ts';
 import type { Status } from '../admin/status.ts';
-import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { describeRefused } from './deliveries-refused.ts';
 import { keepLooking } from './keep-looking.ts';
 import { askOwner } from './owner.ts';
@@ -31,7 +32,7 @@ export function addListen(program: Command, _setting: Setting): void {
     .option('--json', 'print JSON: one object in a line')
     .addHelpText('after', HELP)
     .action(async ({ workspace, own, json, ...flags }: ListenFlags) => {
-      const { data } = daemonOptions(flags, environment());
+      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
       const listener = createListener({ workspaces: workspace, own }, (method, path, asked) =>
         askOwner(data, method, path, asked),
       );

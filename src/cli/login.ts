@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { findDaemon } from '../store/daemon-file.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { type Exit, likeOption, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
@@ -19,7 +20,7 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print the link in a JSON object')
     .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
     .action(async ({ read, workspace, address, json, ...flags }: LoginFlags) => {
-      const { data } = daemonOptions(flags, environment());
+      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
       const wish = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
       const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', wish);
       say('Open this link in the browser. It works once, within ten minutes:');
@@ -33,7 +34,7 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample: worksync logout --all')
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
-      const place = daemonOptions(flags, environment());
+      const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const ended = (await hasOwner(place.data)) ? await askDaemon(place.data) : await endThemAlone(place);
       print(json ? JSON.stringify({ ended }) : `logged out: ${plural(ended, 'browser')}`);
       exit(0);

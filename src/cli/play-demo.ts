@@ -27,7 +27,7 @@ export interface DemoResult {
 export async function demo(session: Session): Promise<DemoResult> {
   const data = mkdtempSync(join(tmpdir(), 'worksync-demo-'));
   const lags: number[] = [];
-  const options = { ...session.options, data, port: 0, adminPort: undefined, host: '127.0.0.1' };
+  const options = { ...session.options, data, port: 0, adminPort: undefined, store: undefined, host: '127.0.0.1' };
   const { parts, demoSecret } = session;
   const composition = await compose({ ...session, options, onLag: (lag) => lags.push(lag) }, parts);
   try {

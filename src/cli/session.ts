@@ -6,10 +6,10 @@ import {
   configText,
   type DaemonOptions,
   daemonOptions,
-  environment,
   type Flags,
   secretsOfStore,
 } from '../platform/config/daemon-options.ts';
+import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import { type LoadedConfig, loadConfig } from '../platform/config/load.ts';
 import { secretKeyOf } from '../platform/config/secret-key.ts';
@@ -27,6 +27,8 @@ export interface Session {
   readonly options: DaemonOptions;
   readonly flags: Flags;
   readonly config: LoadedConfig;
+  /** Absent where there is no `.env`. */
+  readonly envFile?: EnvFile;
   /** Where the configuration is read again. */
   readonly source: ConfigSource;
   /** For pages, metrics and admin actions, as the environment sets them. */
@@ -53,11 +55,16 @@ export interface SessionInput {
 export function openSession(input: SessionInput): Session {
   const demoSecret = systemRandom().bytes(24).toString('base64url');
   input.scrubber.add(demoSecret);
-  const env: Environment = { WORKSYNC_DEMO_SECRET: demoSecret, ...environment() };
+  const { settings: env, place, file: envFile } = commandEnvironment(input.flags);
+  // Read anew with each load, because the file may have changed.
+  const variables = (): Environment => ({
+    WORKSYNC_DEMO_SECRET: demoSecret,
+    ...commandEnvironment(input.flags).variables,
+  });
   const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
   const given = daemonOptions(input.flags, env);
-  const files = { path: given.config, text: configText(input.flags, env), env, connectors, apiOverrides };
-  const config = loadConfig(files);
+  const files = { path: given.config, text: configText(input.flags, env), connectors, apiOverrides };
+  const config = loadConfig({ ...files, env: variables() });
   const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
   for (const secret of [...config.secrets, ...secretsOfStore(given)]) input.scrubber.add(secret);
   const secretKey = secretKeyOf(env);
@@ -67,14 +74,20 @@ export function openSession(input: SessionInput): Session {
   const { traces, warnings } = traceSettings(options, env);
   if (traces) for (const secret of secretsOfExport(traces)) input.scrubber.add(secret);
   const logger = createLogger({ level: options.logLevel, scrubber: input.scrubber });
-  for (const warning of [...config.warnings, ...unknownWorkspaces(tokens, config), ...warnings])
+  for (const warning of [
+    ...config.warnings,
+    ...unknownWorkspaces(tokens, config),
+    ...warnings,
+    ...(envFile?.warnings ?? []),
+  ])
     logger.warn({ warning }, 'configuration warning');
   return {
     version: input.version,
     options,
     flags: input.flags,
     config,
-    source: configSource(files, config.secretSources),
+    ...(envFile && { envFile }),
+    source: configSource(files, variables, { envFile: place, secrets: config.secretSources }),
     tokens,
     scrubber: input.scrubber,
     demoSecret,

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../admin/status.ts';
 import { partOf } from '../admin/verdict.ts';
-import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
 import { askOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, withDaemonOptions } from './setting.ts';
@@ -17,7 +18,7 @@ export function addStatus(program: Command, _setting: Setting, exit: Exit): void
     .option('--json', 'print the whole status as JSON')
     .addHelpText('after', '\nExample: worksync status --json')
     .action(async ({ json = false, watch, ...flags }: Flags & { json?: boolean; watch?: boolean }) => {
-      const { data } = daemonOptions(flags, environment());
+      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
       const read = () => askOwner<Status>(data, 'GET', '/status.json');
       if (watch) return watchStatus(read, describeStatus, json);
       const status = await read();

@@ -3,7 +3,8 @@ import type { Status } from '../admin/status.ts';
 import { CONDITIONS, type Condition, conditionOf, judgeCondition, type Waiting } from '../admin/wait.ts';
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
-import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { type Clock, sleep, systemClock } from '../platform/lib/clock.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { askOwner } from './owner.ts';
@@ -45,7 +46,7 @@ export function addWait(program: Command, _setting: Setting, exit: Exit): void {
     .option('--json', 'print one JSON object: outcome, and what is left')
     .addHelpText('after', HELP)
     .action(async ({ for: conditions = [{ kind: 'synced' }], workspace, timeout, json, ...flags }: WaitFlags) => {
-      const { data } = daemonOptions(flags as Flags, environment());
+      const { data } = daemonOptions(flags as Flags, commandEnvironment(flags as Flags).settings);
       const look = () => lookAt(data, conditions, workspace);
       const { outcome, waitsFor, needsPerson } = await waitFor(look, timeout, systemClock());
       if (json) print(JSON.stringify({ outcome, waitsFor, needsPerson }));

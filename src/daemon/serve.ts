@@ -12,7 +12,8 @@ import {
 } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
-import { type DaemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
+import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { createServer, listen, type Server } from '../platform/http/server.ts';
 import type { ServerClocks } from '../platform/http/server-clocks.ts';
@@ -237,7 +238,7 @@ function addAdminRoutes(
     clock,
     scrub,
     process: () => readProcessStatus(whole),
-    daemonOptions: () => daemonConfiguration({ flags: flags ?? {}, env: environment(), scrub }),
+    daemonOptions: () => daemonConfiguration({ flags: flags ?? {}, env: commandEnvironment(flags ?? {}), scrub }),
     list: () => readWorkspaceList(whole),
     ...(sharing && { shared: () => readShared(sharing, clock) }),
   });

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -21,42 +21,47 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-it.each(EXAMPLES)('%s: what it writes is valid once its variables are set [U1]', async (from) => {
-  const { code, json } = await commandLine(
-    'init',
-    '--from',
-    from,
-    '--name',
-    'ours',
-    '--url',
-    URL_OF_OURS,
-    '--folder',
-    folder,
-    '--json',
-  );
-  const file = join(folder, 'config/workspaces/ours.yaml');
+it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete [U1]', async (from) => {
+  const again = ['init', '--name', 'ours', '--folder', folder, '--offline', '--json'];
+  const { code, json, stderr } = await commandLine(...again, '--from', from, '--url', URL_OF_OURS);
+  const draft = join(folder, 'config/ours.yaml');
+  const live = join(folder, 'config/workspaces/ours.yaml');
+  const envFile = join(folder, '.env');
   expect(code).toBe(0);
-  expect(json()).toEqual([{ written: [file, join(folder, '.env.example')] }]);
-  const variables = readFileSync(join(folder, '.env.example'), 'utf8').matchAll(/^(\w+)=$/gm);
-  const names = [...variables].map((match) => match[1] as string);
-  const checked = () => commandLine('check', '--offline', '--config', file, '--json');
-  if (names.length > 0) expect((await checked()).code).toBe(78);
-  const key = join(folder, 'app.pem');
-  writeFileSync(
-    key,
-    generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs1', format: 'pem' }),
-    { mode: 0o600 },
-  );
-  vi.stubEnv('GITHUB_PRIVATE_KEY_FILE', key);
-  for (const name of names.filter((each) => each !== 'GITHUB_PRIVATE_KEY'))
-    vi.stubEnv(name, name.endsWith('_ID') ? '12345' : keyFor(name));
-  const { code: ended, stderr } = await checked();
-  expect({ ended, stderr }).toEqual({ ended: 0, stderr: '' });
-  const content = readFileSync(file, 'utf8');
-  expect(content).not.toContain('work.example.com');
+  const [{ missing, isLive }] = json() as [{ missing: string[]; isLive: boolean }];
+  expect(isLive).toBe(missing.length === 0);
+  if (!isLive) {
+    expect(stderr).toContain(`Next: replace in ${draft} and .env: ${missing.join(', ')}`);
+    expect(statSync(envFile).mode & 0o777).toBe(0o600);
+    fillIn(envFile, draft, missing);
+    const done = await commandLine(...again);
+    expect(done.json()).toEqual([{ written: [envFile, live], missing: [], findings: [], isLive: true }]);
+    expect(done.stderr).toMatch(/Next: start the daemon with ".*run"/);
+  }
+  expect(existsSync(draft)).toBe(false);
+  expect(await commandLine('check', '--offline', '--config', live)).toMatchObject({ code: 0, stderr: '' });
+  const content = readFileSync(live, 'utf8');
   const schema = /^# yaml-language-server: \$schema=(.+)$/m.exec(content)?.[1] ?? '';
-  expect(JSON.parse(readFileSync(join(file, '..', schema), 'utf8'))).toHaveProperty('$schema');
+  expect(JSON.parse(readFileSync(join(live, '..', schema), 'utf8'))).toHaveProperty('$schema');
 });
+
+/** As a person edits the two files. */
+function fillIn(envFile: string, draft: string, missing: readonly string[]): void {
+  const key = join(folder, 'app.pem');
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  writeFileSync(key, privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 });
+  const variables = readFileSync(envFile, 'utf8')
+    .replace('GITHUB_PRIVATE_KEY=', `GITHUB_PRIVATE_KEY_FILE=${key}`)
+    .replaceAll(/^(\w+_ID)=$/gm, '$1=12345')
+    .replaceAll(/^(\w+)=$/gm, (line, name: string) => `${line}${keyFor(name)}`);
+  writeFileSync(envFile, variables);
+  const content = missing.reduce((text, each) => text.replaceAll(each, filled(each)), readFileSync(draft, 'utf8'));
+  writeFileSync(draft, content);
+}
+
+function filled(placeholder: string): string {
+  return placeholder.replaceAll('example.com', 'acme.test').replaceAll('your-', 'acme-');
+}
 
 function keyFor(name: string): string {
   return name === 'BITBUCKET_API_TOKEN' ? 'ada@example.com:a-token-of-some-length' : `value-of-${name.toLowerCase()}`;
@@ -68,7 +73,7 @@ it('writes what is named of the files to deploy, as they are, and suggests a nam
   const { code, json } = await commandLine('init', '--folder', folder, '--json', ...args);
   expect(code).toBe(0);
   const [{ written }] = json() as [{ written: string[] }];
-  const copies = written.slice(2).map((path) => basename(path));
+  const copies = written.slice(1, -1).map((path) => basename(path));
   expect(copies).toEqual(['gitlab-ci.yaml', 'kubernetes.yaml']);
   for (const name of copies)
     expect(readFileSync(join(folder, 'deploy', name), 'utf8')).toBe(readFileSync(join(deploy, name), 'utf8'));
@@ -77,14 +82,35 @@ it('writes what is named of the files to deploy, as they are, and suggests a nam
   expect(misspelt.stderr).toContain('there is no template "gitlab-cy" (did you mean "gitlab-ci"?)');
 });
 
-it('overwrites nothing without --force', async () => {
-  writeFileSync(join(folder, '.env.example'), 'MINE=1\n');
-  const refused = await commandLine('init', '--folder', folder);
+it('makes the secrets that people choose themselves, and keeps what .env has', async () => {
+  writeFileSync(join(folder, '.env'), 'GITHUB_TOKEN=mine\nMINE=1');
+  expect(await commandLine('init', '--folder', folder)).toMatchObject({ code: 0 });
+  expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(
+    /^GITHUB_TOKEN=mine\nMINE=1\nWORKSYNC_API_KEY=\nGITHUB_WEBHOOK_SECRET=[0-9a-f]{64}\n$/,
+  );
+});
+
+it('leaves a configured workspace alone without --force', async () => {
+  const args = ['init', '--folder', folder, '--from', 'github-public', '--offline'];
+  expect(await commandLine(...args)).toMatchObject({ code: 0 });
+  const live = join(folder, 'config/workspaces/team.yaml');
+  const refused = await commandLine(...args);
   expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain(`already there: ${join(folder, '.env.example')}`);
-  expect(readdirSync(folder)).toEqual(['.env.example']);
-  expect(await commandLine('init', '--folder', folder, '--force')).toMatchObject({ code: 0 });
-  expect(readFileSync(join(folder, '.env.example'), 'utf8')).toContain('GITHUB_TOKEN=\n');
+  expect(refused.stderr).toContain(`already there: ${live}`);
+  expect(await commandLine(...args, '--force', '--set', 'octokit/webhooks.js=acme/web')).toMatchObject({ code: 0 });
+  expect(readFileSync(live, 'utf8')).toContain('- acme/web');
+});
+
+it('keeps a draft whose test fails', async () => {
+  const url = 'http://127.0.0.1:9/api/v1';
+  const args = ['init', '--folder', folder, '--url', url, '--set', 'your-organisation/your-repository=acme/web'];
+  writeFileSync(join(folder, '.env'), 'GITHUB_TOKEN=ghp_some_token\nWORKSYNC_API_KEY=wsk_some_key\n');
+  const { code, stdout, stderr } = await commandLine(...args);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/ERROR {4}team: workspace: unreachable/);
+  expect(stderr).toContain('Next: correct what is wrong');
+  expect(existsSync(join(folder, 'config/team.yaml'))).toBe(true);
+  expect(existsSync(join(folder, 'config/workspaces'))).toBe(false);
 });
 
 it.each([

@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, extname, isAbsolute, join, relative, resolve } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { basename, extname, isAbsolute, relative } from 'node:path';
 import type { ZodType } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { nearest } from '../lib/nearest.ts';
 import { createGlob } from '../lib/pattern.ts';
-import { PROGRAM } from '../lib/program-folder.ts';
+import { type ConfigPlace, configFiles } from './config-files.ts';
 import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
 import { createVariables, type Environment, noVariables, type Variables } from './interpolate.ts';
@@ -15,17 +15,13 @@ import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
 import { type ConfigDocument, readDocument, readDocuments } from './yaml-document.ts';
 
-export interface LoadInput {
-  /** A file, or a folder of `*.yaml` and `*.yml`. Absent: `workspaces/` of the config folder, else its default. */
-  readonly path?: string;
+export interface LoadInput extends ConfigPlace {
   /** One workspace or several, as YAML documents: comes before `path`. */
   readonly text?: string;
   readonly env: Environment;
   readonly connectors: readonly ConnectorOptions[];
   /** Schema of `workspace.api`. */
   readonly apiOverrides: ZodType;
-  /** Absent: `config/` of the working folder, then that of the installation. */
-  readonly configFolder?: string;
 }
 
 export interface LoadedConfig {
@@ -47,8 +43,6 @@ export interface BrokenConfig {
   readonly error: SyncError;
 }
 
-/** The project's `config/`. */
-export const CONFIG_FOLDER = join(PROGRAM, 'config');
 const LARGEST_FILE = 1_048_576;
 
 /**
@@ -139,38 +133,6 @@ function brokenBy([first]: readonly ReadWorkspace[], own: readonly Problem[], va
 function without({ secrets }: Variables): (line: string) => string {
   const longestFirst = [...secrets].toSorted((a, b) => b.length - a.length);
   return (line) => longestFirst.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), line);
-}
-
-export function configFiles(input: Pick<LoadInput, 'path' | 'configFolder'>): readonly string[] {
-  if (input.path !== undefined) return filesAt(input.path);
-  const folder = input.configFolder ?? CONFIG_FOLDER;
-  // Of a package, nobody edits the folder it is installed in: files of one's own are where one works.
-  const own = (input.configFolder ? [folder] : [resolve('config'), folder]).map(workspacesOf);
-  return own.find((files) => files.length > 0) ?? [join(folder, 'default.yaml')];
-}
-
-function workspacesOf(folder: string): readonly string[] {
-  const workspaces = join(folder, 'workspaces');
-  return existsSync(workspaces) ? yamlFiles(workspaces) : [];
-}
-
-function filesAt(path: string): readonly string[] {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (!stat) throw new SyncError('config_unreadable', `${path}: there is no such file or folder`);
-  if (!stat.isDirectory()) return [path];
-  const files = yamlFiles(path);
-  if (files.length === 0) {
-    const hint = `Put a workspace file there, or mount it, or set ${CONFIG_TEXT}: config/examples/ has some to start from.`;
-    throw new SyncError('config_unreadable', `${path}: the folder contains no *.yaml file`, { hint });
-  }
-  return files;
-}
-
-function yamlFiles(folder: string): readonly string[] {
-  return readdirSync(folder)
-    .filter((file) => /^[^.].*\.ya?ml$/.test(file))
-    .sort()
-    .map((file) => join(folder, file));
 }
 
 function readSource(file: string): string | SyncError {

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { configFiles, type LoadInput } from './load.ts';
+import { configFiles } from './config-files.ts';
+import type { LoadInput } from './load.ts';
 
 type ConfigPlace = Pick<LoadInput, 'path' | 'text' | 'configFolder'>;
 

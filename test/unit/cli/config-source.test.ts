@@ -21,7 +21,7 @@ it('a large configuration that is right is the same as read at once', async () =
   const connection = '  main: { connector: github, repositories: [acme/web], webhookSecrets: a-secret-of-its-own }\n';
   const comment = `# ${'x'.repeat(2 * LARGE_CONFIG)}\n`;
   const input = inputWith(`${comment}connections:\n${connection}`);
-  expect(await configSource(input, []).load()).toEqual(loadConfig(input));
+  expect(await configSource(input, () => ({}), { secrets: [] }).load()).toEqual(loadConfig(input));
 });
 
 it('a malformed configuration of 512 KiB occupies another thread, and fails as it would at once', async () => {
@@ -29,7 +29,9 @@ it('a malformed configuration of 512 KiB occupies another thread, and fails as i
   for (let index = 0; keys.length < 512 * KIBIBYTE; index++) keys += `key${index}: 1\n`;
   const input = inputWith(keys);
   const before = process.threadCpuUsage();
-  const failure = await Promise.resolve(configSource(input, []).load()).catch((error: unknown) => error);
+  const failure = await Promise.resolve(configSource(input, () => ({}), { secrets: [] }).load()).catch(
+    (error: unknown) => error,
+  );
   const { user, system } = process.threadCpuUsage(before);
   expect(failure).toMatchObject({ code: 'config_invalid', message: expect.stringContaining('unknown key "key0"') });
   expect((failure as Error).message.split('\n')).toHaveLength(100);

@@ -1,0 +1,150 @@
+import { readFileSync, type Stats, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { SyncError } from '../../model/errors/sync-error.ts';
+import { configFiles } from './config-files.ts';
+import { CONFIG_TEXT, environment, type Flags } from './daemon-options.ts';
+import type { Environment } from './interpolate.ts';
+
+/**
+ * `.env`: variables in a file beside the configuration folder, where `worksync init` writes it. They serve `${NAME}` in
+ * configuration files and `WORKSYNC_*`, and nothing else: the file never becomes a part of the process's environment. The
+ * environment comes before the file. `ci`, `healthcheck` and commands with `--url` do not read it, because they run in checkouts
+ * that strangers write.
+ */
+
+/** A file that was read. */
+export interface EnvFile {
+  readonly path: string;
+  /** The variables that it sets, without those that the environment sets too. */
+  readonly used: readonly string[];
+  /** The variables that the environment sets too, so that the file is not used for them. */
+  readonly overridden: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+export interface CommandEnvironment {
+  /** For `WORKSYNC_*` and for everything that is no configuration file. */
+  readonly settings: Environment;
+  /** For `${NAME}` in configuration files. */
+  readonly variables: Environment;
+  /** Where a `.env` would be read; absent where the configuration is a text in a variable. */
+  readonly place?: string;
+  /** Absent where there is no `.env`. */
+  readonly file?: EnvFile;
+}
+
+const LARGEST = 65_536;
+
+/** They steer Node, npm and every connection of the process, so they belong to its own environment. */
+const REFUSED = /^(?:NODE_|npm_|(?:HTTPS?|NO|ALL)_PROXY$|SSL_CERT_(?:FILE|DIR)$)/i;
+/** They say where the configuration is, and so where this file is. */
+const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
+
+/**
+ * The environment of a command that reads the configuration folder. Throws `config_unreadable` and `config_invalid` where there is
+ * a `.env` that cannot be used.
+ */
+export function commandEnvironment(
+  flags: Pick<Flags, 'config'>,
+  process: Environment = environment(),
+): CommandEnvironment {
+  return withFile(placeOf(flags, process), process);
+}
+
+/** The same for one configuration file; for a text in a variable it is the environment alone. */
+export function environmentOf(file: string): CommandEnvironment {
+  return withFile(file === CONFIG_TEXT ? undefined : besideConfig(dirname(resolve(file))), environment());
+}
+
+function withFile(path: string | undefined, process: Environment): CommandEnvironment {
+  const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
+  // A folder of this name is somebody's virtual environment.
+  if (path === undefined) return { settings: process, variables: process };
+  if (!stat?.isFile()) return { settings: process, variables: process, place: path };
+  const values = read(path, stat);
+  const used = Object.keys(values).filter((name) => !isSet(process, name));
+  const own = Object.fromEntries(used.map((name) => [name, values[name]]));
+  const settings = Object.fromEntries(Object.entries(own).filter(([name]) => name.startsWith('WORKSYNC_')));
+  const overridden = Object.keys(values).filter((name) => isSet(process, name));
+  return {
+    settings: Object.freeze({ ...process, ...settings }),
+    variables: Object.freeze({ ...process, ...own }),
+    place: path,
+    file: { path, used, overridden, warnings: warningsOf(path, stat) },
+  };
+}
+
+/** Undefined where the configuration is a text in a variable. */
+function placeOf(flags: Pick<Flags, 'config'>, env: Environment): string | undefined {
+  if (flags.config === undefined && env[CONFIG_TEXT]) return undefined;
+  const given = flags.config?.toString() ?? env['WORKSYNC_CONFIG'];
+  return besideConfig(folderOfFiles(given || undefined));
+}
+
+/** In the folder that holds the configuration folder, whose workspace files may stand in its `workspaces/`. */
+function besideConfig(files: string): string {
+  const config = basename(files) === 'workspaces' ? dirname(files) : files;
+  return join(dirname(config), '.env');
+}
+
+function folderOfFiles(given: string | undefined): string {
+  if (given === undefined) return dirname(resolve(configFiles({})[0] ?? ''));
+  const isFolder = statSync(given, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  return resolve(isFolder ? given : dirname(given));
+}
+
+function read(path: string, { size, mode, uid }: Stats): Readonly<Record<string, string>> {
+  const refuse = (problem: string, hint: string) => new SyncError('config_unreadable', `${path}: ${problem}`, { hint });
+  if (size > LARGEST) throw refuse('larger than 64 KiB', 'Keep only the variables in it that worksync needs.');
+  if ((mode & 0o002) !== 0) throw refuse(`everybody may write to it (mode ${octal(mode)})`, `Run: chmod 600 ${path}`);
+  const me = process.getuid?.() ?? uid;
+  if (uid !== me && uid !== 0 && me !== 0)
+    throw refuse('it belongs to another user, who may change it', 'Make it a file of the user that runs worksync.');
+  const text = contentOf(path);
+  const values = parseEnv(text) as Readonly<Record<string, string>>;
+  const problems = Object.keys(values).flatMap((name) => problemOf(name) ?? []);
+  if (problems.length > 0) {
+    const lines = problems.map(({ name, problem }) => `${path}:${lineOf(text, name)}: ${name} ${problem}`);
+    throw new SyncError('config_invalid', lines.join('\n'));
+  }
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').replace(/^\ufeff/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new SyncError('config_unreadable', `${path}: cannot be read (${code})`, { cause: error });
+  }
+}
+
+function problemOf(name: string): { readonly name: string; readonly problem: string } | undefined {
+  if (REFUSED.test(name)) return { name, problem: 'cannot be set in .env: set it in the environment of the process' };
+  if (OF_CONFIG.includes(name))
+    return {
+      name,
+      problem: 'cannot be set in .env, which is found beside the configuration: set it in the environment',
+    };
+  return undefined;
+}
+
+function lineOf(text: string, name: string): number {
+  const lines = text.split('\n');
+  return lines.findIndex((line) => line.replace(/^\s*(?:export\s+)?/, '').startsWith(name)) + 1;
+}
+
+/** A variable and the one with `_FILE` stand for the same value. */
+function isSet(env: Environment, name: string): boolean {
+  const plain = name.replace(/_FILE$/, '');
+  return [plain, `${plain}_FILE`].some((each) => (env[each] ?? '') !== '');
+}
+
+function warningsOf(path: string, { mode }: Stats): readonly string[] {
+  return (mode & 0o004) === 0 ? [] : [`everybody may read ${path} (mode ${octal(mode)}); set its mode to 0600`];
+}
+
+function octal(mode: number): string {
+  return (mode & 0o777).toString(8).padStart(4, '0');
+}
