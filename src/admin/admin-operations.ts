@@ -1,6 +1,7 @@
+import type { HeldClass } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { AuditQuery } from '../store/audit-rows.ts';
-import { type HeldClass, heldChanges, releaseHeld } from '../store/held-changes.ts';
+import { heldChanges, releaseHeld } from '../store/held-changes.ts';
 import { quarantinedDeliveries, retryQuarantined } from '../store/inbox.ts';
 import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
 import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';

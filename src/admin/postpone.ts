@@ -1,5 +1,6 @@
+import { HELD_CLASSES } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
-import { HELD_CLASSES, heldChanges } from '../store/held-changes.ts';
+import { heldChanges } from '../store/held-changes.ts';
 import { countQuarantined } from '../store/inbox.ts';
 import { type Actor, noteAct } from './audit.ts';
 import type { OpenWorkspace } from './open-workspace.ts';

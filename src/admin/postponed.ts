@@ -1,6 +1,6 @@
+import type { HeldClass } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Cancel, Clock } from '../platform/lib/clock.ts';
-import type { HeldClass } from '../store/held-changes.ts';
 
 /** How long a person can undo what was asked for, milliseconds. */
 export const DELAY = 10_000;

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { HELD_CLASSES, type HeldChanges, type HeldClass } from '../store/held-changes.ts';
+import { HELD_CLASSES, type HeldClass } from '../model/change.ts';
+import type { HeldChanges } from '../store/held-changes.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { plural, printable } from './words.ts';

@@ -135,3 +135,7 @@ export function taskOfLinkRead(name: string): string | undefined {
   const prefix = entity.readLinks('');
   return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
 }
+
+/** Why a change is held: the guard held it as one of many, or the workspace refused it. A person releases each group as a whole. */
+export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
+export type HeldClass = (typeof HELD_CLASSES)[number];

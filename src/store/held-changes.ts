@@ -1,4 +1,4 @@
-import type { Effect } from '../model/change.ts';
+import type { Effect, HeldClass } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { type Counts, readCounts, sumOf } from './counts.ts';
@@ -43,10 +43,6 @@ export async function applyGuard(query: Scope, effect: Effect, hold: number, err
   if (hold > 0) await query.updateTable('outbox').set(held).where('entity', 'in', latest).execute();
   await query.updateTable('outbox').set({ guard: 'passed' }).where('entity', 'in', fresh).execute();
 }
-
-/** Why a change is held: the guard held it as one of many, or the workspace refused it. */
-export type HeldClass = (typeof HELD_CLASSES)[number];
-export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
 
 const EFFECT_OF = { removals: 'removal', creations: 'creation', repairs: 'repair' } as const;
 

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { AdminOperation, Asked } from '../admin/admin-operations.ts';
-import { CHANGE_STATES } from '../model/change.ts';
+import { CHANGE_STATES, HELD_CLASSES } from '../model/change.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
-import { HELD_CLASSES } from '../store/held-changes.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
 import type { ApiRequest } from '../workspace-api/exchange.ts';
 

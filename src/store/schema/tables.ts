@@ -188,7 +188,7 @@ export interface Tables {
     waiting: string;
   };
 
-  /** Requests that the outbox sent, one row for each attempt; see `sync/outbox/request-history.ts`. */
+  /** Requests that the outbox sent, one row for each attempt; see `sync/outbox/settle.ts`. */
   requests: {
     /** Numbers the requests of the workspace in the order of their completion. */
     id: number;

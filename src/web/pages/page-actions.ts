@@ -1,9 +1,9 @@
 import type { Actor } from '../../admin/audit.ts';
 import type { OpenWorkspace } from '../../admin/open-workspace.ts';
+import { HELD_CLASSES } from '../../model/change.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { counted } from '../../platform/lib/quantities.ts';
-import { HELD_CLASSES } from '../../store/held-changes.ts';
 import type { Markup } from '../html.ts';
 import { ask } from './ask.ts';
 import { numberOf } from './choices.ts';

@@ -1,8 +1,9 @@
 import { type EntityNames, entityNamesOf } from '../../admin/human-names.ts';
 import type { PostponedAction } from '../../admin/postponed.ts';
 import type { Cause } from '../../admin/verdict.ts';
+import type { HeldClass } from '../../model/change.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
-import type { HeldChanges, HeldClass } from '../../store/held-changes.ts';
+import type { HeldChanges } from '../../store/held-changes.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
