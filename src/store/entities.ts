@@ -1,8 +1,8 @@
+import type { CachedRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-export type EntityRow = UnitRow<'entities'>;
+export type EntityRow = CachedRow<'entities'>;
 
 export async function findEntity(query: Scope, entity: string): Promise<EntityRow | undefined> {
   const [row] = await rowsWhere(query, 'entities', 'entity', [entity]);

@@ -1,10 +1,10 @@
 import type { ItemKey } from '../model/item.ts';
 import { findItems } from './items.ts';
+import type { CachedRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-type NameRow = UnitRow<'item_names'>;
+type NameRow = CachedRow<'item_names'>;
 
 /** A name of an item, with the place whose name is a part of it, where there is one. */
 export type PlacedName = Pick<NameRow, 'name' | 'place' | 'container'>;

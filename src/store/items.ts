@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import type { Item, ItemKey } from '../model/item.ts';
 import { dialectOf, textIn } from '../platform/database/dialect.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
+import type { CachedRow } from './unit-of-work/cached-tables.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
-export type ItemRow = UnitRow<'items'>;
+export type ItemRow = CachedRow<'items'>;
 
 /** What is needed to see that nothing changed; the fields are read only where something did. */
 export type ItemVersion = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unverified'>;

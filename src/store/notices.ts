@@ -4,8 +4,8 @@ import type { ItemKey } from '../model/item.ts';
 import type { PostedComment } from '../model/notice.ts';
 import { json } from './entities.ts';
 import { areUnderWay } from './outbox-rows.ts';
+import type { CachedRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
@@ -19,7 +19,7 @@ import type { Scope } from './workspace-scope.ts';
  * From before a write is sent until its outcome is known, `done` is `UNSURE`: whoever finds that at its start knows that the write may
  * still be on its way.
  */
-export type NoticeRow = UnitRow<'notices'>;
+export type NoticeRow = CachedRow<'notices'>;
 
 /** In `done`: a write was begun, and nobody knows whether the vendor carried it out. */
 const UNSURE = '';

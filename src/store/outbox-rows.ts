@@ -5,11 +5,11 @@ import { compileNamedStatement } from './compiled-statement.ts';
 import { readCounts, sumOf } from './counts.ts';
 import { CHUNK_SIZE } from './in-chunks.ts';
 import type { Tables } from './schema/tables.ts';
+import type { CachedRow } from './unit-of-work/cached-tables.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import type { UnitRow } from './unit-of-work/unit-tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
-export type OutboxRow = UnitRow<'outbox'>;
+export type OutboxRow = CachedRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
 
 /** A delivery that waits for a change: for lag, and to follow one delivery through the log. */

@@ -12,7 +12,7 @@ import type {
   UpdateResult,
 } from 'kysely';
 import type { Schema, Tables } from './schema/tables.ts';
-import type { UnitRows } from './unit-of-work/unit-tables.ts';
+import type { CachedRows } from './unit-of-work/cached-tables.ts';
 
 /** Runs statements on the whole database: a transaction, or the database itself for single statements. */
 export type Sql = Kysely<Schema> | Transaction<Schema>;
@@ -27,7 +27,7 @@ type Table = keyof Tables;
 export interface Scope {
   readonly workspace: number;
   /** The unit of work; see `unit-of-work.ts`. Absent: each statement goes to the database. */
-  readonly unit?: UnitRows;
+  readonly unitOfWork?: CachedRows;
   /** The whole database, for statements on rows of several workspaces. Such a statement names the workspaces itself. */
   readonly whole: Sql;
   selectFrom<T extends Table>(table: T): SelectQueryBuilder<Pick<Schema, T>, T, object>;

@@ -1,14 +1,14 @@
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
 import type { EntityRow } from './entities.ts';
+import { ALL_ROWS, type CachedRow } from './unit-of-work/cached-tables.ts';
 import { flushRows, removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
-import { ALL_ROWS, type UnitRow } from './unit-of-work/unit-tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
  * A round of the workspace sweep. It begins with a row and with requests for two lists; their answers advance it, whenever they
  * come, also over restarts, and end it when both have been compared with what is known.
  */
-export type Sweep = UnitRow<'workspace_sweeps'>;
+export type Sweep = CachedRow<'workspace_sweeps'>;
 
 /** @returns the round that runs, begun now where none did */
 export async function beginSweep(

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { entity } from '../../src/model/change.ts';
+import { CACHED_TABLES, type CachedTable } from '../../src/store/unit-of-work/cached-tables.ts';
 import { beginUnitOfWork } from '../../src/store/unit-of-work/unit-of-work.ts';
-import { UNIT_TABLES, type UnitTable } from '../../src/store/unit-of-work/unit-tables.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { answered, saidOf, takeBatch } from '../support/batches.ts';
@@ -96,9 +96,9 @@ const answer: fc.Arbitrary<Tell> = fc
 const tell = fc.oneof(request, request, issue, task, answer);
 
 async function rowsOf({ query }: OpenedStore, isMeant: (row: object) => boolean): Promise<object> {
-  const rows = Object.keys(UNIT_TABLES).map(async (table) => {
+  const rows = Object.keys(CACHED_TABLES).map(async (table) => {
     const all = await query
-      .selectFrom(table as UnitTable)
+      .selectFrom(table as CachedTable)
       .selectAll()
       .execute();
     return [
@@ -114,7 +114,7 @@ async function rowsOf({ query }: OpenedStore, isMeant: (row: object) => boolean)
 
 /** Each row is read where it is used, after all that was written before has reached the database. */
 function flushedEachTime(plain: Scope): Scope {
-  const { unit } = beginUnitOfWork(plain);
+  const unit = beginUnitOfWork(plain).unitOfWork;
   if (!unit) throw new Error('no unit of work');
   const of: typeof unit.of = (table) => ({
     async where(column, values) {
@@ -124,7 +124,7 @@ function flushedEachTime(plain: Scope): Scope {
     save: (row) => unit.of(table).save(row),
     remove: (key) => unit.of(table).remove(key),
   });
-  return { ...plain, unit: { of, flush: () => unit.flush() } };
+  return { ...plain, unitOfWork: { of, flush: () => unit.flush() } };
 }
 
 type Round = readonly Tell[];
@@ -145,7 +145,7 @@ async function compare(
   });
   const empty = async () => {
     for (const { database } of stores)
-      for (const table of Object.keys(UNIT_TABLES)) await database.deleteFrom(table as UnitTable).execute();
+      for (const table of Object.keys(CACHED_TABLES)) await database.deleteFrom(table as CachedTable).execute();
     for (const { commit } of stores) await commit(openRecords);
   };
   await fc.assert(property.beforeEach(empty), { numRuns: drawn(100) });
@@ -173,7 +173,7 @@ describe('a batch', () => {
             round.map((each) => each.in(index, any)),
             10 * index,
           );
-          await own.unit?.flush();
+          await own.unitOfWork?.flush();
         }),
     ]);
     await expect(compared).resolves.toBeUndefined();

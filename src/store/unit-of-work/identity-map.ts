@@ -1,26 +1,26 @@
 import { createDataLoader } from '../../platform/lib/data-loader.ts';
 import type { Scope } from '../workspace-scope.ts';
-import { readRows } from './row-statements.ts';
 import {
   type AnyRow,
+  CACHED_TABLES,
+  type CachedTable,
   type CellValue,
   lookupValue,
   type RowReader,
   rowId,
-  UNIT_TABLES,
-  type UnitTable,
-} from './unit-tables.ts';
+} from './cached-tables.ts';
+import { readRows } from './row-statements.ts';
 
 /** The rows of one table as they are in the database. Each is read once; lookups that run concurrently share a statement. */
 export class IdentityMap implements RowReader {
   readonly #query: Scope;
-  readonly #table: UnitTable;
+  readonly #table: CachedTable;
   readonly #rows = new Map<string, AnyRow>();
   /** Results by column and value. A value without rows has an empty list. */
   readonly #lookups = new Map<string, Map<CellValue, readonly AnyRow[]>>();
   readonly #loaders = new Map<string, (values: Iterable<CellValue>) => Promise<void>>();
 
-  constructor(query: Scope, table: UnitTable) {
+  constructor(query: Scope, table: CachedTable) {
     this.#query = query;
     this.#table = table;
   }
@@ -40,7 +40,7 @@ export class IdentityMap implements RowReader {
 
   /** Returns true if a lookup has shown that the database has no such row. */
   isAbsent(row: AnyRow): boolean {
-    return UNIT_TABLES[this.#table].key.some((column) => {
+    return CACHED_TABLES[this.#table].key.some((column) => {
       const found = this.#lookups.get(column)?.get(row[column] as CellValue);
       return found !== undefined && !found.some((each) => rowId(this.#table, each) === rowId(this.#table, row));
     });
@@ -49,7 +49,7 @@ export class IdentityMap implements RowReader {
   #cached(column: string, value: CellValue): readonly AnyRow[] | undefined {
     const found = this.#lookups.get(column)?.get(value);
     if (found) return found;
-    const { key } = UNIT_TABLES[this.#table];
+    const { key } = CACHED_TABLES[this.#table];
     const row = key.length === 1 && key[0] === column ? this.#rows.get(String(value)) : undefined;
     return row && [row];
   }

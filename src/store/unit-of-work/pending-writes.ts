@@ -1,15 +1,15 @@
 import type { Scope } from '../workspace-scope.ts';
-import type { IdentityMap } from './identity-map.ts';
-import { deleteRows, writeRows } from './row-statements.ts';
 import {
   type AnyRow,
+  CACHED_TABLES,
+  type CachedTable,
   type CellValue,
   lookupValue,
   type RowReader,
   rowId,
-  UNIT_TABLES,
-  type UnitTable,
-} from './unit-tables.ts';
+} from './cached-tables.ts';
+import type { IdentityMap } from './identity-map.ts';
+import { deleteRows, writeRows } from './row-statements.ts';
 
 /** A row whose stored state and pending state differ. */
 export interface ChangedRow {
@@ -21,7 +21,7 @@ export interface ChangedRow {
 
 /** Writes to one table that have not reached the database yet, over the rows of `base`. */
 export class PendingWrites implements RowReader {
-  readonly #table: UnitTable;
+  readonly #table: CachedTable;
   readonly #base: RowReader;
   /** Rows by id, in the order of their first write. Null: removed. */
   readonly #rows = new Map<string, AnyRow | null>();
@@ -30,7 +30,7 @@ export class PendingWrites implements RowReader {
   /** Keys of the removed rows by id. */
   readonly #removed = new Map<string, AnyRow>();
 
-  constructor(table: UnitTable, base: RowReader) {
+  constructor(table: CachedTable, base: RowReader) {
     this.#table = table;
     this.#base = base;
   }
@@ -51,7 +51,7 @@ export class PendingWrites implements RowReader {
     const id = rowId(this.#table, row);
     this.#rows.set(id, row);
     this.#removed.delete(id);
-    for (const column of UNIT_TABLES[this.#table].by) this.#index(column, lookupValue(row, column), id);
+    for (const column of CACHED_TABLES[this.#table].by) this.#index(column, lookupValue(row, column), id);
   }
 
   remove(key: AnyRow): void {
@@ -71,7 +71,7 @@ export class PendingWrites implements RowReader {
 
   /** Returns the rows that differ from those of the database, in the order of their first write. */
   changedFrom(stored: IdentityMap): ChangedRow[] {
-    const { columns } = UNIT_TABLES[this.#table];
+    const { columns } = CACHED_TABLES[this.#table];
     const differs = ({ before, after }: ChangedRow) =>
       after === null
         ? before !== undefined
@@ -91,7 +91,7 @@ export class PendingWrites implements RowReader {
 /** Flushes the writes of one table to the database. Skips rows that have not changed. */
 export async function flush(
   query: Scope,
-  table: UnitTable,
+  table: CachedTable,
   written: PendingWrites,
   stored: IdentityMap,
 ): Promise<void> {

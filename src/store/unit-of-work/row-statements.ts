@@ -2,7 +2,7 @@ import { type CompiledQuery, sql } from 'kysely';
 import { dialectOf } from '../../platform/database/dialect.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
 import type { Scope } from '../workspace-scope.ts';
-import { type AnyRow, type CellValue, UNIT_TABLES, type UnitTable } from './unit-tables.ts';
+import { type AnyRow, CACHED_TABLES, type CachedTable, type CellValue } from './cached-tables.ts';
 
 /**
  * The numbers of rows for which statements are compiled. Only a few, so that few statements are compiled here and prepared by the
@@ -16,7 +16,7 @@ const MAX_WRITTEN_ROWS = 64;
 /** Reads the rows whose column has one of these values, of which there may be any number. */
 export async function readRows(
   query: Scope,
-  table: UnitTable,
+  table: CachedTable,
   column: string,
   values: readonly CellValue[],
 ): Promise<AnyRow[]> {
@@ -34,8 +34,8 @@ export async function readRows(
 }
 
 /** Inserts these rows, or replaces the rows with their keys. */
-export async function writeRows(query: Scope, table: UnitTable, rows: readonly AnyRow[]): Promise<void> {
-  const { columns } = UNIT_TABLES[table];
+export async function writeRows(query: Scope, table: CachedTable, rows: readonly AnyRow[]): Promise<void> {
+  const { columns } = CACHED_TABLES[table];
   const running: Promise<unknown>[] = [];
   for (let start = 0; start < rows.length; ) {
     // One insert must not name a row twice, so its size cannot be padded: the rows are split into powers of two instead.
@@ -59,8 +59,8 @@ export async function settleAll<Result>(running: readonly Promise<Result>[]): Pr
 }
 
 /** Deletes rows by their keys. @param keys rows; only the columns of the key are read */
-export async function deleteRows(query: Scope, table: UnitTable, keys: readonly AnyRow[]): Promise<void> {
-  const { key } = UNIT_TABLES[table];
+export async function deleteRows(query: Scope, table: CachedTable, keys: readonly AnyRow[]): Promise<void> {
+  const { key } = CACHED_TABLES[table];
   for (const chunk of piecesOf(keys, MAX_ROWS)) {
     const size = sizeFor(chunk);
     const statement = compiled(query, `delete ${table} ${size}`, () => compileDelete(query, table, size));
@@ -72,17 +72,17 @@ export async function deleteRows(query: Scope, table: UnitTable, keys: readonly 
 /** Kysely cannot type a statement on a table that is a parameter, so every table is treated as this one. */
 type AnyTable = 'outbox';
 
-function compileSelect(query: Scope, table: UnitTable, column: string, size: number): CompiledQuery<AnyRow> {
+function compileSelect(query: Scope, table: CachedTable, column: string, size: number): CompiledQuery<AnyRow> {
   return query
     .selectFrom(table as AnyTable)
-    .select(UNIT_TABLES[table].columns as readonly 'entity'[])
+    .select(CACHED_TABLES[table].columns as readonly 'entity'[])
     .where(column as 'entity', 'in', placeholders(size))
     .compile() as unknown as CompiledQuery<AnyRow>;
 }
 
-function compileUpsert(query: Scope, table: UnitTable, size: number): CompiledQuery<AnyRow> {
-  const columns: readonly string[] = UNIT_TABLES[table].columns;
-  const key: readonly string[] = UNIT_TABLES[table].key;
+function compileUpsert(query: Scope, table: CachedTable, size: number): CompiledQuery<AnyRow> {
+  const columns: readonly string[] = CACHED_TABLES[table].columns;
+  const key: readonly string[] = CACHED_TABLES[table].key;
   const others = columns.filter((column) => !key.includes(column));
   const placeholder = Object.fromEntries(columns.map((column) => [column, '']));
   return query
@@ -98,8 +98,8 @@ function compileUpsert(query: Scope, table: UnitTable, size: number): CompiledQu
     .compile() as unknown as CompiledQuery<AnyRow>;
 }
 
-function compileDelete(query: Scope, table: UnitTable, size: number): CompiledQuery<AnyRow> {
-  const key: readonly string[] = UNIT_TABLES[table].key;
+function compileDelete(query: Scope, table: CachedTable, size: number): CompiledQuery<AnyRow> {
+  const key: readonly string[] = CACHED_TABLES[table].key;
   const rows = query.deleteFrom(table as AnyTable);
   const [only, ...more] = key;
   if (more.length === 0)

@@ -1,47 +1,47 @@
 // Design: src/decisions/batches.md
 
 import type { Scope } from '../workspace-scope.ts';
+import {
+  type AnyRow,
+  CACHED_TABLES,
+  type CachedKey,
+  type CachedRow,
+  type CachedRows,
+  type CachedTable,
+  type CellValue,
+  type LookupColumn,
+} from './cached-tables.ts';
 import { IdentityMap } from './identity-map.ts';
 import { type ChangedRow, flush, PendingWrites } from './pending-writes.ts';
 import { settleAll } from './row-statements.ts';
-import {
-  type AnyRow,
-  type CellValue,
-  type LookupColumn,
-  UNIT_TABLES,
-  type UnitKey,
-  type UnitRow,
-  type UnitRows,
-  type UnitTable,
-} from './unit-tables.ts';
 
 /** Returns the rows whose column has one of these values, of which there may be any number. */
-export async function rowsWhere<T extends UnitTable>(
+export async function rowsWhere<T extends CachedTable>(
   query: Scope,
   table: T,
   column: LookupColumn<T>,
   values: readonly CellValue[],
-): Promise<readonly UnitRow<T>[]> {
+): Promise<readonly CachedRow<T>[]> {
   if (values.length === 0) return [];
-  const rows = await (query.unit?.of(table) ?? new IdentityMap(query, table)).where(column, values);
-  return rows as unknown as readonly UnitRow<T>[];
+  const rows = await (query.unitOfWork?.of(table) ?? new IdentityMap(query, table)).where(column, values);
+  return rows as unknown as readonly CachedRow<T>[];
 }
 
 /** Inserts whole rows, or replaces the rows with their keys. */
-export async function saveRows<T extends UnitTable>(
+export async function saveRows<T extends CachedTable>(
   query: Scope,
   table: T,
-  rows: readonly UnitRow<T>[],
+  rows: readonly CachedRow<T>[],
 ): Promise<void> {
   await write(query, (unit) => {
     for (const row of rows as readonly unknown[] as readonly AnyRow[]) unit.of(table).save(row);
   });
 }
 
-export async function removeRows<T extends UnitTable>(
+export async function removeRows<T extends CachedTable>(
   query: Scope,
   table: T,
-  keys: readonly UnitKey<T>[],
+  keys: readonly CachedKey<T>[],
 ): Promise<void> {
   await write(query, (unit) => {
     for (const key of keys as readonly unknown[] as readonly AnyRow[]) unit.of(table).remove(key);
@@ -49,15 +49,15 @@ export async function removeRows<T extends UnitTable>(
 }
 
 /** Outside of a unit of work the write goes to the database at once. */
-async function write(query: Scope, change: (unit: UnitRows) => void): Promise<void> {
-  const unit = query.unit ?? createUnit(query);
+async function write(query: Scope, change: (unit: CachedRows) => void): Promise<void> {
+  const unit = query.unitOfWork ?? createUnit(query);
   change(unit);
-  if (!query.unit) await unit.flush();
+  if (!query.unitOfWork) await unit.flush();
 }
 
 /** Writes the pending writes of the scope's unit of work to the database, so that plain statements see them. */
 export async function flushRows(query: Scope): Promise<void> {
-  await query.unit?.flush();
+  await query.unitOfWork?.flush();
 }
 
 /** Returns a scope whose writes stay in memory until `flushRows`. Use it within one transaction only. */
@@ -74,7 +74,7 @@ export async function runSequentially<Result>(
   query: Scope,
   steps: readonly ((query: Scope) => Promise<Result>)[],
 ): Promise<Result[]> {
-  if (query.unit?.isPrefetch) return settleAll(steps.map((step) => step(query)));
+  if (query.unitOfWork?.isPrefetch) return settleAll(steps.map((step) => step(query)));
   // A single step already batches its own reads.
   if (steps.length > 1) await prefetch(query, steps);
   const results: Result[] = [];
@@ -84,17 +84,17 @@ export async function runSequentially<Result>(
 
 /** Runs the steps ahead, as described above, to read their rows together. Does nothing outside of a unit of work. */
 export async function prefetch(query: Scope, steps: readonly ((query: Scope) => Promise<unknown>)[]): Promise<void> {
-  const { unit } = query;
+  const unit = query.unitOfWork;
   if (unit === undefined || unit.isPrefetch || steps.length === 0) return;
   await Promise.allSettled(steps.map((step) => step(prefetchScope(query, unit))));
 }
 
 /** A row that a dry run would change. */
-export interface DryRunRow<T extends UnitTable> {
+export interface DryRunRow<T extends CachedTable> {
   /** Undefined if there is no such row. */
-  readonly before: UnitRow<T> | undefined;
+  readonly before: CachedRow<T> | undefined;
   /** Null if it would be removed. */
-  readonly after: UnitRow<T> | null;
+  readonly after: CachedRow<T> | null;
 }
 
 /** A unit of work whose writes never reach the database. */
@@ -102,7 +102,7 @@ export interface DryRun {
   /** Reads on this scope see what was written on it before. */
   readonly scope: Scope;
   /** Returns the rows that would change. */
-  changed<T extends UnitTable>(table: T): readonly DryRunRow<T>[];
+  changed<T extends CachedTable>(table: T): readonly DryRunRow<T>[];
 }
 
 /** Begins a dry run. @param query outside of a transaction, because nothing is written and no writer has to wait */
@@ -110,25 +110,25 @@ export function beginDryRun(query: Scope): DryRun {
   const unit = createUnit(query);
   return {
     scope: scopeWithUnit(query, { ...unit, flush: async () => undefined }),
-    changed: <T extends UnitTable>(table: T) => unit.changed(table) as unknown as readonly DryRunRow<T>[],
+    changed: <T extends CachedTable>(table: T) => unit.changed(table) as unknown as readonly DryRunRow<T>[],
   };
 }
 
-interface UnitOfWork extends UnitRows {
+interface UnitOfWork extends CachedRows {
   /** Returns true if the table has writes that have not reached the database. */
   isDirty(table: string): boolean;
   /** Returns the rows of a table that the writes change. */
-  changed(table: UnitTable): readonly ChangedRow[];
+  changed(table: CachedTable): readonly ChangedRow[];
 }
 
 /** Creates an empty unit of work over the database. Rows are read on demand. */
 function createUnit(query: Scope): UnitOfWork {
-  let stored = new Map<UnitTable, IdentityMap>();
-  let written = new Map<UnitTable, PendingWrites>();
-  const storedOf = (table: UnitTable) => getOrCreate(stored, table, () => new IdentityMap(query, table));
+  let stored = new Map<CachedTable, IdentityMap>();
+  let written = new Map<CachedTable, PendingWrites>();
+  const storedOf = (table: CachedTable) => getOrCreate(stored, table, () => new IdentityMap(query, table));
   return {
     of: (table) => getOrCreate(written, table, () => new PendingWrites(table, storedOf(table))),
-    isDirty: (table) => table in UNIT_TABLES && written.get(table as UnitTable)?.isEmpty === false,
+    isDirty: (table) => table in CACHED_TABLES && written.get(table as CachedTable)?.isEmpty === false,
     changed: (table) => written.get(table)?.changedFrom(storedOf(table)) ?? [],
     async flush() {
       // Concurrently, because over a network each table would cost a round trip.
@@ -145,9 +145,9 @@ function scopeWithUnit(query: Scope, unit: UnitOfWork): Scope {
   });
 }
 
-function prefetchScope(query: Scope, unit: UnitRows): Scope {
-  const written = new Map<UnitTable, PendingWrites>();
-  const of = (table: UnitTable) => getOrCreate(written, table, () => new PendingWrites(table, unit.of(table)));
+function prefetchScope(query: Scope, unit: CachedRows): Scope {
+  const written = new Map<CachedTable, PendingWrites>();
+  const of = (table: CachedTable) => getOrCreate(written, table, () => new PendingWrites(table, unit.of(table)));
   const stop = () => {
     throw new Error('not followed further');
   };
@@ -155,12 +155,12 @@ function prefetchScope(query: Scope, unit: UnitRows): Scope {
 }
 
 /** Returns a scope with this unit of work. @param guard throws if a plain statement must not run on this table now */
-function guarded(query: Scope, unit: UnitRows, guard: (table: string) => void): Scope {
+function guarded(query: Scope, unit: CachedRows, guard: (table: string) => void): Scope {
   return {
     workspace: query.workspace,
-    unit,
+    unitOfWork: unit,
     get whole() {
-      for (const table of Object.keys(UNIT_TABLES)) guard(table);
+      for (const table of Object.keys(CACHED_TABLES)) guard(table);
       return query.whole;
     },
     selectFrom(table) {

@@ -49,7 +49,7 @@ export async function applyBatch(
   context: BatchContext,
   reevaluated: readonly ItemKey[] = [],
 ): Promise<BatchResult> {
-  const unitOfWork = query.unit ? query : beginUnitOfWork(query);
+  const unitOfWork = query.unitOfWork ? query : beginUnitOfWork(query);
   const applied = new Batch(unitOfWork, context);
   await applied.prefetch(batch);
   for (const translated of batch) await applied.apply(translated);

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import { type Tables, WORKSPACE_TABLES, type WorkspaceTable } from '../schema/tables.ts';
 
 /** The tables whose rows a unit of work caches: the columns that are written, and the columns by which rows are read (`by`). */
-export const UNIT_TABLES = {
+export const CACHED_TABLES = {
   meta: table('meta', { columns: ['name', 'value'], by: ['name'] }),
   items: table('items', {
     columns: [
@@ -100,18 +100,21 @@ export const UNIT_TABLES = {
   }),
 } as const;
 
-export type UnitTable = keyof typeof UNIT_TABLES;
+export type CachedTable = keyof typeof CACHED_TABLES;
 
 /** A row of one of these tables, without the columns that the database generates. */
-export type UnitRow<T extends UnitTable> = ColumnsOf<T, (typeof UNIT_TABLES)[T]['columns'][number]>;
+export type CachedRow<T extends CachedTable> = ColumnsOf<T, (typeof CACHED_TABLES)[T]['columns'][number]>;
 
 /** The columns that identify a row within its workspace. */
-export type UnitKey<T extends UnitTable> = ColumnsOf<T, (typeof UNIT_TABLES)[T]['key'][number]>;
+export type CachedKey<T extends CachedTable> = ColumnsOf<T, (typeof CACHED_TABLES)[T]['key'][number]>;
 
 /** A column by which rows are read. */
-export type LookupColumn<T extends UnitTable> = (typeof UNIT_TABLES)[T]['by'][number];
+export type LookupColumn<T extends CachedTable> = (typeof CACHED_TABLES)[T]['by'][number];
 
-type ColumnsOf<T extends UnitTable, Column> = Pick<Selectable<Tables[T]>, Extract<Column, keyof Selectable<Tables[T]>>>;
+type ColumnsOf<T extends CachedTable, Column> = Pick<
+  Selectable<Tables[T]>,
+  Extract<Column, keyof Selectable<Tables[T]>>
+>;
 
 type ColumnName<T extends WorkspaceTable> = keyof Selectable<Tables[T]> & string;
 
@@ -140,8 +143,8 @@ export interface RowReader {
  * The rows that a batch works with. It reads and writes them in memory, and all writes reach the database together, so that the
  * number of statements does not grow with the batch.
  */
-export interface UnitRows {
-  of(table: UnitTable): RowReader & { save(row: AnyRow): void; remove(key: AnyRow): void };
+export interface CachedRows {
+  of(table: CachedTable): RowReader & { save(row: AnyRow): void; remove(key: AnyRow): void };
   /** Writes all pending writes to the database. */
   flush(): Promise<void>;
   /** True in a prefetch, which only records the reads: its writes are discarded. */
@@ -149,9 +152,10 @@ export interface UnitRows {
 }
 
 /** Returns a string that identifies the row within its table and workspace. */
-export function rowId(table: UnitTable, row: AnyRow): string {
-  const [only, ...more]: readonly string[] = UNIT_TABLES[table].key;
-  if (only === undefined || more.length > 0) return JSON.stringify(UNIT_TABLES[table].key.map((column) => row[column]));
+export function rowId(table: CachedTable, row: AnyRow): string {
+  const [only, ...more]: readonly string[] = CACHED_TABLES[table].key;
+  if (only === undefined || more.length > 0)
+    return JSON.stringify(CACHED_TABLES[table].key.map((column) => row[column]));
   return String(row[only]);
 }
 
