@@ -7,8 +7,35 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LOG_LIMIT } from '../../src/platform/database/file-log.ts';
 import { createWorld, type World } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
-import { type OtherProgram, startOtherProgram } from '../support/other-program.ts';
-import { worksync } from '../support/processes.ts';
+import { startNode, worksync } from '../support/processes.ts';
+
+/** Another program that has a database of ours open, and has begun something there. */
+interface OtherProgram {
+  /** Ends it, and what it has begun. */
+  end(): Promise<void>;
+}
+
+/** A process that carries out the statements, and then holds what they took until it is ended. */
+async function startOtherProgram(file: string, statements: readonly string[]): Promise<OtherProgram> {
+  const script = `
+    import BetterSqlite from 'better-sqlite3';
+    const database = new BetterSqlite(${JSON.stringify(file)}, { timeout: 60_000 });
+    for (const statement of ${JSON.stringify(statements)}) {
+      const prepared = database.prepare(statement);
+      if (prepared.reader) prepared.all();
+      else prepared.run();
+    }
+    process.stdout.write('holds it');
+    process.stdin.on('end', () => database.close()).resume();`;
+  const process = startNode(['--input-type=module', '-e', script], { isTyped: true });
+  await process.says('holds it');
+  return {
+    async end() {
+      process.child.stdin?.end();
+      await process.ended;
+    },
+  };
+}
 
 /** Another program has the database open: it reads for long, copies it, or keeps it locked. */
 

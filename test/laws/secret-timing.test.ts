@@ -1,12 +1,79 @@
 import { describe, expect, it } from 'vitest';
 import type { Connector, WebhookRequest } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import { systemRandom } from '../../src/platform/lib/random.ts';
 import { isSameSecret } from '../../src/platform/lib/same-secret.ts';
 import { createCallers } from '../../src/web/token-callers.ts';
 import { verifyWorkspaceWebhook, WEBHOOK_HEADERS } from '../../src/workspace-api/webhook-signature.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
-import { compareTimes, type Work } from '../support/alike.ts';
 import { createTravellingClock } from '../support/travelling-clock.ts';
+
+/** Does something so many times; what it answers or throws is of no interest. */
+type Work = (times: number) => void | Promise<void>;
+
+/** Relative difference of the times that two kinds of work take: less is alike, and what is certainly more is different. */
+const BOUND = 0.1;
+/** How certain: in deviations of a count of heads and tails. */
+const SIGMAS = 5;
+/** Microseconds of a round, at least. */
+const LONG_ENOUGH = 400;
+const FIRST_ROUNDS = 64;
+/** On a busy machine the interval may lie on neither side for minutes: then the median of so many decides. */
+const MOST_ROUNDS = 2_048;
+
+/**
+ * Whether two kinds of work take the same time: `alike`, or `different` where one certainly takes more than a tenth longer.
+ *
+ * Both are done by turns, and the time of the processor is compared within each round, so that other processes hardly count. The median
+ * of the rounds is judged by an interval that takes nothing for granted about their distribution. Rounds are added until it lies
+ * on one side, or are enough.
+ */
+async function compareTimes(one: Work, other: Work): Promise<'alike' | 'different'> {
+  const times = await timesOfRound(one, other);
+  const random = systemRandom();
+  const differences: number[] = [];
+  for (let rounds = FIRST_ROUNDS; ; rounds *= 2) {
+    while (differences.length < rounds) differences.push(await differenceOf(one, other, times, random.float() < 0.5));
+    const { low, middle, high } = medianOf(differences);
+    if (low > -BOUND && high < BOUND) return 'alike';
+    if (low > BOUND || high < -BOUND) return 'different';
+    if (rounds >= MOST_ROUNDS) return Math.abs(middle) < BOUND ? 'alike' : 'different';
+  }
+}
+
+/** How often in each round; both are warm then. */
+async function timesOfRound(one: Work, other: Work): Promise<number> {
+  for (let times = 1; ; times *= 2) {
+    const taken = [await timeOf(one, times), await timeOf(other, times)];
+    if (Math.max(...taken) >= LONG_ENOUGH) return times;
+  }
+}
+
+/** -2 to 2. */
+async function differenceOf(one: Work, other: Work, times: number, isOneFirst: boolean): Promise<number> {
+  const before = isOneFirst ? await timeOf(one, times) : 0;
+  const there = await timeOf(other, times);
+  const here = isOneFirst ? before : await timeOf(one, times);
+  return here + there === 0 ? 0 : (2 * (here - there)) / (here + there);
+}
+
+/** Microseconds of the processor, of all threads: the count of one alone goes on in steps of milliseconds. */
+async function timeOf(work: Work, times: number): Promise<number> {
+  const before = process.cpuUsage();
+  await work(times);
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
+}
+
+/** The median, and an interval around it. */
+function medianOf(values: readonly number[]): Readonly<Record<'low' | 'middle' | 'high', number>> {
+  const sorted = values.toSorted((a, b) => a - b);
+  const { length } = sorted;
+  const reach = (SIGMAS * Math.sqrt(length)) / 2;
+  const at = (index: number) => sorted[Math.min(length - 1, Math.max(0, index))] as number;
+  const middle = length / 2;
+  return { low: at(Math.floor(middle - reach)), middle: at(Math.floor(middle)), high: at(Math.ceil(middle + reach)) };
+}
 
 /**
  * Law: how long a refusal takes tells nothing of the secret. A secret is compared with guesses that are wrong at their first sign, wrong

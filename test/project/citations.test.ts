@@ -1,7 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { namesOf } from '../support/defined-names.ts';
+
+/** Names of the rules or facts that a page defines, in order: each begins a point of a list, as `- **W38**`. */
+function namesOf(page: string): string[] {
+  return Array.from(page.matchAll(/^- \*\*([A-Z]{1,2}\d+)\*\*/gm), ([, name]) => name!);
+}
 
 const TOP = join(import.meta.dirname, '../..');
 const FILES = ['src', 'config', 'test'].flatMap((folder) =>

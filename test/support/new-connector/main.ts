@@ -1,5 +1,181 @@
-import { join } from 'node:path';
-import { createConnector, Refused } from './create.ts';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+/** What a connector is called where; the keys are the words between underscores in the template. */
+interface Names {
+  /** `azure-boards` */
+  readonly id: string;
+  /** In code: `azureBoards` */
+  readonly name: string;
+  /** For people: `Azure Boards` */
+  readonly title: string;
+  /** In names of headers: `Azure-Boards` */
+  readonly Id: string;
+  /** In variables: `AZURE_BOARDS` */
+  readonly ENV: string;
+  /** Before the numbers of its facts: `AZ` */
+  readonly FACT: string;
+}
+
+const ID = /^[a-z][a-z0-9]{1,29}(?:-[a-z0-9]{1,30}){0,3}$/;
+
+/** Undefined where this cannot be an id. */
+function namesOf(id: string): Names | undefined {
+  if (!ID.test(id)) return undefined;
+  const words = id.split('-').map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  const joined = words.join('');
+  return {
+    id,
+    name: joined.charAt(0).toLowerCase() + joined.slice(1),
+    title: words.join(' '),
+    Id: words.join('-'),
+    ENV: id.toUpperCase().replaceAll('-', '_'),
+    FACT: id.slice(0, 2).toUpperCase(),
+  };
+}
+
+interface Registration {
+  readonly path: string;
+  /** The text of the file with the new connector in it. */
+  edit(text: string): string;
+}
+
+/** Every place that lists connectors by hand; what is generated from the registry is not among them. */
+function registrations(names: Names): readonly Registration[] {
+  const { id, name, title, ENV } = names;
+  const key = id === name ? id : `'${id}'`;
+  return [
+    {
+      path: 'src/connectors/registry.ts',
+      edit: (text) => listed(imported(text, `import { ${name} } from './${id}/index.ts';`), name),
+    },
+    {
+      path: 'test/contracts/connectors/index.ts',
+      edit: (text) => listed(imported(text, `import { profile as ${name} } from './${id}.ts';`), name),
+    },
+    {
+      path: 'test/support/model-providers/index.ts',
+      edit: (text) => listed(imported(text, `import { ${name} } from './${id}.ts';`), name),
+    },
+    {
+      path: 'test/support/vendor-requests/index.ts',
+      edit: (text) =>
+        listed(imported(text, `import { ${name} } from './${id}.ts';`), id === name ? name : `${key}: ${name}`),
+    },
+    {
+      path: 'test/laws/scope-names.test.ts',
+      edit: (text) =>
+        before(
+          text,
+          '  generic: {\n',
+          `  ${key}: {
+    id: numbered,
+    name: plain,
+    render: (provider, { id, name }) => webhook(provider, () => ({ 'item.project': { id, key: name } })),
+  },\n`,
+        ),
+    },
+    {
+      path: 'test/deep/canaries.test.ts',
+      edit: (text) =>
+        before(
+          text,
+          '    generic: {\n',
+          `    ${key}: {
+      ...{ connector: '${id}', apiUrl: api(port, '${id}'), projects: ['app'] },
+      token: secret('${ENV}_TOKEN'),
+      ...hooks('${ENV}'),
+    },\n`,
+        ),
+    },
+    { path: 'README.md', edit: (text) => before(text, '| anything that speaks', row(title, id)) },
+  ];
+}
+
+/** The formatter puts imports in order. */
+function imported(text: string, line: string): string {
+  return before(text, 'import ', `${line}\n`);
+}
+
+/** Puts an entry into the one list of the file, in the order of names. */
+function listed(text: string, entry: string): string {
+  const list = /(?<= = [[{]\n)(?: {2}.+,\n)+(?=[\]}];\n)/.exec(text);
+  if (!list) throw new Error('the file has no list to put the connector into');
+  const lines = list[0].split(/(?<=\n)/);
+  const at = lines.findIndex((line) => wordOf(line) > wordOf(entry));
+  const inserted = lines.toSpliced(at === -1 ? lines.length : at, 0, `  ${entry},\n`);
+  return text.slice(0, list.index) + inserted.join('') + text.slice(list.index + list[0].length);
+}
+
+function wordOf(line: string): string {
+  return line.replace(/[^A-Za-z0-9]/g, '').toLowerCase();
+}
+
+function before(text: string, anchor: string, added: string): string {
+  const at = text.indexOf(anchor);
+  if (at === -1) throw new Error(`the file has no "${anchor.trim()}" to put the connector before`);
+  return text.slice(0, at) + added + text.slice(at);
+}
+
+/** As wide as the other rows of the table. */
+function row(title: string, id: string): string {
+  return `| ${title.padEnd(45)} | –             | yes        | ${`[${id}](src/connectors/${id}/README.md)`.padEnd(53)} |\n`;
+}
+
+const TEMPLATE = join(import.meta.dirname, 'template');
+
+/** What is wrong with the request, for the person who made it. */
+class Refused extends Error {}
+
+/**
+ * Writes the files of a new tracker and registers it wherever connectors are listed. Nothing is written where the id
+ * cannot be used. Throws `Refused`.
+ *
+ * @param top the folder of the project
+ * @returns the files that were written or changed, relative to `top`
+ */
+function createConnector(top: string, id: string): readonly string[] {
+  const names = namesOf(id);
+  if (!names) throw new Refused(`"${id}" is no usable id: write lower-case words with dashes, as azure-boards`);
+  if (existsSync(join(top, 'src/connectors', id))) throw new Refused(`src/connectors/${id} is there already`);
+  const edited = registrations(names).map(
+    ({ path, edit }) => [path, edit(readFileSync(join(top, path), 'utf8'))] as const,
+  );
+  const made = filesOf(names);
+  for (const [path, text] of [...made, ...edited]) {
+    mkdirSync(dirname(join(top, path)), { recursive: true });
+    writeFileSync(join(top, path), text);
+  }
+  const paths = [...made, ...edited].map(([path]) => path);
+  format(top, paths);
+  run(top, process.execPath, ['src/main.ts', 'generate']);
+  return paths;
+}
+
+/** The template under its final names: `__id__.ts.txt` becomes `linear.ts`, and so do the words in it. */
+function filesOf(names: Names): readonly (readonly [path: string, text: string])[] {
+  return readdirSync(TEMPLATE, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.txt'))
+    .map((path) => [
+      filled(path.slice(0, -'.txt'.length), names),
+      filled(readFileSync(join(TEMPLATE, path), 'utf8'), names),
+    ]);
+}
+
+function filled(text: string, names: Names): string {
+  return Object.entries(names).reduce((so, [word, value]) => so.replaceAll(`__${word}__`, value), text);
+}
+
+/** Long names break lines elsewhere than short ones. */
+function format(top: string, paths: readonly string[]): void {
+  const written = paths.filter((path) => /\.(?:ts|md)$/.test(path));
+  run(top, join(top, 'node_modules/.bin/biome'), ['check', '--write', ...written]);
+}
+
+function run(cwd: string, command: string, args: readonly string[]): void {
+  execFileSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
+}
 
 /** `npm run new:connector <id>`: exit code 2 where the id cannot be used, and nothing was written then. */
 const [id = ''] = process.argv.slice(2);

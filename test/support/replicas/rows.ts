@@ -1,4 +1,10 @@
-import { CAN_MOUNT } from '../small-volume.ts';
+import { execFileSync } from 'node:child_process';
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { embeddedPrograms, type PostgresServer, serverUser, startPostgres } from '../postgres-server.ts';
+import { CAN_MOUNT, mountSmallVolume, type SmallVolume } from '../small-volume.ts';
 import { SPECIFIED_QUOTA } from '../workspace-service.ts';
 import { type Cluster, type ClusterOptions, startCluster } from './cluster.ts';
 import {
@@ -14,8 +20,85 @@ import {
   promoted,
   upgraded,
 } from './faults.ts';
-import { startCrampedServer } from './full-volume.ts';
-import { startPair } from './standby.ts';
+
+/** A server, and another one that has every commit before it is acknowledged. */
+export interface Pair {
+  readonly primary: PostgresServer;
+  readonly standby: PostgresServer;
+  /** The standby takes writes from now on. */
+  promote(): Promise<void>;
+}
+
+async function startPair(): Promise<Pair> {
+  const primary = await startPostgres({ settings: { synchronous_standby_names: '*', synchronous_commit: 'on' } });
+  await primary.stop();
+  const standby = startPostgres({
+    settings: { primary_conninfo: `host=127.0.0.1 port=${primary.port} user=postgres` },
+    fill(data, { uid, gid }) {
+      execFileSync('cp', ['-a', `${primary.data}/.`, data]);
+      const signal = join(data, 'standby.signal');
+      writeFileSync(signal, '');
+      if (uid !== undefined) chownSync(signal, uid, gid);
+    },
+  });
+  await primary.start();
+  const copy = await standby;
+  return {
+    primary,
+    standby: copy,
+    async promote() {
+      const client = new pg.Client({ connectionString: copy.address });
+      await client.connect();
+      await client.query('select pg_promote()');
+      await client.end();
+    },
+  };
+}
+
+/** A server whose tables are on a small volume, and whose log is elsewhere: so it goes on when the volume is full. */
+export interface CrampedServer {
+  readonly postgres: PostgresServer;
+  readonly volume: SmallVolume;
+  close(): void;
+}
+
+const BYTES = 200 * 1024 * 1024;
+
+async function startCrampedServer(): Promise<CrampedServer> {
+  const volume = mountSmallVolume(BYTES);
+  const log = mkdtempSync(join(tmpdir(), 'worksync-postgres-log-'));
+  const { uid, gid } = serverUser();
+  if (uid !== undefined) chownSync(log, uid, gid as number);
+  const close = () => {
+    volume.remove();
+    rmSync(log, { recursive: true, force: true });
+  };
+  try {
+    const postgres = await startPostgres({
+      data: join(volume.path, 'data'),
+      fill(data, user) {
+        const flags = [
+          '-D',
+          data,
+          '-X',
+          log,
+          '-U',
+          'postgres',
+          '--auth=trust',
+          '-E',
+          'UTF8',
+          '--locale=C',
+          '--no-sync',
+        ];
+        execFileSync(join(embeddedPrograms(), 'initdb'), flags, { ...user, stdio: 'pipe' });
+      },
+    });
+    return { postgres, volume, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
 
 /** A row of the matrix: what happens to three replicas under load. */
 export interface Row {
