@@ -7,7 +7,7 @@ const { signal } = new AbortController();
 const MINUTE = 60_000;
 
 describe('a listing', () => {
-  it('is read once, and again when it is old', async () => {
+  it('is read again only when it is old', async () => {
     const clock = createTravellingClock();
     let reads = 0;
     const list = createListing(clock, async () => [`read ${++reads}`]);
@@ -18,7 +18,7 @@ describe('a listing', () => {
     expect(await list(signal)).toEqual(['read 2']);
   });
 
-  it('stays after a passing failure, and is read again the next time', async () => {
+  it('returns the old list after a temporary failure, and is read again by the next call', async () => {
     const clock = createTravellingClock();
     const answers: (string | SyncError)[] = ['one', new SyncError('server_failed', 'down'), 'two'];
     const list = createListing(clock, async () => {
@@ -32,7 +32,7 @@ describe('a listing', () => {
     expect(await list(signal)).toEqual(['two']);
   });
 
-  it('throws when it was never read, or may no longer be read', async () => {
+  it('throws if it was never read, or may no longer be read', async () => {
     const clock = createTravellingClock();
     const codes: ('server_failed' | 'forbidden' | undefined)[] = ['server_failed', undefined, 'forbidden'];
     const list = createListing(clock, async () => {
@@ -55,18 +55,18 @@ describe('the memory of pages', () => {
   });
   const text = ({ body }: { body: Buffer }) => body.toString();
 
-  it('asks with the validator of the same place, and on a 304 resolves with the earlier page', async () => {
+  it('sends the validator of the same address, and returns the earlier page on a 304', async () => {
     const memory = createMemory<string>();
-    const asked: (string | undefined)[] = [];
-    const ask = (told: ReturnType<typeof answer>) => async (etag: string | undefined) => {
-      asked.push(etag);
-      return told;
+    const sent: (string | undefined)[] = [];
+    const reply = (given: ReturnType<typeof answer>) => async (etag: string | undefined) => {
+      sent.push(etag);
+      return given;
     };
-    expect(await memory.read('/a', ask(answer(200, 'first', '"1"')), text)).toBe('first');
-    expect(await memory.read('/b', ask(answer(200, 'other')), text)).toBe('other');
-    expect(await memory.read('/a', ask(answer(304)), text)).toBe('first');
-    expect(await memory.read('/a', ask(answer(200, 'second')), text)).toBe('second');
-    await memory.read('/a', ask(answer(200, 'third')), text);
-    expect(asked).toEqual([undefined, undefined, '"1"', '"1"', undefined]);
+    expect(await memory.read('/a', reply(answer(200, 'first', '"1"')), text)).toBe('first');
+    expect(await memory.read('/b', reply(answer(200, 'other')), text)).toBe('other');
+    expect(await memory.read('/a', reply(answer(304)), text)).toBe('first');
+    expect(await memory.read('/a', reply(answer(200, 'second')), text)).toBe('second');
+    await memory.read('/a', reply(answer(200, 'third')), text);
+    expect(sent).toEqual([undefined, undefined, '"1"', '"1"', undefined]);
   });
 });

@@ -15,12 +15,12 @@ const ME = 'd291b0c4-a05c-4ea6-8df1-4b41d5f39eff';
 const ADA = 'aacdca22-6266-4c0a-ab3c-8fa70a26765c';
 const ISSUE = '2174add1-f7c8-44e3-bbf3-2d60b5ea8bc9';
 const PROJECT = '6ce954b1-ce1f-45d1-b94d-e6bf2464ba2c';
-const WANTED = { marker: '<!-- worksync:ws_1:tasks -->', text: 'Linked to BUG-1 and BUG-2.' };
+const DESIRED = { marker: '<!-- worksync:ws_1:tasks -->', text: 'Linked to BUG-1 and BUG-2.' };
 
-/** What somebody did to a comment, as the vendor's webhook tells it. */
-interface Deed {
+/** An edit of a comment, as the vendor's webhook reports it. */
+interface Edit {
   readonly by: string;
-  /** Without markup; lines of it end as `\n`. */
+  /** The text without markup; its lines end with `\n`. */
   readonly says: string;
   readonly id: string;
 }
@@ -36,13 +36,13 @@ interface Vendor {
   readonly event: string;
   readonly me: string;
   readonly somebody: string;
-  /** What the text stands in at the vendor. */
+  /** The text as the vendor shows it. */
   readonly written: string;
-  /** The comment's id, where the webhook tells it. */
-  readonly id: (standing: PostedComment) => string;
-  readonly webhook: (deed: Deed) => object;
-  /** Deeds that tell of no text that stands now, or of more than a text. */
-  readonly others: Readonly<Record<string, (deed: Deed) => object>>;
+  /** The comment's id, if the webhook contains it. */
+  readonly id: (posted: PostedComment) => string;
+  readonly webhook: (edit: Edit) => object;
+  /** Webhooks about no present text, or about more than a text. */
+  readonly others: Readonly<Record<string, (edit: Edit) => object>>;
 }
 
 function fixture(vendor: string, name: string) {
@@ -51,29 +51,29 @@ function fixture(vendor: string, name: string) {
   );
 }
 
-const shown = `${WANTED.text}\n\nworksync:ws_1:tasks`;
+const shown = `${DESIRED.text}\n\nworksync:ws_1:tasks`;
 
-function jiraComment({ by, says, id }: Deed) {
+function jiraComment({ by, says, id }: Edit) {
   const whole = fixture('jira', 'comment_created');
   const account = { accountId: by };
-  // Who edits a comment is not who wrote it.
+  // The person who edits a comment may not be its author.
   return { ...whole, comment: { ...whole.comment, id, body: says, author: { accountId: ME }, updateAuthor: account } };
 }
 
-function linearComment({ by, says, id }: Deed) {
+function linearComment({ by, says, id }: Edit) {
   const whole = fixture('linear', 'comment.create');
   return { ...whole, actor: { ...whole.actor, id: by }, data: { ...whole.data, id, body: says, userId: ME } };
 }
 
 const html = (says: string) => `<div>${says.replaceAll('\n', '<br>')}</div>`;
 
-function azureComment({ by, says }: Deed) {
+function azureComment({ by, says }: Edit) {
   const whole = fixture('azure-boards', 'workitem.commented');
   const fields = { ...whole.resource.fields, 'System.History': html(says), 'System.ChangedBy': { id: by } };
   return { ...whole, resource: { ...whole.resource, fields } };
 }
 
-function azureUpdate({ by, says }: Deed, more: object = {}) {
+function azureUpdate({ by, says }: Edit, more: object = {}) {
   const whole = fixture('azure-boards', 'workitem.updated');
   const fields = {
     'System.Rev': { oldValue: 4, newValue: 5 },
@@ -84,7 +84,7 @@ function azureUpdate({ by, says }: Deed, more: object = {}) {
   return { ...whole, resource: { ...whole.resource, revisedBy: { id: by }, fields } };
 }
 
-function redmineNote({ by, says }: Deed, details: object[] = []) {
+function redmineNote({ by, says }: Edit, details: object[] = []) {
   const whole = fixture('redmine', 'issue.updated');
   const journal = {
     ...whole.data.journal,
@@ -110,7 +110,13 @@ function azure(name: string, webhook: Vendor['webhook'], others: Vendor['others'
       [`GET ${AZURE}?${PREVIEW}&$top=200`, { body: { comments: [] } }],
       [`POST ${AZURE}?${PREVIEW}`, { body: { id: 4, createdBy: { id: ME } } }],
     ],
-    ...{ event: 'webhook', me: ME, somebody: ADA, written: shown, id: () => '', webhook, others },
+    event: 'webhook',
+    me: ME,
+    somebody: ADA,
+    written: shown,
+    id: () => '',
+    webhook,
+    others,
   };
 }
 
@@ -136,8 +142,13 @@ const VENDORS: readonly Vendor[] = [
       [`GET ${JIRA}?startAt=0&maxResults=100&orderBy=-created`, { body: { comments: [], total: 0 } }],
       [`POST ${JIRA}`, { status: 201, body: { id: '9', author: { accountId: ME }, updateAuthor: { accountId: ME } } }],
     ],
-    ...{ event: 'webhook', me: ME, somebody: ADA, written: shown, id: () => '9', webhook: jiraComment },
-    others: { 'taken away': (deed) => ({ ...jiraComment(deed), webhookEvent: 'comment_deleted' }) },
+    event: 'webhook',
+    me: ME,
+    somebody: ADA,
+    written: shown,
+    id: () => '9',
+    webhook: jiraComment,
+    others: { removed: (edit) => ({ ...jiraComment(edit), webhookEvent: 'comment_deleted' }) },
   },
   {
     name: 'Linear',
@@ -156,14 +167,18 @@ const VENDORS: readonly Vendor[] = [
         { body: { data: { commentCreate: { success: true, comment: { id: ISSUE, user: { id: ME } } } } } },
       ],
     ],
-    ...{ event: 'Comment', me: ME, somebody: ADA, written: WANTED.text, webhook: linearComment },
+    event: 'Comment',
+    me: ME,
+    somebody: ADA,
+    written: DESIRED.text,
+    webhook: linearComment,
     id: ({ id }) => id ?? 'none',
-    others: { 'taken away': (deed) => ({ ...linearComment(deed), action: 'remove' }) },
+    others: { removed: (edit) => ({ ...linearComment(edit), action: 'remove' }) },
   },
   azure('Azure Boards', azureComment),
-  azure('Azure Boards, as an update', (deed) => azureUpdate(deed), {
-    'written with a change of the state': (deed) =>
-      azureUpdate(deed, { 'System.State': { oldValue: 'New', newValue: 'Active' } }),
+  azure('Azure Boards, as an update', (edit) => azureUpdate(edit), {
+    'written with a change of the state': (edit) =>
+      azureUpdate(edit, { 'System.State': { oldValue: 'New', newValue: 'Active' } }),
   }),
   {
     name: 'Redmine',
@@ -176,19 +191,24 @@ const VENDORS: readonly Vendor[] = [
       ['GET /issues/318.json?include=journals', { body: { issue: { id: 318, journals: [] } } }],
       ['PUT /issues/318.json', { status: 204 }],
     ],
-    ...{ event: 'webhook', me: '3', somebody: '7', written: shown, id: () => '', webhook: (deed) => redmineNote(deed) },
+    event: 'webhook',
+    me: '3',
+    somebody: '7',
+    written: shown,
+    id: () => '',
+    webhook: (edit) => redmineNote(edit),
     others: {
-      'written with a change of the state': (deed) => redmineNote(deed, [{ property: 'attr', prop_key: 'status_id' }]),
+      'written with a change of the state': (edit) => redmineNote(edit, [{ property: 'attr', prop_key: 'status_id' }]),
     },
   },
 ];
 
-describe.each(VENDORS)('a webhook of $name', (vendor) => {
+describe.each(VENDORS)('$name', (vendor) => {
   const { connector, options, origin, course, event, me, somebody, written, others } = vendor;
 
-  async function standing(): Promise<PostedComment> {
+  async function postComment(): Promise<PostedComment> {
     const { connection } = courseOf(connector, options, origin, course);
-    const made = await connection.comment?.(vendor.reference, WANTED, signal);
+    const made = await connection.comment?.(vendor.reference, DESIRED, signal);
     return made!;
   }
 
@@ -196,33 +216,33 @@ describe.each(VENDORS)('a webhook of $name', (vendor) => {
     const body = Buffer.from(JSON.stringify(payload));
     const translation = connector.translate({ source: 'webhook', event, body }, connector.options.parse(options));
     expect(translation).toMatchObject({ outcome: 'references', references: [expect.anything()] });
-    const told = translation.outcome === 'references' ? translation.comment : undefined;
-    return told !== undefined && isEcho(told, ours);
+    const reported = translation.outcome === 'references' ? translation.comment : undefined;
+    return reported !== undefined && isEcho(reported, ours);
   }
 
-  it('is caused by no comment that only corrects one, where there is none', async () => {
+  it('posts no correction if there is no comment to correct', async () => {
     // The last request is the one that posts.
     const { connection } = courseOf(connector, options, origin, course.slice(0, -1));
-    const correction = { ...WANTED, isCorrection: true };
+    const correction = { ...DESIRED, isCorrection: true };
     expect(await connection.comment?.(vendor.reference, correction, signal)).toBeUndefined();
   });
 
-  it('tells of our own comment what was written', async () => {
-    const ours = await standing();
+  it('recognizes the webhook about our own comment as an echo', async () => {
+    const ours = await postComment();
     expect(isOurs(vendor.webhook({ by: me, says: written, id: vendor.id(ours) }), ours)).toBe(true);
   });
 
-  it.each<[string, Partial<Deed>]>([
-    ['somebody else wrote it so', { by: somebody }],
-    ['somebody who uses our account edited it', { says: `${written}\n\nand fixes BUG-3` }],
-    ['it names another workspace', { says: written.replace('ws_1', 'ws_2').replace('BUG-2', 'BUG-22') }],
-  ])('is news where %s', async (_, deed) => {
-    const ours = await standing();
-    expect(isOurs(vendor.webhook({ by: me, says: written, id: vendor.id(ours), ...deed }), ours)).toBe(false);
+  it.each<[string, Partial<Edit>]>([
+    ['another author wrote it', { by: somebody }],
+    ['its text was edited by our account', { says: `${written}\n\nand fixes BUG-3` }],
+    ['its marker names another workspace', { says: written.replace('ws_1', 'ws_2').replace('BUG-2', 'BUG-22') }],
+  ])('recognizes no echo if %s', async (_, edit) => {
+    const ours = await postComment();
+    expect(isOurs(vendor.webhook({ by: me, says: written, id: vendor.id(ours), ...edit }), ours)).toBe(false);
   });
 
-  it.each(Object.keys(others))('is news where it was %s', async (name) => {
-    const ours = await standing();
+  it.each(Object.keys(others))('recognizes no echo if it was %s', async (name) => {
+    const ours = await postComment();
     expect(isOurs(others[name]!({ by: me, says: written, id: vendor.id(ours) }), ours)).toBe(false);
   });
 });

@@ -9,7 +9,7 @@ const MINUTE = 60_000;
 function setUp() {
   const clock = createTravellingClock();
   const budget = createBudget(clock, (headers) => rateFrom(headers, 'x-ratelimit'));
-  const told = (remaining: number, inMinutes: number, ahead = 0) => {
+  const report = (remaining: number, inMinutes: number, ahead = 0) => {
     const now = clock.now() + ahead;
     budget.update({
       status: 200,
@@ -22,7 +22,7 @@ function setUp() {
       body: Buffer.alloc(0),
     });
   };
-  return { clock, budget, told };
+  return { clock, budget, report };
 }
 
 function refusal(budget: Budget, use: Use): SyncError | undefined {
@@ -34,7 +34,7 @@ function refusal(budget: Budget, use: Use): SyncError | undefined {
   }
 }
 
-describe('the rate budget of a connection', () => {
+describe('the budget of a connection', () => {
   it('allows everything before the first answer', () => {
     const { budget } = setUp();
     for (const use of ['fetch', 'poll', 'background'] as const) expect(refusal(budget, use)).toBeUndefined();
@@ -48,40 +48,40 @@ describe('the rate budget of a connection', () => {
     [500, ['background', 'poll']],
     [1, ['background', 'poll']],
     [0, ['background', 'poll', 'fetch']],
-  ])('with %i of 5000 left it refuses %j', (remaining, refused) => {
-    const { budget, told } = setUp();
-    told(remaining, 30);
+  ])('with %i of 5000 requests left, it refuses %j', (remaining, refused) => {
+    const { budget, report } = setUp();
+    report(remaining, 30);
     const uses = (['background', 'poll', 'fetch'] as const).filter((use) => refusal(budget, use));
     expect(uses).toEqual(refused);
   });
 
-  it('takes a fifth of the limit for a restore, again in the next period, and half of what is left stays', async () => {
-    const { clock, budget, told } = setUp();
-    told(5_000, 30);
+  it('gives a restore a fifth of the limit in each period, and leaves half of the rest', async () => {
+    const { clock, budget, report } = setUp();
+    report(5_000, 30);
     const restored = () => forPurpose('restore', async () => refusal(budget, 'fetch'));
     for (let request = 1; request <= 1_000; request++) expect(await restored()).toBeUndefined();
     expect(await restored()).toMatchObject({ code: 'rate_limited', retryAfter: expect.any(Number) });
     expect(refusal(budget, 'background')).toBeUndefined();
     await clock.advance(31 * MINUTE);
-    told(5_000, 30);
+    report(5_000, 30);
     expect(await restored()).toBeUndefined();
-    told(2_500, 30);
+    report(2_500, 30);
     expect(await restored()).toMatchObject({ code: 'rate_limited' });
   });
 
-  it('is not bound for longer than an hour, also by a reset in decades', async () => {
-    const { clock, budget, told } = setUp();
-    told(0, 74 * 525_600);
+  it('refuses for at most an hour, even if the reset is decades away', async () => {
+    const { clock, budget, report } = setUp();
+    report(0, 74 * 525_600);
     expect(refusal(budget, 'fetch')?.retryAfter).toBe(60 * MINUTE);
     await clock.advance(60 * MINUTE);
     expect(refusal(budget, 'background')).toBeUndefined();
-    told(4_000, 74 * 525_600 - 60);
+    report(4_000, 74 * 525_600 - 60);
     expect(refusal(budget, 'background')).toBeUndefined();
   });
 
-  it('says how long until the reset, by the clock of the vendor, and allows everything from then on', async () => {
-    const { clock, budget, told } = setUp();
-    told(0, 30, 7 * MINUTE);
+  it("refuses until the reset by the vendor's clock, and then allows everything", async () => {
+    const { clock, budget, report } = setUp();
+    report(0, 30, 7 * MINUTE);
     const error = refusal(budget, 'fetch');
     expect(error).toBeInstanceOf(SyncError);
     expect(error?.code).toBe('rate_limited');
@@ -92,16 +92,16 @@ describe('the rate budget of a connection', () => {
     expect(refusal(budget, 'background')).toBeUndefined();
   });
 
-  it('ignores an answer that was overtaken', () => {
-    const { budget, told } = setUp();
-    told(400, 30);
-    told(600, 30);
+  it('ignores an answer that another one has overtaken', () => {
+    const { budget, report } = setUp();
+    report(400, 30);
+    report(600, 30);
     expect(refusal(budget, 'poll')).toBeDefined();
-    told(4_999, 90);
+    report(4_999, 90);
     expect(refusal(budget, 'background')).toBeUndefined();
   });
 
-  it('ignores headers that are absent or no numbers, and those of a server without a limit', () => {
+  it('ignores headers that are absent, no numbers, or of a server without a limit', () => {
     const { budget } = setUp();
     const good = { 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '99999999999' };
     for (const headers of [

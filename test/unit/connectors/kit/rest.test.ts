@@ -17,7 +17,7 @@ const EMPTY = { data: { issues: { nodes: [], pageInfo: { hasNextPage: false, end
 const ENDED = { errors: [{ message: 'ended', extensions: { code: 'AUTHENTICATION_ERROR' } }] };
 
 /** Tokens `t1`, `t2`, …: the next one after each refusal. */
-function counted(): AccessTokens & { readonly log: string[] } {
+function numberedTokens(): AccessTokens & { readonly log: string[] } {
   const log: string[] = [];
   let count = 1;
   return {
@@ -35,7 +35,7 @@ interface Vendor {
   readonly given: object;
   readonly good: Reply;
   readonly ended: Reply;
-  /** Where its tokens go. */
+  /** The addresses that may get its tokens. */
   readonly url: RegExp;
 }
 
@@ -62,7 +62,7 @@ describe.each(VENDORS.map((vendor) => [vendor.connector.id, vendor] as const))('
   function connect(replies: readonly Reply[]) {
     const rest = [...replies];
     const requests: HttpRequest[] = [];
-    const accessTokens = counted();
+    const accessTokens = numberedTokens();
     const http = documentedOnly({
       async request(request: HttpRequest): Promise<HttpAnswer> {
         requests.push(request);
@@ -80,14 +80,14 @@ describe.each(VENDORS.map((vendor) => [vendor.connector.id, vendor] as const))('
   const position = { unit: 'ENG', startedAt: '2026-01-05T09:00:00.000Z' };
   const sent = (requests: readonly HttpRequest[]) => requests.map(({ headers }) => headers?.['authorization']);
 
-  it('sends the present access token, to the vendor alone', async () => {
+  it('sends the current access token, and only to the vendor', async () => {
     const { connection, requests } = connect([vendor.good]);
     await expect(connection.poll(position, signal)).resolves.toMatchObject({ outcome: 'page' });
     expect(sent(requests)).toEqual(['Bearer t1']);
     expect(requests[0]?.url).toMatch(vendor.url);
   });
 
-  it('takes a new one where the vendor refuses it, once', async () => {
+  it('requests a new access token once if the vendor refuses the current one', async () => {
     const { connection, requests, accessTokens } = connect([vendor.ended, vendor.good]);
     await expect(connection.poll(position, signal)).resolves.toMatchObject({ outcome: 'page' });
     expect(sent(requests)).toEqual(['Bearer t1', 'Bearer t2']);
@@ -97,7 +97,7 @@ describe.each(VENDORS.map((vendor) => [vendor.connector.id, vendor] as const))('
     expect(hopeless.requests).toHaveLength(2);
   });
 
-  it('names its grant, and refuses another credential beside it', () => {
+  it('returns the configured grant, and rejects another credential beside it', () => {
     const options = vendor.connector.options.parse(vendor.given);
     expect(vendor.connector.oauth?.(options)).toMatchObject({
       ...oauth,

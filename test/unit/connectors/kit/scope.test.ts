@@ -20,7 +20,7 @@ describe('matches', () => {
     ['*/api', 'acme/api', true],
     ['*', 'acme/api', false],
     ['**', 'acme/api', true],
-    // Nothing but stars means more than itself.
+    // Only stars are special characters.
     ['acme/a.i', 'acme/api', false],
     ['acme/[a-z]pi', 'acme/api', false],
     ['acme/(a|b)', 'acme/a', false],
@@ -41,8 +41,8 @@ describe('matches', () => {
     );
   });
 
-  it('takes a number of steps that grows with both lengths, not faster', () => {
-    // A backtracking engine would need longer than the universe has.
+  it('takes time proportional to both lengths', () => {
+    // A backtracking engine would not finish.
     expect(matches(`${'a*'.repeat(200)}b`, 'a'.repeat(400))).toBe(false);
   });
 });
@@ -51,17 +51,17 @@ describe('inScope', () => {
   const scope: Scope = { include: ['acme/*', 'tools/cli', '42'], exclude: [], archived: false, forks: false };
   const candidate = { id: '7', name: 'acme/api' };
 
-  it('takes names, patterns and ids', () => {
+  it('includes names, patterns and ids', () => {
     expect(inScope(candidate, scope)).toBe(true);
     expect(inScope({ id: '8', name: 'Tools/CLI' }, scope)).toBe(true);
     expect(inScope({ id: '8', name: 'other/api' }, scope)).toBe(false);
   });
 
-  it('follows what is named by its id, whatever it is called now', () => {
+  it('includes a configured id under any name', () => {
     expect(inScope({ id: '42', name: 'moved/away' }, scope)).toBe(true);
   });
 
-  it('leaves archived ones and forks to the option, unless they are named', () => {
+  it('includes archived repositories and forks only if an option or a name does', () => {
     for (const trait of [{ archived: true }, { fork: true }]) {
       expect(inScope({ ...candidate, ...trait }, scope)).toBe(false);
       expect(inScope({ ...candidate, ...trait, id: '42' }, scope)).toBe(true);
@@ -70,29 +70,33 @@ describe('inScope', () => {
     }
   });
 
-  it('lets an exclusion win', () => {
+  it('excludes what `exclude` matches, even if it is named', () => {
     for (const exclude of ['acme/api', 'acme/a*', '7'])
       expect(inScope(candidate, { ...scope, exclude: [exclude] })).toBe(false);
     expect(inScope({ id: '42', name: 'tools/cli' }, { ...scope, exclude: ['tools/*'] })).toBe(false);
   });
 
-  it('tells apart what must be listed and what can be asked for', () => {
+  it('separates patterns from names', () => {
     expect(patternsOf(scope)).toEqual(['acme/*']);
     expect(namedIn(scope)).toEqual(['tools/cli', '42']);
     expect(namedIn({ ...scope, exclude: ['tools/*', '42'] })).toEqual([]);
   });
 });
 
-describe('a name that is bound', () => {
+describe('a name that is bound to an id', () => {
   const bound = new Map([['acme/api', '1']]);
-  const told: string[] = [];
+  const reported: string[] = [];
   const names = {
     idOf: (entry: string) => bound.get(entry.toLowerCase()),
     addressOf: (unit: string) => bound.get(unit.toLowerCase()) ?? unit,
-    report: ({ id, name }: { id: string; name: string }) => void told.push(`${id} ${name}`),
+    report: ({ id, name }: { id: string; name: string }) => void reported.push(`${id} ${name}`),
   };
   const scope = (include: readonly string[], exclude: readonly string[] = []): Scope => ({
-    ...{ include, exclude, archived: false, forks: false, names },
+    include,
+    exclude,
+    archived: false,
+    forks: false,
+    names,
   });
 
   it.each([
@@ -100,18 +104,18 @@ describe('a name that is bound', () => {
     ['1', 'acme/core', ['acme/api'], true],
     ['1', 'other/core', ['acme/api'], true],
     ['2', 'acme/api', ['acme/api'], false],
-    // What was not bound yet is meant by its name.
+    // An unbound entry matches by name.
     ['3', 'acme/web', ['acme/web'], true],
-    // A pattern goes by present names.
+    // A pattern matches current names.
     ['2', 'acme/api', ['acme/api', 'acme/*'], true],
     ['2', 'acme/api', ['2'], true],
   ])('%s %s in %j: %s', (id, name, include, expected) => {
     expect(inScope({ id, name }, scope(include))).toBe(expected);
   });
 
-  it('is excluded by its present name, and the name book hears of each candidate', () => {
-    told.length = 0;
+  it('is excluded by its current name, and each candidate is reported to the name book', () => {
+    reported.length = 0;
     expect(inScope({ id: '1', name: 'acme/secret' }, scope(['acme/api'], ['acme/secret']))).toBe(false);
-    expect(told).toEqual(['1 acme/secret']);
+    expect(reported).toEqual(['1 acme/secret']);
   });
 });

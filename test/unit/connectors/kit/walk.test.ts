@@ -8,25 +8,25 @@ import {
   pollPage,
 } from '../../../../src/connectors/kit/walk.ts';
 
-/** What walks believe of a list, whoever the vendor is. That nothing is lost by it is the law of the engines. */
+/** Watermarks and validators of walks over one page, for any vendor. The laws of the engines show that no change is lost. */
 
 const MINUTE = 60_000;
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const { signal } = new AbortController();
 
-interface Shown {
+interface ListedAges {
   /** When each element of the page was changed, in minutes before now. */
   readonly ages?: readonly number[];
   readonly next?: string;
-  /** How far the provider's clock is ahead of ours; no clock where it is absent. */
+  /** How far the provider's clock is ahead of ours, milliseconds; absent: the answer has no date. */
   readonly ahead?: number;
   readonly etag?: string;
   readonly isUnchanged?: boolean;
 }
 
-/** A list with one page, and what it was asked for. */
-function walkOver({ ages = [], next, ahead, etag, isUnchanged }: Shown, order: Order = 'since') {
-  const asked: ListRequest[] = [];
+/** A list with one page, and the requests for it. */
+function walkOver({ ages = [], next, ahead, etag, isUnchanged }: ListedAges, order: Order = 'since') {
+  const requests: ListRequest[] = [];
   const headers: Record<string, string> = etag === undefined ? {} : { etag };
   if (ahead !== undefined) headers['date'] = new Date(NOW + ahead).toUTCString();
   const listed: ListedPage = {
@@ -36,12 +36,12 @@ function walkOver({ ages = [], next, ahead, etag, isUnchanged }: Shown, order: O
     ...(isUnchanged && { isUnchanged }),
   };
   return {
-    asked,
+    requests,
     walk: {
       order,
       isConditional: true,
-      list: async (wanted: ListRequest) => {
-        asked.push(wanted);
+      list: async (request: ListRequest) => {
+        requests.push(request);
         return listed;
       },
       changedAt: (element: unknown) => element as number,
@@ -65,38 +65,38 @@ describe('the first walk', () => {
     ['ahead of ours by an hour', 60 * MINUTE, 0],
     ['behind ours by an hour', -60 * MINUTE, -60 * MINUTE],
     ['not shown', undefined, -10 * MINUTE],
-  ])('starts the next one where it began, also with nothing to see; clock %s', async (_, ahead, start) => {
+  ])('sets the watermark to its beginning even on an empty page; clock %s', async (_, ahead, start) => {
     const { walk } = walkOver(ahead === undefined ? {} : { ahead });
     const { newest } = pageOf(await pollPage(walk, FIRST, signal));
     expect(Date.parse(newest ?? '')).toBe(NOW + start);
   });
 
-  it('reports its start by its first page, and no time of an element', async () => {
+  it('sets the watermark with its first page only, and to no time of an element', async () => {
     const { walk } = walkOver({ ages: [1, 5], ahead: 0, next: '2' });
     expect(pageOf(await pollPage(walk, FIRST, signal))).toMatchObject({ newest: FIRST.startedAt, next: '2' });
     expect(pageOf(await pollPage(walk, { ...FIRST, page: '2' }, signal)).newest).toBeUndefined();
   });
 
-  it('asks for what is open, without a validator, and keeps none', async () => {
-    const { walk, asked } = walkOver({ ages: [1], etag: '"new"' });
+  it('requests open items without a validator, and stores none', async () => {
+    const { walk, requests } = walkOver({ ages: [1], etag: '"new"' });
     expect(pageOf(await pollPage(walk, { ...FIRST, etag: '"kept"' }, signal)).etag).toBeUndefined();
-    expect(asked).toMatchObject([{ selection: { items: 'open' }, etag: undefined, use: 'poll' }]);
+    expect(requests).toMatchObject([{ selection: { items: 'open' }, etag: undefined, use: 'poll' }]);
   });
 });
 
-describe('later walks', () => {
-  it('ask for what changed since the watermark less ten minutes', async () => {
-    const { walk, asked } = walkOver({ ages: [5] });
+describe('a later walk', () => {
+  it('requests changes since ten minutes before the watermark', async () => {
+    const { walk, requests } = walkOver({ ages: [5] });
     await pollPage(walk, LATER, signal);
-    expect(asked).toMatchObject([{ selection: { items: 'changed', since: NOW - 70 * MINUTE, way: 'poll' } }]);
+    expect(requests).toMatchObject([{ selection: { items: 'changed', since: NOW - 70 * MINUTE, way: 'poll' } }]);
   });
 
-  it("do not move the watermark ahead of the provider's clock", async () => {
+  it("does not move the watermark ahead of the provider's clock", async () => {
     const { walk } = walkOver({ ages: [-24 * 60, 5], ahead: 0 });
     expect(pageOf(await pollPage(walk, LATER, signal)).newest).toBe(new Date(NOW).toISOString());
   });
 
-  it('end where a list of everything reaches back beyond that, and store no more', async () => {
+  it('ends where a list of everything reaches back beyond that time, and stores no older items', async () => {
     const { walk } = walkOver({ ages: [5, 69, 71, 600], next: '2' }, 'newest first');
     const page = pageOf(await pollPage(walk, LATER, signal));
     expect(page.ages).toEqual([5, 69]);
@@ -107,12 +107,12 @@ describe('later walks', () => {
     expect(history.next).toBeUndefined();
   });
 
-  it('ask for their first page alone with the validator, and end where nothing changed', async () => {
-    const { walk, asked } = walkOver({ isUnchanged: true });
+  it('sends the validator with its first page only, and ends if nothing changed', async () => {
+    const { walk, requests } = walkOver({ isUnchanged: true });
     expect(await pollPage(walk, LATER, signal)).toEqual({ outcome: 'unchanged' });
     const other = walkOver({ ages: [5], etag: '"new"' });
     expect(pageOf(await pollPage(other.walk, { ...LATER, page: '2' }, signal)).etag).toBeUndefined();
-    expect([...asked, ...other.asked].map(({ etag }) => etag)).toEqual(['"kept"', undefined]);
+    expect([...requests, ...other.requests].map(({ etag }) => etag)).toEqual(['"kept"', undefined]);
   });
 
   it.each([
@@ -120,7 +120,7 @@ describe('later walks', () => {
     ['with one element', [0], '"new"'],
     ['of one time that is over', [5, 5], '"new"'],
     ['of one second that is not over', [0, 0], undefined],
-  ])('keep the validator of a first page %s: %s', async (_, ages, kept) => {
+  ])('stores the validator of a first page %s: %s', async (_, ages, kept) => {
     const { walk } = walkOver({ ages, ahead: 0, etag: '"new"' });
     expect(pageOf(await pollPage(walk, LATER, signal)).etag).toBe(kept);
   });

@@ -13,8 +13,8 @@ import { PollMirror } from '../../../support/poll-mirror.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 /**
- * Walks over lists that behave as those of the git providers do: filtered, sorted, cut into pages by offset, linked in the
- * vendor's manner. Between two requests the world may go on.
+ * Walks over lists that behave as those of the git providers: filtered, sorted, cut into pages by offset, and linked in the
+ * vendor's way. Items may change between two requests.
  */
 
 const MINUTE = 60_000;
@@ -28,13 +28,13 @@ interface Element {
   updated: number;
 }
 
-interface Manner {
+interface ListModel {
   readonly name: string;
   readonly connector: Connector<unknown>;
   readonly options: object;
   readonly unit: string;
   readonly size: number;
-  /** The vendor's times count these microseconds. */
+  /** The resolution of the vendor's times, microseconds. */
   readonly unitOfTime: number;
   readonly closed: string;
   identifier(number: number): string;
@@ -54,22 +54,22 @@ interface Manner {
 class World {
   readonly elements: Element[] = [];
   readonly requests: URLSearchParams[] = [];
-  /** Called after each answer was made. */
+  /** Called after each answer. */
   meanwhile: () => void = () => {};
-  /** Above so many GitLab no longer counts its pages. */
+  /** GitLab reports no number of pages for lists with more elements. */
   counted = 10_000;
   readonly clock = createTravellingClock();
-  readonly manner: Manner;
+  readonly model: ListModel;
   #last = 0;
 
-  constructor(manner: Manner) {
-    this.manner = manner;
+  constructor(model: ListModel) {
+    this.model = model;
   }
 
-  /** No two changes share a microsecond, as far as the test and the vendor's clock do not say otherwise. */
+  /** Returns a time of its own for each change, rounded to the resolution of the vendor's times. */
   #stamp(): number {
     this.#last = Math.max(this.clock.now() * 1_000, this.#last + 1);
-    return Math.floor(this.#last / this.manner.unitOfTime) * this.manner.unitOfTime;
+    return Math.floor(this.#last / this.model.unitOfTime) * this.model.unitOfTime;
   }
 
   open(updated = this.#stamp()): void {
@@ -81,17 +81,17 @@ class World {
     Object.assign(element, { isOpen, updated: this.#stamp() });
   }
 
-  /** Opens a new one, or closes or reopens one that exists. */
+  /** Opens a new element, or closes or reopens an existing one. */
   act({ which, isOpen }: Action): void {
     if (isOpen === undefined) this.open();
     else this.set((which % this.elements.length) + 1, isOpen);
   }
 
   get states(): Record<string, string> {
-    const { identifier, closed } = this.manner;
+    const { identifier, closed } = this.model;
     return Object.fromEntries(
       this.elements
-        .filter(isListed(this.manner))
+        .filter(isListed(this.model))
         .map(({ number, isOpen }) => [identifier(number), isOpen ? 'open' : closed]),
     );
   }
@@ -100,11 +100,11 @@ class World {
     const { pathname, searchParams: query } = new URL(url);
     if (pathname === '/repos/acme/api') return answered({ id: 70100, full_name: 'acme/api', has_issues: true }, {});
     this.requests.push(query);
-    const { manner } = this;
-    const { elements, page, of } = manner.list(query, this);
-    const last = Math.max(1, Math.ceil(elements.length / manner.size));
-    const linked = manner.links(query, page, last, this);
-    const content = of(elements.slice((page - 1) * manner.size, page * manner.size));
+    const { model } = this;
+    const { elements, page, of } = model.list(query, this);
+    const last = Math.max(1, Math.ceil(elements.length / model.size));
+    const linked = model.links(query, page, last, this);
+    const content = of(elements.slice((page - 1) * model.size, page * model.size));
     const etag = `W/"${hash('sha256', JSON.stringify(content))}"`;
     const all = { etag, date: new Date(this.clock.now()).toUTCString(), ...linked.headers };
     this.meanwhile();
@@ -120,7 +120,7 @@ interface Action {
 
 /** Every fifth element of the list of issues is a pull request. */
 const isListed =
-  ({ unit }: Manner) =>
+  ({ unit }: ListModel) =>
   ({ number }: Element) =>
     !unit.startsWith('issues:') || number % 5 !== 0;
 
@@ -141,21 +141,30 @@ function pageIn(query: URLSearchParams, more: Record<string, string>): URLSearch
   return linked;
 }
 
-const GITHUB: Manner = {
+const GITHUB: ListModel = {
   name: 'github',
   connector: github as Connector<unknown>,
   options: { token: 'ghp_poll', repositories: ['acme/api'] },
-  ...{ unit: 'acme/api', size: 100, unitOfTime: 1_000, closed: 'closed', identifier: String },
+  unit: 'acme/api',
+  size: 100,
+  unitOfTime: 1_000,
+  closed: 'closed',
+  identifier: String,
   list(query, { elements }) {
-    const wanted = elements.filter(({ isOpen }) => query.get('state') === 'all' || isOpen);
+    const selected = elements.filter(({ isOpen }) => query.get('state') === 'all' || isOpen);
     const by = query.get('sort') === 'created' ? 'created' : 'updated';
     return {
-      elements: sorted(wanted, by, query.get('direction') === 'asc' ? 1 : -1),
+      elements: sorted(selected, by, query.get('direction') === 'asc' ? 1 : -1),
       page: Number(query.get('page') ?? 1),
       of: (found) =>
         found.map(({ number, created, isOpen, updated }) => ({
-          ...{ number, state: isOpen ? 'open' : 'closed', title: `Change ${number}`, merged_at: null },
-          ...{ created_at: at(created), updated_at: at(updated), head: { ref: `change-${number}`, sha: 'a' } },
+          number,
+          state: isOpen ? 'open' : 'closed',
+          title: `Change ${number}`,
+          merged_at: null,
+          created_at: at(created),
+          updated_at: at(updated),
+          head: { ref: `change-${number}`, sha: 'a' },
           base: { ref: 'main', repo: { id: 70100, full_name: 'acme/api' } },
         })),
     };
@@ -170,25 +179,26 @@ const GITHUB: Manner = {
   },
 };
 
-/** Cut by offset, the worse of the two ways that GitHub has. */
-const ISSUES: Manner = {
+/** Pages by offset, which is the less safe of GitHub's two ways. */
+const ISSUES: ListModel = {
   ...GITHUB,
   name: 'github, issues',
   options: { token: 'ghp_poll', repositories: ['acme/api'], issues: true },
-  ...{ unit: 'issues:acme/api', unitOfTime: SECOND, closed: 'done', identifier: (number: number) => `#${number}` },
+  unit: 'issues:acme/api',
+  unitOfTime: SECOND,
+  closed: 'done',
+  identifier: (number: number) => `#${number}`,
   list(query, world) {
     const elements = world.elements.filter(({ updated }) => updated >= micros(query.get('since')));
     return {
       ...GITHUB.list(query, { elements } as World),
       of: (found) =>
         found.map(({ number, isOpen, updated }) => ({
-          ...{
-            id: 9_000 + number,
-            number,
-            state: isOpen ? 'open' : 'closed',
-            title: `Issue ${number}`,
-            updated_at: at(updated),
-          },
+          id: 9_000 + number,
+          number,
+          state: isOpen ? 'open' : 'closed',
+          title: `Issue ${number}`,
+          updated_at: at(updated),
           ...(number % 5 === 0 && { pull_request: { url: 'x' } }),
         })),
     };
@@ -200,56 +210,74 @@ const ISSUES: Manner = {
   },
 };
 
-const GITLAB: Manner = {
+const GITLAB: ListModel = {
   name: 'gitlab',
   connector: gitlab as Connector<unknown>,
   options: { token: 'glpat-poll', projects: ['acme/api'] },
-  ...{ unit: 'acme/api', size: 100, unitOfTime: 1_000, closed: 'closed', identifier: String },
+  unit: 'acme/api',
+  size: 100,
+  unitOfTime: 1_000,
+  closed: 'closed',
+  identifier: String,
   list(query, { elements }) {
-    const wanted = elements.filter(
+    const selected = elements.filter(
       ({ isOpen, updated }) =>
         updated >= micros(query.get('updated_after')) &&
         ['all', isOpen ? 'opened' : 'closed'].includes(query.get('state') ?? 'all'),
     );
     const by = query.get('order_by') === 'created_at' ? 'created' : 'updated';
     return {
-      elements: sorted(wanted, by, query.get('sort') === 'asc' ? 1 : -1),
+      elements: sorted(selected, by, query.get('sort') === 'asc' ? 1 : -1),
       page: Number(query.get('page') ?? 1),
       of: (found) =>
         found.map(({ number, created, isOpen, updated }) => ({
-          ...{ iid: number, project_id: 80200, state: isOpen ? 'opened' : 'closed', title: `Change ${number}` },
-          ...{ description: null, source_branch: `change-${number}`, target_branch: 'main' },
-          ...{ created_at: at(created), updated_at: at(updated) },
+          iid: number,
+          project_id: 80200,
+          state: isOpen ? 'opened' : 'closed',
+          title: `Change ${number}`,
+          description: null,
+          source_branch: `change-${number}`,
+          target_branch: 'main',
+          created_at: at(created),
+          updated_at: at(updated),
         })),
     };
   },
-  links(_query, page, last, { counted, manner }) {
+  links(_query, page, last, { counted, model }) {
     const plain = {
       'x-next-page': page < last ? String(page + 1) : '',
       'x-prev-page': page > 1 ? String(page - 1) : '',
     };
-    return { headers: last * manner.size <= counted ? { ...plain, 'x-total-pages': String(last) } : plain };
+    return { headers: last * model.size <= counted ? { ...plain, 'x-total-pages': String(last) } : plain };
   },
 };
 
-const BITBUCKET: Manner = {
+const BITBUCKET: ListModel = {
   name: 'bitbucket',
   connector: bitbucket as Connector<unknown>,
   options: { token: 'ATCTT3poll', repositories: ['acme/api'] },
-  ...{ unit: 'acme/api', size: 50, unitOfTime: 1, closed: 'declined', identifier: String },
+  unit: 'acme/api',
+  size: 50,
+  unitOfTime: 1,
+  closed: 'declined',
+  identifier: String,
   list(query, { elements }) {
     if (Number(query.get('pagelen')) !== 50) throw new Error('Invalid pagelen');
     const { states, since } = conditionOf(query);
-    const wanted = elements.filter(
+    const selected = elements.filter(
       ({ isOpen, updated }) => states.includes(isOpen ? 'OPEN' : 'DECLINED') && updated >= since,
     );
     return {
-      elements: sorted(wanted, 'updated', query.get('sort')?.startsWith('-') ? -1 : 1),
+      elements: sorted(selected, 'updated', query.get('sort')?.startsWith('-') ? -1 : 1),
       page: Number(query.get('page') ?? query.get('ctx')?.slice(1) ?? 1),
       of: (found) => ({
         values: found.map(({ number, isOpen, updated }) => ({
-          ...{ id: number, state: isOpen ? 'OPEN' : 'DECLINED', title: `Change ${number}`, reviewers: [] },
-          ...{ updated_on: bitbucketTime(updated), source: { branch: { name: `change-${number}` } } },
+          id: number,
+          state: isOpen ? 'OPEN' : 'DECLINED',
+          title: `Change ${number}`,
+          reviewers: [],
+          updated_on: bitbucketTime(updated),
+          source: { branch: { name: `change-${number}` } },
           destination: {
             branch: { name: 'main' },
             repository: { uuid: '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}', full_name: 'acme/api' },
@@ -265,8 +293,8 @@ const BITBUCKET: Manner = {
   },
 };
 
-/** Linked by a word that means nothing to others. */
-const CURSORS: Manner = {
+/** Links with an opaque cursor. */
+const CURSORS: ListModel = {
   ...BITBUCKET,
   name: 'bitbucket, by cursor',
   links(query, page, last) {
@@ -276,7 +304,7 @@ const CURSORS: Manner = {
   },
 };
 
-/** The forms of condition that are sent: a time without quotes and without `Z`, which Bitbucket refuses. Beside `q`, `state` counts for nothing. */
+/** Parses the conditions that worksync sends: times without quotes and without `Z`, which Bitbucket refuses. With `q`, `state` has no effect. */
 function conditionOf(query: URLSearchParams): { states: readonly string[]; since: number } {
   const q = query.get('q');
   if (q === null) return { states: query.getAll('state'), since: 0 };
@@ -293,8 +321,8 @@ function bitbucketTime(micros: number): string {
   return `${at(micros).slice(0, 19)}.${String(micros % SECOND).padStart(6, '0')}+00:00`;
 }
 
-async function worldOf(manner: Manner, count: number): Promise<World> {
-  const world = new World(manner);
+async function worldOf(model: ListModel, count: number): Promise<World> {
+  const world = new World(model);
   const start = world.clock.now() * 1_000;
   for (let made = 0; made < count; made += 1) world.open(start + made * MINUTE * 1_000);
   await world.clock.advance(count * MINUTE);
@@ -302,25 +330,25 @@ async function worldOf(manner: Manner, count: number): Promise<World> {
 }
 
 function mirrorOf(world: World) {
-  const { connector, options, unit } = world.manner;
+  const { connector, options, unit } = world.model;
   const order = ({ updatedAt, version = 0 }: Item & { version?: number }) => updatedAt * 1_000 + version;
   return new PollMirror({ connector, options: connector.options.parse(options), unit, provider: world, order });
 }
 
-const MANNERS = [GITHUB, ISSUES, GITLAB, BITBUCKET, CURSORS];
+const LIST_MODELS = [GITHUB, ISSUES, GITLAB, BITBUCKET, CURSORS];
 const anAction = fc.record({ which: fc.nat(10_000), isOpen: fc.constantFrom(undefined, false, true) });
 const actions = (maxLength: number) => fc.array(anAction, { maxLength });
 
-describe.each(MANNERS)('walks over the list of $name', (manner) => {
-  it('miss none when others are closed between the pages of the first', async () => {
-    const count = manner.size * 4 + 20;
+describe.each(LIST_MODELS)('walks over the list of $name', (model) => {
+  it('miss no open item when others are closed between the pages of the first walk', async () => {
+    const count = model.size * 4 + 20;
     const closings = fc.array(fc.array(fc.integer({ min: 1, max: count }), { maxLength: 30 }), {
       minLength: 6,
       maxLength: 6,
     });
     await fc.assert(
       fc.asyncProperty(closings, fc.boolean(), async (rounds, opens) => {
-        const world = await worldOf(manner, count);
+        const world = await worldOf(model, count);
         let round = 0;
         world.meanwhile = () => {
           for (const number of rounds[round++] ?? []) world.set(number, false);
@@ -331,23 +359,23 @@ describe.each(MANNERS)('walks over the list of $name', (manner) => {
         world.meanwhile = () => {};
         const missed = world.elements.filter(
           (element) =>
-            isListed(manner)(element) &&
+            isListed(model)(element) &&
             element.number <= count &&
             element.isOpen &&
-            !(manner.identifier(element.number) in mirror.states),
+            !(model.identifier(element.number) in mirror.states),
         );
         expect(missed).toEqual([]);
-        // What happened meanwhile belongs to the next walk.
+        // The next walk reads what changed meanwhile.
         await mirror.walk();
         expect(world.states).toMatchObject(mirror.states);
-        for (const element of world.elements.slice(count).filter(isListed(manner)))
-          expect(mirror.states).toHaveProperty(manner.identifier(element.number));
+        for (const element of world.elements.slice(count).filter(isListed(model)))
+          expect(mirror.states).toHaveProperty(model.identifier(element.number));
       }),
       { numRuns: drawn(20) },
     );
   });
 
-  it('end in the state of the provider, whatever happens between and during them', async () => {
+  it('end in the state of the provider, whatever changes between and during them', async () => {
     const aRound = fc.record({
       before: actions(150),
       during: fc.array(actions(20), { maxLength: 4 }),
@@ -355,7 +383,7 @@ describe.each(MANNERS)('walks over the list of $name', (manner) => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(aRound, { minLength: 1, maxLength: 4 }), async (rounds) => {
-        const world = await worldOf(manner, 120);
+        const world = await worldOf(model, 120);
         const mirror = mirrorOf(world);
         await mirror.walk();
         for (const { before, during, minutes } of rounds) {
@@ -379,10 +407,10 @@ describe.each(MANNERS)('walks over the list of $name', (manner) => {
     );
   });
 
-  it('read on where more than a page share one time', async () => {
-    const world = await worldOf(manner, 30);
+  it('continue if more elements than a page contains share one time', async () => {
+    const world = await worldOf(model, 30);
     const imported = world.clock.now() * 1_000;
-    for (let made = 0; made < 3 * manner.size + 20; made += 1) world.open(imported);
+    for (let made = 0; made < 3 * model.size + 20; made += 1) world.open(imported);
     await world.clock.advance(MINUTE);
     for (let made = 0; made < 40; made += 1) world.open();
     const mirror = mirrorOf(world);
@@ -393,16 +421,16 @@ describe.each(MANNERS)('walks over the list of $name', (manner) => {
 
 describe('the first walk', () => {
   it.each([
-    ['github: from the last page to the first', GITHUB, 'page', [null, '4', '3', '2', '1']],
-    ['gitlab: from the last page to the first', GITLAB, 'page', [null, '4', '3', '2', '1']],
+    ['github from the last page to the first', GITHUB, 'page', [null, '4', '3', '2', '1']],
+    ['gitlab from the last page to the first', GITLAB, 'page', [null, '4', '3', '2', '1']],
     [
-      'github, issues: each page from where the last one ended',
+      'github issues from the end of the last page',
       ISSUES,
       'since',
       [null, '2026-01-05T10:39:59Z', '2026-01-05T12:18:59Z', '2026-01-05T13:57:59Z'],
     ],
     [
-      'bitbucket: each page from where the last one ended',
+      'bitbucket from the end of the last page',
       BITBUCKET,
       'q',
       [
@@ -412,17 +440,17 @@ describe('the first walk', () => {
         ),
       ],
     ],
-  ] as const)('of %s', async (_, manner, parameter, asked) => {
-    const world = await worldOf(manner, 350);
+  ] as const)('reads %s', async (_, model, parameter, expected) => {
+    const world = await worldOf(model, 350);
     world.set(7, false);
     const mirror = mirrorOf(world);
     await mirror.walk();
-    expect(world.requests.map((query) => query.get(parameter))).toEqual(asked);
-    const { [manner.identifier(7)]: _none, ...open } = world.states;
+    expect(world.requests.map((query) => query.get(parameter))).toEqual(expected);
+    const { [model.identifier(7)]: _none, ...open } = world.states;
     expect(mirror.states).toEqual(open);
   });
 
-  it('goes forward where GitLab does not count that many', async () => {
+  it('reads forward if GitLab does not report the number of pages', async () => {
     const world = await worldOf(GITLAB, 250);
     world.counted = 200;
     const mirror = mirrorOf(world);
@@ -440,8 +468,8 @@ const link = (url: unknown): Reply => ({ headers: { link: `<${String(url)}>; rel
 const plain = (page: string): Reply => ({ headers: { 'x-next-page': page }, body: [] });
 const next = (url: unknown): Reply => ({ body: { values: [], next: url } });
 
-/** Other hosts, other paths, and pages that lead back. */
-const astray = (url: string, other: string) => [
+/** Links to other hosts and other paths, and links back. */
+const wrongLinks = (url: string, other: string) => [
   `${url.replace(/\/\/[^/]+/, '//evil.example')}?page=3`,
   `${url.replace(/\/\/[^/]+/, '$&@evil.example')}?page=3`,
   `${url.replace(/\/\/[^/]+/, '$&.evil.example')}?page=3`,
@@ -466,7 +494,7 @@ describe.each([
       'next:3',
     ]),
     refused: [
-      ...astray(PULLS, 'https://api.github.com/repos/acme/other/pulls'),
+      ...wrongLinks(PULLS, 'https://api.github.com/repos/acme/other/pulls'),
       ...numbered(PULLS),
       'https://api.github.com/repos/acme/api/issues?page=3',
     ].map(link),
@@ -485,7 +513,7 @@ describe.each([
     refused: [
       ...['2', '1', '3&state=opened'].map(plain),
       ...[
-        ...astray(MERGES, 'https://gitlab.com/api/v4/projects/acme%2Fother/merge_requests'),
+        ...wrongLinks(MERGES, 'https://gitlab.com/api/v4/projects/acme%2Fother/merge_requests'),
         ...numbered(MERGES),
         'https://gitlab.com/api/v4/projects/80200/issues?page=3',
       ].map(link),
@@ -500,7 +528,7 @@ describe.each([
       `link:${query}`,
     ]),
     refused: [
-      ...astray(REQUESTS, 'https://api.bitbucket.org/2.0/repositories/acme/other/pullrequests'),
+      ...wrongLinks(REQUESTS, 'https://api.bitbucket.org/2.0/repositories/acme/other/pullrequests'),
       ...['https://api.bitbucket.org/2.0/repositories/acme/api/commits?page=3', `${REQUESTS}/?page=3`],
       ...[7, null, { href: `${REQUESTS}?page=3` }],
     ].map(next),
@@ -513,15 +541,15 @@ describe.each([
     return connection.poll({ ...position, page: at }, new AbortController().signal);
   };
 
-  it.each(taken as [Reply, string | undefined][])('is taken from %j', async (reply, expected) => {
+  it.each(taken as [Reply, string | undefined][])('is read from %j', async (reply, expected) => {
     expect(await pollWith(page, reply)).toMatchObject({ outcome: 'page', next: expected });
   });
 
-  it.each(refused)('is refused from %j', async (reply) => {
+  it.each(refused)('is rejected from %j', async (reply) => {
     await expect(pollWith(page, reply)).rejects.toMatchObject({ code: 'answer_malformed' });
   });
 
-  it.each(stored)('is refused as stored: %j', async (at) => {
+  it.each(stored)('is rejected if it is stored as %j', async (at) => {
     await expect(pollWith(at)).rejects.toMatchObject({ code: 'internal' });
   });
 });
