@@ -8,7 +8,7 @@ import { createMetrics, METRICS } from '../../src/platform/observe/metrics.ts';
 import { setGauges } from '../../src/web/gauges.ts';
 import { statusWith } from '../support/web.ts';
 
-/** What Prometheus and Grafana are given names metrics and labels that exist, and each alert has its runbook. */
+/** Files for Prometheus and Grafana name existing metrics and labels, and each alert has its runbook. */
 
 interface Rule {
   readonly alert: string;

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
-/** Who may import whom: the table of src/README.md as data. A folder stands for all that is in it. */
+/** Allowed imports by folder: the table of src/README.md as data. A folder stands for all files below it. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['*'],
   daemon: ['*'],
@@ -60,7 +60,7 @@ const PACKAGE_OWNERS: Readonly<Record<string, readonly string[]>> = {
  */
 const NOUN_ROOMS = ['cli', 'admin', 'workspace-api/contract', 'reference-service'];
 
-/** What connectors share. */
+/** The folder of code that connectors share. */
 const KIT = 'connectors/kit';
 
 const SRC = join(import.meta.dirname, '../../src');

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
 import { type Ended, type StartOptions, startNode, worksync } from '../support/processes.ts';
 
-/** What a command of people and containers may load: each of the others takes more than the whole command may. */
+/** Packages that a command for people and containers may load. Any other takes longer than the whole command may. */
 const LIGHT = ['commander', 'fastest-levenshtein'];
 
 interface Loaded extends Ended {

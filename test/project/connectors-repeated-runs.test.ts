@@ -102,7 +102,7 @@ function sharedFrom(ours: readonly Line[], at: number, theirs: readonly Line[], 
   return length;
 }
 
-/** What stands in two vendors' folders belongs into `kit/`, where a rule that loses data when wrong is proved once. */
+/** Code that two vendors' folders share belongs into `kit/`, where a rule that loses data when wrong is proved once. */
 
 const CONNECTORS = join(import.meta.dirname, '../../src/connectors');
 /** Lines, without comments, imports and mere lists. */

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { type Expression, type PrivateIdentifier, parseSync, Visitor } from 'oxc-parser';
 import { describe, expect, it } from 'vitest';
 
-/** What nobody may write in the sources, since reviews would overlook it. */
+/** Calls that are forbidden in the sources, because reviews would overlook them. */
 
 type Side = Expression | PrivateIdentifier;
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { environmentOf, execForm, ignoredBy, readDockerfile } from '../support/dockerfile.ts';
 import { TOP } from '../support/processes.ts';
 
-/** What the words of the Dockerfile say; `test/deep/image.test.ts` plays them. */
+/** Reads the Dockerfile; `test/deep/image.test.ts` runs its steps. */
 const instructions = readDockerfile(join(TOP, 'Dockerfile'));
 const isIgnored = ignoredBy(join(TOP, '.dockerignore'));
 const last = Math.max(...instructions.map(({ stage }) => stage));

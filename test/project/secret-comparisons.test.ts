@@ -22,7 +22,7 @@ function comparisonsOfSecrets(sources: readonly Source[]): readonly string[] {
   return [...found].toSorted();
 }
 
-/** What a node compares; nothing where it compares nothing. */
+/** Returns the two sides that a node compares; nothing if it compares nothing. */
 function sidesOf(node: Node, scope: Scope, flow: Flow): readonly Node[] {
   if (node.type === 'BinaryExpression')
     return SIGNS.test(String(node['operator'])) ? [node['left'] as Node, node['right'] as Node] : [];
@@ -69,8 +69,8 @@ function isConstant(given: Node): boolean {
 }
 
 /**
- * Whoever may ask often learns a secret from a comparison that ends at the first difference. So `isSameSecret` compares whatever proves
- * somebody, and nothing else does.
+ * A comparison that ends at the first difference reveals a secret to a caller who may try often. So only `isSameSecret` compares
+ * values that prove an identity.
  */
 const SOURCES = globSync('src/**/*.ts')
   .toSorted()

@@ -7,7 +7,7 @@ import { faultsOfSbom, sbomOf } from '../../.ci/supply/sbom.ts';
 import { faultsOfSettings } from '../../.ci/supply/settings.ts';
 import { faultsOfWorkflows, WORKFLOWS } from '../../.ci/supply/workflows.ts';
 
-/** What `npm run check:supply` looks for, on the lock file as it is and on ones with a fault. */
+/** Findings of `npm run check:supply`, for the lock file as it is and for ones with a fault. */
 const manifest = readManifest();
 const lock = readLock();
 

@@ -5,7 +5,7 @@ import { escapePattern } from '../../src/platform/lib/text.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 const LIST = 'src/words.md';
-/** What is written is not rewritten, and the list itself must name what it forbids. */
+/** Not checked: the changelog is history, and the list itself must name what it forbids. */
 const NOT_READ = [LIST, '.github/CHANGELOG.md', 'test/project/words.test.ts'];
 /** Everything with texts for people: messages, hints, help, pages, documents, comments, and the tests. */
 const FILES = [

@@ -5,7 +5,7 @@ import type { Clock } from '../../src/platform/lib/clock.ts';
 /** How a server that is out of reach fails a request, as our client tells it. */
 export type Absence = (clock: Pick<Clock, 'after'>, request: HttpRequest) => Promise<never>;
 
-/** Nobody listens there, or its name is unknown: nothing was sent. */
+/** The connection is refused, or the name is unknown: nothing was sent. */
 export const refuses: Absence = async () => {
   throw new SyncError('unreachable', 'connect ECONNREFUSED');
 };

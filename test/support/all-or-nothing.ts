@@ -8,7 +8,7 @@ import { ON_POSTGRES } from './store-place.ts';
 /** Writes what is there before, and gives the work that is done on it. */
 export type GetReady = (store: Store) => Promise<() => Promise<unknown>>;
 
-/** What becomes of a process while it works. */
+/** Ways in which a process ends or loses its lease while it works. */
 type Fate =
   | { readonly kind: 'lives' }
   /** Before so many commits, the first one included, are on the disk. */
@@ -16,9 +16,9 @@ type Fate =
   | { readonly kind: 'lost the workspace' };
 
 /**
- * What is left of work that did not come to its end, by table: nothing, where the work is one transaction of the workspace's owner.
- * It is done by a process that dies at each of its commits in turn, and by one that has lost the workspace. Throws where the work
- * changes nothing at all.
+ * Returns the rows that unfinished work leaves, by table: none, if the work is one transaction of the workspace's owner.
+ * The work is done by a process that dies at each of its commits in turn, and by one that has lost the workspace. Throws if the
+ * work changes nothing at all.
  */
 export async function remainsOf(getReady: GetReady): Promise<readonly string[]> {
   const whole = await rowsAround(getReady, { kind: 'lives' });
@@ -31,7 +31,7 @@ export async function remainsOf(getReady: GetReady): Promise<readonly string[]> 
   return [...remains, ...(await remainsOfLost(getReady))];
 }
 
-/** The same of work that takes several transactions, done by a process that has lost the workspace alone. */
+/** Like `remainsOf`, for work of several transactions: only the process that has lost the workspace is tried. */
 export async function remainsOfLost(getReady: GetReady): Promise<readonly string[]> {
   const changed = changedIn(await rowsAround(getReady, { kind: 'lost the workspace' }));
   return changed.map((table) => `${table}, of one that has lost the workspace`);

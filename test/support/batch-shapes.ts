@@ -9,10 +9,10 @@ import { answered, START, said, saidOf, TRACKER, takeBatch } from './batches.ts'
 import { pull, workItem } from './items.ts';
 import { openRecords } from './records-route.ts';
 
-/** What a batch may hold, and what was there before it. */
+/** Contents of a batch, and the deliveries processed before it. */
 export interface BatchShape {
   readonly name: string;
-  /** What was taken over before. */
+  /** Deliveries that were processed earlier. */
   readonly before?: (count: number) => readonly (readonly Translated[])[];
   readonly seed?: (query: Scope, count: number) => Promise<void>;
   readonly batch: (count: number) => readonly Translated[];
@@ -70,7 +70,7 @@ const linked = (count: number) =>
 
 const issues = (count: number, fields?: Partial<WorkItem>) => some(count, (each) => saidOf(issue(each, fields)));
 
-/** Of each kind of delivery, and of answer, that changes rows. */
+/** One shape for each kind of delivery, and of answer, that changes rows. */
 export const BATCH_SHAPES: readonly BatchShape[] = [
   { name: 'new pull requests that name tasks', before: (count) => [[taskList(count)]], batch: requests },
   { name: 'pull requests of a page of a backfill', batch: (count) => requests(count, {}, 'backfill') },

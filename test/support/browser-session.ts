@@ -1,4 +1,4 @@
-/** What a person gives at `/login`: a token, or what a link to log in holds. */
+/** Credentials that a person gives at `/login`: a token, or the code of a log-in link. */
 export type LoginForm = { readonly token: string } | { readonly link: string };
 
 /** A browser that is logged in. */

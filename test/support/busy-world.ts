@@ -1,7 +1,7 @@
 import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from './daemon.ts';
 import { pullEvent } from './github-payloads.ts';
 
-/** What people write: titles repeat, as those of real repositories do. */
+/** Titles that people write: they repeat, as those of real repositories do. */
 const TITLES = [
   'Pay by card',
   'Show the delivery date in the basket',
@@ -24,7 +24,7 @@ const TASKS = [
 
 /** Pull requests of the busy workspace. */
 const PULLS = 300;
-/** Of these the guard holds what is more than this. */
+/** The guard holds creations above this number. */
 const PASSED = 150;
 
 /**

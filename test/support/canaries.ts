@@ -1,4 +1,4 @@
-/** What is left of a text when every way of decoding a run of it has been tried. */
+/** Returns the rest of a text after each way of decoding a run of it was tried. */
 export function holds(text: string, secret: string): boolean {
   const core = secret.trim();
   const decoded = [text, ...[...text.matchAll(/[A-Za-z0-9+/_=-]{12,}/g)].flatMap(([run]) => everyAlignment(run))];

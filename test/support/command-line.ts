@@ -3,7 +3,7 @@ import { vi } from 'vitest';
 import { main, programOf } from '../../src/cli/program.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 
-/** What a command line printed, and how it ended. */
+/** Output and exit code of a command line. */
 export interface CommandEnded {
   readonly code: number | undefined;
   readonly stdout: string;

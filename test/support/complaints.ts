@@ -1,6 +1,6 @@
 /**
- * What a command said on standard error, but for what it waits for: it says so after a moment of real time, which a busy machine
- * may take for anything.
+ * Returns the standard error of a command without the lines about waiting: whether they are printed depends on real time, and so
+ * on the load of the machine.
  */
 export function complaintsOf({ stderr }: { readonly stderr: string }): string {
   return stderr.replace(/^worksync: .*[Ww]aiting for .*at most .*\n/gm, '');

@@ -56,7 +56,7 @@ export function loadText(text: string, env: Environment = {}): LoadedConfig {
   return load(folderOf({ 'work.yaml': text }), env);
 }
 
-/** What `call` throws, which must be a SyncError. */
+/** Returns the SyncError that `call` throws; fails if it throws anything else. */
 export function refusal(call: () => unknown): SyncError {
   try {
     call();
@@ -75,7 +75,7 @@ export function problemsOf(files: Readonly<Record<string, string>>, env: Environ
   return lines;
 }
 
-/** Of the files that are wrong, whether others are right or not. */
+/** Lines of errors in the files that are wrong, whether or not others are right. */
 function linesOf(read: () => LoadedConfig): readonly string[] {
   try {
     return read().broken.flatMap(({ error }) => error.message.split('\n'));

@@ -12,7 +12,7 @@ export interface Party<Options = unknown> {
 
 type Act = (connection: Required<Connection>) => Promise<unknown>;
 
-/** What is done, the requests that follow with their answers, what comes of it, and options beside those of the party. */
+/** An act, the requests that follow with their answers, the expected result, and options beside those of the party. */
 type Conversation = readonly [act: Act, course: readonly Turn[], expected: unknown, more?: object];
 
 /**
@@ -50,7 +50,7 @@ export function failing(code: string, errorCode?: string, words = ''): unknown {
   return expect.objectContaining({ code, errorCode, message: expect.stringContaining(words) });
 }
 
-/** What a page or a fetched object becomes, where that is items. */
+/** Items of a page or of a fetched object, if it holds any. */
 export function itemsIn<Options>(
   { connector, given }: Party<Options>,
   came: PollPage | { readonly event: string; readonly body: Buffer },

@@ -12,8 +12,8 @@ import { surprises } from './vendor-requests/surprises.ts';
 export type Reply = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown; readonly isLost?: boolean };
 
 /**
- * What is asked, as method and path with its query, and what is answered: a status alone, or more; then the JSON that is sent,
- * and headers of the request, where they count. A query of `*` is any, and so is a request of `*`.
+ * A request, as method and path with its query, and its answer: a status alone, or more. Then the JSON that is sent, and headers
+ * of the request, if they matter. A query of `*` is any, and so is a request of `*`.
  */
 export type Turn = readonly [
   expected: string,
@@ -110,7 +110,7 @@ function depsOf({ http, clock }: Course): ConnectionDeps {
   return { http, clock, logger: silentLogger };
 }
 
-/** What work was refused with. */
+/** Returns the error with which work was refused. */
 export async function failure(work: Promise<unknown> | undefined): Promise<SyncError | undefined> {
   return work?.then(
     () => undefined,

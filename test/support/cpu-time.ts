@@ -1,4 +1,4 @@
-/** What the work takes of this thread, milliseconds: a figure that other processes on the machine do not change much. */
+/** CPU time that the work takes of this thread, milliseconds. Other processes on the machine hardly change it. */
 export function cpuTimeOf(work: () => unknown): number {
   const before = process.threadCpuUsage();
   work();
@@ -6,7 +6,7 @@ export function cpuTimeOf(work: () => unknown): number {
   return (user + system) / 1_000;
 }
 
-/** The same of the quickest of some tries, to the microsecond: what only the machine made slow does not count. */
+/** CPU time of the quickest of some tries, to the microsecond, so that delays of the machine do not count. */
 export function quickestOf(tries: number, work: () => unknown): number {
   const times = Array.from({ length: tries }, () => {
     const before = process.cpuUsage();

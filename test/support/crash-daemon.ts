@@ -15,7 +15,7 @@ import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { fastClock } from './crash-clock.ts';
 
-/** What is stored before a kill is read after it. */
+/** One key for all starts, so that values stored before a kill can be read after it. */
 const SECRET_KEY = Buffer.alloc(32, 7);
 
 /** Real milliseconds, also on a busy machine: what takes longer hangs. */

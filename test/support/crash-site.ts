@@ -34,7 +34,7 @@ type ChildEnd =
   | { readonly killed: true }
   | { readonly killed: false; readonly steps: number; readonly commits: number };
 
-/** What the service saw of the daemon's key. */
+/** Requests that the service received with the daemon's key. */
 interface Seen {
   requests: number;
   refused: number;
@@ -47,7 +47,7 @@ interface Seen {
 /** How a process with a daemon is started otherwise than usual. */
 export interface ChildStart {
   readonly env?: Readonly<Record<string, string>>;
-  /** Of Node. */
+  /** Options of Node. */
   readonly flags?: readonly string[];
 }
 

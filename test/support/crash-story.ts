@@ -28,7 +28,7 @@ export async function openWithTasks(witness?: Witness): Promise<{ site: Site; ta
   return { site, tasks };
 }
 
-/** What people find in the workspace in the end, and what it took. */
+/** The end state that people find in the workspace, and the requests that it took. */
 export async function held(site: Site, tasks: readonly string[]) {
   const { pullRequests } = (await site.people.listPullRequests({ query: {} }, {})).body;
   const records = pullRequests.map(({ identifier, title, state }) => `${identifier} ${title} ${state}`).sort();

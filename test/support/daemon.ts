@@ -81,9 +81,9 @@ export interface WorldOptions {
   readonly tokens?: readonly Token[];
   /** The owner's tokens at git providers, by provider: what the owner opens in the workspace is opened there. */
   readonly memberTokens?: Readonly<Record<string, string>>;
-  /** What the clock shows at first, epoch milliseconds; needed beside a real vendor. */
+  /** First time of the clock, epoch milliseconds; needed beside a real vendor. */
   readonly startAt?: number;
-  /** Of whole databases; finds nothing unless told. */
+  /** Check of whole databases; finds nothing by default. */
   readonly checkFile?: CheckFile;
   /** Vendors beside the real ones, or in the place of those with the same id. */
   readonly connectors?: readonly Connector<unknown>[];
@@ -93,13 +93,13 @@ export interface WorldOptions {
   readonly http?: (own: HttpClient) => HttpClient;
   /** Where traces go. */
   readonly traces?: TraceExport;
-  /** Of the service; the reference service's own unless told. */
+  /** Variant of the service; the reference service's own by default. */
   readonly variant?: WorkspaceServiceOptions['variant'];
   /** How the workspace's server differs from the reference service; `{}`: not at all, but `world.server` counts. */
   readonly behaviours?: Behaviours;
   /** Which answers to the daemon are lost; needs `behaviours`. */
   readonly loses?: PlausibleServerOptions['loses'];
-  /** Of the daemon; silent unless told. */
+  /** Logger of the daemon; silent by default. */
   readonly logger?: Logger;
   /** Where others hold workspaces too. */
   readonly hold?: (installation: Installation, clock: TravellingClock) => LeaseHolder;
@@ -126,11 +126,11 @@ export interface World {
   readonly dataFolder: string;
   /** As SIGHUP does. */
   reload(): Promise<void>;
-  /** What pages and commands ask of a daemon, beside its HTTP. */
+  /** Runs an operation of pages and commands, without HTTP. */
   ask<Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>>;
   /** A page, with the read token. */
   read(path: string): Promise<Response>;
-  /** What `/metrics` answers. */
+  /** Returns the answer of `/metrics`. */
   metrics(): Promise<string>;
   /** Requests that the daemon's key has had at the service, and how many of them were refused. */
   requests(): Promise<{ received: number; refused: number }>;
@@ -178,14 +178,14 @@ const STANDARD = {
   },
 };
 
-/** What the daemons of one workspace share: its service, and the time. */
+/** State that the daemons of one workspace share: its service, and the time. */
 interface Site {
   readonly clock: TravellingClock;
   readonly quota: Quota;
   /** Where the service listens. */
   readonly url: string;
   readonly credentials: StartCredentials;
-  /** Of the tests themselves. */
+  /** HTTP client of the tests themselves. */
   readonly outside: ReturnType<typeof countInFlight>;
   readonly people: WorkspaceClient<object>;
   /** Requests on their way, of all daemons. */

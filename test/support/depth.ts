@@ -7,7 +7,7 @@ import fc from 'fast-check';
 export const isDeep = process.env['TEST_DEPTH'] === 'deep';
 
 const FIXED_SEED = 20_261_122;
-/** Of the cases of a deep run, for a plain one. */
+/** A plain run plays one in so many cases of a deep run. */
 const PART = 10;
 /** Fewer show nothing. */
 const FEWEST = 10;

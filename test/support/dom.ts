@@ -8,7 +8,7 @@ type Element = Extract<ChildNode, { readonly attribs: object }>;
 export interface Dom {
   /** All elements of this name, or all. */
   all(name?: string): readonly Element[];
-  /** Those with this class. */
+  /** Elements with this class. */
   classed(name: string): readonly Element[];
   byId(id: string): Element | undefined;
   /** The words of an element, or of the page, with single spaces. */

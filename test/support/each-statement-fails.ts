@@ -2,7 +2,7 @@ import { allRows, changedIn, type GetReady } from './all-or-nothing.ts';
 import { nextTurnOfLoop, statementsUnderWay } from './statements.ts';
 import { openTestInstallation } from './store.ts';
 
-/** What becomes of a piece of work of which a statement fails. */
+/** Guarantees of a piece of work if one of its statements fails. */
 export interface Promised {
   /** It is several transactions, of which those before stay. */
   readonly inParts?: boolean;
@@ -15,9 +15,9 @@ export interface Promised {
 }
 
 /**
- * What is wrong where a statement of the work fails, for each of its statements in turn: that whoever waits for the work is not
- * told, that rows are changed all the same, or that an error is left to nobody. Nothing, where all statements are awaited, and are
- * one transaction. Throws where the work asks no statement at all.
+ * Returns the faults of work whose statements fail, for each of its statements in turn: the caller gets no error, rows are changed
+ * all the same, or an error is unhandled. Empty if all statements are awaited and are one transaction. Throws if the work runs no
+ * statement at all.
  */
 export async function wrongWhereStatementsFail(
   getReady: GetReady,
@@ -44,7 +44,7 @@ export async function wrongWhereStatementsFail(
 interface FailedWork {
   /** Which one failed, in short; undefined: there are not so many. */
   readonly statement: string | undefined;
-  /** Whoever waits for the work. */
+  /** Whether the caller that waits for the work gets the error. */
   readonly isTold: boolean;
   readonly changed: readonly string[];
   readonly left: readonly unknown[];
@@ -115,7 +115,7 @@ async function openPlace(getReady: GetReady, error: Error | undefined): Promise<
   };
 }
 
-/** What nobody awaits comes to its end too. */
+/** Waits until work that is not awaited has ended too. */
 async function rest(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) {
     await nextTurnOfLoop();

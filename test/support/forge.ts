@@ -11,14 +11,14 @@ export interface ForgePull {
   readonly updatedAt: number;
 }
 
-/** What stands in the tests for everything outside: its pull requests, by repository. */
+/** Stands for all vendors of a test: its pull requests, by repository. */
 export interface Forge {
   readonly connector: Connector<unknown>;
   readonly repositories: Map<string, ForgePull[]>;
   /** Failed deliveries that may be asked for, and the webhooks that stand, by repository. */
   failedDeliveries: number;
   readonly hooks: Map<string, { url: string; secret: string; isOn: boolean; flaw?: string }>;
-  /** What was asked, oldest first: `history app 2`, `fetch app 7`. */
+  /** Requests, oldest first: `history app 2`, `fetch app 7`. */
   readonly asked: string[];
   /** Asked before each answer; what it throws is the answer. */
   onAsk: (what: string) => void;

@@ -47,7 +47,7 @@ export function pullEvent(setting: PullSetting = {}, action = 'edited') {
   return { action, number: pull_request.number, pull_request, repository: REPOSITORY, sender: { login: 'mona' } };
 }
 
-/** What GitHub answers to who opens a pull request in acme/api, with little in it. */
+/** GitHub's answer to a request that opens a pull request in acme/api, with few fields. */
 export const OPENED_PULL = {
   number: 12,
   node_id: 'PR_12',

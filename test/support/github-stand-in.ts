@@ -14,7 +14,7 @@ interface Pull extends Fields {
 
 export interface GithubStandIn {
   readonly url: string;
-  /** What was asked: method, path and the token's owner. */
+  /** Requests: method, path and the token's owner. */
   readonly requests: readonly string[];
   readonly pulls: readonly Pull[];
   /** Cuts the connection of the next request that opens a pull request, after it was carried out. */

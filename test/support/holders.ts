@@ -25,7 +25,7 @@ export interface Member {
   /** As SIGSTOP and SIGCONT do: time passes meanwhile, and its own timers go off late. */
   sleep(): void;
   wake(): void;
-  /** What it holds and trusts at this moment, also asleep or dead: what it would do if it went on now. */
+  /** Workspaces that it owns and trusts at this moment, also while asleep or dead: those that it would use if it went on now. */
   trusts(): readonly string[];
   /** How many workspaces it took that nobody had given back. */
   takeovers(): number;
@@ -46,7 +46,7 @@ export interface Cluster {
   refuse(member: string, isRefused: (statement: string) => boolean): void;
   /** From now on this member never hears whether what it commits was carried out, though it is. */
   loseAnswers(member: string, isLost: boolean): void;
-  /** What members could not do, as they say it. */
+  /** Errors of members, as they report them. */
   readonly errors: string[];
   /** Called by each member that sees that the clock of the database was set. */
   onClockSet(call: () => Promise<void>): void;
@@ -134,7 +134,7 @@ function namedFirst(name: string) {
   };
 }
 
-/** What lies between a process and its database. */
+/** The path between a process and its database. */
 interface Wire {
   latency(way: Way): number;
   refused(statement: string): boolean;
@@ -196,7 +196,7 @@ export async function commitUnder(
   });
 }
 
-/** Who holds a workspace by the rows, and since how many holders. */
+/** Owner of a workspace by the rows, and the number of owners so far. */
 export function leaseRow(
   { query }: Installation,
   workspace: string,

@@ -14,7 +14,7 @@ import { openTestStore } from './intake.ts';
 
 export const SENT_AT = 1_000;
 export const NOW = 2_000;
-/** Of the longest pause that is possible. */
+/** Draws the longest possible pause. */
 const random = { ...systemRandom(), float: () => 1 };
 export const CONTEXT = { now: NOW, random, usedShare: 0 };
 export const ITEM = 'jira:cloud:issue:1';
@@ -31,7 +31,7 @@ export const removal = of(LINK, 'link', { known: '{"url":"u"}', remote_id: 'w1' 
 export const newTask = of(TASK, 'task', { desired: '{"a":1}' });
 export const attachment = of(DOCUMENT, 'document', { desired: '{}', known: '{"taskId":null}' });
 
-/** What goes next is in flight. */
+/** Claims the next change. */
 export async function take(query: Scope): Promise<PreparedRequest> {
   const prepared = await prepareNext(query, { now: SENT_AT, onlyReads: false });
   if (!prepared) throw new Error('nothing is to be sent');
@@ -52,7 +52,7 @@ export async function readInFlight(entity: string, change: Partial<OutboxRow> = 
   return { store, query: store.query, prepared: await take(store.query) };
 }
 
-/** What somebody wishes of the entity while its request is in flight. */
+/** Changes the entity while its request is in flight. */
 export async function wishMeanwhile(query: Scope, row: EntityRow, at: number): Promise<void> {
   await saveEntity(query, row);
   const { entity, kind } = row;
@@ -65,10 +65,10 @@ export const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
 export const LOST = failed('outcome_unknown');
 export const UNREACHABLE = failed('unreachable');
 export const LIMITED = failed('rate_limited', 429, 'rate_limited');
-/** What `failureOf` makes of 507, whose `errorCode` is `storage_full`. */
+/** Result of `failureOf` for 507, whose `errorCode` is `storage_full`. */
 export const FULL = failed('workspace_full', 507, 'storage_full');
 export const REFUSED = failed('refused', 422, 'validation_failed');
 export const ABSENT = failed('not_found', 404, 'not_found');
-/** Of something in front of the workspace. */
+/** Answer of a server in front of the workspace. */
 export const ABSENT_ROUTE = failed('not_found', 404);
 export const NEVER_SENT = failed('refused');

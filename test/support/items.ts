@@ -3,7 +3,7 @@ import type { saveItem } from '../../src/store/items.ts';
 
 type WorkItem = Extract<Item, { kind: 'work_item' }>;
 
-/** Who the pull request of `pull` is; nothing but identity and time. */
+/** Identity and time of the pull request of `pull`, and nothing else. */
 export const PULL_IDENTITY = {
   kind: 'pull_request',
   key: 'github:github.com:5001:pull:1',

@@ -1,9 +1,9 @@
 import type { Sql } from '../../src/store/workspace-scope.ts';
 
 /**
- * The same queries, of which some are told late, as a server with several connections does: what was read first may arrive last.
+ * Delays the results of some queries, as a server with several connections does: the first result may arrive last.
  *
- * @param isLate of each query by its number, from 1
+ * @param isLate whether the query of this number, from 1, is delayed
  */
 export function withLateAnswers(
   query: Sql,

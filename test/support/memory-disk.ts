@@ -1,7 +1,7 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 
-/** Of Linux; small in some containers. */
+/** Folder in memory of Linux; small in some containers. */
 const MEMORY = '/dev/shm';
 /** Bytes: many times what the files of a run take at once. */
 const AMPLE = 2 * 1024 ** 3;

@@ -63,7 +63,7 @@ export class ModelTracker {
     if (!this.hidden.delete(project)) this.hidden.add(project);
   }
 
-  /** What lists show at this moment. */
+  /** Items that lists show at this moment. */
   listed(project: number): readonly Held[] {
     const shown = [...this.versions.values()].flatMap((all) => {
       const last = all.at(-1);
@@ -145,7 +145,7 @@ function sourceOf(model: ModelTracker, order: Order): TrackerSource<{ id: string
   };
 }
 
-/** What is asked of the model, by whatever engine. */
+/** Requests that an engine may send to the model. */
 function listsOf(model: ModelTracker, order: Order) {
   return {
     async list(wanted: ListRequest) {

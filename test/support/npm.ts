@@ -3,7 +3,7 @@ import { cpSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOP } from './processes.ts';
 
-/** What `npm run` tells its scripts is about this project, not about another folder. */
+/** Variables that `npm run` sets for its scripts are about this project, not about another folder. */
 function npmEnvironment(): NodeJS.ProcessEnv {
   const ours = /^npm_(package|lifecycle|command|execpath|node)|^npm_config_(local_|global_)?prefix$|^INIT_CWD$/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));

@@ -11,13 +11,13 @@ import { listenLocally } from './listen.ts';
 export interface OtlpCollector {
   readonly url: string;
   readonly spans: readonly CollectedSpan[];
-  /** Of each request. */
+  /** Headers of each request. */
   readonly headers: readonly IncomingMessage['headers'][];
-  /** What is not as the schema has it. */
+  /** Violations of the schema. */
   readonly faults: readonly string[];
   /** The text of all requests. */
   text(): string;
-  /** What the next requests are answered, before they are taken again. */
+  /** Sets the answers to the next requests; later ones are accepted again. */
   answerNext(...answers: readonly Answer[]): void;
   close(): Promise<void>;
 }

@@ -28,7 +28,7 @@ const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINU
 /** The server at this address records pull requests, and so never doubles a link. */
 export const BASE_URL = 'https://workspace.example';
 
-/** What the workspace says to a request; undefined: nothing comes back. */
+/** Answer of the workspace to a request; undefined: no answer comes. */
 export type Answer = Pick<ApiResponse, 'status'> & { readonly json?: unknown };
 
 /** The parts that take a change and send it, over a store in which links wait to be added. */
@@ -38,7 +38,7 @@ export interface OutboxBench {
   readonly throttle: Throttle;
   readonly breaker: Breaker;
   readonly client: OutboxClient;
-  /** What people are told of the workspace: codes of errors, and undefined when all is well. */
+  /** Health that is reported of the workspace: error codes, and undefined when all is well. */
   readonly told: (string | undefined)[];
   readonly attempt: SendAndSettle;
   slot(): Promise<Slot>;
@@ -50,7 +50,7 @@ export interface OutboxBench {
 export const linkOf = (number: number) => `link:jira:cloud:issue:${number}>t${number}`;
 const urlOf = (number: number) => `https://tracker.example/${number}`;
 
-/** What the workspace answers to the link of this number. */
+/** Answer of the workspace to the link of this number. */
 export const added = (number: number): Answer => ({
   status: 201,
   json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },

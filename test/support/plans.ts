@@ -28,7 +28,7 @@ async function linesOfSqlite(database: OpenedStore['database'], statement: strin
   return rows.map(({ detail }) => detail);
 }
 
-/** Of the few rows of a test all would be read, and an index is of use where it can be used at all. */
+/** With few rows PostgreSQL would read them all. Sequential scans are off, so that a plan shows whether an index can be used. */
 function linesOfPostgres(database: OpenedStore['database'], statement: string): Promise<string[]> {
   const values = new Set(statement.match(/\$\d+/g)).size;
   return database.transaction().execute(async (transaction) => {

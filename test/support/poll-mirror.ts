@@ -24,7 +24,7 @@ interface MirrorSetting<Options> {
 /** More pages than any of the lists has. */
 const WITHOUT_END = 200;
 
-/** What the core does with a poll: positions, watermark and items, each page at once with its position. */
+/** A poll as the core does it: positions, watermark and items, each page stored with its position. */
 export class PollMirror<Options> {
   readonly known = new Map<string, Item>();
   position: { watermark?: string; etag?: string } = {};

@@ -33,7 +33,7 @@ export interface PostgresOptions {
   readonly data?: string;
 }
 
-/** Nobody may run the server as root. */
+/** PostgreSQL refuses to run as root. */
 export type User = { readonly uid: number; readonly gid: number } | Record<string, never>;
 
 const NOBODY = 65_534;
@@ -52,7 +52,7 @@ export function embeddedPrograms(): string {
   return join(native, 'bin');
 }
 
-/** What the package's own script would do, were scripts of packages run. */
+/** Does the work of the package's install script, because scripts of packages are not run. */
 function makeLinks(root: string): void {
   const links = JSON.parse(readFileSync(join(root, 'native', 'pg-symlinks.json'), 'utf8')) as readonly {
     readonly source: string;

@@ -6,7 +6,7 @@ export const TOP = join(import.meta.dirname, '../..');
 /** For NODE_COMPILE_CACHE, as `npm start` has it: a process that finds its code compiled never loads what strips types. */
 export const COMPILE_CACHE = join(TOP, 'node_modules/.cache/worksync');
 
-/** What a process said and how it ended. */
+/** Output and exit code of a process. */
 export interface Ended {
   /** Null where a signal ended it. */
   readonly code: number | null;

@@ -40,7 +40,7 @@ export function newPlace(file: string): string {
   return placeOf(schema);
 }
 
-/** Of a database in memory, which has been closed. */
+/** Releases the place of a database in memory, which has been closed. */
 export function givePlaceBack(place: string): void {
   const schema = URL.parse(place)?.searchParams.get('schema');
   if (schema) free.push(schema);
@@ -63,7 +63,7 @@ function placeOf(schema: string): string {
   return `${inject('postgres')}?schema=${schema}&${PATIENT.replaceAll('+', '%20')}`;
 }
 
-/** What was in this file is lost. */
+/** Deletes the content of this file. */
 export async function losePlace(file: string): Promise<void> {
   const schema = meant.get(file);
   if (schema) await empty(schema);

@@ -9,7 +9,7 @@ import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.
 import { normalUrl } from '../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { pull } from './items.ts';
 
-/** What is fed with texts of strangers. */
+/** Code that gets texts of strangers. */
 const rules = createLinkRules({
   trailers: ['Task', 'Refs'],
   links: [{ pattern: patternText('(?:task|bug)[ _]?([0-9]+)'), task: 'BUG-$1' }],
@@ -62,7 +62,7 @@ function nested(type: string, depth: number, inside: object): object {
   return node;
 }
 
-/** What means something somewhere. */
+/** Signs with a meaning in some format. */
 export const SIGNS = [
   ...[
     ' ',

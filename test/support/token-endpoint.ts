@@ -13,7 +13,7 @@ export interface TokenEndpoint {
   isGood(access: string): boolean;
   /** Every refresh token that was sent, in order. */
   readonly asked: string[];
-  /** What the next requests meet: an answer without a token, or that the answer is lost on its way back. */
+  /** Faults of the next requests: an answer without a token, or an answer that is lost on its way back. */
   readonly trouble: (Partial<HttpAnswer> | 'lost')[];
 }
 

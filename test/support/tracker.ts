@@ -12,7 +12,7 @@ import {
 import type { Grammar } from '../../src/model/link.ts';
 import { type PostedComment, plainComment } from '../../src/model/notice.ts';
 
-/** What a made-up tracker holds beside its items: the comments and closings that were written to it. */
+/** A made-up tracker, with the comments and closings that were written to it. */
 export interface Tracker {
   readonly connector: Connector<unknown>;
   /** Item key → marker → text. */

@@ -34,7 +34,7 @@ export interface TravellingClock extends Clock {
 }
 
 export interface TravellingClockOptions {
-  /** What the wall clock shows at first, epoch milliseconds. */
+  /** First time of the wall clock, epoch milliseconds. */
   readonly start?: number;
   /** Timers fire only at multiples of this, milliseconds, as those of a busy machine that looks at them seldom. */
   readonly grain?: number | undefined;

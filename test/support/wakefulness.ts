@@ -1,4 +1,4 @@
-/** What a process may be kept from by SIGSTOP, and for good by SIGKILL: whatever calls it waits meanwhile, or is never heard. */
+/** State of a process that SIGSTOP may pause and SIGKILL may end. A call waits during the pause, and is dropped after the end. */
 export interface Wakefulness {
   isAlive(): boolean;
   isAwake(): boolean;

@@ -18,7 +18,7 @@ export interface Weather extends Faults {
   readonly arrivals: Arrival[];
   /** Answers of the service itself, by method, status and kind of address: `POST 201 pull-request-records`. */
   readonly answers: Map<string, number>;
-  /** What happens to requests from now on, before the service sees them, and after it has carried them out. */
+  /** Sets the faults of requests from now on, before the service receives them, and after it has handled them. */
   turn(change: { before?: Before; after?: After }): void;
   clear(): void;
 }

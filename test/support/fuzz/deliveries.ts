@@ -62,7 +62,7 @@ function homeOf(connector: Connector<unknown>, options: unknown, samples: readon
   return item.kind === 'pull_request' ? item.repoId : item.containerId;
 }
 
-/** What GitHub's own library has of the events that are followed; of each action one, moved to the place that is followed. */
+/** Examples of GitHub's own library for the followed events: one for each action, moved to the followed repository. */
 function published(): readonly Sample[] {
   const followed = new Set([
     'pull_request',
@@ -96,7 +96,7 @@ export function deliveryOf({ source, event, payload }: Sample, body = bytesOf(pa
   return { source, event, body } satisfies Pick<Delivery, 'source' | 'event' | 'body'>;
 }
 
-/** What becomes of a delivery, as text that can be compared. */
+/** Result of a delivery, as text that can be compared. */
 export function outcomeOf(
   { connector, options }: Victim,
   delivery: Pick<Delivery, 'source' | 'event' | 'body'>,

@@ -1,4 +1,4 @@
-/** What is put in the place of values: of each kind that code forgets to expect, some. As JSON, since some have no value. */
+/** Values that replace others: some of each kind that code may not expect. As JSON, since some have no value. */
 
 /** Signs that mean something to a terminal, a browser, a database or a log. */
 export const HOSTILE_TEXTS: readonly string[] = [

@@ -22,7 +22,7 @@ export function jsonOf(tree: Tree): string {
   return `{${tree.pairs.map(([key, value]) => `${JSON.stringify(key)}:${jsonOf(value)}`).join(',')}}`;
 }
 
-/** Of all that it holds, itself first; positions count pairs, so that each of two equal keys is a place. */
+/** Places of all parts of a tree, itself first. Positions count pairs, so that each of two equal keys is a place. */
 export function placesOf(tree: Tree, above: Place = []): Place[] {
   return [above, ...insideOf(tree).flatMap((inside, at) => placesOf(inside, [...above, at]))];
 }
@@ -40,7 +40,7 @@ export function partAt(tree: Tree, [at, ...rest]: Place): Tree | undefined {
 
 type Change = (tree: Tree) => Tree;
 
-/** The same with one part changed; itself where there is no such place. */
+/** Returns the tree with one part changed; the tree itself if there is no such place. */
 export function changedAt(tree: Tree, [at, ...rest]: Place, change: Change): Tree {
   if (at === undefined) return change(tree);
   if (tree.kind === 'list')
@@ -50,7 +50,7 @@ export function changedAt(tree: Tree, [at, ...rest]: Place, change: Change): Tre
   return { ...tree, pairs };
 }
 
-/** The same with the pair or element at a place replaced by some, or by none. */
+/** Returns the tree with the pair or element at a place replaced by some, or by none. */
 export function splicedAt(
   tree: Tree,
   place: Place,

@@ -9,7 +9,7 @@ type Mutation =
   | { readonly does: 'rename'; readonly where: number; readonly key: string }
   | { readonly does: 'repeat'; readonly where: number; readonly json: string }
   | { readonly does: 'add'; readonly where: number; readonly key: string; readonly json: string }
-  /** What stands elsewhere in the same payload takes the place. */
+  /** A copy of another part of the same payload takes the place. */
   | { readonly does: 'copy'; readonly where: number; readonly from: number }
   | { readonly does: 'multiply'; readonly where: number; readonly times: number };
 
@@ -80,7 +80,7 @@ function applied(tree: Tree, change: Mutation, place: Place): Tree {
   }
 }
 
-/** What happens to the bytes on top of that. */
+/** Damage of the bytes, in addition. */
 type Damage =
   | { readonly does: 'nothing' }
   | { readonly does: 'truncate'; readonly at: number }

@@ -62,7 +62,7 @@ function isStorable(value: unknown): boolean {
 /** A branch that has a longer name than the workspace takes is refused there, and people are told; nothing else may be. */
 const TOO_LONG = /^(?:head|base)Branch$/;
 
-/** What the workspace would not take of it. */
+/** Reasons for which the workspace would refuse the item. */
 function refusedBy(item: Item, vendor: Victim['connector']): string[] {
   const bodies = [
     { route: ROUTES.addWorkItem, body: desiredLink(item) },

@@ -9,7 +9,7 @@ const BEN = '74a0ab46-8b2b-6e1d-a3b2-5c3f9d0e1f2a';
 
 const CATEGORIES: Readonly<Record<string, string>> = { open: 'Proposed', in_progress: 'InProgress', done: 'Completed' };
 
-/** What is empty is left out. */
+/** Leaves out empty fields. */
 function itemOf(state: State, at: number) {
   const [assignee] = state['assignees'] as string[];
   const labels = state['labels'] as string[];

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** What one item is at one time, in the words of the project's own model. */
+/** State of one item at one time, in the words of the project's own model. */
 export type State = Readonly<Record<string, unknown>>;
 
 export interface Rendered {
@@ -31,9 +31,9 @@ export interface ModelProvider {
   /** A page of a poll that holds it, and what a fetch brings. */
   readonly page: Render;
   readonly fetched: Render;
-  /** What a fetch brings when it does not exist any more, at the moment of the look. */
+  /** Answer to a fetch of an item that was deleted. */
   readonly gone: (at: number) => Rendered;
-  /** What is told when it is removed, where anything is. */
+  /** Webhook of a deletion, if the vendor sends one. */
   readonly removed?: (at: number) => Rendered;
 }
 

@@ -11,7 +11,7 @@ const STATUSES: Readonly<Record<string, object>> = {
   done: { id: 5, name: 'Closed', is_closed: true },
 };
 
-/** Whoever is nobody is left out. */
+/** Leaves out absent people. */
 function issueOf(state: State, at: number) {
   const [assignee] = state['assignees'] as string[];
   return altered(ISSUE, {

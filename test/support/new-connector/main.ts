@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** What a connector is called where; the keys are the words between underscores in the template. */
+/** Names of a connector by use; the keys are the words between underscores in the template. */
 interface Names {
   /** `azure-boards` */
   readonly id: string;
@@ -125,7 +125,7 @@ function row(title: string, id: string): string {
 
 const TEMPLATE = join(import.meta.dirname, 'template');
 
-/** What is wrong with the request, for the person who made it. */
+/** Error of the request, with a text for the person who made it. */
 class Refused extends Error {}
 
 /**

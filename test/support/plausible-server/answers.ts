@@ -85,7 +85,7 @@ function conditional(etagOf: ((body: unknown) => string) | undefined): () => Beh
   });
 }
 
-/** Of the body as this server shows it. */
+/** ETags of the body as this server shows it. */
 export const ownEtags = conditional((body) => `"${hash('sha1', JSON.stringify(body), 'base64url')}"`);
 export const noEtags = conditional(undefined);
 export const constantEtag = conditional(() => '"constant"');

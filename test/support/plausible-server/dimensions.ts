@@ -6,7 +6,7 @@ import * as tasks from './tasks.ts';
 import * as webhooks from './webhooks.ts';
 
 export interface Value {
-  /** What leaves it open: a section of the API specification, or of the public documentation of a service. */
+  /** The source that leaves it open: a section of the API specification, or of the public documentation of a service. */
   readonly leftOpenBy: string;
   /** Absent where the service itself behaves so. */
   readonly make?: (site: Site) => Behaviour;

@@ -6,7 +6,7 @@ export interface Exception {
   readonly dimension: Dimension;
   readonly value: string;
   readonly stops: readonly Feature[];
-  /** Of causes and held changes: at least one of them is reported. */
+  /** Codes of causes and held changes: at least one of them is reported. */
   readonly codes: readonly string[];
   readonly why: string;
 }
@@ -47,7 +47,7 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
 ];
 
-/** What stops only where the dimension `without` has an exception too. Only the route for records promises idempotent links. */
+/** Features that stop only if the dimension `without` has an exception too. Only the route for records promises idempotent links. */
 export const EXCEPTIONS_OF_PAIRS: readonly (Exception & { readonly without: Dimension })[] = [
   {
     dimension: 'link GET, DELETE',
@@ -59,7 +59,7 @@ export const EXCEPTIONS_OF_PAIRS: readonly (Exception & { readonly without: Dime
   },
 ];
 
-/** What may stop at this server. */
+/** Features that may stop at this server. */
 export function exceptionsOf(behaviours: Behaviours): readonly Exception[] {
   const own = EXCEPTIONS.filter(({ dimension, value }) => behaviours[dimension] === value);
   const ofPairs = EXCEPTIONS_OF_PAIRS.filter(

@@ -7,7 +7,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** A request to the workspace API. */
 export interface Call {
   readonly route: RouteName;
-  /** Of the path, without the workspace's. */
+  /** Ids of the path, without the workspace's. */
   readonly ids: Readonly<Record<string, string>>;
   readonly method: string;
   /** Below the base address, without the query. */
@@ -37,7 +37,7 @@ export interface Webhook {
 /** Resolves with the status of the subscriber's answer. */
 export type Delivering = (webhook: Webhook) => Promise<number>;
 
-/** What a behaviour works with; each server makes its own behaviours, which may keep state. */
+/** Context of a behaviour; each server makes its own behaviours, which may keep state. */
 export interface Site {
   readonly clock: Clock;
   readonly seen: Seen;

@@ -112,7 +112,7 @@ function showOne(made: readonly Behaviour[], given: Fields): Fields {
   return given;
 }
 
-/** The same object where nothing of it is shown in another way. */
+/** Returns the same object if no behaviour changes it. */
 function showEvent(made: readonly Behaviour[], event: Webhook['event']): Webhook['event'] {
   const data = Object.entries(event.data).map(([name, value]) =>
     name === 'task' || name === 'work_item' ? [name, showOne(made, value as Fields)] : [name, value],

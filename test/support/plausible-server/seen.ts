@@ -1,6 +1,6 @@
 import { type Call, type Fields, isCreation, isSuccess, type Reply } from './exchange.ts';
 
-/** What a server saw and did. A lost answer counts here too, unless `Faults` of the service itself lost it. */
+/** Requests and effects of a server. A lost answer counts too, unless `Faults` of the service itself lost it. */
 export interface Seen {
   /** Requests by name of the route. */
   readonly requests: Map<string, number>;

@@ -5,7 +5,7 @@ import { createTracker, issue, tell } from '../tracker.ts';
 import type { Behaviours } from './dimensions.ts';
 import { doubled, type Seen, shownUrl } from './seen.ts';
 
-/** What a server may keep the daemon from doing. Links where the link routes work are not among them. */
+/** Features that a server may prevent. Links are not among them if the link routes work. */
 export type Feature = 'records' | 'links' | 'removals' | 'triage' | 'everything';
 
 /** The end of a story: what is wrong, by feature, and what the daemon says about it. */
@@ -26,7 +26,7 @@ const CONFIG = {
 };
 
 const URL_OF = (number: number) => `https://github.com/acme/app/pull/${number}`;
-/** Of waiting for what the daemon may never be able to do, milliseconds of virtual time. */
+/** Longest wait for work that the daemon may never be able to do, milliseconds of virtual time. */
 const LONGEST = 1_200_000;
 
 interface Story {
@@ -37,7 +37,7 @@ interface Story {
   rest(): Promise<void>;
   deliver(setting: NonNullable<Parameters<typeof pullEvent>[0]>): Promise<void>;
   report(number: number): Promise<void>;
-  /** What people write to name a task. */
+  /** Text by which people name a task. */
   nameOf(task: { readonly taskId: string; readonly key: string }): string;
 }
 

@@ -80,7 +80,7 @@ export const doubledEvents = (): Behaviour => ({
 
 const HOLDING = 5_000;
 
-/** Of two events the later one comes first; an event waits for another one for at most 5 s. */
+/** Swaps two events: the later one comes first. An event waits for another one for at most 5 s. */
 export function swappedEvents({ clock }: Site): Behaviour {
   let release: (() => Promise<unknown>) | undefined;
   return {

@@ -14,7 +14,7 @@ import {
 
 const PROJECT = { id: '6ce954b1-ce1f-45d1-b94d-e6bf2464ba2c', name: 'Website' };
 const ORGANIZATION = { organization: 'acme', organizationId: '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a7' };
-/** What this process calls the two states. */
+/** This process's names of the two states. */
 const NAMES = { open: 'New', done: 'Closed' } as const;
 const STATES = [
   { name: NAMES.open, category: 'Proposed' },
@@ -57,7 +57,7 @@ function ofIssue(issue: HeldIssue): { id: number; rev: number; fields: Record<st
   };
 }
 
-/** Of an update `id` is the number of the update. */
+/** In an update, `id` is the number of the update. */
 function ofHook(issue: HeldIssue, { event }: Happening): unknown {
   const { id, rev, fields } = ofIssue(issue);
   const isUpdate = event === 'updated';

@@ -50,7 +50,7 @@ export function githubVendor(secret: string): Vendor {
   };
 }
 
-/** The same repository with its issues, which share their numbers with its pull requests. */
+/** The repository with its issues, which share their numbers with its pull requests. */
 export function githubTracker(secret: string): Vendor & Tracker {
   const vendor = githubVendor(secret);
   return {

@@ -46,7 +46,7 @@ export function gitlabVendor(secret: string): Vendor {
   };
 }
 
-/** The same project with its issues. Nothing tells that one of them was deleted. */
+/** The project with its issues. No webhook reports a deletion. */
 export function gitlabTracker(secret: string): Vendor & Tracker {
   const vendor = gitlabVendor(secret);
   return {

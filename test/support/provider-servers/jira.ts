@@ -49,7 +49,7 @@ function stateOf({ fields }: HeldIssue) {
   return { ...fields, description: fields.description || null, assignees: [] };
 }
 
-/** What makes it this issue, below a path of the payload. */
+/** Fields that identify the issue, below a path of the payload. */
 function within(above: string, { number, created }: HeldIssue): Readonly<Record<string, unknown>> {
   return {
     ...{ [`${above}id`]: idOf(number), [`${above}key`]: `ENG-${number}` },

@@ -41,7 +41,7 @@ function stateOf({ fields }: HeldIssue) {
   return { ...fields, description: fields.description || null, priority: null, assignees: [] };
 }
 
-/** What makes it this issue, below a path of the payload. Its title stands in its address. */
+/** Fields that identify the issue, below a path of the payload. Its address contains its title. */
 function within(above: string, { number, fields, created }: HeldIssue): Readonly<Record<string, unknown>> {
   const slug = fields.title.toLowerCase().replace(/\W+/g, '-');
   const identity = { id: idOf(number), identifier: `DES-${number}`, team: TEAM };
@@ -57,7 +57,7 @@ function ofIssue(issue: HeldIssue): unknown {
   return altered(node, { ...within('', issue), trashed: issue.isDeleted || null });
 }
 
-/** What a filter may ask for, as far as it does. */
+/** The supported part of a filter. */
 interface Filter {
   readonly id?: { readonly eq: string };
   readonly state?: { readonly type: { readonly nin: readonly string[] } };

@@ -41,7 +41,7 @@ export interface Hook {
   readonly body: string;
 }
 
-/** What a record of the workspace should say. */
+/** Expected content of a record of the workspace. */
 export interface ExpectedRecord extends Readonly<Record<string, unknown>> {
   readonly provider: string;
   readonly identifier: string;
@@ -65,13 +65,13 @@ interface Api {
 
 /** A vendor of a repository of pull requests. */
 export interface Vendor extends Api {
-  /** What the workspace mirrors of a pull request, as far as a webhook or an answer of the API says it. */
+  /** Mirrored fields of a pull request, as far as a webhook or an answer of the API contains them. */
   said(pull: HeldPull, by: 'hook' | 'api'): Readonly<Record<string, unknown>>;
   hook(pull: HeldPull, event: string, delivery: string): Hook;
   record(pull: HeldPull): ExpectedRecord;
 }
 
-/** What became of a work item, and when its webhook is sent. */
+/** An event of a work item, and the time of its webhook. */
 export interface Happening {
   readonly event: 'created' | 'updated' | 'deleted';
   readonly delivery: string;
@@ -80,7 +80,7 @@ export interface Happening {
 
 /** A vendor of a project of work items. */
 export interface Tracker extends Api {
-  /** What its webhooks are proved with. */
+  /** Secret of its webhooks. */
   readonly secret: string;
   /** Undefined where the vendor sends none for it. */
   issueHook(issue: HeldIssue, happening: Happening): Hook | undefined;
@@ -103,7 +103,7 @@ export interface VendorAnswer {
 /** A provider that remembers what it told the daemon and when. */
 export interface ProviderState<Shown extends Api = Vendor> extends Held {
   readonly vendor: Shown;
-  /** What was asked that the vendor does not know of. */
+  /** Requests that the vendor does not know. */
   readonly unanswered: string[];
   /** Something happens there, in a day that began then. */
   happen(line: Line, day: number): HeldPull;
@@ -207,7 +207,7 @@ export async function openProvider<Shown extends Api>(
 
 const BLANK: IssueFields = { title: '', description: '', state: 'open', labels: [] };
 
-/** What its newest commit says: something else after each push. */
+/** Message of the newest commit: another one after each push. */
 export function messageOf({ fields }: HeldPull): string {
   return `Work up to ${fields.head}`;
 }
@@ -217,7 +217,7 @@ export function mirrored({ title, description, state, draft, reviewers }: Fields
   return { title, description, state, draft, reviewers: reviewers.toSorted() };
 }
 
-/** What every list can be ordered by. */
+/** Fields by which every list can be ordered. */
 interface Listed {
   readonly number: number;
   readonly created: number;
@@ -242,10 +242,10 @@ export function listed<Element extends Listed>(
   return { shown, hasNext: page * perPage < found.length, lastPage: Math.max(1, Math.ceil(found.length / perPage)) };
 }
 
-/** Of something that the vendor knows no more. */
+/** Answer about an item that does not exist any more. */
 export const NO_MORE: VendorAnswer = { status: 404, body: { message: 'Not Found' } };
 
-/** Those that still exist. */
+/** Issues that still exist. */
 export function present(issues: ReadonlyMap<number, HeldIssue>): readonly HeldIssue[] {
   return [...issues.values()].filter(({ isDeleted }) => !isDeleted);
 }

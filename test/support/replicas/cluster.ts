@@ -17,7 +17,7 @@ export interface TcpProxy {
   readonly port: number;
   /** Nothing passes any more and nobody is told; what is on its way waits. New connections get no answer. */
   cut(): void;
-  /** What waited passes, late. */
+  /** Lets the delayed bytes pass. */
   mend(): void;
   /** New connections go there; those there are end. */
   lead(port: number): void;
@@ -79,7 +79,7 @@ async function startTcpProxy(target: number): Promise<TcpProxy> {
   };
 }
 
-/** What signs the webhooks of the pull requests, and those of the items of a desk. */
+/** Secret of the webhooks of the pull requests, and of those of the items of a desk. */
 export const SECRET = 'a webhook secret for tests only';
 
 export const SIGNING_KEY = Buffer.from('a signing key of tests alone');
@@ -88,12 +88,12 @@ export interface ClusterOptions {
   /** Workspaces whose quota is not what the test is about, and those with the one that is specified. */
   readonly ample: number;
   readonly specified: number;
-  /** Of the latter, in the place of the specified one. */
+  /** Quota of these workspaces, in place of the specified one. */
   readonly quota?: Quota;
   readonly replicas?: number;
   /** A server that is there already, or how one is to be started. */
   readonly postgres?: PostgresServer | PostgresOptions;
-  /** Of single replicas, by their number. */
+  /** Modules to preload in single replicas, by their number. */
   readonly preload?: Readonly<Record<number, readonly string[]>>;
 }
 

@@ -59,7 +59,7 @@ export async function startCountedService(names: readonly string[], quota: Quota
   };
 }
 
-/** Of a title such as `Change 3, version 17`: what stays the same. */
+/** Constant part of a title such as `Change 3, version 17`. */
 export function subjectOf(title: string): string {
   return title.split(',')[0] as string;
 }

@@ -22,7 +22,7 @@ export interface CountingDoor {
   /** In place of the address of the service. */
   readonly url: string;
   readonly arrivals: readonly Arrival[];
-  /** Of requests with this credential: the most that came within any span of so many milliseconds. */
+  /** Most requests with this credential within any span of so many milliseconds. */
   mostWithin(key: string, span: number): number;
   /** From now on requests come to the door, and no further: nobody answers them. */
   swallow(): void;

@@ -6,7 +6,7 @@ import type { Load } from './load.ts';
 import type { Replica } from './replica.ts';
 import { until } from './until.ts';
 
-/** What a fault did to the work, milliseconds. */
+/** Effect of a fault on the work, milliseconds. */
 export interface Struck {
   /** When it struck, or ended where nobody can work meanwhile. */
   readonly since: number;
@@ -35,13 +35,13 @@ export const killed: Fault = async (cluster, load) => {
   return measured(cluster, load, performance.now(), victim);
 };
 
-/** The same, when nothing more may be sent to some workspaces for a while. */
+/** Kills a replica when the quota of some workspaces is used up for a while. */
 export const killedWhenUsedUp: Fault = async (cluster, load) => {
   await isUsedUp(cluster);
   return killed(cluster, load);
 };
 
-/** The same as `killed`, and what it had sent never comes to the service. */
+/** Kills a replica whose requests in flight never reach the service. */
 export const killedWhileSending: Fault = async (cluster, load) => {
   const victim = replicaOf(cluster, 0);
   const doors = new Set(cluster.workspaces.map(({ door }) => door));

@@ -5,7 +5,7 @@ import type { Load } from './load.ts';
 import type { Replica } from './replica.ts';
 import { until } from './until.ts';
 
-/** What came of the deliveries, as people find it at the services and the doors counted it. */
+/** Result of the deliveries, as people find it at the services and as the counting doors counted it. */
 export interface Outcome {
   readonly acknowledged: number;
   /** Pull requests without a record, or with one that is older than what was acknowledged last. */

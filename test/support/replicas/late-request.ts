@@ -4,7 +4,7 @@ import { allDone, allMove, allRecorded, nothingDue, type Outcome, outcomeOf, tak
 import { createLoad } from './load.ts';
 import { until } from './until.ts';
 
-/** What one process did that stood still between its last look at the lease and the write of the bytes. */
+/** Actions of a process that was paused between its last check of the lease and the write of the bytes. */
 export interface Late extends Outcome {
   /** Requests that it sent though others owned the workspace. */
   readonly late: number;

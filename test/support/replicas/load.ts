@@ -27,7 +27,7 @@ export interface LoadOptions {
   readonly mostSpecified: number;
 }
 
-/** Of a sender between two deliveries, milliseconds. */
+/** Pause of a sender between two deliveries, milliseconds. */
 const PAUSE = 150;
 /** Before a refused delivery is tried elsewhere, milliseconds. */
 const AGAIN_AFTER = 100;

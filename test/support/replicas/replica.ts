@@ -8,7 +8,7 @@ export interface Replica {
   readonly name: string;
   readonly address: string;
   readonly running: Running;
-  /** What it wrote to its log until now. */
+  /** Its log until now. */
   log(): string;
   isAlive(): boolean;
 }
@@ -25,7 +25,7 @@ export interface ReplicaOptions {
   readonly onSpawn: (running: Running) => void;
 }
 
-/** The same for all replicas of an installation: 32 bytes. */
+/** One key for all replicas of an installation: 32 bytes. */
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
 export async function startReplica(options: ReplicaOptions): Promise<Replica> {

@@ -103,7 +103,7 @@ async function startCrampedServer(): Promise<CrampedServer> {
 /** A row of the matrix: what happens to three replicas under load. */
 export interface Row {
   readonly what: string;
-  /** What it needs, and how that ends. */
+  /** Opens the cluster that the row needs, with the function that closes it. */
   open(): Promise<{ readonly cluster: Cluster; readonly fault: Fault; close(): Promise<void> }>;
 }
 

@@ -243,7 +243,7 @@ export function flowOf(sources: readonly Source[]): Flow {
   };
 }
 
-/** What a pattern takes apart: each part with the name that it has before. */
+/** Parts that a destructuring pattern names, each with its previous name. */
 function partsOf(node: Node): readonly { readonly key: string; readonly to: Node }[] {
   const plain = (to: unknown, key = '') => (isNode(to) ? [{ key, to }] : []);
   if (node.type === 'AssignmentPattern') return plain(node['left']);

@@ -26,7 +26,7 @@ export function isFunction({ type }: Node): boolean {
   return /^(?:FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(type);
 }
 
-/** What only says of which type a value is, or when it comes, taken away. */
+/** Returns the node without type assertions, parentheses, `await` and spread. */
 export function bare(node: Node): Node {
   const inner = node['expression'] ?? node['argument'];
   const isWrapped =
@@ -34,7 +34,7 @@ export function bare(node: Node): Node {
   return isWrapped.test(node.type) && isNode(inner) ? bare(inner) : node;
 }
 
-/** Of a variable, a property or a key; a text between brackets is a name too. */
+/** Name of a variable, a property or a key; a text between brackets is a name too. */
 export function nameOf(node: Node): string {
   if (node.type === 'Identifier' || node.type === 'PrivateIdentifier') return node['name'] as string;
   if (node.type === 'Literal') return String(node['value']);

@@ -131,7 +131,7 @@ function replaceBuiltIns(steps: Steps): () => void {
     Object.defineProperty(owner, name, { ...before, value: by(before.value as Method) });
   };
   const flatten = createFlattener(steps);
-  /** What counts uses what it replaces. */
+  /** The counter uses functions that it replaces: this flag prevents recursion. */
   let isInside = false;
   const charge = (owner: object, name: PropertyKey, cost: Cost, isText: boolean) =>
     replace(owner, name, (original) => {

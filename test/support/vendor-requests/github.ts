@@ -143,7 +143,7 @@ function isOptional(type: TSType, name: string): boolean {
   return propertiesOf(type).find((each) => nameOf(each) === name)?.optional ?? true;
 }
 
-/** What JSON, or the texts of a query, may be of a declared type. Throws for a kind of type that is not known here. */
+/** Schema of a declared type, for JSON or for the texts of a query. Throws for an unknown kind of type. */
 function schemaOf(type: TSType, as: 'json' | 'text'): z.ZodType {
   switch (type.type) {
     case 'TSStringKeyword':
@@ -204,7 +204,7 @@ function literal(type: TSType): string {
   return type.type === 'TSLiteralType' ? String((type.literal as { value?: unknown }).value) : '';
 }
 
-/** What GitHub's GraphQL reference says of the two mutations that REST lacks (docs.github.com/graphql/reference/mutations). */
+/** Part of GitHub's GraphQL reference about the two mutations that REST lacks (docs.github.com/graphql/reference/mutations). */
 const schema = buildSchema(`
   type Query { viewer: User }
   type User { login: String! }

@@ -24,7 +24,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   shortcut,
 };
 
-/** What a vendor does not know of a request to it. */
+/** Returns the part of a request that the vendor does not document. */
 export function undocumented(request: HttpRequest): string | undefined {
   const description = DESCRIPTIONS[request.target];
   return description && problemOf(description, request);
@@ -38,7 +38,7 @@ export function requireDocumented(request: HttpRequest): void {
   throw new Error(problem);
 }
 
-/** The same client for requests that the vendors document. */
+/** Wraps a client so that it allows only requests that the vendors document. */
 export function documentedOnly(http: HttpClient): HttpClient {
   return {
     async request(request) {

@@ -15,7 +15,7 @@ export interface Operation {
   readonly headers?: z.ZodType;
 }
 
-/** What a vendor says of its API. */
+/** A vendor's description of its API. */
 export interface Description {
   /** Where the API is at the vendor itself. Elsewhere (own servers, proxies, tests) whatever stands before a path is the base. */
   readonly base: string;
@@ -38,7 +38,7 @@ export function patternOf(path: string, end = '$'): RegExp {
   return new RegExp(`^${escaped.join('')}${end}`);
 }
 
-/** What of a request the vendor does not document; undefined where all of it is. */
+/** Returns the part of a request that the vendor does not document; undefined if all of it is documented. */
 export function problemOf(description: Description, request: HttpRequest): string | undefined {
   const url = new URL(request.url);
   const shown = `${request.method} ${url.pathname}${url.search}`;
