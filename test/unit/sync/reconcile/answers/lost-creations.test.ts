@@ -12,8 +12,8 @@ import { openTestStore } from '../../../../support/intake.ts';
 import { workItem } from '../../../../support/items.ts';
 
 const SENT_AT = START + 2_000;
-/** When the lists are requested, and when their answers are processed. */
-const ASKED = START + 200_000;
+/** The times of the requests and of the processing. */
+const REQUESTED = START + 200_000;
 const NOW = START + 210_000;
 
 const BUG = workItem({ type: 'Bug', url: 'https://acme.example.com/browse/ENG-1', updatedAt: START });
@@ -23,10 +23,10 @@ const SEEN = { source: false, description: true };
 
 const OTHER = { taskId: 't1', key: 'BUG-1', title: 'Another', status: 'open', source: 'api' };
 /** The task of the lost creation as servers may list it. */
-const MADE = { ...OTHER, taskId: 't9', key: 'BUG-9' };
-const BY_SOURCE = { ...MADE, source: BUG.key };
-const BY_LINE = { ...MADE, description: `Edited by a person.\n\n${LINE}` };
-const BY_TITLE = { ...MADE, title: ' An issue ', createdAt: new Date(SENT_AT).toISOString() };
+const CREATED = { ...OTHER, taskId: 't9', key: 'BUG-9' };
+const BY_SOURCE = { ...CREATED, source: BUG.key };
+const BY_LINE = { ...CREATED, description: `Edited by a person.\n\n${LINE}` };
+const BY_TITLE = { ...CREATED, title: ' An issue ', createdAt: new Date(SENT_AT).toISOString() };
 
 interface Before {
   readonly change?: Partial<OutboxRow>;
@@ -34,7 +34,7 @@ interface Before {
   readonly marks?: { readonly source: boolean; readonly description: boolean };
 }
 
-/** A creation whose answer was lost. */
+/** A store with a creation whose answer was lost. */
 async function lost({ change = {}, reporterUserId, marks = SEEN }: Before = {}): Promise<Store> {
   const store = await openTestStore();
   const { query, commit } = store;
@@ -43,7 +43,7 @@ async function lost({ change = {}, reporterUserId, marks = SEEN }: Before = {}):
   await saveTaskMarks(query, marks);
   const body = { title: 'An issue', description: LINE, source: BUG.key, reporterUserId };
   const sent = JSON.stringify({ action: 'create-task', body, sentAt: SENT_AT, attempts: 2 });
-  await updateChange(query, NAME, { state: 'unknown', sent, attempts: 2, not_before: ASKED, ...change });
+  await updateChange(query, NAME, { state: 'unknown', sent, attempts: 2, not_before: REQUESTED, ...change });
   return store;
 }
 
@@ -51,9 +51,9 @@ async function list(
   { commit }: Store,
   tasks: readonly object[],
   page: Partial<ListPage> = {},
-  sentAt = ASKED,
+  sentAt = REQUESTED,
 ): Promise<void> {
-  const whole = { began: ASKED, isEnd: true, isComplete: true, ...page };
+  const whole = { began: REQUESTED, isEnd: true, isComplete: true, ...page };
   const answer: Answer = { action: 'read-tasks', entity: '', sentAt, asOf: 0, body: { tasks }, page: whole };
   await commit((query) => applyAnswer(query, answer, { now: NOW, usedShare: 0 }));
 }
@@ -108,13 +108,13 @@ test.each<[what: string, becomes: object, tasks: readonly object[], before?: Bef
   ['is sent again if lists show a mark', ATTEMPT, [OTHER]],
   ['is sent again if lists show the source', ATTEMPT, [OTHER], { marks: { source: true, description: false } }],
   [
-    'needs a person if no list has shown a mark',
+    'is held if no list has shown a mark',
     { state: 'held', sent: expect.any(String), error: expect.stringContaining('proves nothing') },
     [OTHER],
     { marks: { source: false, description: false } },
   ],
   [
-    'needs a person if several tasks may be it',
+    'is held if several tasks match',
     { state: 'held', error: expect.stringMatching(/BUG-9 ".*BUG-3 "/) },
     [BY_LINE, { ...BY_LINE, taskId: 't3', key: 'BUG-3' }],
   ],
@@ -122,15 +122,15 @@ test.each<[what: string, becomes: object, tasks: readonly object[], before?: Bef
     'waits for another list if this one was requested too early',
     { state: 'unknown' },
     [OTHER],
-    { change: { not_before: ASKED + 1 } },
+    { change: { not_before: REQUESTED + 1 } },
   ],
   [
-    'waits no longer than it must if the clock was set back',
+    'waits for a bounded time if the clock was set back',
     { state: 'unknown', not_before: LATER },
     [OTHER],
     { change: { not_before: LATER + 1 } },
   ],
-  ['stays held for a person', { state: 'held' }, [OTHER], { change: { state: 'held', error: 'why' } }],
+  ['stays held', { state: 'held' }, [OTHER], { change: { state: 'held', error: 'why' } }],
 ])('a lost creation whose task a complete list lacks %s', async (_what, becomes, tasks, before) => {
   const store = await lost(before);
   await list(store, tasks);
@@ -141,7 +141,7 @@ test.each<[what: string, becomes: object, tasks: readonly object[], before?: Bef
   else expect(read).toBeUndefined();
 });
 
-test('a later list settles a lost creation that waits for a person', async () => {
+test('a later list settles a held creation', async () => {
   const store = await lost({ change: { state: 'held', error: 'why' } });
   await list(store, [BY_LINE]);
   expect(await findChange(store.query, NAME)).toBeUndefined();
@@ -159,19 +159,19 @@ const FIRST = { isEnd: false, isComplete: false };
 test('the candidates of all pages of one list count', async () => {
   const store = await lost();
   await list(store, [BY_TITLE], FIRST);
-  // The list begins anew: its former first page does not count.
+  // The list begins again: the candidates of its previous first page do not count.
   await list(store, [BY_LINE], FIRST);
-  await list(store, [{ ...BY_LINE, taskId: 't3', key: 'BUG-3' }], {}, ASKED + 1);
+  await list(store, [{ ...BY_LINE, taskId: 't3', key: 'BUG-3' }], {}, REQUESTED + 1);
   expect(await findChange(store.query, NAME)).toMatchObject({
     state: 'held',
     error: expect.stringMatching(/BUG-9 ".*BUG-3 "/),
   });
 });
 
-test('a task that two pages of one list show is one candidate', async () => {
+test('a task on two pages of one list is one candidate', async () => {
   const store = await lost();
   await list(store, [BY_LINE], FIRST);
-  await list(store, [OTHER, BY_LINE], {}, ASKED + 1);
+  await list(store, [OTHER, BY_LINE], {}, REQUESTED + 1);
   expect(await findEntity(store.query, NAME)).toMatchObject({ remote_id: 't9' });
 });
 
@@ -179,10 +179,10 @@ test.each<[what: string, marks: object, task: object]>([
   ['the source', { source: true, description: false }, BY_SOURCE],
   ['the line of the description', { source: false, description: true }, BY_LINE],
   ['neither', { source: false, description: false }, BY_TITLE],
-])('a list shows by which marks tasks are recognised: %s', async (_what, marks, task) => {
+])('a list shows the marks of created tasks: %s', async (_what, marks, task) => {
   const store = await openTestStore();
-  const made = { item_key: BUG.key, remote_id: 't9', desired: JSON.stringify({ description: LINE }) };
-  await saveEntity(store.query, blankEntity(NAME, 'task', made));
+  const created = { item_key: BUG.key, remote_id: 't9', desired: JSON.stringify({ description: LINE }) };
+  await saveEntity(store.query, blankEntity(NAME, 'task', created));
   await list(store, [OTHER, task]);
   expect(await taskMarks(store.query)).toEqual(marks);
 });

@@ -23,9 +23,9 @@ const nameOf = ({ identifier }: PullRequest) => entity.pullRequest('github', '50
 const recordOf = ({ identifier, url, title, headBranch, baseBranch, state }: PullRequest) => ({
   ...{ provider: 'github', repoId: '5001', identifier, url, title, headBranch, baseBranch, state, taskIds: [] },
 });
-const BY_NOBODY = entity.pullRequest('github', '5001', '9');
+const WITHOUT_ITEM = entity.pullRequest('github', '5001', '9');
 
-/** Three pull requests and another record, all of which the workspace had, and a round of the sweep. */
+/** A store with three recorded pull requests, another record, and an open sweep round. */
 async function swept(): Promise<Store> {
   const store = await openTestStore();
   await openRecords(store.query);
@@ -39,16 +39,16 @@ async function swept(): Promise<Store> {
   const { query } = store;
   for (const each of PULLS) {
     const row = await findEntity(query, nameOf(each));
-    if (!row) throw new Error('it is not mirrored');
+    if (!row) throw new Error('there is no record');
     await saveEntity(query, { ...row, known: row.desired, known_at: START + 1_000 });
   }
-  await saveEntity(query, { ...blankEntity(BY_NOBODY, 'pull_request'), known: '{}', known_at: START + 1_000 });
+  await saveEntity(query, { ...blankEntity(WITHOUT_ITEM, 'pull_request'), known: '{}', known_at: START + 1_000 });
   await query.deleteFrom('outbox').execute();
   await store.commit((transaction) => beginSweep(transaction, START + 10_000));
   return store;
 }
 
-/** The list of records tells of these, and then all that is known is compared with it. */
+/** Applies a list of these records, and compares all known records with it. */
 async function list(store: Store, listed: readonly PullRequest[]): Promise<void> {
   const page = answered(
     'read-pull-requests',
@@ -59,7 +59,7 @@ async function list(store: Store, listed: readonly PullRequest[]): Promise<void>
   await store.commit((query) => takeBatch(query, [answered('compare-records', null, { seconds: 20 })], 22));
 }
 
-test('a record that the list lacks is known no longer, and is written again; one of no item is forgotten', async () => {
+test('a record that the list lacks is written again, or removed if it has no item', async () => {
   const store = await swept();
   const [there, gone, also] = PULLS as [PullRequest, PullRequest, PullRequest];
   await list(store, [there, also]);
@@ -67,12 +67,12 @@ test('a record that the list lacks is known no longer, and is written again; one
   expect(await findChange(store.query, nameOf(gone))).toMatchObject({ state: 'pending' });
   expect((await findEntity(store.query, nameOf(there)))?.known).not.toBeNull();
   expect(await findChange(store.query, nameOf(there))).toBeUndefined();
-  expect(await findEntity(store.query, BY_NOBODY)).toBeUndefined();
+  expect(await findEntity(store.query, WITHOUT_ITEM)).toBeUndefined();
   const [round] = await store.query.selectFrom('workspace_sweeps').select(['records_at', 'finished_at']).execute();
   expect(round).toEqual({ records_at: START + 22_000, finished_at: null });
 });
 
-test('one whose request is on its way is left to the answer to that', async () => {
+test('a missing record with a request in flight stays known until the answer', async () => {
   const store = await swept();
   const [there, gone] = PULLS as [PullRequest, PullRequest];
   await store.commit((query) => takeBatch(query, [saidOf({ ...gone, title: 'Other', updatedAt: START + 15_000 })], 15));
@@ -81,11 +81,11 @@ test('one whose request is on its way is left to the answer to that', async () =
   expect((await findEntity(store.query, nameOf(gone)))?.known).not.toBeNull();
 });
 
-const ASKED = START + 20_000;
+const REQUESTED = START + 20_000;
 const NOW = START + 30_000;
 
-async function tell({ commit }: Store, answer: Partial<Answer>) {
-  const whole = { action: 'read-pull-requests', entity: '', sentAt: ASKED, body: null, ...answer } as const;
+async function apply({ commit }: Store, answer: Partial<Answer>) {
+  const whole = { action: 'read-pull-requests', entity: '', sentAt: REQUESTED, body: null, ...answer } as const;
   return commit((query) => applyAnswer(query, whole, { now: NOW, usedShare: 0 }));
 }
 
@@ -94,17 +94,17 @@ const pageOf = (numbers: readonly number[], nextCursor: string | null = null) =>
   nextCursor,
 });
 
-/** A round that runs, as these fields have it. */
+/** A store with an open round with these fields. */
 async function round(fields: Partial<Sweep> = {}): Promise<Store> {
   const store = await openTestStore();
-  const { sweep } = await beginSweep(store.query, ASKED);
+  const { sweep } = await beginSweep(store.query, REQUESTED);
   await saveRows(store.query, 'workspace_sweeps', [{ ...sweep, ...fields }]);
   await noteListed(store.query, ['before']);
   return store;
 }
 
 /** A page that is not the last one of a list that began when this one was requested. */
-const MORE = { began: ASKED, isEnd: false, isComplete: false };
+const MORE = { began: REQUESTED, isEnd: false, isComplete: false };
 
 const comparisons = async ({ query }: Store) =>
   (await query.selectFrom('inbox').selectAll().where('event', '=', 'compare-records').execute()).map(({ body }) =>
@@ -117,7 +117,14 @@ const listed = async ({ query }: Store) =>
 const FIRST = PULLS[0] as PullRequest;
 
 test.each<
-  [what: string, kept: string[], compared: boolean, isAsked: boolean, sweep: Partial<Sweep>, answer: Partial<Answer>]
+  [
+    what: string,
+    expected: string[],
+    compared: boolean,
+    isRequested: boolean,
+    sweep: Partial<Sweep>,
+    answer: Partial<Answer>,
+  ]
 >([
   ['the first page', [nameOf(FIRST)], false, false, {}, { body: pageOf([1], 'more'), page: MORE }],
   ['the only page', [nameOf(FIRST)], true, false, {}, { body: pageOf([1]) }],
@@ -126,7 +133,7 @@ test.each<
     ['before', nameOf(FIRST)],
     false,
     false,
-    { list_began_at: ASKED },
+    { list_began_at: REQUESTED },
     { body: pageOf([1], 'm'), cursor: 'c', page: MORE },
   ],
   [
@@ -134,7 +141,7 @@ test.each<
     ['before', nameOf(FIRST)],
     true,
     false,
-    { list_began_at: ASKED },
+    { list_began_at: REQUESTED },
     { body: pageOf([1]), cursor: 'c' },
   ],
   [
@@ -145,64 +152,87 @@ test.each<
     {},
     { body: pageOf([1], 'm'), cursor: 'c', page: MORE },
   ],
-  ['the last page of such a list', ['before'], false, true, {}, { body: pageOf([1]), cursor: 'c' }],
-  ['a page from before the round', ['before'], false, false, {}, { body: pageOf([1]), sentAt: ASKED - 1 }],
-  ['a page after the records were compared', ['before'], false, false, { records_at: ASKED }, { body: pageOf([1]) }],
-])('of a round %s', async (_what, kept, compared, isAsked, sweep, answer) => {
+  [
+    'the last page of a list that began before the round',
+    ['before'],
+    false,
+    true,
+    {},
+    { body: pageOf([1]), cursor: 'c' },
+  ],
+  [
+    'a page that was requested before the round',
+    ['before'],
+    false,
+    false,
+    {},
+    { body: pageOf([1]), sentAt: REQUESTED - 1 },
+  ],
+  [
+    'a page after the records were compared',
+    ['before'],
+    false,
+    false,
+    { records_at: REQUESTED },
+    { body: pageOf([1]) },
+  ],
+])('a round handles %s', async (_what, expected, compared, isRequested, sweep, answer) => {
   const store = await round(sweep);
-  await tell(store, answer);
-  expect(await listed(store)).toEqual(kept);
-  const began = { action: 'compare-records', entity: '', sentAt: ASKED, body: null };
+  await apply(store, answer);
+  expect(await listed(store)).toEqual(expected);
+  const began = { action: 'compare-records', entity: '', sentAt: REQUESTED, body: null };
   expect(await comparisons(store)).toEqual(compared ? [began] : []);
   const read = await findChange(store.query, entity.readPullRequests);
-  if (isAsked) expect(read).toMatchObject({ lane: 'backfill', due: NOW });
+  if (isRequested) expect(read).toMatchObject({ lane: 'backfill', due: NOW });
   else expect(read).toBeUndefined();
 });
 
 test('the end of an incomplete list compares nothing', async () => {
   const store = await round();
-  await tell(store, { body: pageOf([1]), page: { ...MORE, isEnd: true } });
+  await apply(store, { body: pageOf([1]), page: { ...MORE, isEnd: true } });
   expect(await comparisons(store)).toEqual([]);
   expect((await openSweep(store.query))?.records_at).toBe(NOW);
 });
 
 test.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([
-  ['ends the round where the tasks were listed', { list_began_at: ASKED, tasks_at: ASKED }, { finished_at: NOW }],
-  ['is noted where they were not', { list_began_at: ASKED }, undefined],
+  ['ends the round if the tasks were listed', { list_began_at: REQUESTED, tasks_at: REQUESTED }, { finished_at: NOW }],
+  ['is stored if the tasks were not listed', { list_began_at: REQUESTED }, undefined],
 ])('the comparison of all records %s', async (_what, sweep, ended) => {
   const store = await round(sweep);
-  const taken = await tell(store, { action: 'compare-records' });
-  expect(taken).toMatchObject({ reevaluate: [], isSweep: true });
-  if (ended) expect(taken.swept).toMatchObject(ended);
-  else expect(taken.swept).toBeUndefined();
+  const applied = await apply(store, { action: 'compare-records' });
+  expect(applied).toMatchObject({ reevaluate: [], isSweep: true });
+  if (ended) expect(applied.swept).toMatchObject(ended);
+  else expect(applied.swept).toBeUndefined();
   expect((await openSweep(store.query))?.records_at).toBe(ended ? undefined : NOW);
 });
 
 test.each<[what: string, sweep: Partial<Sweep>]>([
-  ['of another list', { list_began_at: ASKED + 1 }],
-  ['that was made already', { list_began_at: ASKED, records_at: ASKED }],
-  ['after the round', { list_began_at: ASKED, finished_at: ASKED }],
+  ['of another list', { list_began_at: REQUESTED + 1 }],
+  ['that was already made', { list_began_at: REQUESTED, records_at: REQUESTED }],
+  ['after the round', { list_began_at: REQUESTED, finished_at: REQUESTED }],
 ])('a comparison %s compares nothing', async (_what, sweep) => {
   const store = await round(sweep);
   const row = { ...blankEntity(nameOf(FIRST), 'pull_request'), item_key: FIRST.key, known: '{}', known_at: 1 };
   await saveEntity(store.query, row);
-  expect(await tell(store, { action: 'compare-records' })).toEqual({ reevaluate: [], isSweep: true });
+  expect(await apply(store, { action: 'compare-records' })).toEqual({ reevaluate: [], isSweep: true });
   expect(await findEntity(store.query, nameOf(FIRST))).toEqual(row);
 });
 
-test('of many records some are compared at a time, and the next part is a delivery of its own', async () => {
-  const store = await round({ list_began_at: ASKED });
+test('many records are compared in steps, and each step is a delivery', async () => {
+  const store = await round({ list_began_at: REQUESTED });
   await store.commit(async (query) => {
     for (let number = 100; number < 201; number++) {
       const name = entity.pullRequest('github', '5001', String(number));
       await saveEntity(query, { ...blankEntity(name, 'pull_request'), known: '{}', known_at: 1 });
     }
   });
-  await tell(store, { action: 'compare-records' });
+  await apply(store, { action: 'compare-records' });
   const after = entity.pullRequest('github', '5001', '199');
-  expect(await comparisons(store)).toEqual([{ action: 'compare-records', entity: after, sentAt: ASKED, body: null }]);
+  expect(await comparisons(store)).toEqual([
+    { action: 'compare-records', entity: after, sentAt: REQUESTED, body: null },
+  ]);
   expect((await openSweep(store.query))?.records_at).toBeNull();
-  await tell(store, { action: 'compare-records', entity: after });
+  await apply(store, { action: 'compare-records', entity: after });
   expect((await openSweep(store.query))?.records_at).toBe(NOW);
 });
 
@@ -211,7 +241,7 @@ const findings = async ({ query }: Store) =>
     ({ what, entity: name }) => `${what} ${name}`,
   );
 
-test('a round reports records that it repairs, and none whose change waits already', async () => {
+test('a round reports the records that it repairs, except those with a waiting change', async () => {
   const store = await swept();
   const [edited, gone, waiting] = PULLS as [PullRequest, PullRequest, PullRequest];
   await store.commit((query) =>
@@ -233,7 +263,7 @@ test('a round reports records that it repairs, and none whose change waits alrea
   expect(await findChange(store.query, nameOf(edited))).toMatchObject({ lane: 'backfill', effect: 'repair' });
 });
 
-test('what people edit is repaired without a report where no round found it', async () => {
+test('an edit that no round found is repaired without a finding', async () => {
   const store = await swept();
   const record = { ...recordOf(FIRST), title: 'Theirs' };
   await store.commit((query) => takeBatch(query, [answered('saw-record', record, { seconds: 20 })], 21));
@@ -241,8 +271,8 @@ test('what people edit is repaired without a report where no round found it', as
   expect(await findChange(store.query, nameOf(FIRST))).toMatchObject({ lane: 'mirror', effect: null });
 });
 
-test('a comparison sees what else came with it', async () => {
-  const store = await round({ list_began_at: ASKED, tasks_at: ASKED });
+test('a comparison takes earlier deliveries of its batch into account', async () => {
+  const store = await round({ list_began_at: REQUESTED, tasks_at: REQUESTED });
   const seen = answered('saw-record', recordOf(FIRST), { seconds: 19 });
   const compared = answered('compare-records', null, { seconds: 20 });
   await store.commit((query) => takeBatch(query, [seen, compared], 1));
