@@ -30,7 +30,7 @@ export interface PoisonMessages {
 export function createPoisonMessages({ store, version, batch }: PoisonMessagesOptions): PoisonMessages {
   /** Deliveries up to this id are suspected. Undefined: not detected yet. */
   let suspectedUntil: number | undefined;
-  /** Whether the database says that a process works on the inbox. */
+  /** Whether the stored fact `AT_WORK` is `yes`. */
   let isMarkedBusy = false;
 
   const mark = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));

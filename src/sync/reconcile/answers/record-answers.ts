@@ -65,7 +65,7 @@ export async function applyOwnRecord(
 interface RecordChanges {
   /** The items to evaluate. */
   readonly reevaluate: readonly ItemKey[];
-  /** Those items whose record another client has changed. */
+  /** The items among them whose record another client has changed. */
   readonly edited: readonly ItemKey[];
 }
 

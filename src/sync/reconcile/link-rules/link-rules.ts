@@ -5,7 +5,18 @@ import type { Grammar } from '../../../model/link.ts';
 import { USUAL_ID_PREFIXES } from '../../../model/task.ts';
 import { cut } from '../../../model/text-limits.ts';
 import { createGlob, createPattern, type Pattern, type PatternText } from '../../../platform/lib/pattern.ts';
-import { MAX_NAME_LENGTH, type NumberSpace, nameOf } from './lookup-names.ts';
+import {
+  MAX_NAME_LENGTH,
+  type NameConfig,
+  type NumberSpace,
+  nameOf,
+  namesOfToken,
+  parseWorkspaceAddress,
+  type Reader,
+  type RuleName,
+  TASK_ID,
+  TASK_KEY,
+} from './lookup-names.ts';
 import { proseOf } from './prose.ts';
 import {
   idPattern,
@@ -18,15 +29,6 @@ import {
   wordPattern,
   wordsOf,
 } from './scan.ts';
-import {
-  type NameConfig,
-  namesOfToken,
-  parseWorkspaceAddress,
-  type Reader,
-  type RuleName,
-  TASK_ID,
-  TASK_KEY,
-} from './token-names.ts';
 
 /** A task, an item of a tracker, or a document that an item's text names. Whether it exists is not known here. */
 export interface Mention {

@@ -1,6 +1,7 @@
-import type { WorkItem } from '../../../model/item.ts';
+import type { Item, PullRequest, WorkItem } from '../../../model/item.ts';
 import type { Grammar } from '../../../model/link.ts';
 import { withoutEnd } from '../../../platform/lib/text.ts';
+import { idsIn, type NameToken, readingsOf } from './scan.ts';
 
 /**
  * The names under which tasks, items and documents are looked up. All share one space: a key is its own name (`BUG-12`, also the key of
@@ -82,4 +83,157 @@ export function normalUrl(text: string): string | undefined {
   const url = text.length <= 2_048 ? URL.parse(text) : null;
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined;
   return `${url.host}${withoutEnd(url.pathname, '/')}`;
+}
+
+/** A name to look up, and the rule that found it. */
+export interface RuleName {
+  readonly name: string;
+  readonly rule: string;
+}
+
+/** The connection whose grammar the text of an item is read by. */
+export interface Reader {
+  readonly connection: string;
+  readonly grammar?: Grammar;
+}
+
+/** The configuration that gives a token its names. */
+export interface NameConfig {
+  /** The prefixes of the ids of the workspace's tasks. */
+  readonly idPrefixes: readonly string[];
+  readonly addresses: readonly WorkspaceAddress[];
+  /** The hosts on which `#12` is unique over all projects. */
+  readonly hostNumbers: readonly NumberSpace[];
+}
+
+interface TokenContext {
+  readonly item: Item;
+  readonly reader: Reader;
+  readonly config: NameConfig;
+}
+
+export const TASK_KEY = /^[A-Za-z][A-Za-z0-9]*-[1-9][0-9]{0,8}$/;
+export const TASK_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Returns the names that a token may mean. Only pull requests name items of trackers. */
+export function namesOfToken(token: NameToken, place: string, context: TokenContext): RuleName[] {
+  const { item } = context;
+  const isPull = item.kind === 'pull_request';
+  switch (token.kind) {
+    case 'key':
+      return [{ name: token.text, rule: place === 'trailer' ? 'trailer' : 'task-key' }];
+    case 'id':
+      return idsIn(token.text)
+        .filter((id) => TASK_ID.test(id))
+        .map((id) => ({ name: nameOf.taskId(id), rule: 'task-id' }));
+    case 'url':
+      return readingsOf(token.text).flatMap((text) => namesOfUrl(text, context));
+    case 'short-id':
+      return isPull && token.word !== undefined ? [{ name: token.text, rule: 'item-key' }] : [];
+    case 'prefix-number':
+      return isPull ? [{ name: token.text, rule: 'item-number' }] : [];
+    default:
+      return isPull ? namesOfNumber(token, item, context) : [];
+  }
+}
+
+/** Returns the names of `#12`: an item of the same project, and, behind a keyword, an item of a host that counts over all projects. */
+function namesOfNumber(token: NameToken, item: PullRequest, { reader, config }: TokenContext): RuleName[] {
+  const at = token.text.lastIndexOf('#');
+  const [path, number] = [token.text.slice(0, at), token.text.slice(at + 1)];
+  const names: string[] = [];
+  // A path may begin with the underscores of emphasis.
+  const projects = path === '' ? [item.repoId] : [...new Set([path, path.replace(/^_{1,3}/, '')])];
+  if (reader.grammar?.names.includes('number'))
+    names.push(...projects.map((project) => nameOf.number(item, project, number)));
+  if (path === '' && token.word !== undefined)
+    names.push(...config.hostNumbers.map((space) => nameOf.hostNumber(space, number)));
+  return names.map((name) => ({ name, rule: 'item-number' }));
+}
+
+function namesOfUrl(text: string, { item, reader, config }: TokenContext): RuleName[] {
+  const url = normalUrl(text);
+  if (url === undefined) return [];
+  for (const address of config.addresses) {
+    const path = pathWithin(address, text);
+    if (path) return namesOfWorkspacePath(path, config.idPrefixes);
+  }
+  if (item.kind !== 'pull_request') return [];
+  const untitled = TITLED_URL.exec(url)?.[1];
+  const names = [nameOf.url(url), ...(untitled === undefined ? [] : [nameOf.url(untitled)])];
+  return [...names, ...numbersOfUrl(url, item, reader)].map((name) => ({ name, rule: 'item-url' }));
+}
+
+/** Matches an address with the item's title behind its key, which may change: `/issue/ENG-12/the-title`. */
+const TITLED_URL = /^(.+\/[A-Z0-9]+-[1-9][0-9]{0,8})\/[^/]+$/;
+
+/** Returns the item number of an address on the pull request's own host, for any spelling of the project. */
+function numbersOfUrl(url: string, item: PullRequest, { grammar }: Reader): string[] {
+  const ownHost = item.url === undefined ? undefined : normalUrl(item.url)?.split('/')[0];
+  const [host, ...rest] = url.split('/');
+  if (ownHost === undefined || host !== ownHost) return [];
+  const path = `/${rest.join('/')}`;
+  for (const itemPath of grammar?.itemPaths ?? []) {
+    const at = path.lastIndexOf(itemPath);
+    const number = at === -1 ? '' : path.slice(at + itemPath.length);
+    if (at > 0 && /^[1-9][0-9]{0,8}$/.test(number)) return [nameOf.number(item, path.slice(1, at), number)];
+  }
+  return [];
+}
+
+/**
+ * Returns the name of an address of the workspace: a task by its key or by an id with a usual prefix in any segment, by any other id behind
+ * `tasks`; a document behind `documents`.
+ */
+function namesOfWorkspacePath(path: readonly string[], idPrefixes: readonly string[]): RuleName[] {
+  const idBehind = (words: readonly string[]) => {
+    const at = path.findIndex((segment) => words.includes(segment));
+    const id = at === -1 ? undefined : path[at + 1];
+    return id !== undefined && TASK_ID.test(id) ? id : undefined;
+  };
+  const document = idBehind(['documents', 'document', 'docs']);
+  if (document !== undefined) return [{ name: nameOf.document(document), rule: 'document-url' }];
+  const isId = (segment: string) => TASK_ID.test(segment) && idPrefixes.some((prefix) => segment.startsWith(prefix));
+  const task = idBehind(['tasks', 'task']) ?? path.find(isId);
+  const key = [task, ...path].find((segment) => segment !== undefined && TASK_KEY.test(segment));
+  if (key !== undefined && (task === undefined || TASK_KEY.test(task)))
+    return [{ name: key.toUpperCase(), rule: 'task-url' }];
+  return task === undefined ? [] : [{ name: nameOf.taskId(task), rule: 'task-url' }];
+}
+
+/** The address of the workspace's API or pages, in the parts that addresses of its tasks are compared by. */
+export interface WorkspaceAddress {
+  readonly host: string;
+  /** The segments that all addresses of the workspace begin with. */
+  readonly path: readonly string[];
+}
+
+export function parseWorkspaceAddress(text: string): WorkspaceAddress | undefined {
+  const url = URL.parse(text);
+  return url === null ? undefined : { host: url.host, path: segmentsOf(url.pathname) };
+}
+
+/** Returns the segments behind the workspace's own, and its parameters. Undefined for an address elsewhere. */
+function pathWithin({ host, path }: WorkspaceAddress, text: string): readonly string[] | undefined {
+  const url = URL.parse(text);
+  if (url?.host !== host) return undefined;
+  const segments = segmentsOf(url.pathname);
+  if (!path.every((segment, index) => segments[index] === segment)) return undefined;
+  const task = url.searchParams.get('task') ?? url.searchParams.get('taskId');
+  return [...segments.slice(path.length), ...(task === null ? [] : ['task', task])];
+}
+
+const MAX_SEGMENTS = 30;
+
+function segmentsOf(path: string): string[] {
+  return path
+    .split('/', MAX_SEGMENTS)
+    .filter((segment) => segment !== '')
+    .map((segment) => {
+      try {
+        return decodeURIComponent(segment);
+      } catch {
+        return segment;
+      }
+    });
 }

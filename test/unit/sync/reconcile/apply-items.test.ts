@@ -1,15 +1,16 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import type { DeliverySource } from '../../../../src/model/delivery.ts';
-import type { PullRequest } from '../../../../src/model/item.ts';
+import type { Item, PullRequest } from '../../../../src/model/item.ts';
 import { findItem, isUnverified, readDeliveries, readFields } from '../../../../src/store/items.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import { findChange } from '../../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
+import { needsCommits } from '../../../../src/sync/reconcile/apply-items.ts';
 import type { Translated } from '../../../../src/sync/reconcile/translate-deliveries.ts';
 import { saidOf, takeBatch } from '../../../support/batches.ts';
 import { openTestStore } from '../../../support/intake.ts';
-import { PULL_IDENTITY, pull } from '../../../support/items.ts';
+import { PULL_IDENTITY, pull, workItem } from '../../../support/items.ts';
 
 const KEY = PULL_IDENTITY.key;
 
@@ -144,4 +145,40 @@ test('a partial item does not verify the item', async () => {
   const partial = { ...whole, translation: { outcome: 'references', references, told: [item] } } as const;
   await commit((query) => takeBatch(query, [partial], 2));
   expect(await state()).toEqual(UNVERIFIED);
+});
+
+const bare: PullRequest = pull({ state: 'open', headSha: 'a' });
+const read: PullRequest = { ...bare, commitMessages: [] };
+const pushed: PullRequest = { ...read, headSha: 'b' };
+const issue: Item = workItem({ state: 'open' });
+
+const ofHead = (commitsSha: string, headSha = 'a'): PullRequest => ({ ...read, commitsSha, headSha });
+
+test.each<[string, DeliverySource, Item | undefined, Item, boolean]>([
+  ['a new pull request', 'poll', undefined, bare, true],
+  ['a new head', 'poll', read, pushed, true],
+  ['a new head by a webhook', 'webhook', read, pushed, true],
+  ['an edit of another field', 'webhook', read, { ...read, title: 'Other' }, false],
+  ['the same page again', 'poll', read, read, false],
+  ['a backfill without known commits', 'backfill', bare, bare, true],
+  ['a backfill with known commits', 'backfill', read, read, false],
+  ['a merge by a webhook', 'webhook', bare, { ...bare, state: 'merged' }, true],
+  ['a merge of one whose commits are known', 'webhook', read, { ...read, state: 'merged' }, false],
+  ['an old one in a list', 'backfill', undefined, { ...bare, state: 'merged' }, false],
+  ['a fetched object without commits', 'fetch', read, { ...bare, headSha: 'b' }, false],
+  ['a gone pull request', 'poll', read, { ...pushed, gone: true }, false],
+  ['a head whose commits are known', 'webhook', ofHead('a', 'b'), ofHead('a'), false],
+  ['a head whose commits are being fetched', 'webhook', ofHead('a', 'b'), ofHead('a', 'b'), false],
+  ['another head than the one with known commits', 'webhook', ofHead('a'), ofHead('a', 'b'), true],
+  ['an issue', 'webhook', undefined, issue, false],
+])('commits are fetched for %s (%s)', (_, source, before, current, expected) => {
+  expect(needsCommits(before, current, source)).toBe(expected);
+});
+
+test('a fetched object causes another fetch if its commits are of an older head', () => {
+  const needs = (received: PullRequest, current: PullRequest) => needsCommits(undefined, current, 'fetch', received);
+  expect(needs(ofHead('a'), ofHead('a', 'b'))).toBe(true);
+  expect(needs(ofHead('b', 'b'), ofHead('b', 'b'))).toBe(false);
+  // The commits cannot be read, or were known.
+  expect(needs({ ...bare, headSha: 'b' }, ofHead('a', 'b'))).toBe(false);
 });

@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
+import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items.ts';
 import { PLAIN_RULES, type Source, type WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
+import { openTestStore } from '../../../support/intake.ts';
 import { pull } from '../../../support/items.ts';
 import { reconcileOver } from '../../../support/reconcile-over.ts';
 import { nextTurnOfLoop } from '../../../support/statements.ts';
@@ -129,4 +131,38 @@ test('yields the event loop many times between two batches', async () => {
     return () => stage.drain();
   });
   expect(Math.min(...turns.slice(-2))).toBeGreaterThanOrEqual(10);
+});
+
+const RECEIVED = Date.UTC(2026, 0, 2);
+
+/** Texts that a vendor may return and that not every database accepts. */
+const HOSTILE = {
+  key: 'github:github.com:r1:pr:\u00007',
+  identifier: '7\u0000',
+  title: 'a\u0000b\ud800c \udfff \\u0000',
+  url: 'https://github.com/acme/app/pull/7\ud83d',
+  branch: '\u0000',
+  labels: ['\u0000', 'fine', '\udc00'],
+};
+
+test('stores, finds and recognizes an item whose texts contain U+0000 and lone surrogates', async () => {
+  const store = await openTestStore();
+  const item = pull({ ...HOSTILE, repoName: 'acme/app\u0000' });
+  const reconcile = reconcileOver(store, { translate: () => ({ outcome: 'items', items: [item] }), start: RECEIVED });
+  for (const key of ['first', 'again']) {
+    const delivery = { connection: 'main', key, source: 'poll', event: 'pull', body: Buffer.from('{}') } as const;
+    await appendDeliveries(store.query, [delivery], RECEIVED);
+    await reconcile.drain();
+  }
+  const deliveries = await store.query.selectFrom('inbox').select(['state', 'reason']).orderBy('id').execute();
+  expect(deliveries).toEqual([
+    { state: 'applied', reason: null },
+    { state: 'applied', reason: null },
+  ]);
+  const key = 'github:github.com:r1:pr:\ufffd7';
+  expect(await itemsAtUrl(store.query, 'https://github.com/acme/app/pull/7\ufffd')).toEqual([key]);
+  expect(await itemsByDisplayName(store.query, 'acme/app\ufffd#7\ufffd')).toEqual([key]);
+  const { fields } = await store.query.selectFrom('items').select('fields').executeTakeFirstOrThrow();
+  const title = 'a\ufffdb\ufffdc \ufffd \\u0000';
+  expect(JSON.parse(fields)).toMatchObject({ item: { title, labels: ['\ufffd', 'fine', '\ufffd'] } });
 });

@@ -12,7 +12,7 @@ import { intentOf } from '../../../../../src/sync/reconcile/link-rules/scan.ts';
 import { cpuTimeOf } from '../../../../support/cpu-time.ts';
 import { pull, workItem } from '../../../../support/items.ts';
 
-/** Like Linear: one word covers a list, some words take a name back. */
+/** Like Linear: one keyword covers a list, and some words suppress a name. */
 const LISTING: Grammar = {
   closing: ['fixes', 'closes', 'linear issue'],
   mentioning: ['part of', 'refs'],
@@ -20,7 +20,7 @@ const LISTING: Grammar = {
   closes: 'list',
   names: ['key'],
 };
-/** Like Redmine: numbers over the whole host, only behind a word. */
+/** Like Redmine: numbers are unique on the host, and count only behind a keyword. */
 const COUNTING: Grammar = {
   closing: ['closes'],
   mentioning: ['refs', 'references'],
@@ -28,7 +28,7 @@ const COUNTING: Grammar = {
   names: ['host-number'],
   needsWord: true,
 };
-/** Like Azure Boards: a list closes only its first. */
+/** Like Azure Boards: a keyword closes only the first name of a list. */
 const PREFIXED: Grammar = { closing: ['fix', 'fixes', 'fixed'], closes: 'next', names: ['AB#'] };
 /** Like Sentry. */
 const SHORT: Grammar = { closing: ['fixes'], closes: 'next', names: ['short-id'], needsWord: true };
@@ -56,34 +56,34 @@ function inPlace(place: string, text: string) {
   return pull({ ...PULL, description: text });
 }
 
-const found = (place: string, text: string, reader = READER) =>
+const mentionsIn = (place: string, text: string, reader = READER) =>
   rules.mentionsOf(inPlace(place, text), reader).map(({ name, rule, place: where }) => `${where} ${rule} ${name}`);
 
 describe('ids of tasks', () => {
   const named = (title: string, prefixes?: readonly string[]) =>
     rules.mentionsOf(inPlace('title', title), READER, prefixes).map(({ name }) => name);
 
-  it('begin as the list of tasks shows', () => {
+  it('have the prefixes of the list of tasks', () => {
     const text = 'tsk_aB1, bug_7f and ini_3c';
     expect(named(text)).toEqual(['id:tsk_aB1']);
     expect(named(text, ['bug_', 'ini_'])).toEqual(['id:bug_7f', 'id:ini_3c']);
     expect(named(text, [])).toEqual([]);
   });
 
-  it('are found again in the same item by other prefixes', () => {
+  it('are searched again after the prefixes changed', () => {
     const item = inPlace('title', 'tsk_aB1 and bug_7f');
     expect(rules.mentionsOf(item, READER, ['tsk_'])).toHaveLength(1);
     expect(rules.mentionsOf(item, READER, ['bug_', 'tsk_'])).toHaveLength(2);
   });
 
-  it('have the words before them', () => {
+  it('have the keywords in front of them', () => {
     const [mention] = rules.mentionsOf(inPlace('description', 'Fixes tsk_aB1.'), READER);
     expect(mention?.words).toEqual([{ word: 'fixes', isFirst: true }]);
   });
 });
 
-describe('what a text names', () => {
-  it.each<[place: string, text: string, found: string[]]>([
+describe('the mentions', () => {
+  it.each<[place: string, text: string, mentions: string[]]>([
     // Keys.
     ['description', 'This is BUG-12.', ['description task-key BUG-12']],
     ['description', 'bug-12 in prose', []],
@@ -186,10 +186,10 @@ describe('what a text names', () => {
     ['description', 'Fixes BACKEND-1A', ['description item-key BACKEND-1A']],
     ['description', 'BACKEND-1A', []],
     ['branch', 'mona/eng-12-title', ['branch task-key ENG-12']],
-    // Look-alikes.
+    // Similar forms that are no names.
     ['description', '#0, #012, a#12, #12x, ##12, &#39; v1.2#', []],
     ['description', 'color: #123456789012', []],
-    // What is not the writer's own word.
+    // Text that is not the author's own prose.
     ['description', '```\nBUG-12\n```', []],
     ['description', '~~~ts\nBUG-12\n```\nBUG-13\n~~~\nBUG-14', ['description task-key BUG-14']],
     ['description', '```\nnever closed BUG-12', []],
@@ -200,16 +200,16 @@ describe('what a text names', () => {
     ['description', '<pre>BUG-12 <code>BUG-13</code></pre> BUG-14', ['description task-key BUG-14']],
     ['description', 'BUG-11 <code>BUG-12</code>', ['description task-key BUG-11']],
     ['description', '<blockquote><blockquote>BUG-12</blockquote>BUG-13</blockquote>', []],
-  ])('%s %j', (place, text, names) => {
-    expect(found(place, text)).toEqual(names);
+  ])('in the %s %j', (place, text, names) => {
+    expect(mentionsIn(place, text)).toEqual(names);
   });
 
-  it('names other items in pull requests only', () => {
+  it('include items of trackers only in pull requests', () => {
     const item = workItem({ description: 'Fixes #12, AB#3, BUG-1, https://github.com/acme/lib/issues/12' });
     expect(rules.mentionsOf(item, READER).map(({ name }) => name)).toEqual(['BUG-1']);
   });
 
-  it('takes the number before the hyphen of a branch where the vendor makes such branches', () => {
+  it('include the number at the start of a branch name if the vendor creates such branches', () => {
     const item = pull({ headBranch: '12-door', title: 'Door' });
     expect(rules.mentionsOf(item, { connection: 'main', grammar: gitlab }).map(({ name }) => name)).toEqual([
       'github:github.com:5001#12',
@@ -218,7 +218,7 @@ describe('what a text names', () => {
   });
 });
 
-describe('closing or mentioning', () => {
+describe('the intent', () => {
   const intents = (grammar: Grammar, text: string, names: readonly string[]) => {
     const mentions = rules.mentionsOf(inPlace('description', text), READER);
     return names.map((name) => {
@@ -257,19 +257,19 @@ describe('closing or mentioning', () => {
     });
     const mentions = wide.mentionsOf(inPlace('description', text), READER);
     const chosen = grammars[grammar] ?? (grammar === 'prefixed' ? PREFIXED : SHORT);
-    const told = names.map((name) => {
+    const found = names.map((name) => {
       const mention = mentions.find((each) => each.name === name);
       return mention === undefined ? 'not found' : intentOf(chosen, mention.words);
     });
-    expect(told).toEqual(expected);
+    expect(found).toEqual(expected);
   });
 
-  it('a name that stands for several places keeps the words of all', () => {
+  it('follows from the keywords of all places of a name', () => {
     expect(intents(LISTING, 'ENG-1, fixes ENG-1', ['ENG-1'])).toEqual(['closes']);
   });
 });
 
-describe('patterns of the configuration', () => {
+describe('configured patterns', () => {
   const named = (links: LinkRulesInput['links'], item: Parameters<typeof rules.mentionsOf>[0], connection = 'main') =>
     createLinkRules({ ...INPUT, links })
       .mentionsOf(item, { ...READER, connection })
@@ -281,13 +281,13 @@ describe('patterns of the configuration', () => {
     expect(named(links, pull({ title: 'Ticket bug/7' }))).toEqual(['title pattern 1 BUG-7 Ticket bug/7']);
   });
 
-  it('look only where, and in what, they are told to', () => {
+  it('search only the configured connections and places', () => {
     const links = [{ pattern: pattern('T(\\d+)'), task: 'BUG-$1', place: ['branch'], connection: ['ma*'] }];
     expect(named(links, pull({ headBranch: 'T7', title: 'T8' }))).toEqual(['branch pattern 1 BUG-7 T7']);
     expect(named(links, pull({ headBranch: 'T7', title: 'T8' }), 'other')).toEqual([]);
   });
 
-  it('do not look into code, and name nothing that could be no task', () => {
+  it('skip code, and names that cannot be tasks', () => {
     const links = [{ pattern: pattern('T(\\d*)'), task: '$1' }];
     expect(named(links, pull({ title: 'T', description: '`T7`' }))).toEqual([]);
   });
@@ -302,7 +302,7 @@ describe('patterns of the configuration', () => {
   });
 });
 
-describe('names of an item', () => {
+describe('the names of an item', () => {
   const item = (fields: Partial<WorkItem>) => workItem({ connector: 'x', host: 'h', containerId: '9', ...fields });
 
   it.each<[grammar: Grammar, fields: Partial<WorkItem>, names: string[]]>([
@@ -313,7 +313,7 @@ describe('names of an item', () => {
     [PREFIXED, { identifier: '12' }, ['AB#12']],
     [SHORT, { identifier: 'BACKEND-1A' }, ['BACKEND-1A']],
     [LISTING, { identifier: 'A thing', url: 'http://T.example:80/a/?q=1#x' }, ['url:t.example/a']],
-  ])('%#', (grammar, fields, names) => {
+  ])('case %#', (grammar, fields, names) => {
     expect(namesOfItem(item(fields), grammar)).toEqual(names);
   });
 });
@@ -340,7 +340,7 @@ describe('any text', () => {
     ...['<pre>', '</pre>', 'https://work.example.com/tasks/BUG-9', '](', '[', 'Task: ', '修', '\ud83d', ' '],
   );
 
-  it('keeps its length and its lines as prose', () => {
+  it('keeps its length and its lines after the removal of code and quotes', () => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 60 }), (parts) => {
         const text = parts.join('');
@@ -352,7 +352,7 @@ describe('any text', () => {
     );
   });
 
-  it('names what is named in it, as it stood, and stops naming it when the name is taken out', () => {
+  it('contains the text of each mention, and has no mention of a removed name', () => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 40 }), (parts) => {
         const text = parts.join('');
@@ -404,7 +404,7 @@ describe('any text', () => {
         '-',
       ],
     ].map((piece) => [piece]),
-  )('of a megabyte of %j takes one pass', (piece) => {
+  )('of a megabyte of %j is read in one pass', (piece) => {
     const text = piece.repeat(MEGABYTE / piece.length);
     const item = pull({ ...PULL, title: text, headBranch: text, description: text, commitMessages: [text] });
     let found = 0;
@@ -413,7 +413,7 @@ describe('any text', () => {
   });
 });
 
-it('of the words before one name the first eight are remembered', () => {
+it('keeps the first eight keywords in front of one name', () => {
   const words = ['close', 'closes', 'closed', 'fix', 'fixes', 'fixed', 'resolve', 'resolves', 'resolved'];
   const text = [...words, 'close'].map((word) => `${word} BUG-1;`).join(' ');
   const [mention] = rules.mentionsOf(inPlace('title', text), READER);

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../../src/model/item.ts';
-import { PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
-import { cpuTimeOf } from '../../../support/cpu-time.ts';
-import { bare, pull, workItem } from '../../../support/items.ts';
+import type { Item } from '../../../../../src/model/item.ts';
+import { PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
+import { cpuTimeOf } from '../../../../support/cpu-time.ts';
+import { bare, pull, workItem } from '../../../../support/items.ts';
 
 const mentionsOf = (item: Item) => PLAIN_RULES.links.mentionsOf(item, { connection: 'main' });
 const keysOf = (item: Item) => mentionsOf(item).map(({ name }) => name);
 
-describe('keys in a title', () => {
+describe('the keys in a title', () => {
   it.each<[title: string, keys: string[]]>([
-    // As people write them.
+    // Usual forms.
     ['BUG-12', ['BUG-12']],
     ['[BUG-12] Fix the door', ['BUG-12']],
     ['BUG-12: Fix the door', ['BUG-12']],
@@ -36,7 +36,7 @@ describe('keys in a title', () => {
     ['BUG-13 BUG-12', ['BUG-13', 'BUG-12']],
     ['BUG-12-BUG-13', ['BUG-12', 'BUG-13']],
     ['BUG-12..BUG-15', ['BUG-12', 'BUG-15']],
-    // Something stands on either side.
+    // Letters or digits on either side.
     ['xBUG-12', []],
     ['9BUG-12', ['9BUG-12']],
     ['BUG-12x', []],
@@ -75,7 +75,7 @@ describe('keys in a title', () => {
     ['BUG－12', []],
     ['2023-04-11-245', []],
     ['1BUG-12', ['1BUG-12']],
-    // Keys by their looks; that they are no task is found out against the cached keys.
+    // Keys by their form. Comparison with the cached keys shows that they are no tasks.
     ['BUG-123456789', ['BUG-123456789']],
     ['UTF-8 everywhere', ['UTF-8']],
     ['SHA-256 instead of SHA-1', ['SHA-256', 'SHA-1']],
@@ -88,7 +88,7 @@ describe('keys in a title', () => {
   });
 });
 
-describe('keys in a branch', () => {
+describe('the keys in a branch name', () => {
   it.each<[branch: string, keys: string[]]>([
     ['BUG-12', ['BUG-12']],
     ['bug-12', ['BUG-12']],
@@ -109,7 +109,7 @@ describe('keys in a branch', () => {
     ['bug-12a', []],
     ['main', []],
     ['dependabot/npm_and_yarn/acme-1.2.3', []],
-    // Only letters of ASCII are folded: others would become other letters, or more of them.
+    // Only ASCII letters are folded.
     ['ıdea-7', []],
     ['ﬁx-7', []],
     ['straße-7', []],
@@ -119,29 +119,29 @@ describe('keys in a branch', () => {
   });
 });
 
-describe('the reason', () => {
-  it('names the first place, with the text as it stood', () => {
+describe('a mention', () => {
+  it('has the first place and the original text', () => {
     expect(mentionsOf(pull({ headBranch: 'mona/bug-12-door', title: 'BUG-12: IDEA-7' }))).toEqual([
       { name: 'BUG-12', rule: 'task-key', place: 'branch', text: 'bug-12', words: [] },
       { name: 'IDEA-7', rule: 'task-key', place: 'title', text: 'IDEA-7', words: [] },
     ]);
   });
 
-  it('is read where the key stands, also behind letters that have no single capital', () => {
+  it('has the right text behind letters without a single upper-case letter', () => {
     const [mention] = mentionsOf(pull({ headBranch: 'ßßß/ŉ/bug-12', title: '' }));
     expect(mention?.text).toBe('bug-12');
   });
 
-  it('is in no text that is not there', () => {
+  it('is not found in an absent text', () => {
     expect(mentionsOf(bare(1))).toEqual([]);
     expect(mentionsOf(bare(1, { title: '', headBranch: '' }))).toEqual([]);
   });
 
-  it('does not come from the base branch', () => {
+  it('is not read from the base branch', () => {
     expect(keysOf(pull({ baseBranch: 'bug-12' }))).toEqual([]);
   });
 
-  it('comes from the title of a work item', () => {
+  it('is read from the title of a work item', () => {
     expect(keysOf(workItem({ title: 'As BUG-12', identifier: 'ENG-1' }))).toEqual(['BUG-12']);
   });
 });
@@ -149,12 +149,12 @@ describe('the reason', () => {
 describe('hostile texts', () => {
   const names = (count: number) => Array.from({ length: count }, (_, index) => `BUG-${index + 1}`);
 
-  it('ends at 50 names', () => {
+  it('are read up to 50 names', () => {
     const found = keysOf(pull({ headBranch: names(30).join('/'), title: names(80).join(' ') }));
     expect(found).toEqual(names(50));
   });
 
-  it('counts each name once towards the 50', () => {
+  it('count each name once towards the 50', () => {
     expect(keysOf(pull({ headBranch: '', title: `${'BUG-1 '.repeat(500)}BUG-2` }))).toEqual(['BUG-1', 'BUG-2']);
   });
 
