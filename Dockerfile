@@ -25,6 +25,7 @@ COPY package.json LICENSE ./
 COPY config ./config
 COPY src ./src
 COPY --chmod=755 config/deploy/worksync /usr/local/bin/
+COPY --chmod=755 config/deploy/healthcheck /usr/local/bin/worksync-healthcheck
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.cache
 
@@ -34,7 +35,6 @@ RUN mkdir .cache && chown 1000:1000 .cache
 USER 1000:1000
 RUN node --disable-sigusr1 --max-semi-space-size=4 src/main.ts demo
 RUN timeout --preserve-status 20 node --disable-sigusr1 --max-semi-space-size=4 src/main.ts run --data /tmp/data --port 0
-RUN node --disable-sigusr1 --max-semi-space-size=4 src/main.ts healthcheck || true
 # Node makes files that only their owner can read, and in the image they belong to root.
 RUN chmod -R a+rX .cache
 
@@ -55,6 +55,6 @@ USER 1000:1000
 VOLUME /data
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 CMD ["worksync", "healthcheck"]
+HEALTHCHECK --interval=30s --timeout=6s --start-period=20s --retries=3 CMD ["worksync-healthcheck"]
 ENTRYPOINT ["worksync"]
 CMD ["run"]

@@ -111,6 +111,8 @@ function writeManifest(): void {
   const { version, description, license, type, dependencies } = readManifest();
   const manifest = {
     name: 'worksync',
+    // The release names the package after the owner of the repository; without a scope it must not be published.
+    private: true,
     version,
     description,
     license,

@@ -48,7 +48,7 @@ function faultsOf(text: string): readonly string[] {
       .map((name) => `${name} is not pinned to a commit`),
     ...unnamed(text).map((name) => `${name} does not say which version its commit is`),
     ...(isWithout(content.permissions) ? [] : ['jobs get rights that they do not name themselves']),
-    ...jobs.flatMap(({ permissions }) => faultsOfRights(permissions, text)),
+    ...jobs.flatMap(faultsOfRights),
     ...jobs.flatMap(({ steps = [] }) => steps.flatMap(faultsOfStep)),
     ...(JSON.stringify(content.on).includes('pull_request_target') ? ['strangers can start it with our rights'] : []),
     ...(/\bsecrets\.|NODE_AUTH_TOKEN|NPM_TOKEN/.test(text) ? ['it takes a secret'] : []),
@@ -65,13 +65,23 @@ function isWithout(permissions: Permissions | undefined): boolean {
   return typeof permissions === 'object' && Object.keys(permissions).length === 0;
 }
 
-/** Its identity is what npm believes: a job has it only to publish. */
-function faultsOfRights(permissions: Permissions | undefined, text: string): readonly string[] {
+/**
+ * The rights that a command needs, beside reading the repository. The registries believe the identity of a job, so only the jobs that
+ * publish have one, and those cannot write to the repository.
+ */
+const RIGHTS: readonly (readonly [command: RegExp, rights: readonly string[]])[] = [
+  [/\bnpm publish\b/, ['id-token: write']],
+  [/\.ci\/publish-image\b/, ['id-token: write', 'packages: write']],
+  [/\bgh release create\b/, ['contents: write', 'pull-requests: write']],
+];
+
+function faultsOfRights({ permissions, steps = [] }: Job): readonly string[] {
   if (typeof permissions !== 'object') return permissions === undefined ? [] : ['a job gets all rights'];
-  const wanted = /\bnpm publish\b/.test(text) ? ['contents: read', 'id-token: write'] : ['contents: read'];
+  const commands = steps.map(({ run = '' }) => run).join('\n');
+  const needed = RIGHTS.flatMap(([command, rights]) => (command.test(commands) ? rights : []));
   return Object.entries(permissions)
     .map(([name, right]) => `${name}: ${right}`)
-    .filter((right) => !wanted.includes(right))
+    .filter((right) => right !== 'contents: read' && !needed.includes(right))
     .map((right) => `a job gets the right ${right}`);
 }
 

@@ -55,6 +55,17 @@ it('the Kubernetes manifests run the image as it is meant: one replica, its user
   ]);
 });
 
+it('the Kubernetes manifests bring a secret, limits and a network policy, and poll beside webhooks', () => {
+  const [container] = ofKind('Deployment')?.spec.template.spec.containers ?? [];
+  const secret = ofKind('Secret') as Loose;
+  const config = String(Object.values(ofKind('ConfigMap')?.data ?? {})[0]);
+  const named = Array.from(config.matchAll(/\$\{(\w+)\}/g), ([, name]) => name);
+  expect(Object.keys(secret.stringData)).toEqual(named);
+  expect(container.resources).toMatchObject({ requests: { memory: '192Mi' }, limits: { memory: '512Mi' } });
+  expect(ofKind('NetworkPolicy')?.spec.policyTypes).toEqual(['Ingress', 'Egress']);
+  expect(config).toContain('poll: 15m');
+});
+
 it('several replicas run as one does, and keep their rows in PostgreSQL', () => {
   const all = parseAllDocuments(readFileSync(join(FOLDER, 'kubernetes-replicas.yaml'), 'utf8'));
   expect(all.flatMap(({ errors }) => errors)).toEqual([]);
@@ -74,32 +85,35 @@ it('several replicas run as one does, and keep their rows in PostgreSQL', () => 
 
   const { services, secrets } = documentOf('compose-replicas.yaml');
   const { environment, ...service } = services.worksync;
-  const { environment: before, ports, volumes, ...compared } = documentOf('compose.yaml').services.worksync;
-  expect(service).toMatchObject({
-    ...compared,
-    secrets: expect.arrayContaining(compared.secrets),
-    volumes: [volumes[0]],
-  });
+  const {
+    environment: _env,
+    env_file: _file,
+    ports,
+    volumes: _volumes,
+    ...compared
+  } = documentOf('compose.yaml').services.worksync;
+  expect(service).toMatchObject({ ...compared, volumes: [`./worksync:${environmentOf(image)['WORKSYNC_CONFIG']}:ro`] });
   expect(service.deploy.replicas).toBeGreaterThan(2);
-  expect(environment).toMatchObject(before);
   expect(isMemoryFolder(daemonOptions({}, { WORKSYNC_DATA: environment.WORKSYNC_DATA }).data)).toBe(true);
   expect(new Set(Object.keys(secrets))).toEqual(new Set([...service.secrets, ...services.postgres.secrets]));
   expect(services.proxy.ports).toHaveLength(ports.length);
 });
 
 it('the compose service runs the image as it is meant [A16]', () => {
-  const { services, secrets, volumes } = documentOf('compose.yaml');
+  const { services, volumes } = documentOf('compose.yaml');
   const service = services.worksync;
   expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
   const env = environmentOf(image);
   expect(service.ports).toEqual([`127.0.0.1:8080:${env['WORKSYNC_PORT']}`]);
   expect(service.healthcheck.test).toEqual(['CMD', ...execForm(textOf('HEALTHCHECK'))]);
+  // The demo runs while the folder of workspaces is empty, because the image's own configuration is not set.
+  expect(service.environment).toEqual({ WORKSYNC_CONFIG: '' });
+  expect(service.env_file).toEqual([{ path: '../../.env', required: false }]);
+  expect(service.build).toBe('../..');
   expect(service.volumes).toEqual([
-    `./worksync:${env['WORKSYNC_CONFIG']}:ro`,
+    '../workspaces:/app/config/workspaces:ro',
     `${Object.keys(volumes)[0]}:${env['WORKSYNC_DATA']}`,
   ]);
-  expect(Object.keys(secrets)).toEqual(service.secrets);
-  expect(Object.values(service.environment)).toEqual(Object.keys(secrets).map((name) => `/run/secrets/${name}`));
 });
 
 /** A container of one of the files: with the image that it runs, and what takes rights away from it. */
@@ -148,12 +162,12 @@ const WITHOUT_RIGHTS = [
   ...['bitbucket-pipelines-service.yaml', 'bitbucket-pipelines.yaml'],
   ...['gitlab-ci-service.yaml', 'gitlab-ci.yaml'],
 ];
-const OURS = /^registry\.example\/worksync:/;
+const OURS = /^(?:worksync:|\$WORKSYNC_IMAGE$|\$\{\{ vars\.WORKSYNC_IMAGE \}\}$)/;
 
 it('each file that runs the image takes its rights away, and mounts nothing of the machine into it [A16]', () => {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.yaml'));
   const running = files.filter((name) =>
-    /image: registry\.example\/worksync|name: registry/.test(readFileSync(join(FOLDER, name), 'utf8')),
+    /(?:image|name): (?:worksync:|\$WORKSYNC_IMAGE|\$\{\{ vars)/.test(readFileSync(join(FOLDER, name), 'utf8')),
   );
   const found = running.map((name) => [name, containersOf(name).filter(({ image: run }) => OURS.test(run))] as const);
   const without = found.filter(([, containers]) => containers.length === 0).map(([name]) => name);
@@ -251,7 +265,8 @@ it('each file names variables, commands and flags that exist', () => {
     readFileSync(join(TOP, file), 'utf8'),
   );
   const known = (name: string) => sources.some((text) => text.includes(`'${name}`));
-  const names = new Set([...CREDENTIALS, ...DAEMON_OPTIONS.map(({ env }) => env), CONFIG_TEXT]);
+  // The name of the image is a variable of the CI service.
+  const names = new Set([...CREDENTIALS, ...DAEMON_OPTIONS.map(({ env }) => env), CONFIG_TEXT, 'WORKSYNC_IMAGE']);
   const commands = COMMAND_FILES.flatMap((file) => file.names);
   for (const name of readdirSync(FOLDER).filter((file) => !/^worksync$|json$/.test(file))) {
     const text = readFileSync(join(FOLDER, name), 'utf8');
@@ -275,8 +290,7 @@ it('each file names variables, commands and flags that exist', () => {
 it('the workspace file of the Kubernetes manifests is right', () => {
   const folder = mkdtempSync(join(tmpdir(), 'worksync-deploy-'));
   for (const [name, text] of Object.entries(ofKind('ConfigMap')?.data)) writeFileSync(join(folder, name), String(text));
-  const env = { WORKSYNC_API_KEY: 'a-key-of-the-workspace', GITHUB_WEBHOOK_SECRET: 'a secret of sixteen or more' };
-  const { workspaces, broken } = loadConfig({ path: folder, env, connectors, apiOverrides });
+  const { workspaces, broken } = loadConfig({ path: folder, ...given });
   rmSync(folder, { recursive: true });
   expect([workspaces.map(({ name }) => name), broken]).toEqual([['team'], []]);
 });

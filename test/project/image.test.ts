@@ -17,7 +17,7 @@ function textOf(keyword: string): string {
 }
 
 describe('the image', () => {
-  it('brings its compiled code along, where the health check looks for it too', () => {
+  it('brings its compiled code along', () => {
     const { NODE_COMPILE_CACHE: cache } = env;
     const entry = readFileSync(join(TOP, 'config/deploy/worksync'), 'utf8').trim().split('\n').at(-1) ?? '';
     expect(cache).toBe('/app/.cache');
@@ -30,7 +30,6 @@ describe('the image', () => {
     // Node keeps code apart by these flags.
     const flags = (text: string) => text.match(/--(?:disable-sigusr1|max-semi-space-size)\S*/g);
     expect(new Set(compiled.map(({ text }) => flags(text)?.join()))).toEqual(new Set([flags(entry)?.join()]));
-    expect(compiled.some(({ text }) => text.includes(' healthcheck'))).toBe(true);
   });
 
   it('is built on one base that a build pins, and runs as no root [U18] [A16]', () => {
@@ -39,7 +38,7 @@ describe('the image', () => {
     // As a number: Kubernetes cannot tell whether a name is root.
     expect(textOf('USER')).toMatch(/^[1-9]\d*:[1-9]\d*$/);
     expect(execForm(textOf('ENTRYPOINT'))).toEqual(['worksync']);
-    expect(execForm(textOf('HEALTHCHECK'))).toEqual(['worksync', 'healthcheck']);
+    expect(execForm(textOf('HEALTHCHECK'))).toEqual(['worksync-healthcheck']);
     expect(textOf('VOLUME')).toBe('/data');
     expect(textOf('EXPOSE')).toBe(env['WORKSYNC_PORT']);
     expect(textOf('STOPSIGNAL')).toBe('SIGTERM');

@@ -124,8 +124,8 @@ describe('what publishes the package', () => {
     ['a package without provenance', ' --provenance', '', 'without provenance'],
     [
       'a token',
-      'run: npm ci',
-      'run: npm ci\n        env: { NODE_AUTH_TOKEN: "${' + '{ secrets.NPM }}" }',
+      'run: npm run build',
+      'run: npm run build\n        env: { NODE_AUTH_TOKEN: "${' + '{ secrets.NPM }}" }',
       'takes a secret',
     ],
     ['a token that is left', 'persist-credentials: false', 'persist-credentials: true', 'leaves its token'],
@@ -135,8 +135,9 @@ describe('what publishes the package', () => {
       '"${' + '{ github.event.release.name }}"',
       'somebody else may have written',
     ],
-    ['the requests of strangers', 'release:', 'pull_request_target:', 'strangers can start it'],
-    ['packages of no lock file', 'run: npm ci', 'run: npm install', 'no lock file names'],
+    ['the requests of strangers', 'pull_request:', 'pull_request_target:', 'strangers can start it'],
+    ['packages of no lock file', 'run: npm run build', 'run: npm install', 'no lock file names'],
+    ['an identity that a job does not need', /contents: write/, 'id-token: write', 'gets the right id-token: write'],
     ['nothing that publishes', /- run: npm publish.*/, '', 'no workflow publishes'],
   ])('is found wrong with %s', (_, part, other, fault) => {
     const changed = workflows.map(({ file, text }) => ({ file, text: text.replace(part, other) }));
