@@ -399,7 +399,7 @@ export interface GitProvider {
 }
 
 /** The time, the id and the name bindings with which a sample is made. */
-export interface SampleMoment {
+export interface SampleContext {
   /** Epoch milliseconds. */
   readonly at: number;
   /** The id of the delivery. */
@@ -415,7 +415,7 @@ export interface SampleEvent<Options> {
   /** The headers that name the event. */
   readonly headers: Readonly<Record<string, string>>;
   /** Returns a payload about an item in the scope of the connection. Throws `refused` if nothing in the scope has a known id. */
-  payload(options: Options, moment: SampleMoment): object;
+  payload(options: Options, context: SampleContext): object;
 }
 
 /** Sample events, to try a connection without its vendor. */
@@ -423,5 +423,5 @@ export interface Samples<Options> {
   /** By name. */
   readonly events: Readonly<Record<string, SampleEvent<Options>>>;
   /** Returns the headers of the signature and of the delivery's id, in the vendor's own scheme. */
-  sign(body: Buffer, secret: string, moment: Pick<SampleMoment, 'at' | 'id'>): Readonly<Record<string, string>>;
+  sign(body: Buffer, secret: string, context: Pick<SampleContext, 'at' | 'id'>): Readonly<Record<string, string>>;
 }

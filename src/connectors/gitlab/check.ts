@@ -28,7 +28,7 @@ export function createChecks(api: Api, options: Options, clock: Clock): GitCheck
       names: options.issues ? ['merge_requests', 'issues'] : ['merge_requests'],
       query: 'state=all&scope=all&per_page=1',
     },
-    // A pattern makes a group in `named`, which contains all projects below it.
+    // A pattern makes a group in `namedRepositories`, which contains all projects below it.
     patterns: [],
     countMatches: async () => 0,
     limit: (headers) => limitFinding(headers, 'ratelimit', '', 'Poll less often, or give worksync a token of its own.'),

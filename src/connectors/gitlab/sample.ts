@@ -13,9 +13,9 @@ import { scopeOf } from './options.ts';
 
 /** Sample events of GitLab, made here. */
 export const samples = samplesOf({
-  sign(body, secret, moment) {
-    if (secret.startsWith(SIGNING_KEY)) return standardSignature(body, secret, moment);
-    return { 'x-gitlab-token': secret, 'webhook-id': moment.id };
+  sign(body, secret, context) {
+    if (secret.startsWith(SIGNING_KEY)) return standardSignature(body, secret, context);
+    return { 'x-gitlab-token': secret, 'webhook-id': context.id };
   },
   scopeOf,
   place: { ids: NUMBERS, name: TRIAL_PATH },

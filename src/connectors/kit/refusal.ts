@@ -72,7 +72,7 @@ export function featureOff(what: string): SyncError {
 /**
  * Reads a list. If the vendor refuses it or does not find it, checks whether it is switched off, and throws `feature_off` then.
  *
- * @param offOf returns what is switched off now, as in `switchedOff`; undefined if nothing is
+ * @param offOf returns what is switched off now, as in `featureOff`; undefined if nothing is
  */
 export async function detectFeatureOff<Result>(
   read: () => Promise<Result>,

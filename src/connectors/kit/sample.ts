@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../../model/names.ts';
-import type { SampleEvent, SampleMoment, Samples } from '../connector.ts';
+import type { SampleContext, SampleEvent, Samples } from '../connector.ts';
 import { UUID } from './payload.ts';
 import { type Candidate, inScope, isPattern, type Scope } from './scope.ts';
 import { SIGNING_KEY } from './verify.ts';
@@ -37,7 +37,7 @@ interface InventedPlace {
 }
 
 /** The input for the payload of a sample. */
-interface PayloadInput<Options> extends SampleMoment {
+interface PayloadInput<Options> extends SampleContext {
   readonly options: Options;
   readonly place: Candidate;
   /** The time of the sample, RFC 3339. */
@@ -63,9 +63,9 @@ export function samplesOf<Options, Name extends string, What, Sign extends Sampl
   const eventOf = ([about, what]: readonly [string, What]): SampleEvent<Options> => ({
     about,
     headers: headers(what),
-    payload(options, moment) {
-      const place = placeIn(scopeOf(options), moment, set.place);
-      return set.payload(what, { ...moment, options, place, now: new Date(moment.at).toISOString() });
+    payload(options, context) {
+      const place = placeIn(scopeOf(options), context, set.place);
+      return set.payload(what, { ...context, options, place, now: new Date(context.at).toISOString() });
     },
   });
   const events = Object.entries<readonly [string, What]>(set.events).map(([name, each]) => [name, eventOf(each)]);
@@ -76,7 +76,7 @@ export function samplesOf<Options, Name extends string, What, Sign extends Sampl
  * Returns a place that the connection follows. A name is used only with the id that it is bound to, because an invented id
  * would be bound to the name, or would look like a renamed place. Throws `refused` if no id is known.
  */
-function placeIn(scope: Scope, { bindings }: Pick<SampleMoment, 'bindings'>, invented: InventedPlace): Candidate {
+function placeIn(scope: Scope, { bindings }: Pick<SampleContext, 'bindings'>, invented: InventedPlace): Candidate {
   const names = boundNames(bindings);
   const found = scope.include
     .map((entry) => candidateOf(entry, bindings, invented))
@@ -95,7 +95,7 @@ function candidateOf(entry: string, bindings: readonly Binding[], invented: Inve
 }
 
 /** Returns the three headers of Standard Webhooks. The secret is a signing token. */
-export function standardSignature(body: Buffer, secret: string, { id, at }: Pick<SampleMoment, 'id' | 'at'>) {
+export function standardSignature(body: Buffer, secret: string, { id, at }: Pick<SampleContext, 'id' | 'at'>) {
   const sentAt = Math.floor(at / 1_000);
   const key = Buffer.from(secret.slice(SIGNING_KEY.length), 'base64');
   const digest = createHmac('sha256', key).update(`${id}.${sentAt}.`).update(body).digest('base64');

@@ -54,10 +54,10 @@ export function hmacSigning<const Header extends string, const Delivery extends 
         ...(delivery !== undefined && { deliveryId: nameInHeader(request, delivery) }),
       };
     },
-    /** @param moment required if deliveries have an id */
-    sign(body: Buffer, secret: string, moment?: { readonly id: string }) {
+    /** @param context required if deliveries have an id */
+    sign(body: Buffer, secret: string, context?: { readonly id: string }) {
       const digest = createHmac('sha256', secret).update(body).digest('hex');
-      const named = delivery === undefined ? [] : [[delivery, moment?.id]];
+      const named = delivery === undefined ? [] : [[delivery, context?.id]];
       const headers: unknown = Object.fromEntries([...named, [header, `${prefix}${digest}`]]);
       return headers as Readonly<Record<Header | Delivery, string>>;
     },
