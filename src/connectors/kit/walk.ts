@@ -73,6 +73,7 @@ export interface Walk {
 
 /** The time before the watermark that is read again, milliseconds: lists lag behind, and several changes share a second. */
 const OVERLAP = 10 * 60_000;
+const SECOND = 1_000;
 
 /**
  * Reads one page of a walk: what changed since the watermark less the overlap. Without a watermark, the first walk reads what is
@@ -98,6 +99,7 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
     return isFirstWalk ? !walk.isDone?.(element) || time >= began : !(time < end);
   };
   const next = isBeyond(times, end) ? undefined : listed.next;
+  // In a fixed order the watermark moves no further than the beginning of the walk, which the name of each next page carries.
   const start = firstWalkStart({ ...position, page: undefined }, listed.answer);
   const latest = walk.order === 'fixed' ? (beganAt ?? Date.parse(start ?? '')) : Number.POSITIVE_INFINITY;
   const capped = times.map((time) => Math.min(time, latest));
@@ -151,8 +153,6 @@ function isValidatorSafe(times: readonly number[], answer: ListedPage['answer'])
   const [newest = 0, oldest = 0] = [times[0], times.at(-1)];
   return times.length < 2 || oldest < newest || newest + SECOND <= (providerTime(answer) ?? newest);
 }
-
-const SECOND = 1_000;
 
 const WALK_PAGE = /^(.{1,4000}?)(?:@(\d{1,15}))?$/;
 
