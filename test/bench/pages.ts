@@ -30,5 +30,5 @@ function told(number: number, isNew: boolean): object {
   const pull = pullObject(number);
   if (!isNew) return pull;
   const updated_at = new Date(Date.parse(pull.updated_at) + 1_000).toISOString();
-  return { ...pull, updated_at, title: `${pull.title}, and of those of before` };
+  return { ...pull, updated_at, title: `${pull.title}, and of earlier ones` };
 }

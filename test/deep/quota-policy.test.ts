@@ -80,7 +80,7 @@ describe('a day', () => {
 });
 
 describe.each(MANNERS)('another user of the quota, %s', (manner) => {
-  test('is noticed on the first day; on the second it waits little, and each refusal of ours comes alone [F8] [F25]', async () => {
+  test('is detected on the first day; on the second it waits little, and each refusal of ours comes alone [F8] [F25]', async () => {
     const [, second] = await playShared(manner, 1, 2, 86_400);
     const { refusedPerHour, mostPerPause, wait, used, available } = second as Shared;
     expect(mostPerPause).toBe(1);

@@ -116,7 +116,7 @@ describe('a database file that is', () => {
     await expectBlocked(/was deleted or replaced while it was open/);
   });
 
-  it('deleted is noticed where nothing comes in, too', async () => {
+  it('deleted is detected also while nothing comes in', async () => {
     rmSync(database().file);
     await world.until(async () => (await world.daemon().status()).verdict === 'blocked', 120 * SECOND);
     expect(database().fault()).toMatchObject({ kind: 'gone' });

@@ -92,7 +92,7 @@ function deliveriesInFile(): number {
 }
 
 describe('a program that reads the database on and on', () => {
-  it('and a backup beside it are noticed by nobody, and the log is taken over when it ends [F4]', async () => {
+  it('and a backup beside it disturb no request, and the log is checkpointed when it ends [F4]', async () => {
     await begin(READ);
     const backup = join(world.dataFolder, 'beside.backup');
     const copying = worksync(['backup', backup, '--data', world.dataFolder]);

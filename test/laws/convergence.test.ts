@@ -51,12 +51,12 @@ const TASKS = ['BUG-1', 'BUG-2'] as const;
 
 type Edit = Partial<Pick<PullRequest, 'title' | 'headBranch' | 'state' | 'draft' | 'labels'>>;
 /** What becomes of a request: answered; carried out or not, and no answer; never left this machine; refused by a 503. */
-type Fate = 'answered' | 'lost after' | 'lost before' | 'unsent' | 'failed after' | 'failed before';
+type Outcome = 'answered' | 'lost after' | 'lost before' | 'unsent' | 'failed after' | 'failed before';
 
 type Step =
   | { do: 'edit'; pull: number; edit: Edit; sameTime: boolean; whole: boolean }
   | { do: 'deliver' | 'repeat' | 'answer'; pick: number }
-  | { do: 'send' | 'send and wait'; fate: Fate }
+  | { do: 'send' | 'send and wait'; outcome: Outcome }
   | { do: 'reconcile' | 'catch up' | 'fetch' | 'kill' | 'read tasks' | 'read records' }
   | { do: 'task'; task: number }
   | { do: 'link by hand' | 'unlink by hand'; pull: number; task: number };
@@ -73,8 +73,8 @@ const edit: fc.Arbitrary<Edit> = fc.record(
 );
 const small = fc.nat({ max: 1 });
 const pick = fc.nat({ max: 5 });
-const FATES: Fate[] = ['lost after', 'lost before', 'unsent', 'failed after', 'failed before'];
-const fate = fc.oneof({ weight: 5, arbitrary: fc.constant<Fate>('answered') }, fc.constantFrom(...FATES));
+const OUTCOMES: Outcome[] = ['lost after', 'lost before', 'unsent', 'failed after', 'failed before'];
+const outcome = fc.oneof({ weight: 5, arbitrary: fc.constant<Outcome>('answered') }, fc.constantFrom(...OUTCOMES));
 const does = <Name extends string>(name: Name) => fc.constant(name);
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -84,7 +84,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   { weight: 6, arbitrary: fc.record({ do: fc.constantFrom('deliver', 'deliver', 'repeat'), pick }) },
   { weight: 8, arbitrary: fc.record({ do: fc.constantFrom('reconcile', 'catch up') }) },
-  { weight: 10, arbitrary: fc.record({ do: fc.constantFrom('send', 'send and wait'), fate }) },
+  { weight: 10, arbitrary: fc.record({ do: fc.constantFrom('send', 'send and wait'), outcome }) },
   { weight: 6, arbitrary: fc.record({ do: does('answer'), pick }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('fetch', 'kill', 'read tasks', 'read records') }) },
   { weight: 2, arbitrary: fc.record({ do: does('task'), task: small }) },
@@ -97,7 +97,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 interface InFlight {
   readonly prepared: PreparedRequest;
   readonly answer: () => unknown;
-  readonly fate: Fate;
+  readonly outcome: Outcome;
 }
 
 class World {
@@ -141,9 +141,9 @@ class World {
       case 'fetch':
         return this.fetch();
       case 'send':
-        return void (await this.send(step.fate));
+        return void (await this.send(step.outcome));
       case 'send and wait':
-        if (await this.send(step.fate)) await this.answer(this.inFlight.length - 1);
+        if (await this.send(step.outcome)) await this.answer(this.inFlight.length - 1);
         return;
       case 'answer':
         return this.answer(step.pick);
@@ -218,12 +218,12 @@ class World {
     }
   }
 
-  async send(fate: Fate): Promise<boolean> {
+  async send(outcome: Outcome): Promise<boolean> {
     const onlyReads = !(await tasksWereRead(this.store.query));
     const prepared = await this.store.commit((query) => prepareNext(query, { now: this.now, onlyReads }));
     if (!prepared) return false;
-    const carriesOut = fate === 'answered' || fate.endsWith('after');
-    this.inFlight.push({ prepared, fate, answer: carriesOut ? this.#handle(prepared) : () => undefined });
+    const carriesOut = outcome === 'answered' || outcome.endsWith('after');
+    this.inFlight.push({ prepared, outcome, answer: carriesOut ? this.#handle(prepared) : () => undefined });
     return true;
   }
 
@@ -247,7 +247,7 @@ class World {
     await this.store.commit(async (query) => {
       try {
         const body = request.answer();
-        if (request.fate !== 'answered') throw failureOf(request.fate);
+        if (request.outcome !== 'answered') throw failureOf(request.outcome);
         await settle(query, request.prepared, body, context);
       } catch (error) {
         if (!(error instanceof SyncError)) throw error;
@@ -388,9 +388,9 @@ function names(pull: PullRequest, task: string): boolean {
   return PLAIN_RULES.links.mentionsOf(pull, SOURCE).some(({ name }) => name === task);
 }
 
-function failureOf(fate: Fate): SyncError {
-  if (fate === 'unsent') return new SyncError('unreachable', 'no connection');
-  if (fate.startsWith('failed')) return new SyncError('server_failed', 'HTTP 503', { status: 503 });
+function failureOf(outcome: Outcome): SyncError {
+  if (outcome === 'unsent') return new SyncError('unreachable', 'no connection');
+  if (outcome.startsWith('failed')) return new SyncError('server_failed', 'HTTP 503', { status: 503 });
   return new SyncError('outcome_unknown', 'no answer');
 }
 

@@ -137,7 +137,7 @@ interface Request {
   /** Where between start and end it arrives, 0..1. */
   readonly arrives: number;
   /** `silence`: no answer comes, and it may arrive after its end. `unsent`: the first try is given up before it is sent. */
-  readonly fate: 'answer' | 'silence' | 'unsent';
+  readonly outcome: 'answer' | 'silence' | 'unsent';
 }
 
 type Step =
@@ -145,7 +145,7 @@ type Step =
   | { readonly kind: 'kill' | 'reboot'; readonly after: number; readonly down: number }
   | { readonly kind: 'jump'; readonly after: number; readonly by: number };
 
-/** The longest that a request of unknown fate lingers on its way after its end, milliseconds. */
+/** The longest that a request of unknown outcome lingers on its way after its end, milliseconds. */
 const LINGER = 6 * SECOND;
 
 function createClient(store: () => OpenedStore, clock: TravellingClock, quota: QuotaOptions) {
@@ -176,15 +176,15 @@ function createClient(store: () => OpenedStore, clock: TravellingClock, quota: Q
     waiting.delete(request);
     expect(isOvertaken(request), 'a more urgent wish was waiting').toBe(false);
     await store().commit((query) => slot.record(query));
-    if (request.fate === 'unsent' && !tried.has(request)) {
+    if (request.outcome === 'unsent' && !tried.has(request)) {
       tried.add(request);
       slot.release();
       return send(request, own);
     }
-    const lingers = request.fate === 'silence' ? LINGER : 0;
+    const lingers = request.outcome === 'silence' ? LINGER : 0;
     arrivals.push({ at: clock.elapsed() + request.arrives * (request.takes + lingers), lane: request.lane });
     await sleep(mortal(own), request.takes);
-    await slot.complete(request.fate === 'silence' ? undefined : { status: 200 });
+    await slot.complete(request.outcome === 'silence' ? undefined : { status: 200 });
     todo.delete(request);
   };
 
@@ -235,7 +235,7 @@ const requests: fc.Arbitrary<Request> = fc.record({
   due: fc.integer({ min: 1, max: 1_000 }),
   takes: fc.integer({ min: 0, max: 3 * SECOND }),
   arrives: fc.constantFrom(0, 0.01, 0.5, 0.99, 1),
-  fate: fc.constantFrom('answer', 'answer', 'answer', 'silence', 'unsent'),
+  outcome: fc.constantFrom('answer', 'answer', 'answer', 'silence', 'unsent'),
 });
 
 const after = fc.oneof(
@@ -305,7 +305,7 @@ describe('whatever is asked, killed, rebooted, delayed or lost, and wherever the
       await client.start();
       const { float } = seeded(7);
       for (let due = 1; due <= 70; due += 1)
-        client.ask({ lane: 'mirror', due, takes: 200 * float(), arrives: float(), fate: 'answer' });
+        client.ask({ lane: 'mirror', due, takes: 200 * float(), arrives: float(), outcome: 'answer' });
       for (let kill = 0; kill < 12; kill += 1) {
         await clock.advance(200 * float());
         client.kill();
@@ -332,7 +332,7 @@ test('people who use up the whole quota do not starve the background', async () 
   const store = await openStore({ file: ':memory:' });
   const client = createClient(() => store, clock, { ...FULL, requests: 20, burst: 0, share: 0.8 });
   await client.start();
-  const request = (lane: Lane): Request => ({ lane, due: clock.now(), takes: 100, arrives: 1, fate: 'answer' });
+  const request = (lane: Lane): Request => ({ lane, due: clock.now(), takes: 100, arrives: 1, outcome: 'answer' });
   for (let second = 0; second < 7_200; second += 20) {
     client.ask(request('interactive'));
     if (second === 3_600) for (let each = 0; each < 10; each += 1) client.ask(request('mirror'));

@@ -44,14 +44,14 @@ const RULES = createRules({
 const EVEN: Random = { float: () => 0.5, uuid: () => '', bytes: (length) => Buffer.alloc(length) };
 
 /** What becomes of a request. `late`: no answer, and it is carried out only just before it would be given up. */
-type Fate = 'answered' | 'lost after' | 'lost before' | 'late' | 'failed after' | 'unsent';
+type Outcome = 'answered' | 'lost after' | 'lost before' | 'late' | 'failed after' | 'unsent';
 type Step =
   | { do: 'edit'; item: number; state: 'open' | 'in_progress' | 'done' }
-  | { do: 'send'; fate: Fate }
+  | { do: 'send'; outcome: Outcome }
   | { do: 'answer'; pick: number }
   | { do: 'reconcile' | 'kill' | 'webhook' | 'wait' | 'read tasks' };
 
-const FATES: Fate[] = ['answered', 'answered', 'lost after', 'lost before', 'late', 'failed after', 'unsent'];
+const OUTCOMES: Outcome[] = ['answered', 'answered', 'lost after', 'lost before', 'late', 'failed after', 'unsent'];
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
@@ -61,7 +61,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       state: fc.constantFrom('open', 'open', 'in_progress', 'done'),
     }),
   },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant('send' as const), fate: fc.constantFrom(...FATES) }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('send' as const), outcome: fc.constantFrom(...OUTCOMES) }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('answer' as const), pick: fc.nat({ max: 5 }) }) },
   {
     weight: 6,
@@ -82,8 +82,8 @@ class World {
   readonly store: OpenedStore;
   readonly tasks: ModelTask[] = [];
   readonly links: { readonly taskId: string; readonly url: string; readonly workItemId: string }[] = [];
-  /** Requests on the wire, and those that the server has yet to carry out. */
-  inFlight: { readonly prepared: PreparedRequest; readonly fate: Fate; readonly answer: unknown }[] = [];
+  /** Requests in flight, and those that the server has yet to carry out. */
+  inFlight: { readonly prepared: PreparedRequest; readonly outcome: Outcome; readonly answer: unknown }[] = [];
   #late: { readonly at: number; readonly prepared: PreparedRequest }[] = [];
   now = Date.UTC(2026, 0, 5, 9);
   #count = 0;
@@ -108,7 +108,7 @@ class World {
       case 'edit':
         return this.#edit(step.item, step.state);
       case 'send':
-        return void (await this.send(step.fate));
+        return void (await this.send(step.outcome));
       case 'answer':
         return this.answer(step.pick);
       case 'reconcile':
@@ -168,13 +168,13 @@ class World {
     }
   }
 
-  async send(fate: Fate): Promise<boolean> {
+  async send(outcome: Outcome): Promise<boolean> {
     const onlyReads = !(await tasksWereRead(this.store.query));
     const prepared = await this.store.commit((query) => prepareNext(query, { now: this.now, onlyReads }));
     if (!prepared) return false;
-    if (fate === 'late') this.#late.push({ at: this.now + SETTLE_AFTER - 5_000, prepared });
-    const carriesOut = fate === 'answered' || fate.endsWith('after');
-    this.inFlight.push({ prepared, fate, answer: carriesOut ? this.#handle(prepared) : null });
+    if (outcome === 'late') this.#late.push({ at: this.now + SETTLE_AFTER - 5_000, prepared });
+    const carriesOut = outcome === 'answered' || outcome.endsWith('after');
+    this.inFlight.push({ prepared, outcome, answer: carriesOut ? this.#handle(prepared) : null });
     return true;
   }
 
@@ -207,9 +207,10 @@ class World {
     if (!request) return;
     const context = { now: this.now, random: { ...EVEN, uuid: () => `${++this.#count}` }, usedShare: 0 };
     await this.store.commit(async (query) => {
-      if (request.fate === 'answered') await settle(query, request.prepared, structuredClone(request.answer), context);
+      if (request.outcome === 'answered')
+        await settle(query, request.prepared, structuredClone(request.answer), context);
       else
-        await settleFailure(query, request.prepared, failureOf(request.fate), {
+        await settleFailure(query, request.prepared, failureOf(request.outcome), {
           ...context,
           outage: true,
           atFault: false,
@@ -247,9 +248,9 @@ class World {
   }
 }
 
-function failureOf(fate: Fate): SyncError {
-  if (fate === 'unsent') return new SyncError('unreachable', 'no connection');
-  if (fate === 'failed after') return new SyncError('server_failed', 'HTTP 503', { status: 503 });
+function failureOf(outcome: Outcome): SyncError {
+  if (outcome === 'unsent') return new SyncError('unreachable', 'no connection');
+  if (outcome === 'failed after') return new SyncError('server_failed', 'HTTP 503', { status: 503 });
   return new SyncError('outcome_unknown', 'no answer');
 }
 

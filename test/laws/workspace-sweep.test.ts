@@ -31,7 +31,7 @@ import { createTravellingClock } from '../support/travelling-clock.ts';
 /**
  * The table of `model/foreign-edits.ts`, line by line: whatever others do, in whatever order, and whenever the process dies, it
  * ends as the table says with the next sweep and the next turn; and beside the lists and the reads of the turn that costs one
- * request for each thing that is put right.
+ * request for each thing that is repaired.
  */
 
 const DAY = 86_400_000;
@@ -212,7 +212,7 @@ class World {
     });
   }
 
-  /** Asks for what is listed and held as gone, or held and not listed, as `sync/intake/sweeps.ts` does. */
+  /** Asks for what is listed and known as gone, or held and not listed, as `sync/intake/sweeps.ts` does. */
   async sweepConnections(): Promise<void> {
     for (const { kind, key, connector: connection } of this.items) {
       const held = await findItem(this.store.query, key);
@@ -439,7 +439,7 @@ describe('alone', () => {
 
 const subset = fc.shuffledSubarray(NAMES, { minLength: 1 });
 
-it('any of them together end as the table says, for the lists and one request for each that is put right', async () => {
+it('any of them together end as the table says, for the lists and one request for each that is repaired', async () => {
   await fc.assert(
     fc.asyncProperty(subset, async (names) => {
       await inWorld(async (world) => {

@@ -82,7 +82,7 @@ export interface Message {
   /** Ticks for which it may be on its way; `null`: it has arrived. */
   readonly left: number | null;
   /** `failed`: its connection did, and the process knows; `orphan`: nobody waits for the answer any more. */
-  readonly fate: 'awaited' | 'failed' | 'orphan';
+  readonly outcome: 'awaited' | 'failed' | 'orphan';
 }
 
 export interface State {
@@ -161,7 +161,7 @@ export function keyOf({ ledger, changes, processes, messages, held, made, arriva
       `${isAlive}${lease}${trusts}${isOpen}${book.join()}p${prepared?.change}v${prepared?.value}`,
   );
   const stand = changes.map(({ state, rest: pause, desired }) => `${state}${pause}d${desired}`);
-  const way = messages.map(({ by, change, value, left, fate }) => `${by}${change}${value}${left}${fate}`);
+  const way = messages.map(({ by, change, value, left, outcome }) => `${by}${change}${value}${left}${outcome}`);
   const lists = [ledger, stand, own, way, held, made, arrivals].map((list) => list.join());
   return `${owner}${isLapsed}${kills}${losses}|${lists.join('|')}`;
 }

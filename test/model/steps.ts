@@ -57,9 +57,9 @@ function news(state: State, { changes: names }: Bounds): Step<State>[] {
 }
 
 function onTheWay(state: State, message: Message, index: number): Step<State>[] {
-  const { change, value, left, fate } = message;
+  const { change, value, left, outcome } = message;
   if (left === null) return [];
-  const isAwaited = fate === 'awaited';
+  const isAwaited = outcome === 'awaited';
   const arrived: State = {
     ...state,
     messages: isAwaited ? state.messages.with(index, { ...message, left: null }) : without(state.messages, index),
@@ -67,10 +67,10 @@ function onTheWay(state: State, message: Message, index: number): Step<State>[] 
     made: state.made.with(change, (state.made[change] ?? 0) + 1),
     arrivals: [0, ...state.arrivals],
   };
-  const steps = [{ name: `request ${change} of ${message.by} arrives (${fate}, ${left})`, next: arrived }];
+  const steps = [{ name: `request ${change} of ${message.by} arrives (${outcome}, ${left})`, next: arrived }];
   if (!isAwaited) {
     const next = { ...state, messages: without(state.messages, index) };
-    steps.push({ name: `request ${change} of ${message.by} never arrives (${fate}, ${left})`, next });
+    steps.push({ name: `request ${change} of ${message.by} never arrives (${outcome}, ${left})`, next });
   }
   return steps;
 }
@@ -78,15 +78,15 @@ function onTheWay(state: State, message: Message, index: number): Step<State>[] 
 /** What a process learns of its request: the answer, or that none comes. */
 function backAt(state: State, at: { message: Message; index: number }, bounds: Bounds, rules: Rules): Step<State>[] {
   const { message, index } = at;
-  const { by, change, value, left, fate } = message;
-  if (fate !== 'awaited') return [];
+  const { by, change, value, left, outcome } = message;
+  if (outcome !== 'awaited') return [];
   const answered = () => {
     const next = { ...state, messages: without(state.messages, index) };
     const stands = state.changes[change]?.desired === value ? 'done' : 'pending';
     return settled(next, by, 0, { change, stands, rest: 0 }, rules);
   };
   const failed = () => {
-    const late: Message = { ...message, fate: 'failed', left: Math.min(left ?? 0, DURATIONS.grace) };
+    const late: Message = { ...message, outcome: 'failed', left: Math.min(left ?? 0, DURATIONS.grace) };
     const messages = left === null ? without(state.messages, index) : state.messages.with(index, late);
     const next = { ...state, losses: state.losses + 1, messages };
     const isUnknown = bounds.changes[change] === 'task' && rules.readBack;
@@ -189,8 +189,8 @@ function sending(state: State, who: number, bounds: Bounds, rules: Rules): Step<
 }
 
 function send(state: State, who: number, { change, value }: NonNullable<Process['prepared']>): Step<State> {
-  const others = state.messages.filter((other) => other.change !== change || other.fate !== 'failed');
-  const message: Message = { by: who, change, value, left: DURATIONS.life, fate: 'awaited' };
+  const others = state.messages.filter((other) => other.change !== change || other.outcome !== 'failed');
+  const message: Message = { by: who, change, value, left: DURATIONS.life, outcome: 'awaited' };
   const messages = [...others, message].toSorted(
     (a, b) => a.by - b.by || a.change - b.change || (a.left ?? -1) - (b.left ?? -1),
   );
@@ -223,7 +223,7 @@ function changed(state: State, index: number, change: Partial<Change>): State {
 function closed(state: State, who: number): State {
   const messages = state.messages
     .filter(({ by, left }) => by !== who || left !== null)
-    .map((each): Message => (each.by === who && each.fate === 'awaited' ? { ...each, fate: 'orphan' } : each));
+    .map((each): Message => (each.by === who && each.outcome === 'awaited' ? { ...each, outcome: 'orphan' } : each));
   return doing({ ...state, messages }, who, { ...IDLE, isAlive: processOf(state, who).isAlive });
 }
 

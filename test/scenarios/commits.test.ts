@@ -134,7 +134,7 @@ it('a push while the one before is still being read is read too', async () => {
   const first = { ...held, head: 'b', messages: ['Begin'], updated: '2026-01-05T09:00:01Z' };
   const second = { ...held, head: 'c', messages: ['Mend it\n\nTask: bug-1'], updated: '2026-01-05T09:00:02Z' };
   held = first;
-  // It comes between the pull request and its commits, which are those of before.
+  // It comes between the pull request and its commits, which are the same ones.
   whileAnswering = async () => {
     whileAnswering = async () => undefined;
     held = second;

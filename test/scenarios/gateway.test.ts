@@ -491,7 +491,7 @@ const RECORD = {
   url: URL_OF_ONE,
 };
 
-describe('what passes through is learnt', () => {
+describe('what passes through is stored', () => {
   it('a new bug is linkable without a read', async () => {
     await open();
     await ask('/workspaces/current/bugs', { method: 'POST', body: { title: 'Another' } });

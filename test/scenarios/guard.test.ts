@@ -34,7 +34,7 @@ async function states(): Promise<Record<string, number>> {
 }
 
 describe('the mass-change guard', () => {
-  it('holds what is over the limit of creations until someone lets it go [A13]', async () => {
+  it('holds what is over the limit of creations until an administrator approves it [A13]', async () => {
     await open({ creations: 5 });
     await deliver(8);
     expect(await states()).toEqual({ open: 5 });

@@ -93,7 +93,7 @@ describe('a record that a command edited', () => {
   it.each<[string, Fault, string]>([
     ['no answer', 'cut', 'outcome_unknown'],
     ['a failure of the server', { status: 500, body: 'an error' }, 'server_failed'],
-  ])('is read again among the few of its branch, and put right, where %s came', async (_name, fault, code) => {
+  ])('is read again among the few of its branch, and repaired, where %s came', async (_name, fault, code) => {
     await open();
     weather.turn({ after: ({ method }) => (method === 'PATCH' ? fault : undefined) });
     const sent = command().updatePullRequest({ body: { ...RECORD, title: 'By hand' } }, NOW);

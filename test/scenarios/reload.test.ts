@@ -39,7 +39,7 @@ const postTo = async (workspace: string) =>
   (await fetch(`${world.daemon().address}/webhooks/${workspace}/github`, { method: 'POST', body: '{}' })).status;
 
 describe('SIGHUP', () => {
-  it('changes a connection without a new start: another secret counts from then on [F17]', async () => {
+  it('changes a connection without a restart: another secret counts from then on [F17]', async () => {
     world.configure('test', connection('another webhook secret for tests'));
     await world.reload();
     expect(await deliver(1)).toBe(401);

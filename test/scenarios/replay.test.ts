@@ -216,7 +216,7 @@ describe('a signed delivery that comes again', () => {
     const before = await effects();
     await world.clock.advance(pause);
     await settled();
-    // What forgets is at work for some turns after its hour has come.
+    // Retention runs for some turns after its hour has come.
     await world.until(() => forgotten(pause));
     await postAll(0);
     // Signatures that tell when they were made are none any more; of others the vendor may be asked how things are now.
@@ -226,7 +226,7 @@ describe('a signed delivery that comes again', () => {
   });
 });
 
-/** Whether webhooks of before are remembered as long as they should be, and no longer. */
+/** Whether earlier webhooks are remembered as long as they should be, and no longer. */
 async function forgotten(pause: number): Promise<boolean> {
   const { query } = opened('test').store;
   const rows = await query.selectFrom('inbox').select('id').where('source', '=', 'webhook').execute();

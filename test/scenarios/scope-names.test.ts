@@ -11,7 +11,7 @@ const DAY = 24 * 3_600_000;
 const repositories = new Map<number, { name: string; pulls: number[] }>();
 /** GitHub has had enough requests, and says so in seconds. */
 let isLimited = false;
-/** Names of before, which GitHub redirects. */
+/** Former names, which GitHub redirects. */
 const moved = new Map<string, number>();
 const asked: string[] = [];
 let world: World;
@@ -132,7 +132,7 @@ it('nothing is taken from a repository that was made under the same name, until 
   expect(await names()).toEqual([]);
   await polled('2#7');
   await hook(2, 9);
-  // What happens in the one of before is not meant any more.
+  // Events of the former repository do not match any more.
   await hook(1, 5, 'acme/api');
   expect(await records()).toEqual(['1#1', '2#7', '2#9']);
   expect(await rebindNames(world.partition(), { connection: 'github' })).toEqual([]);

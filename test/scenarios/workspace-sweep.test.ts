@@ -53,7 +53,7 @@ async function swept(): Promise<void> {
 }
 
 describe('the sweep of the workspace', () => {
-  it('puts right what somebody changed and nobody told of, again and again, and tells it', async () => {
+  it('repairs changes that no webhook reported, each time, and reports the repairs', async () => {
     await open();
     await editByHand('2', 'By hand');
     await swept();
@@ -99,7 +99,7 @@ describe('the sweep of the workspace', () => {
     expect((await world.people.getTask({ taskId }, {})).body.title).toBe('It broke');
   });
 
-  it('holds more repairs than the guard allows, until a person lets them go', async () => {
+  it('holds more repairs than the guard allows, until an administrator approves them', async () => {
     await open({ config: { guard: { repairs: 1 } } });
     for (const each of ['1', '2', '3']) await editByHand(each, 'By hand');
     await swept();

@@ -35,7 +35,7 @@ async function say(number: number, fields: object = {}): Promise<void> {
   await world.settled();
 }
 
-async function noticed(): Promise<void> {
+async function detected(): Promise<void> {
   await world.settled();
   const waiting = () =>
     world
@@ -57,25 +57,25 @@ describe('a comment', () => {
   it('names the task once the link stands, and is written once, whatever comes after', async () => {
     await open({ comment: true });
     await say(1);
-    await noticed();
+    await detected();
     const workspace = await readMeta(world.partition().store.query, WORKSPACE_ID);
     expect(commentOn(1)).toEqual([[`<!-- worksync:${workspace}:tasks -->`, 'Linked to BUG-1.']]);
     for (const title of ['Edited', 'Edited again']) await say(1, { title });
     await world.restart();
-    await noticed();
+    await detected();
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
   });
 
   it('is kept up to date, in place', async () => {
     await open({ comment: true });
     await say(1);
-    await noticed();
+    await detected();
     await world.people.createBug({ body: { title: 'Another' } }, {});
     await say(1, { title: 'Also BUG-2' });
-    await noticed();
+    await detected();
     expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1 and BUG-2.']);
     await say(1, { title: 'No more' });
-    await noticed();
+    await detected();
     expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-1.']);
   });
 
@@ -97,7 +97,7 @@ describe('a comment', () => {
     const titles = ['One', 'Two', 'Three', 'Four', 'Five', 'Six'];
     for (const title of titles) await world.people.createBug({ body: { title } }, {});
     await say(1, { title: titles.map((_, index) => `BUG-${index + 1}`).join(', ') });
-    await noticed();
+    await detected();
     expect(written).toEqual([0, 0, 0, 0, 0, 0]);
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
     expect(commentOn(1)).toEqual([[expect.anything(), 'Linked to BUG-1, BUG-2, BUG-3, BUG-4, BUG-5, and BUG-6.']]);
@@ -119,7 +119,7 @@ describe('a comment', () => {
     );
     for (const title of ['One', 'Two']) await world.people.createBug({ body: { title } }, {});
     await say(1, { title: 'BUG-1, BUG-2' });
-    await noticed();
+    await detected();
     // Where both are on their way at once the refused one is sent once more: its item has changed meanwhile.
     const sent = links;
     expect([2, 3]).toContain(sent);
@@ -136,15 +136,15 @@ describe('a comment', () => {
     );
     const before = world.clock.elapsed();
     await say(1);
-    await noticed();
+    await detected();
     expect(world.clock.elapsed() - before).toBeGreaterThan(600_000);
     expect(commentOn(1)).toHaveLength(1);
     tracker.failures.push(new SyncError('refused', 'HTTP 422', { status: 422 }));
     await say(2);
-    await noticed();
+    await detected();
     expect(commentOn(2)).toEqual([]);
     await world.restart();
-    await noticed();
+    await detected();
     expect(commentOn(2)).toHaveLength(1);
   });
 
@@ -160,7 +160,7 @@ describe('a comment', () => {
     const wanted = async () => (await query.selectFrom('notices').select('wanted').execute())[0]?.wanted;
     await world.until(async () => (await wanted()) === 'Linked to BUG-2.');
     refusal.resolve(new SyncError('refused', 'HTTP 422', { status: 422 }));
-    await noticed();
+    await detected();
     expect(commentOn(1).map(([, text]) => text)).toEqual(['Linked to BUG-2.']);
   });
 
@@ -171,7 +171,7 @@ describe('a comment', () => {
     await say(1);
     await world.until(async () => world.clock.elapsed() - from > 39_000);
     expect(tracker.writes).toEqual([]);
-    await noticed();
+    await detected();
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
   });
 
@@ -185,7 +185,7 @@ describe('a comment', () => {
     await world.until(() => tracker.unanswered === 0);
     await next();
     const from = world.clock.elapsed();
-    await noticed();
+    await detected();
     expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
   });
@@ -204,7 +204,7 @@ describe('a comment', () => {
     if (arrives) tracker.comments.set(issue(1).key, arrived);
     const from = world.clock.elapsed();
     await say(1, { title: 'No more' });
-    await noticed();
+    await detected();
     expect(world.clock.elapsed() - from).toBeGreaterThanOrEqual(40_000);
     expect(commentOn(1).map(([, text]) => text)).toEqual(arrives ? ['Not linked to a task any more.'] : []);
   });
@@ -219,7 +219,7 @@ describe('a comment', () => {
     await world.until(() => tracker.failures.length === 0);
     const from = world.clock.elapsed();
     await setBack();
-    await noticed();
+    await detected();
     // Five minutes, and the time after which a write with unknown outcome must have arrived.
     expect(world.clock.elapsed() - from).toBeLessThanOrEqual(350_000);
     expect(tracker.writes).toEqual([`comment ${issue(1).key}`]);
@@ -232,7 +232,7 @@ describe('a comment', () => {
     for (const number of [1, 2, 3]) await say(number);
     await world.until(async () => world.clock.elapsed() - from > 590_000);
     expect([tracker.failures, tracker.writes]).toEqual([[], []]);
-    await noticed();
+    await detected();
     expect(tracker.writes.toSorted()).toEqual([1, 2, 3].map((number) => `comment ${issue(number).key}`));
     const { query } = world.partition().store;
     const rows = await query.selectFrom('notices').select(['attempts', 'error']).execute();
@@ -298,7 +298,7 @@ describe('a comment', () => {
     it('asks for nothing, also after a restart', async () => {
       await open({ comment: true });
       await say(1);
-      await noticed();
+      await detected();
       await comment();
       await world.restart();
       await comment();
@@ -316,7 +316,7 @@ describe('a comment', () => {
     ])('is heard as news where it is one %s', async (_, told) => {
       await open({ comment: true });
       await say(1);
-      await noticed();
+      await detected();
       await comment(told);
       await world.until(() => tracker.fetches.length > 0);
       expect(await reasons()).toEqual([]);
@@ -344,14 +344,14 @@ describe('closing', () => {
   it('follows the tasks, without a webhook of the workspace, once; and never fights a person', async () => {
     await open({ close: true });
     await say(1);
-    await noticed();
+    await detected();
     expect(tracker.writes).toEqual([]);
     await finish('completed');
     await world.until(() => tracker.closed.length > 0);
     expect(tracker.closed).toEqual([issue(1).key]);
     await say(1, { state: 'done' });
     await say(1, { state: 'open', title: 'Reopened by a person' });
-    await noticed();
+    await detected();
     await world.clock.advance(3_600_000);
     await world.settled();
     expect(tracker.writes).toEqual([`close ${issue(1).key}`]);
@@ -367,7 +367,7 @@ describe('closing', () => {
     for (const status of ['completed', 'open', 'completed'] as const) {
       await finish(status);
       await world.clock.advance(1_800_000);
-      await noticed();
+      await detected();
     }
     expect(tracker.writes).toEqual([`close ${issue(1).key}`, `close ${issue(1).key}`]);
   });
@@ -379,7 +379,7 @@ describe('a commit status', () => {
     await world.clock.advance(1_000);
     const item = pullRequest(1, { updatedAt: world.clock.now(), ...fields });
     expect(await tell(world.daemon().address, item, { secret: WEBHOOK_SECRET })).toBe(202);
-    await noticed();
+    await detected();
   };
   const written = () => tracker.statuses.map(({ sha, state, text }) => `${sha.slice(0, 1)} ${state}: ${text}`);
   const NONE = 'linked to no task: put the key of one into title, description or branch';
@@ -393,7 +393,7 @@ describe('a commit status', () => {
     await tell1({ title: 'Fixes BUG-1' });
     await tell1({ title: 'Fixes BUG-1, really' });
     await world.restart();
-    await noticed();
+    await detected();
     // So that the list, which has the second task, may be read at once.
     await world.clock.advance(120_000);
     await tell1({ title: 'Fixes BUG-1 and BUG-2', headSha: HEADS[1] });
@@ -449,7 +449,7 @@ describe('a commit status', () => {
       }),
     ]);
     await world.restart();
-    await noticed();
+    await detected();
     expect(written()).toEqual(['1 success: linked to no task']);
   });
 });

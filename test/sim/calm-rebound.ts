@@ -4,7 +4,7 @@ import { createOperator } from './operator.ts';
 import type { Replica, Site } from './site.ts';
 
 /**
- * Ours gets another name, and somebody makes another repository under the name of before. worksync follows ours, until a person says
+ * Ours gets another name, and somebody makes another repository under the former name. worksync follows ours, until a person says
  * that the other one is meant; who was wrong says it once more, and all is as it was.
  */
 export async function nameGoesToAnother(site: Site, { phase, promised, seen, change }: Ways): Promise<void> {

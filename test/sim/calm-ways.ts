@@ -9,7 +9,7 @@ export const NUMBER = 99;
 export const PROMPT: Hooks = { delays: [100], again: true };
 export const NEVER: Hooks = { delays: [], again: false };
 
-/** Pull requests of before: more than a minute's quota takes. */
+/** Old pull requests: more than a minute's quota takes. */
 export const OLD_ONES = 60;
 
 /** No plan names a task of a larger number. */

@@ -229,7 +229,7 @@ async function aloneAgain(site: Site, plan: Plan, ways: Ways, goesUnheard: () =>
   await goesBack(site, forge as Forge, ways);
 }
 
-/** Old ones wait behind whatever happens now; those of before the plan, which nobody had asked for, come with them. */
+/** Old ones wait behind whatever happens now; those from the time before the plan, which were not requested, come with them. */
 async function goesBack(site: Site, forge: Forge, { phase, promised, seen, change }: Ways): Promise<void> {
   await phase('a pull request changes amid a backfill', 4 * OLD_ONES, 60, async () => {
     site.providers.addOld(forge, OLD_ONES);

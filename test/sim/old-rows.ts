@@ -9,7 +9,7 @@ const AUDIT = 400;
 const QUOTA_USE = 8;
 export const DELIVERIES = 365;
 
-/** Rows of before, by how many days they are old: one that is to go, and one that is to stay. */
+/** Old rows, by how many days they are old: one that is to go, and one that is to stay. */
 const around = (days: number) => [days + 1, days - 1];
 
 /** What somebody did long ago. */

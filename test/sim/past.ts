@@ -2,7 +2,7 @@ import type { ProviderState, Vendor } from '../support/provider-servers/provider
 import type { Forge } from './plan.ts';
 import { BLANK } from './pull-fields.ts';
 
-/** Pull requests of before worksync began. What is open is found by a sweep, and the rest only when somebody asks for it. */
+/** Pull requests from the time before worksync began. What is open is found by a sweep, and the rest only when somebody asks for it. */
 export interface Past {
   /** There are so many at this vendor, by their numbers from this one on. */
   begin(forge: Forge, vendor: ProviderState<Vendor>, count: number, first?: number): void;

@@ -9,7 +9,7 @@ import { ON_POSTGRES } from './store-place.ts';
 export type GetReady = (store: Store) => Promise<() => Promise<unknown>>;
 
 /** Ways in which a process ends or loses its lease while it works. */
-type Fate =
+type Outcome =
   | { readonly kind: 'lives' }
   /** Before so many commits, the first one included, are on the disk. */
   | { readonly kind: 'dies'; readonly commit: number }
@@ -44,7 +44,7 @@ export function changedIn({ before, after }: { readonly before: Rows; readonly a
   return Object.keys(after).filter((table) => after[table]?.join('\n') !== before[table]?.join('\n'));
 }
 
-async function rowsAround(getReady: GetReady, fate: Fate) {
+async function rowsAround(getReady: GetReady, outcome: Outcome) {
   let isReady = false;
   let commits = 0;
   const steps = {
@@ -52,19 +52,19 @@ async function rowsAround(getReady: GetReady, fate: Fate) {
       if (!isReady || edge === 'after') return;
       commits++;
       // The dead write nothing any more.
-      if (fate.kind === 'dies' && commits >= fate.commit) throw new Error('the process is dead');
+      if (outcome.kind === 'dies' && commits >= outcome.commit) throw new Error('the process is dead');
     },
   };
   const installation = await openTestInstallation({ file: ':memory:', steps });
   try {
     const store = await installation.store('test', async () => {
-      if (isReady && fate.kind === 'lost the workspace') throw new SyncError('lease_lost', 'it was taken over');
+      if (isReady && outcome.kind === 'lost the workspace') throw new SyncError('lease_lost', 'it was taken over');
     });
     const work = await getReady(store);
     const before = await allRows(installation);
     isReady = true;
     // Whoever works there may say that it could not.
-    if (fate.kind === 'lives') await work();
+    if (outcome.kind === 'lives') await work();
     else await work().catch(() => undefined);
     isReady = false;
     return { before, after: await allRows(installation), commits };

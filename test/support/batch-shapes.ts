@@ -324,7 +324,7 @@ export const BATCH_SHAPES: readonly BatchShape[] = [
     batch: () => [answered('read-tasks', { tasks: [] }, { seconds: LATE })],
   },
   {
-    name: 'a list that settles creates of unknown fate',
+    name: 'a list that settles creates with an unknown outcome',
     before: (count) => [issues(count)],
     seed: (query) =>
       query

@@ -113,7 +113,7 @@ export interface World {
   service(): WorkspaceService;
   /** Where `behaviours` are given. */
   readonly server: PlausibleServer | undefined;
-  /** As the workspace's owner, by OAuth: costs no quota. For looking, and for what people do by hand. */
+  /** As the workspace's owner, by OAuth: uses no quota. For looking, and for what people do by hand. */
   readonly people: WorkspaceClient<object>;
   daemon(): Daemon;
   partition(): Partition;

@@ -49,7 +49,7 @@ export async function createBigInstallation(size: Size): Promise<BigInstallation
   }
 }
 
-/** With what a daemon does at its first start done: both lists read, and the rules held against all items. */
+/** After the work of a first start: both lists are read, and all items are evaluated by the rules. */
 async function createWorkspace(folder: string): Promise<{ config: string; workspace: number }> {
   // Its own lists are not read: nobody answers.
   const path = writeConfiguration(folder, NOWHERE, 'a key for the bench only', {

@@ -43,7 +43,7 @@ async function besides(manner: Manner, seeds: readonly number[]): Promise<Measur
   const isTuned = (MANNERS as readonly Manner[]).includes(manner);
   const { refused, wait } = AIMS[manner] ?? USUAL_AIMS;
   const all = (of: (day: Shared) => number) => days.map(of);
-  const note = `with up to ${FULL_SHARE.concurrency} in flight before others are noticed for the first time, one by one afterwards`;
+  const note = `with up to ${FULL_SHARE.concurrency} in flight before others are detected for the first time, one by one afterwards`;
   return [
     figure(
       { name, unit: 'of available', better: 'higher', aim: isTuned ? 0.87 : false, everyRun: true },

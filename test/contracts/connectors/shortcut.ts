@@ -62,7 +62,7 @@ export const profile: ConnectorProfile = {
       return {
         'a digest with its method': { 'payload-signature': `sha256=${hex}` },
         'another method': { 'payload-signature': sha1 },
-        'the header of before': { 'clubhouse-signature': hex },
+        'the former header': { 'clubhouse-signature': hex },
       };
     },
   },

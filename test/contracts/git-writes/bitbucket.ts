@@ -233,7 +233,7 @@ const opening: WritesProfile['cases'] = [
   ...[502, 555].map((status) => {
     const course = [...TO_BE_OPENED, makes([], status), standing()];
     return [
-      `where nothing is there after ${status}, its fate stays open`,
+      `where nothing is there after ${status}, its outcome stays unknown`,
       open({ reviewers: [] }),
       course,
       failing('server_failed'),

@@ -195,13 +195,13 @@ const opening: WritesProfile['cases'] = [
     IT,
   ],
   [
-    'where nothing is there, its fate stays open',
+    'where nothing is there, its outcome stays unknown',
     open(),
     [...BEFORE, makes(502), opened('main', { body: [] })],
     failing('server_failed'),
   ],
   [
-    'where it cannot be seen whether it is there, its fate stays open',
+    'where it cannot be seen whether it is there, its outcome stays unknown',
     open(),
     [...BEFORE, makes({ isLost: true }), opened('main', 500)],
     failing('outcome_unknown'),

@@ -194,7 +194,7 @@ export function describeIsolation(): void {
     expect(await snapshot()).toEqual(before);
   });
 
-  it('the mark is in what its owner reads, so that it would be noticed elsewhere', () => {
+  it('the mark is in what its owner reads, so that it would be detected elsewhere', () => {
     expect(before.join('')).toContain(MARK);
   });
 

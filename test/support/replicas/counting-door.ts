@@ -31,7 +31,7 @@ export interface CountingDoor {
   close(): Promise<void>;
 }
 
-/** @param delay how long each answer is held back, milliseconds: so long a request is on its way at least */
+/** @param delay added to each answer, milliseconds: the shortest time that a request is in flight */
 export async function openDoor(service: string, delay: number): Promise<CountingDoor> {
   const arrivals: Arrival[] = [];
   let swallowed: ServerResponse[] | undefined;
