@@ -84,8 +84,8 @@ function rateLimitPause(error: SyncError): number {
   return Math.min(LONGEST_PAUSE, Math.max(1_000, error.retryAfter ?? DEFAULT_PAUSE));
 }
 
-/** Resolves when the connection is free for background work, or the signal aborts. */
-export async function backgroundPauseEnd(
+/** Resolves when the connection is free for background work, or when the signal aborts. */
+export async function waitWhilePaused(
   { clock, pauses }: { readonly clock: Clock; readonly pauses: Pick<Pauses, 'left'> },
   connection: string,
   signal: AbortSignal,

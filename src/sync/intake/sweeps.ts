@@ -12,7 +12,7 @@ import { ALL_UNITS } from '../../store/poll-states.ts';
 import { beginUnitOfWork, flushRows } from '../../store/unit-of-work/unit-of-work.ts';
 import { dueFetches, prefetchFetches, requestFetch } from '../../store/wanted-fetches.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { affectsAllUnits, backgroundPauseEnd } from './pauses.ts';
+import { affectsAllUnits, waitWhilePaused } from './pauses.ts';
 
 type SweepContext = Omit<IntakeContext, 'inbox' | 'tracer'> & {
   /** Notified after a commit that requested fetches. */
@@ -164,7 +164,7 @@ async function withRetries<Result>(
 ): Promise<Result> {
   const { clock, random, pauses } = context;
   for (let attempt = 1; ; ) {
-    await backgroundPauseEnd(context, name, signal);
+    await waitWhilePaused(context, name, signal);
     try {
       signal.throwIfAborted();
       return await call();

@@ -8,7 +8,7 @@ import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
 import { isUnverified, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
-import { backgroundPauseEnd } from './pauses.ts';
+import { waitWhilePaused } from './pauses.ts';
 
 type VerificationContext = Omit<IntakeContext, 'meter' | 'tracer'>;
 
@@ -110,7 +110,7 @@ async function verifyItem(
 ): Promise<boolean> {
   const { clock, random, logger } = context;
   for (let failures = 0; failures < MOST_ATTEMPTS; ) {
-    await backgroundPauseEnd(context, active.name, signal);
+    await waitWhilePaused(context, active.name, signal);
     if (signal.aborted) return false;
     try {
       await fetchItem(context, active, row, signal);

@@ -21,12 +21,12 @@ async function backfill(
   history: () => Promise<{ event: string; body: Buffer }>,
   clock = createTravellingClock(),
 ) {
-  const asked = Promise.withResolvers<void>();
+  const requested = Promise.withResolvers<void>();
   const active = activeWith({
     connection: {
       units: async () => ['unit'],
       async history() {
-        asked.resolve();
+        requested.resolve();
         return history();
       },
     },
@@ -39,7 +39,7 @@ async function backfill(
   });
   return async (meanwhile: () => Promise<void> = () => clock.advance(0)) => {
     stage.start();
-    await asked.promise;
+    await requested.promise;
     await meanwhile();
     await stage.stop();
   };
@@ -50,20 +50,20 @@ const rows = ({ query }: Store) =>
 
 const PAGE = { event: 'list', body: Buffer.from('one') };
 
-test('the last page of a unit ends it', async () => {
+test('finishes a unit with its last page', async () => {
   const store = await openTestStore();
   await (await backfill(store, async () => PAGE))();
   expect((await inboxOf(store)).map(({ source, body }) => [source, body])).toEqual([['backfill', 'one']]);
   expect(await rows(store)).toEqual([{ unit: 'unit', error: null, attempts: 0, finished_at: expect.any(Number) }]);
 });
 
-test('what the vendor has switched off ends its unit without an error', async () => {
+test('finishes a unit that the vendor has switched off, without an error', async () => {
   const store = await openTestStore();
   await (await backfill(store, () => Promise.reject(new SyncError('feature_off', 'issues are switched off'))))();
   expect(await rows(store)).toMatchObject([{ error: null, finished_at: expect.any(Number) }]);
 });
 
-test('a unit whose pages lead in a circle ends with an error, and its pages are kept', async () => {
+test('finishes a unit whose pages form a circle with an error, and keeps the pages', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
   let count = 0;
@@ -83,9 +83,9 @@ test('a unit whose pages lead in a circle ends with an error, and its pages are 
 });
 
 test.each([
-  ['what may succeed later is tried again', 'server_failed', false],
-  ['what can never be read ends its unit', 'refused', true],
-] as const)('%s, and tells why', async (_what, code, isOver) => {
+  ['retries a temporary failure', 'server_failed', false],
+  ['finishes a unit that can never be read', 'refused', true],
+] as const)('%s, and stores the error', async (_what, code, isOver) => {
   const store = await openTestStore();
   await (await backfill(store, () => Promise.reject(new SyncError(code, 'down'))))();
   const [row] = await rows(store);
@@ -95,15 +95,15 @@ test.each([
 test.each([
   ['while it waited', async (clock: TravellingClock) => clock.jumpWall(-50 * MINUTE), 1],
   ['before the process began', async () => undefined, 0],
-])('where the clock was set back %s it waits for no old time', async (_what, meanwhile, begun) => {
+])('does not wait for an old time after the clock was set back %s', async (_what, meanwhile, begun) => {
   const store = await openTestStore();
-  const asked: number[] = [];
+  const requested: number[] = [];
   const clock = createTravellingClock();
   const course = await backfill(
     store,
     async () => {
-      asked.push(clock.elapsed());
-      if (asked.length === begun) throw new SyncError('server_failed', 'down', { retryAfter: 5 * MINUTE });
+      requested.push(clock.elapsed());
+      if (requested.length === begun) throw new SyncError('server_failed', 'down', { retryAfter: 5 * MINUTE });
       return PAGE;
     },
     clock,
@@ -117,10 +117,10 @@ test.each([
     await meanwhile(clock);
     await clock.advance(6 * MINUTE);
   });
-  expect(asked.length).toBe(begun + 1);
+  expect(requested.length).toBe(begun + 1);
 });
 
-test('whoever stops it waits until the page that it reads has come', async () => {
+test('waits on stop for the page that is being read', async () => {
   const store = await openTestStore();
   const page = Promise.withResolvers<typeof PAGE>();
   let hasEnded = false;
@@ -137,6 +137,6 @@ test.each([
   ['a page that it read', async () => PAGE],
   ['a failure', () => Promise.reject(new SyncError('server_failed', 'down'))],
   ['a failure for good', () => Promise.reject(new SyncError('refused', 'down'))],
-])('one that has lost the workspace to another leaves nothing of %s', async (_what, history) => {
+])('stores nothing of %s after the loss of the workspace', async (_what, history) => {
   expect(await remainsOfLost((store) => backfill(store, history))).toEqual([]);
 });

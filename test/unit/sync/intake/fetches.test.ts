@@ -25,12 +25,12 @@ interface Bench {
   readonly clock: TravellingClock;
   readonly fetches: Fetches;
   readonly warnings: LogFields[];
-  ask(key: string, connection?: string): Promise<void>;
+  request(key: string, connection?: string): Promise<void>;
 }
 
 interface BenchOptions {
   readonly random?: Random;
-  /** What the fetches get in place of the store. */
+  /** Returns the store that the fetches use. */
   readonly storeFor?: (store: Store) => Store;
 }
 
@@ -55,7 +55,7 @@ async function bench(connections: readonly ActiveConnection[], options: BenchOpt
     clock,
     fetches,
     warnings,
-    async ask(key, connection = 'notes') {
+    async request(key, connection = 'notes') {
       await requestFetch(store.query, { connection, reference: reference(key), deliveryId: 7, now: clock.now() });
       fetches.wakeSignal.notify();
     },
@@ -69,28 +69,28 @@ async function untilIdle({ fetches, clock }: Bench): Promise<void> {
   while (!fetches.idle()) await clock.advance(0);
 }
 
-test('asking again keeps the earliest time and goes on with the back-off', async () => {
+test('keeps the earliest time and the backoff when a fetch is requested again', async () => {
   const store = await openTestStore();
-  const ask = (now: number, locator: Record<string, string>) =>
+  const request = (now: number, locator: Record<string, string>) =>
     requestFetch(store.query, { connection: 'notes', reference: reference('a', locator), deliveryId: now, now });
-  await ask(50, { x: '1', y: '2' });
+  await request(50, { x: '1', y: '2' });
   await store.query.updateTable('fetches').set({ attempts: 3, not_before: 900 }).execute();
-  await ask(60, { y: '2', x: '1' });
-  await ask(40, { x: '1', y: '2' });
+  await request(60, { y: '2', x: '1' });
+  await request(40, { x: '1', y: '2' });
   expect(await rows(store)).toMatchObject([{ since: 40, asks: 3, attempts: 3, not_before: 900, delivery_id: 50 }]);
 });
 
-test('what is fetched becomes a delivery, and the wish goes away', async () => {
+test('appends the object as a delivery and deletes the request', async () => {
   const active = activeWith({
     connection: { fetch: async ({ key }) => ({ event: 'object', body: Buffer.from(`object ${key}`) }) },
   });
   const all = await bench([active]);
-  await all.ask('a');
+  await all.request('a');
   expect(all.fetches.idle()).toBe(false);
   all.fetches.start();
   all.fetches.start();
   await untilIdle(all);
-  await all.ask('b');
+  await all.request('b');
   expect(all.fetches.idle()).toBe(false);
   await untilIdle(all);
   expect(await inboxOf(all.store)).toMatchObject([
@@ -104,11 +104,11 @@ test('what is fetched becomes a delivery, and the wish goes away', async () => {
   expect(all.clock.pending).toBe(0);
 });
 
-/** One wish, and fetches that work on it until they rest. */
+/** Requests one object, and runs fetches until they are idle. */
 const fetchOnce = (fetch: () => Promise<Fetched>) => async (store: Store) => {
   const clock = createTravellingClock();
-  const wish = { connection: 'notes', reference: reference('a'), deliveryId: 7, now: clock.now() };
-  await requestFetch(store.query, wish);
+  const request = { connection: 'notes', reference: reference('a'), deliveryId: 7, now: clock.now() };
+  await requestFetch(store.query, request);
   const parts = { clock, random: systemRandom(), logger: silentLogger, pauses: createPauses(clock) };
   const connections = [activeWith({ connection: { fetch } })];
   const fetches = createFetches({ store, connections, inbox: createWakeSignal(), ...parts });
@@ -121,17 +121,17 @@ const fetchOnce = (fetch: () => Promise<Fetched>) => async (store: Store) => {
 
 const OBJECT = async () => ({ event: 'object', body: Buffer.from('object a') });
 
-test('what was fetched is stored and the wish for it goes away together, or neither', async () => {
+test('appends the object and deletes the request in one transaction', async () => {
   expect(await remainsOf(fetchOnce(OBJECT))).toEqual([]);
 });
 
-test('whichever statement of a fetch fails, its stage goes on to its end, and leaves no error to nobody', async () => {
+test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
   for (const fetch of [OBJECT, () => Promise.reject(new SyncError('not_found', 'gone'))]) {
     expect(await wrongWhereStatementsFail(fetchOnce(fetch), { inParts: true, isQuiet: true })).toEqual([]);
   }
 });
 
-test('what is asked for again while it is fetched is fetched once more', async () => {
+test('fetches an object again that was requested during its fetch', async () => {
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let calls = 0;
   const active = activeWith({
@@ -145,9 +145,9 @@ test('what is asked for again while it is fetched is fetched once more', async (
   });
   const all = await bench([active]);
   all.fetches.start();
-  await all.ask('a');
+  await all.request('a');
   await all.clock.until(() => calls === 1);
-  await all.ask('a');
+  await all.request('a');
   gates[0]?.resolve();
   gates[1]?.resolve();
   await untilIdle(all);
@@ -156,7 +156,7 @@ test('what is asked for again while it is fetched is fetched once more', async (
   await all.fetches.stop();
 });
 
-test('at most four fetches of a connection run at once, the oldest wish first', async () => {
+test('runs at most four fetches of a connection at a time, the oldest request first', async () => {
   let running = 0;
   let most = 0;
   const order: string[] = [];
@@ -174,7 +174,7 @@ test('at most four fetches of a connection run at once, the oldest wish first', 
   const all = await bench([active]);
   const keys = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
   for (const key of keys) {
-    await all.ask(key);
+    await all.request(key);
     await all.clock.advance(1);
   }
   all.fetches.start();
@@ -184,7 +184,7 @@ test('at most four fetches of a connection run at once, the oldest wish first', 
   await all.fetches.stop();
 });
 
-test('a failure is recorded and tried again with growing pauses', async () => {
+test('records a failure and retries with growing pauses', async () => {
   let calls = 0;
   const active = activeWith({
     connection: {
@@ -196,7 +196,7 @@ test('a failure is recorded and tried again with growing pauses', async () => {
     },
   });
   const all = await bench([active], { random: { ...systemRandom(), float: () => 1 } });
-  await all.ask('a');
+  await all.request('a');
   all.fetches.start();
   await untilIdle(all);
   expect(await rows(all.store)).toMatchObject([{ attempts: 1, error: 'answer_malformed: not JSON' }]);
@@ -212,27 +212,27 @@ test('a failure is recorded and tried again with growing pauses', async () => {
   expect(all.clock.pending).toBe(0);
 });
 
-test('an object that is refused for good is asked for again only by a new delivery or a new start', async () => {
-  let asked = 0;
+test('gives up an object after five refusals, until a new delivery or a restart', async () => {
+  let requested = 0;
   const connection = {
     fetch: async () => {
-      asked++;
+      requested++;
       throw new SyncError('not_found', 'GET /projects/7: 404');
     },
   };
   const site = await bench([activeWith({ connection })]);
   site.fetches.start();
-  await site.ask('a');
+  await site.request('a');
   for (let hour = 0; hour < 48; hour++) await site.clock.advance(3_600_000);
-  expect(asked).toBe(5);
+  expect(requested).toBe(5);
   const [activity] = (await readStatus(site.store.query, site.clock.now())).connections;
   expect(activity).toMatchObject({
     ...{ connection: 'notes', fetches: 0, refusedFetches: 1 },
     fetchRefusal: 'not_found: GET /projects/7: 404',
   });
-  await site.ask('a');
+  await site.request('a');
   await site.clock.advance(3_600_000);
-  expect(asked).toBe(6);
+  expect(requested).toBe(6);
   await site.fetches.stop();
   const again = createFetches({
     ...{ store: site.store, connections: [activeWith({ connection })], pauses: createPauses(site.clock) },
@@ -240,11 +240,11 @@ test('an object that is refused for good is asked for again only by a new delive
   });
   again.start();
   await site.clock.advance(3_600_000);
-  expect(asked).toBe(7);
+  expect(requested).toBe(7);
   await again.stop();
 });
 
-test('a limited connection is left alone until its time, the others go on', async () => {
+test('pauses a limited connection and continues with the others', async () => {
   let limited = true;
   const slow = activeWith({
     name: 'slow',
@@ -261,11 +261,11 @@ test('a limited connection is left alone until its time, the others go on', asyn
   });
   const all = await bench([slow, quick]);
   all.fetches.start();
-  await all.ask('a', 'slow');
+  await all.request('a', 'slow');
   await untilIdle(all);
   limited = false;
-  await all.ask('b', 'slow');
-  await all.ask('c', 'quick');
+  await all.request('b', 'slow');
+  await all.request('c', 'quick');
   await untilIdle(all);
   await all.clock.advance(119_000);
   expect((await inboxOf(all.store)).map((row) => row.body)).toEqual(['quick']);
@@ -275,7 +275,7 @@ test('a limited connection is left alone until its time, the others go on', asyn
   await all.fetches.stop();
 });
 
-test('a provider that does not answer is asked ever more seldom, however many objects wait', async () => {
+test('backs off from a vendor that does not answer, however many objects wait', async () => {
   let calls = 0;
   const active = activeWith({
     connection: {
@@ -286,7 +286,7 @@ test('a provider that does not answer is asked ever more seldom, however many ob
     },
   });
   const all = await bench([active], { random: { ...systemRandom(), float: () => 1 } });
-  for (let index = 0; index < 200; index++) await all.ask(`item-${index}`);
+  for (let index = 0; index < 200; index++) await all.request(`item-${index}`);
   all.fetches.start();
   await all.clock.advance(60_000);
   const before = calls;
@@ -296,10 +296,10 @@ test('a provider that does not answer is asked ever more seldom, however many ob
   await all.fetches.stop();
 });
 
-test('where nothing can be written, nothing is fetched again and again', async () => {
-  let asked = 0;
+test('does not repeat fetches in a loop while nothing can be stored', async () => {
+  let requested = 0;
   const fetch = async () => {
-    asked++;
+    requested++;
     return { event: 'object', body: Buffer.from('an object') };
   };
   let isFull = true;
@@ -314,14 +314,14 @@ test('where nothing can be written, nothing is fetched again and again', async (
     }),
   });
   const all = await bench([activeWith({ connection: { fetch } })], { storeFor: whole });
-  await all.ask('a');
+  await all.request('a');
   all.fetches.start();
   for (let second = 0; second < 60; second++) {
     await untilIdle(all);
     await all.clock.advance(1_000);
   }
-  expect(asked).toBeGreaterThan(3);
-  expect(asked).toBeLessThan(15);
+  expect(requested).toBeGreaterThan(3);
+  expect(requested).toBeLessThan(15);
   isFull = false;
   await all.clock.advance(10_000);
   await untilIdle(all);
@@ -329,9 +329,9 @@ test('where nothing can be written, nothing is fetched again and again', async (
   await all.fetches.stop();
 });
 
-test('wishes of a connection that is no longer configured are dropped, with a warning', async () => {
+test('drops the requests of a connection that is no longer configured, with a warning', async () => {
   const all = await bench([activeWith()]);
-  await all.ask('a', 'gone');
+  await all.request('a', 'gone');
   all.fetches.start();
   await untilIdle(all);
   expect(await rows(all.store)).toEqual([]);
@@ -339,7 +339,7 @@ test('wishes of a connection that is no longer configured are dropped, with a wa
   await all.fetches.stop();
 });
 
-test('stopping waits for the fetch under way, which is told to end, and keeps the wish', async () => {
+test('aborts the running fetch on stop, waits for it and keeps its request', async () => {
   const active = activeWith({
     connection: {
       fetch: (_reference, signal) =>
@@ -349,7 +349,7 @@ test('stopping waits for the fetch under way, which is told to end, and keeps th
     },
   });
   const all = await bench([active]);
-  await all.ask('a');
+  await all.request('a');
   all.fetches.start();
   await all.clock.advance(0);
   await all.fetches.stop();

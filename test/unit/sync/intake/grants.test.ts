@@ -82,7 +82,7 @@ async function good(from: AccessTokens): Promise<void> {
 }
 
 describe('access tokens', () => {
-  it('are renewed before they end, each time with the refresh token that came last', async () => {
+  it('are renewed before they end, each time with the last refresh token', async () => {
     const ours = tokens();
     for (let hour = 0; hour < 4; hour++) {
       await good(ours);
@@ -92,27 +92,27 @@ describe('access tokens', () => {
     expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-3', 'refresh-token-4']);
   });
 
-  it('of one grant come by one request, whoever asks', async () => {
+  it('of one grant are renewed by one request for all callers', async () => {
     const shared = grants();
     const ofOne = shared.tokensOf(grant, 'jira');
     const ofAnother = shared.tokensOf({ ...grant }, 'jira');
-    const told = await Promise.all([ofOne, ofAnother, ofOne, ofAnother].map((each) => each.get(signal)));
-    expect(new Set(told).size).toBe(1);
+    const tokens = await Promise.all([ofOne, ofAnother, ofOne, ofAnother].map((each) => each.get(signal)));
+    expect(new Set(tokens).size).toBe(1);
     expect(endpoint.asked).toHaveLength(1);
   });
 
-  it('are renewed once, however late the store tells one of those who ask what it held before', async () => {
+  it('are renewed once, even if a caller reads the stored row late', async () => {
     const late = withLateAnswers(installation.query, (number) => number > 1);
     const ours = tokens(grants({ installation: { ...installation, query: late.query } }));
     const [first, ...others] = [1, 2, 3].map(() => ours.get(signal));
-    const told = await first;
+    const token = await first;
     late.release();
-    expect(await Promise.all(others)).toEqual([told, told]);
-    expect(await ours.get(signal)).toBe(told);
+    expect(await Promise.all(others)).toEqual([token, token]);
+    expect(await ours.get(signal)).toBe(token);
     expect(endpoint.asked).toEqual(['refresh-token-1']);
   });
 
-  it('are taken up again after a restart', async () => {
+  it('are reused after a restart', async () => {
     const before = await tokens().get(signal);
     const after = await restart();
     expect(await after.get(signal)).toBe(before);
@@ -121,7 +121,7 @@ describe('access tokens', () => {
     expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2']);
   });
 
-  it('end at a whole millisecond, as rows need it, however finely the clock of the process counts', async () => {
+  it('end at a whole millisecond, although the monotonic clock counts fractions', async () => {
     let parts = 0;
     const fine = { ...clock, monotonic: () => clock.monotonic() + (parts += 0.0017) };
     await good(tokens(grants({ clock: fine })));
@@ -129,7 +129,7 @@ describe('access tokens', () => {
     expect(rows).toEqual([{ access_expires_at: clock.now() + HOUR - 1 }]);
   });
 
-  it('that the vendor refuses are renewed at once, and only they', async () => {
+  it('that the vendor refuses are renewed at once, and no others', async () => {
     const ours = tokens();
     const first = await ours.get(signal);
     ours.refused('another one');
@@ -139,7 +139,7 @@ describe('access tokens', () => {
     expect(endpoint.asked).toHaveLength(2);
   });
 
-  it('are used to their end while the vendor cannot be asked', async () => {
+  it('are used to their end while the vendor is unreachable', async () => {
     const ours = tokens();
     const first = await ours.get(signal);
     await clock.advance(HOUR - 3 * MINUTE);
@@ -151,7 +151,7 @@ describe('access tokens', () => {
     await good(ours);
   });
 
-  it('are not got by who is told to stop', async () => {
+  it('are not returned after the signal aborted', async () => {
     await expect(tokens().get(AbortSignal.abort())).rejects.toMatchObject({ code: 'aborted' });
     expect(endpoint.asked).toEqual([]);
   });
@@ -159,19 +159,19 @@ describe('access tokens', () => {
   it.each<[string, Buffer, string]>([
     ['a client that it does not know', Buffer.from('{"error":"invalid_client"}'), 'unauthorized'],
     ['a page of a proxy', Buffer.from('<html>'), 'unauthorized'],
-  ])('are refused to %s', async (_, body, code) => {
+  ])('are rejected for %s', async (_, body, code) => {
     endpoint.trouble.push({ status: 401, body });
     await expect(tokens().get(signal)).rejects.toMatchObject({ code });
   });
 
-  it('are no tokens where the answer holds none', async () => {
+  it('are rejected if the answer contains none', async () => {
     endpoint.trouble.push({ status: 200, body: Buffer.from('{"access_token":7}') });
     await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'answer_malformed' });
   });
 });
 
 describe('a grant', () => {
-  it('goes on where a process died between the answer and its commit', async () => {
+  it('continues after a crash between the answer and its commit', async () => {
     endpoint.trouble.push('lost');
     await expect(tokens().get(signal)).rejects.toThrow('no more');
     await clock.advance(5 * MINUTE);
@@ -179,7 +179,7 @@ describe('a grant', () => {
     expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-1']);
   });
 
-  it('asks for consent where the vendor does not forgive that, and then seldom', async () => {
+  it('needs consent if the vendor rejects the old token, and is then tried once an hour', async () => {
     endpoint.trouble.push('lost');
     await expect(tokens().get(signal)).rejects.toThrow('no more');
     await clock.advance(11 * MINUTE);
@@ -189,11 +189,11 @@ describe('a grant', () => {
       await clock.advance(MINUTE);
     }
     expect(endpoint.asked).toHaveLength(2);
-    // Somebody consents anew, and puts the new token into the configuration.
+    // A person consents again and puts the new token into the configuration.
     await good(tokens(grants(), { ...grant, refreshToken: endpoint.consent() }));
   });
 
-  it('asks for consent after a backup from before a rotation was put back', async () => {
+  it('needs consent after a restore of a backup from before a rotation', async () => {
     const ours = tokens();
     await good(ours);
     const backup = await installation.query.selectFrom('oauth_credentials').selectAll().execute();
@@ -210,7 +210,7 @@ describe('a grant', () => {
     expect(String(error)).not.toContain('refresh-token');
   });
 
-  it('keeps the token before until the new one was taken', async () => {
+  it('keeps the previous refresh token until the vendor accepted the new one', async () => {
     begin(Number.POSITIVE_INFINITY);
     const ours = tokens();
     await good(ours);
@@ -220,7 +220,7 @@ describe('a grant', () => {
     expect(endpoint.asked).toEqual(['refresh-token-1', 'refresh-token-2', 'refresh-token-1']);
   });
 
-  it('stays in the store encrypted only, and is known to the scrubber', async () => {
+  it('is stored only encrypted, and its tokens are known to the scrubber', async () => {
     const ours = tokens();
     for (let hour = 0; hour < 5; hour++) {
       await good(ours);
@@ -239,7 +239,7 @@ describe('a grant', () => {
     await expect(tokens().get(signal)).rejects.toMatchObject({ code: 'secret_key_wrong' });
   });
 
-  it('whatever dies when, either goes on or asks for consent, and never gives a token that is no good', async () => {
+  it('continues or needs consent after a crash at any step, and never returns an invalid token', async () => {
     const steps = fc.array(fc.constantFrom('get', 'get', 'hour', 'minutes', 'lost', 'unreachable', 'restart'), {
       maxLength: 25,
     });
@@ -255,13 +255,13 @@ describe('a grant', () => {
           if (step === 'unreachable') endpoint.trouble.push({ status: 502 });
           if (step === 'restart') ours = tokens();
           if (step !== 'get') continue;
-          const told = await ours.get(signal).catch((error: unknown) => error as { code?: string });
-          if (typeof told === 'string') expect(endpoint.isGood(told)).toBe(true);
-          else expect(told.code ?? 'lost').toMatch(/^(consent_needed|server_failed|internal|lost)$/);
-          isDead ||= typeof told !== 'string' && told.code === 'consent_needed';
+          const token = await ours.get(signal).catch((error: unknown) => error as { code?: string });
+          if (typeof token === 'string') expect(endpoint.isGood(token)).toBe(true);
+          else expect(token.code ?? 'lost').toMatch(/^(consent_needed|server_failed|internal|lost)$/);
+          isDead ||= typeof token !== 'string' && token.code === 'consent_needed';
         }
         endpoint.trouble.length = 0;
-        // Where the vendor forgives everything, nobody is ever asked.
+        // If the vendor accepts every old token, no consent is ever needed.
         if (leeway === Number.POSITIVE_INFINITY) {
           expect(isDead).toBe(false);
           await good(tokens());
@@ -273,7 +273,7 @@ describe('a grant', () => {
 });
 
 describe('several processes over one database', () => {
-  it('renew a grant by one request, and know what another one has renewed', async () => {
+  it('renew a grant by one request, and use the token that another process renewed', async () => {
     const processes = [1, 2, 3].map(() => tokens(grants({ isShared: true })));
     for (let hour = 0; hour < 5; hour++) {
       const asked = endpoint.asked.length;
@@ -291,7 +291,7 @@ describe('several processes over one database', () => {
     }
   });
 
-  it('go on where one died while it renewed', async () => {
+  it('continue after a crash of the process that renewed', async () => {
     await claimRenewal(installation.query, await idOfStored(), clock.now(), clock.now() + 30_000);
     const given = tokens(grants({ isShared: true })).get(signal);
     let isGiven = false;
@@ -304,7 +304,7 @@ describe('several processes over one database', () => {
     expect(endpoint.isGood(await given)).toBe(true);
   });
 
-  it('renew what a vendor refused, and only what it refused', async () => {
+  it('renew a token that the vendor refused, and no other', async () => {
     const [one, two] = [tokens(grants({ isShared: true })), tokens(grants({ isShared: true }))];
     const first = await one.get(signal);
     expect(await two.get(signal)).toBe(first);

@@ -33,7 +33,7 @@ async function bench(answers: readonly Redelivery[]) {
   return { store, cursors, warnings, round, report: () => watch.report('notes') };
 }
 
-test('each round begins where the last one ended, also where that failed on its way', async () => {
+test('continues each round where the last one ended, even after a failure', async () => {
   const failure = new SyncError('server_failed', 'HTTP 502');
   const all = await bench([
     { requested: 1, cursor: 'one' },
@@ -48,7 +48,7 @@ test('each round begins where the last one ended, also where that failed on its 
   expect(all.report()).toMatchObject({ redeliveryFailure: null });
 });
 
-test('why not all deliveries are looked at is said when it begins, and not each time', async () => {
+test('logs once why redelivery is not requested for every delivery', async () => {
   const cut = 'this server does not filter';
   const answers = [cut, cut, undefined, cut].map((each) => ({ requested: 0, cursor: '', cut: each }));
   const all = await bench(answers);
@@ -56,7 +56,7 @@ test('why not all deliveries are looked at is said when it begins, and not each 
   expect(all.warnings.map(({ reason }) => reason)).toEqual([cut, cut]);
 });
 
-test('of a connection that is configured no more nothing is kept', async () => {
+test('forgets the cursor of a connection that is no longer configured', async () => {
   const all = await bench([{ requested: 0, cursor: 'one' }]);
   await all.round();
   await forgetOtherRedeliveryCursors(all.store.query, ['notes']);

@@ -16,135 +16,138 @@ const ENTRIES = ['acme/app', 'acme/web'];
 const signal = new AbortController().signal;
 
 /** The name leads to 7 first, and to 8 later. */
-async function reboundBook(store: Store) {
+async function reboundNames(store: Store) {
   const clock = createTravellingClock();
   const gauges: number[] = [];
   const meter = { ...silentMeter, gauge: (_name: string, value: number) => void gauges.push(value) };
   const deps = { store, clock, logger: { ...silentLogger, child: () => silentLogger }, meter };
-  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
+  const bindings = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   let id = '7';
   const vendor = { identify: async (name: string) => ({ id: name === 'acme/app' ? id : '1', name }) };
-  await book.refresh(vendor, signal);
+  await bindings.refresh(vendor, signal);
   id = '8';
   await clock.advance(25 * 60 * 60_000);
-  await book.refresh(vendor, signal);
+  await bindings.refresh(vendor, signal);
   for (const unit of ['acme/app', 'issues:acme/app', 'acme/web'])
     await store.query.insertInto('polls').values({ connection: 'github', unit, watermark: 'w' }).execute();
-  await book.settled();
-  return { book, vendor, clock, gauges };
+  await bindings.settled();
+  return { bindings, vendor, clock, gauges };
 }
 
 const idsOf = async ({ query }: Store) => (await loadNames(query, 'github', ENTRIES)).map(({ id }) => id).toSorted();
 
-test('a name that leads elsewhere keeps its target until it is bound again; then its units are read from the start', async () => {
+test('keeps the id of a name that leads elsewhere until a rebind, which restarts its units', async () => {
   const store = await openTestStore();
-  const { book, vendor } = await reboundBook(store);
-  expect([book.idOf('acme/app'), await idsOf(store)]).toEqual(['7', ['1', '7']]);
-  const before = book.version();
-  await book.rebind(vendor, signal);
-  expect([book.idOf('acme/app'), await idsOf(store)]).toEqual(['8', ['1', '8']]);
-  expect(book.version()).toBeGreaterThan(before);
+  const { bindings, vendor } = await reboundNames(store);
+  expect([bindings.idOf('acme/app'), await idsOf(store)]).toEqual(['7', ['1', '7']]);
+  const before = bindings.version();
+  await bindings.rebind(vendor, signal);
+  expect([bindings.idOf('acme/app'), await idsOf(store)]).toEqual(['8', ['1', '8']]);
+  expect(bindings.version()).toBeGreaterThan(before);
   expect(await storedUnits(store.query, 'github')).toEqual(['acme/web']);
 });
 
-test('the new target and the begin of its units are stored together, or neither is', async () => {
+test('stores the new id and the restart of its units in one transaction', async () => {
   expect(
     await remainsOf(async (store) => {
-      const { book, vendor } = await reboundBook(store);
-      return () => book.rebind(vendor, signal);
+      const { bindings, vendor } = await reboundNames(store);
+      return () => bindings.rebind(vendor, signal);
     }),
   ).toEqual([]);
 });
 
-test('when names have been asked for, or are said to be settled, what they lead to is stored', async () => {
+test('has stored the ids after a refresh and after `settled`', async () => {
   const store = await openTestStore();
-  const { book } = await reboundBook(store);
+  const { bindings } = await reboundNames(store);
   expect(await idsOf(store)).toEqual(['1', '7']);
-  book.report({ id: '7', name: 'acme/renamed' });
-  await book.settled();
+  bindings.report({ id: '7', name: 'acme/renamed' });
+  await bindings.settled();
   const names = await loadNames(store.query, 'github', ENTRIES);
   expect(names.find(({ id }) => id === '7')?.called).toBe('acme/renamed');
 });
 
-test('whoever asks for names waits until they are stored, however long that takes', async () => {
+test('resolves a refresh only after the ids are stored', async () => {
   const store = await openTestStore();
   const slow: Store = { ...store, commit: (work) => new Promise(setImmediate).then(() => store.commit(work)) };
   const deps = { store: slow, clock: createTravellingClock(), logger: silentLogger, meter: silentMeter };
-  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
-  await book.refresh({ identify: async (name: string) => ({ id: name, name }) }, signal);
+  const bindings = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
+  await bindings.refresh({ identify: async (name: string) => ({ id: name, name }) }, signal);
   expect(await idsOf(store)).toEqual(ENTRIES);
 });
 
-test('a vendor that cannot be asked changes no name', async () => {
+test('changes no id if the vendor is unreachable', async () => {
   const store = await openTestStore();
-  const { book } = await reboundBook(store);
+  const { bindings } = await reboundNames(store);
   const vendor = { identify: () => Promise.reject(new SyncError('unreachable', 'away')) };
-  await expect(book.rebind(vendor, signal)).rejects.toThrow('away');
-  expect(book.idOf('acme/app')).toBe('7');
+  await expect(bindings.rebind(vendor, signal)).rejects.toThrow('away');
+  expect(bindings.idOf('acme/app')).toBe('7');
 });
 
-test('a vendor that wants to be left alone is asked for no other name, and the poll that wanted them is told', async () => {
-  const asked: string[] = [];
+test('stops a refresh at a rate limit and rejects with it', async () => {
+  const requested: string[] = [];
   const deps = {
     store: await openTestStore(),
     clock: createTravellingClock(),
     logger: silentLogger,
     meter: silentMeter,
   };
-  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
+  const bindings = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   const identify = async (name: string) => {
-    asked.push(name);
+    requested.push(name);
     throw new SyncError('rate_limited', 'HTTP 429', { status: 429, retryAfter: 60_000 });
   };
-  await expect(book.refresh({ identify }, signal)).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 60_000 });
-  expect(asked).toHaveLength(1);
+  await expect(bindings.refresh({ identify }, signal)).rejects.toMatchObject({
+    code: 'rate_limited',
+    retryAfter: 60_000,
+  });
+  expect(requested).toHaveLength(1);
 });
 
 test.each([
   ['forbidden', ENTRIES.length],
   ['unauthorized', 1],
   ['server_failed', 1],
-] as const)('after %s for a name %i names are asked for', async (code, expected) => {
-  const asked: string[] = [];
+] as const)('after %s for a name, requests %i names', async (code, expected) => {
+  const requested: string[] = [];
   const deps = {
     store: await openTestStore(),
     clock: createTravellingClock(),
     logger: silentLogger,
     meter: silentMeter,
   };
-  const book = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
+  const bindings = await openNameBindings(deps, { connection: 'github', entries: ENTRIES });
   const identify = async (name: string) => {
-    asked.push(name);
+    requested.push(name);
     throw new SyncError(code, 'no');
   };
-  await book.refresh({ identify }, signal);
-  expect(asked).toHaveLength(expected);
+  await bindings.refresh({ identify }, signal);
+  expect(requested).toHaveLength(expected);
 });
 
-test('how many names lead elsewhere is told whenever that changes', async () => {
-  const { book, vendor, gauges } = await reboundBook(await openTestStore());
+test('reports the number of rebound names after each change', async () => {
+  const { bindings, vendor, gauges } = await reboundNames(await openTestStore());
   expect([gauges[0], gauges.at(-1)]).toEqual([0, 1]);
-  await book.rebind(vendor, signal);
+  await bindings.rebind(vendor, signal);
   expect(gauges.at(-1)).toBe(0);
 });
 
-test('whichever statement fails while a name is bound again, nothing is, and whoever does it is told', async () => {
+test('binds nothing and rejects if any statement of a rebind fails', async () => {
   expect(
     await wrongWhereStatementsFail(async (store) => {
-      const { book, vendor } = await reboundBook(store);
-      return () => book.rebind(vendor, signal);
+      const { bindings, vendor } = await reboundNames(store);
+      return () => bindings.rebind(vendor, signal);
     }),
   ).toEqual([]);
 });
 
-test('a target that could not be stored is logged, and leaves no error to nobody', async () => {
+test('logs an id that could not be stored, without an unhandled rejection', async () => {
   expect(
     await wrongWhereStatementsFail(
       async (store) => {
-        const { book } = await reboundBook(store);
+        const { bindings } = await reboundNames(store);
         return async () => {
-          book.report({ id: '7', name: 'acme/renamed' });
-          await book.settled();
+          bindings.report({ id: '7', name: 'acme/renamed' });
+          await bindings.settled();
         };
       },
       { isQuiet: true },
@@ -154,65 +157,65 @@ test('a target that could not be stored is logged, and leaves no error to nobody
 
 const HOUR = 3_600_000;
 
-test.each<[what: string, isDoubted: boolean, age: number, isAsked: boolean, isAskedLater: boolean]>([
-  ['a day less a moment', false, 24 * HOUR - 1, false, true],
+test.each<[what: string, isDoubted: boolean, age: number, isRequested: boolean, isRequestedLater: boolean]>([
+  ['just under a day', false, 24 * HOUR - 1, false, true],
   ['a day', false, 24 * HOUR, true, false],
-  ['a quarter of an hour less a moment, with a doubt, which stays', true, HOUR / 4 - 1, false, true],
-  ['a quarter of an hour, with a doubt', true, HOUR / 4, true, false],
-  ['a quarter of an hour, without one', false, HOUR / 4, false, false],
-  ['less than nothing, by a clock that was set back', false, -1, true, false],
-])('a name is asked for again after %s: %#', async (_what, isDoubted, age, isAsked, isAskedLater) => {
-  const { book, clock } = await reboundBook(await openTestStore());
-  let asked = 0;
+  ['just under a quarter of an hour, in doubt, which stays', true, HOUR / 4 - 1, false, true],
+  ['a quarter of an hour, in doubt', true, HOUR / 4, true, false],
+  ['a quarter of an hour, without doubt', false, HOUR / 4, false, false],
+  ['a negative time, because the clock was set back', false, -1, true, false],
+])('asks again for a name after %s: %#', async (_what, isDoubted, age, isRequested, isRequestedLater) => {
+  const { bindings, clock } = await reboundNames(await openTestStore());
+  let requested = 0;
   const identify = async (name: string) => {
-    asked++;
+    requested++;
     return { id: '7', name };
   };
-  const asksAfter = async (ms: number) => {
-    const before = asked;
+  const requestsAfter = async (ms: number) => {
+    const before = requested;
     clock.jumpWall(ms);
-    await book.refresh({ identify }, signal);
-    return asked > before;
+    await bindings.refresh({ identify }, signal);
+    return requested > before;
   };
-  expect(await asksAfter(25 * HOUR)).toBe(true);
-  if (isDoubted) book.recheckSoon();
-  expect([await asksAfter(age), await asksAfter(HOUR / 4)]).toEqual([isAsked, isAskedLater]);
+  expect(await requestsAfter(25 * HOUR)).toBe(true);
+  if (isDoubted) bindings.recheckSoon();
+  expect([await requestsAfter(age), await requestsAfter(HOUR / 4)]).toEqual([isRequested, isRequestedLater]);
 });
 
-test('a delivery that says that a name went elsewhere is a reason to ask again soon', async () => {
-  const { book, clock } = await reboundBook(await openTestStore());
-  let asked = 0;
+test('asks again soon after a delivery reports another id for a name', async () => {
+  const { bindings, clock } = await reboundNames(await openTestStore());
+  let requested = 0;
   const identify = async (name: string) => {
-    asked++;
+    requested++;
     return { id: name === 'acme/web' ? '1' : '7', name };
   };
   await clock.advance(25 * HOUR);
-  await book.refresh({ identify }, signal);
+  await bindings.refresh({ identify }, signal);
   clock.jumpWall(HOUR / 4);
-  book.report({ id: '1', name: 'acme/called-anew' });
-  await book.refresh({ identify }, signal);
-  expect(asked).toBe(2);
-  book.report({ id: '9', name: 'acme/web' });
-  await book.refresh({ identify }, signal);
-  expect(asked).toBe(4);
+  bindings.report({ id: '1', name: 'acme/renamed-again' });
+  await bindings.refresh({ identify }, signal);
+  expect(requested).toBe(2);
+  bindings.report({ id: '9', name: 'acme/web' });
+  await bindings.refresh({ identify }, signal);
+  expect(requested).toBe(4);
 });
 
-test('a vendor that identifies nothing is not asked: only what was told counts', async () => {
+test('uses the ids of deliveries if the vendor cannot resolve names', async () => {
   const store = await openTestStore();
-  const { book } = await reboundBook(store);
-  await book.refresh({}, signal);
-  expect(book.idOf('acme/app')).toBe('7');
-  expect(await book.rebind({}, signal)).toMatchObject([{ entry: 'acme/app', id: '8', called: 'acme/app' }]);
+  const { bindings } = await reboundNames(store);
+  await bindings.refresh({}, signal);
+  expect(bindings.idOf('acme/app')).toBe('7');
+  expect(await bindings.rebind({}, signal)).toMatchObject([{ entry: 'acme/app', id: '8', called: 'acme/app' }]);
 });
 
-test('a name that leads back to what it is bound to, or to nothing, is not bound again', async () => {
+test('binds no name again that leads to its old id or to nothing', async () => {
   for (const found of [{ id: '7', name: 'acme/app' }, undefined]) {
-    const { book, gauges } = await reboundBook(await openTestStore());
+    const { bindings, gauges } = await reboundNames(await openTestStore());
     const identify = async () => {
       if (!found) throw new SyncError('not_found', 'nothing');
       return found;
     };
-    expect(await book.rebind({ identify }, signal)).toEqual([]);
-    expect([book.idOf('acme/app'), gauges.at(-1)]).toEqual(['7', 0]);
+    expect(await bindings.rebind({ identify }, signal)).toEqual([]);
+    expect([bindings.idOf('acme/app'), gauges.at(-1)]).toEqual(['7', 0]);
   }
 });

@@ -7,18 +7,18 @@ import { createPauses, recordRateLimits, withRateLimitGuard } from '../../../../
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 test.each<[string, SyncError, number]>([
-  ['as long as the provider asks', new SyncError('rate_limited', 'slow', { retryAfter: 90_000 }), 90_000],
-  ['a minute where it names no time', new SyncError('rate_limited', 'slow'), 60_000],
-  ['an hour at most', new SyncError('rate_limited', 'slow', { retryAfter: 1e12 }), 3_600_000],
-  ['a second at least', new SyncError('rate_limited', 'slow', { retryAfter: -5 }), 1_000],
+  ['as long as the vendor requests', new SyncError('rate_limited', 'slow', { retryAfter: 90_000 }), 90_000],
+  ['for a minute if the vendor names no time', new SyncError('rate_limited', 'slow'), 60_000],
+  ['for an hour at most', new SyncError('rate_limited', 'slow', { retryAfter: 1e12 }), 3_600_000],
+  ['for a second at least', new SyncError('rate_limited', 'slow', { retryAfter: -5 }), 1_000],
   ['not at all for other errors', new SyncError('server_failed', 'down', { retryAfter: 5_000 }), 0],
-])('a limit pauses %s', (_name, error, expected) => {
+])('pauses %s after a rate limit', (_name, error, expected) => {
   const pauses = createPauses(createTravellingClock());
   expect(pauses.recordFailure('notes', error, 'poll')).toBe(expected);
   expect(pauses.left('notes', 'poll')).toBe(expected);
 });
 
-test('a pause ends by itself, and a shorter one does not cut a longer one', async () => {
+test('ends a pause by itself, and keeps a longer pause when a shorter one follows', async () => {
   const clock = createTravellingClock();
   const pauses = createPauses(clock);
   expect(pauses.left('notes', 'poll')).toBe(0);
@@ -31,7 +31,7 @@ test('a pause ends by itself, and a shorter one does not cut a longer one', asyn
   expect(pauses.left('notes', 'poll')).toBe(0);
 });
 
-test("a provider's limit is everybody's; one kept for others leaves them free", () => {
+test('applies a limit of the vendor to all uses, and a limit of worksync to less urgent ones', () => {
   const pauses = createPauses(createTravellingClock());
   const left = () => (['fetch', 'poll', 'background'] as const).map((use) => pauses.left('notes', use));
   pauses.recordFailure('notes', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 }), 'background');
@@ -46,7 +46,7 @@ test("a provider's limit is everybody's; one kept for others leaves them free", 
   expect(left()).toEqual([9_000, 9_000, 9_000]);
 });
 
-test('a client sends nothing while the provider wants to be left alone, which no other pause asks for', async () => {
+test('blocks the client during a limit of the vendor, and not during other pauses', async () => {
   const clock = createTravellingClock();
   const pauses = createPauses(clock);
   const sent: string[] = [];
@@ -57,43 +57,43 @@ test('a client sends nothing while the provider wants to be left alone, which no
     },
     close: async () => undefined,
   };
-  const ask = (url: string, connection = 'notes') =>
+  const call = (url: string, connection = 'notes') =>
     withRateLimitGuard(http, connection, pauses).request({ method: 'GET', url, target: connection });
   pauses.pause('notes', 60_000);
   pauses.recordFailure('notes', new SyncError('rate_limited', 'a little is kept', { retryAfter: 60_000 }), 'fetch');
-  await ask('while nobody was told');
+  await call('while the vendor reported no limit');
   pauses.recordFailure(
     'notes',
     new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 }),
     'background',
   );
   await clock.advance(2_000);
-  await expect(ask('too soon')).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 7_000, status: undefined });
-  await ask('elsewhere', 'other');
+  await expect(call('too soon')).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 7_000, status: undefined });
+  await call('elsewhere', 'other');
   await clock.advance(7_000);
-  await ask('in time');
-  expect(sent).toEqual(['while nobody was told', 'elsewhere', 'in time']);
+  await call('in time');
+  expect(sent).toEqual(['while the vendor reported no limit', 'elsewhere', 'in time']);
 });
 
-const told = new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 });
+const reported = new SyncError('rate_limited', 'too many', { retryAfter: 9_000, status: 429 });
 const { signal } = new AbortController();
 
 test.each<[string, (connection: Connection) => unknown]>([
-  ['what a name leads to', ({ identify }) => identify?.('acme', signal)],
+  ['the id of a name', ({ identify }) => identify?.('acme', signal)],
   ['the webhooks', ({ hooks }) => hooks?.states('https://here.example', signal)],
   ['to write a status', ({ status }) => status?.write({ key: '1' } as ItemReference, {} as LinkedStatus, signal)],
-])('a limit is heard by all, also from who asks for %s', async (_name, ask) => {
+])('records a limit that a request for %s meets', async (_name, call) => {
   const pauses = createPauses(createTravellingClock());
-  const fails = async () => Promise.reject(told);
+  const fails = async () => Promise.reject(reported);
   const connection = recordRateLimits(connectionOf(fails), 'notes', pauses);
-  await expect(ask(connection)).rejects.toBe(told);
+  await expect(call(connection)).rejects.toBe(reported);
   expect([pauses.left('notes', 'poll'), pauses.vendorLimitLeft('notes')]).toEqual([9_000, 9_000]);
 });
 
 test.each<[string, SyncError]>([
-  ['that was kept without asking', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 })],
+  ['before any request was sent', new SyncError('rate_limited', 'half is kept', { retryAfter: 3_000 })],
   ['of another kind', new SyncError('server_failed', 'down', { status: 503 })],
-])('a failure %s is no limit that concerns all', async (_name, error) => {
+])('records no limit after a failure %s', async (_name, error) => {
   const pauses = createPauses(createTravellingClock());
   const connection = recordRateLimits(
     connectionOf(async () => Promise.reject(error)),
@@ -104,7 +104,7 @@ test.each<[string, SyncError]>([
   expect(pauses.left('notes', 'background')).toBe(0);
 });
 
-test('a connection that tells of limits answers as before, and does no more than it can', async () => {
+test('passes the answers of a wrapped connection through, and adds no operation', async () => {
   const plain = connectionOf(async () => Promise.resolve('the answer'));
   const connection = recordRateLimits(plain, 'notes', createPauses(createTravellingClock()));
   expect(await connection.units(signal)).toBe('the answer');
@@ -112,10 +112,10 @@ test('a connection that tells of limits answers as before, and does no more than
   expect(connection.close).toBeUndefined();
 });
 
-function connectionOf(ask: () => Promise<never> | Promise<string>): Connection {
+function connectionOf(call: () => Promise<never> | Promise<string>): Connection {
   return {
-    ...{ units: ask, poll: ask, fetch: ask, check: ask, identify: ask },
-    hooks: { states: ask, install: ask },
-    status: { right: 'to write', write: ask },
+    ...{ units: call, poll: call, fetch: call, check: call, identify: call },
+    hooks: { states: call, install: call },
+    status: { right: 'to write', write: call },
   } as unknown as Connection;
 }

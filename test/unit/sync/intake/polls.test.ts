@@ -55,39 +55,39 @@ function page(body: string, parts: { next?: string; newest?: string; etag?: stri
   return { outcome: 'page', event: 'list', body: Buffer.from(body), ...parts };
 }
 
-/** A connection of one unit that answers from a script and remembers what it was asked. */
+/** A connection of one unit that answers from a script and records the requests. */
 function scripted(answers: (PollPage | Error)[], schedule: Schedule = { everyMs: 10 * MINUTE }) {
-  const asked: PollPosition[] = [];
+  const requested: PollPosition[] = [];
   const connection: Partial<Connection> = {
     units: async () => ['unit'],
     async poll(position) {
-      asked.push(position);
+      requested.push(position);
       const answer = answers.shift() ?? ({ outcome: 'unchanged' } as const);
       if (answer instanceof Error) throw answer;
       return answer;
     },
   };
-  return { asked, active: activeWith({ connection, schedule }) };
+  return { requested, active: activeWith({ connection, schedule }) };
 }
 
 const pollRows = (store: Store) => store.query.selectFrom('polls').selectAll().orderBy('unit').execute();
 const activityOf = async (store: Store) => (await readStatus(store.query, 0)).connections[0];
 
-test('however often a person asks while a provider limits, it is asked once when the limit is over', async () => {
-  const { active, asked } = scripted([new SyncError('rate_limited', 'slow down', { retryAfter: MINUTE })]);
+test('sends one request after a limit, however often a person requests a poll during it', async () => {
+  const { active, requested } = scripted([new SyncError('rate_limited', 'slow down', { retryAfter: MINUTE })]);
   const { clock, polls } = await bench(active);
   await polls.pollNow();
   await polls.pollNow();
   await polls.pollNow();
-  expect(asked).toHaveLength(1);
+  expect(requested).toHaveLength(1);
   await clock.advance(MINUTE + 1_000);
-  expect(asked).toHaveLength(2);
+  expect(requested).toHaveLength(2);
   await polls.stop();
 });
 
 describe('a walk', () => {
   test('stores each page with the position after it, and moves the watermark with the last', async () => {
-    const { active, asked } = scripted([
+    const { active, requested } = scripted([
       page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
       page('two', { next: '3', newest: '2026-01-05T07:00:00Z' }),
       page('three', { newest: '2026-01-05T06:00:00Z' }),
@@ -102,12 +102,12 @@ describe('a walk', () => {
     expect(await pollRows(store)).toMatchObject([
       { unit: 'unit', watermark: '2026-01-05T08:00:00Z', walk: null, etag: '"e1"', error: null },
     ]);
-    expect(asked.map((position) => position.page)).toEqual([undefined, '2', '3']);
+    expect(requested.map((position) => position.page)).toEqual([undefined, '2', '3']);
     expect(counts).toEqual(['polls_total notes complete']);
     await polls.stop();
   });
 
-  test('stores a page with all that follows from it or nothing, and one that has lost the workspace tells no failure', async () => {
+  test('stores a page completely or not at all, and no failure after the loss of the workspace', async () => {
     expect(
       await remainsOf(async (store) => {
         const { active } = scripted([page('one', { newest: '2026-01-05T08:00:00Z' })]);
@@ -116,7 +116,7 @@ describe('a walk', () => {
     ).toEqual([]);
   });
 
-  test('goes on at its page after a restart, and nothing is stored twice', async () => {
+  test('continues at its page after a restart, and stores nothing twice', async () => {
     const first = scripted([
       page('one', { next: '2', newest: '2026-01-05T08:00:00Z', etag: '"e1"' }),
       new SyncError('server_failed', 'down'),
@@ -131,14 +131,14 @@ describe('a walk', () => {
     const again = pollsOver(store, clock, [second.active]);
     await again.polls.pollNow();
     await again.polls.stop();
-    expect(second.asked).toMatchObject([{ page: '2' }]);
+    expect(second.requested).toMatchObject([{ page: '2' }]);
     expect((await inboxOf(store)).map((each) => each.body)).toEqual(['one', 'two']);
     expect(await pollRows(store)).toMatchObject([
       { watermark: '2026-01-05T08:00:00Z', etag: '"e1"', walk: null, error: null, failed_at: null },
     ]);
   });
 
-  test('of a vendor without validators stores the same page once, and once more when it came back', async () => {
+  test('of a vendor without validators stores a repeated page once, and again after another page', async () => {
     const { active } = scripted([page('A'), page('A'), page('B'), page('A')]);
     const { store, polls } = await bench(active);
     for (let cycle = 0; cycle < 4; cycle++) await polls.pollNow();
@@ -148,7 +148,7 @@ describe('a walk', () => {
 });
 
 describe('the schedule', () => {
-  test('begins at once, goes on at its interval, and never walks twice at the same time', async () => {
+  test('polls at once and then at its interval, one cycle at a time', async () => {
     let running = 0;
     let most = 0;
     const times: number[] = [];
@@ -176,13 +176,13 @@ describe('the schedule', () => {
     await clock.advance(10 * MINUTE);
     expect(times).toEqual([0, 10 * MINUTE]);
 
-    const held = Promise.withResolvers<void>();
-    gate.open = held.promise;
+    const blocked = Promise.withResolvers<void>();
+    gate.open = blocked.promise;
     await clock.advance(50 * MINUTE);
     expect(times).toHaveLength(3);
     const now = polls.pollNow();
     await clock.advance(0);
-    held.resolve();
+    blocked.resolve();
     await now;
     expect(times).toHaveLength(4);
     expect(most).toBe(1);
@@ -214,22 +214,22 @@ describe('the schedule', () => {
     await Promise.all([timetable.stop(), polls.stop()]);
   });
 
-  test('that is off polls only when told to', async () => {
-    const { active, asked } = scripted([], 'off');
+  test('that is off polls only a connection that is named', async () => {
+    const { active, requested } = scripted([], 'off');
     const { polls, clock } = await bench(active);
     const timetable = startJobs(polls.jobs, clock);
     await clock.advance(24 * 60 * MINUTE);
     await polls.pollNow();
-    expect(asked).toHaveLength(0);
+    expect(requested).toHaveLength(0);
     await polls.pollNow('notes');
-    expect(asked).toHaveLength(1);
+    expect(requested).toHaveLength(1);
     await Promise.all([timetable.stop(), polls.stop()]);
   });
 });
 
 describe('a failure', () => {
-  test('of the provider is tried again with growing pauses, and only the unit that failed', async () => {
-    const asked: string[] = [];
+  test('of the vendor is retried with growing pauses, only for the failed unit', async () => {
+    const requested: string[] = [];
     const store = await openTestStore();
     const clock = createTravellingClock();
     const active = activeWith({
@@ -237,8 +237,8 @@ describe('a failure', () => {
       connection: {
         units: async () => ['good', 'bad'],
         async poll({ unit }) {
-          asked.push(`${unit} ${clock.elapsed()}`);
-          if (unit === 'bad' && asked.length < 6) throw new SyncError('server_failed', 'down', { status: 500 });
+          requested.push(`${unit} ${clock.elapsed()}`);
+          if (unit === 'bad' && requested.length < 6) throw new SyncError('server_failed', 'down', { status: 500 });
           return page(unit);
         },
       },
@@ -246,7 +246,7 @@ describe('a failure', () => {
     const { polls, counts } = pollsOver(store, clock, [active]);
     const timetable = startJobs(polls.jobs, clock);
     await clock.advance(5 * MINUTE);
-    expect(asked).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
+    expect(requested).toEqual(['good 0', 'bad 0', 'bad 2500', 'bad 7500', 'bad 17500', 'bad 37500']);
     expect(counts.filter((count) => count.endsWith('failed'))).toHaveLength(4);
     expect(await pollRows(store)).toMatchObject([
       { unit: 'bad', error: null },
@@ -255,8 +255,8 @@ describe('a failure', () => {
     await Promise.all([timetable.stop(), polls.stop()]);
   });
 
-  test('by a limit pauses the connection for as long as the provider asks, then goes on where it was', async () => {
-    const asked: string[] = [];
+  test('by a rate limit pauses the connection as long as the vendor requests, then continues', async () => {
+    const requested: string[] = [];
     const store = await openTestStore();
     const clock = createTravellingClock();
     const active = activeWith({
@@ -264,8 +264,8 @@ describe('a failure', () => {
       connection: {
         units: async () => ['a', 'b', 'c'],
         async poll({ unit }) {
-          asked.push(`${unit} ${clock.elapsed() / MINUTE}`);
-          if (asked.length === 2) throw new SyncError('rate_limited', 'too many', { retryAfter: 25 * MINUTE });
+          requested.push(`${unit} ${clock.elapsed() / MINUTE}`);
+          if (requested.length === 2) throw new SyncError('rate_limited', 'too many', { retryAfter: 25 * MINUTE });
           return { outcome: 'unchanged' };
         },
       },
@@ -279,23 +279,23 @@ describe('a failure', () => {
     ]);
     await polls.pollNow();
     await clock.advance(24 * MINUTE);
-    expect(asked).toEqual(['a 0', 'b 0']);
+    expect(requested).toEqual(['a 0', 'b 0']);
     await clock.advance(MINUTE);
-    expect(asked.slice(2).map((each) => each.slice(0, 1))).toEqual(expect.arrayContaining(['b', 'c']));
+    expect(requested.slice(2).map((each) => each.slice(0, 1))).toEqual(expect.arrayContaining(['b', 'c']));
     expect(counts).toContain('polls_total notes limited');
     await Promise.all([timetable.stop(), polls.stop()]);
     expect(clock.pending).toBe(0);
   });
 
   test.each(['unauthorized', 'forbidden', 'not_found'] as const)('%s waits for the schedule', async (code) => {
-    const { active, asked } = scripted([new SyncError(code, 'no'), page('one')]);
+    const { active, requested } = scripted([new SyncError(code, 'no'), page('one')]);
     const { store, polls, clock } = await bench(active);
     const timetable = startJobs(polls.jobs, clock);
     await clock.advance(9 * MINUTE);
-    expect(asked).toHaveLength(1);
+    expect(requested).toHaveLength(1);
     expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: `${code}: no` }]);
     await clock.advance(MINUTE);
-    expect(asked).toHaveLength(2);
+    expect(requested).toHaveLength(2);
     expect(await pollRows(store)).toMatchObject([{ unit: 'unit', error: null }]);
     await Promise.all([timetable.stop(), polls.stop()]);
   });
@@ -306,7 +306,7 @@ describe('a failure', () => {
     ['unauthorized', false],
     ['server_failed', false],
     ['rate_limited', false],
-  ] as const)('%s makes names doubted, which may lead elsewhere by now: %s', async (code, isDoubted) => {
+  ] as const)('%s makes names be checked again soon: %s', async (code, isDoubted) => {
     let doubts = 0;
     const { active } = scripted([new SyncError(code, 'no')]);
     const names = { refresh: async () => undefined, version: () => 0, recheckSoon: () => void doubts++ };
@@ -327,27 +327,27 @@ describe('a failure', () => {
     ['consent_needed', ['a'], []],
     ['disk_full', ['a'], ['a', 'b', 'c']],
     ['unauthorized', ['a'], []],
-  ] as const)('%s: asks for %j at first, and again, before its schedule, for %j', async (code, first, again) => {
-    const asked: string[] = [];
+  ] as const)('%s: polls %j at first, and before the schedule %j again', async (code, first, again) => {
+    const requested: string[] = [];
     const active = activeWith({
       schedule: { everyMs: 10 * MINUTE },
       connection: {
         units: async () => ['a', 'b', 'c'],
         async poll({ unit }) {
-          asked.push(unit);
-          if (asked.length === 1) throw new SyncError(code, 'no');
+          requested.push(unit);
+          if (requested.length === 1) throw new SyncError(code, 'no');
           return { outcome: 'unchanged' };
         },
       },
     });
     const { polls, clock } = await bench(active);
     const polled = polls.pollNow();
-    await clock.until(() => asked.length >= first.length);
+    await clock.until(() => requested.length >= first.length);
     await polled;
-    expect(asked).toEqual(first);
+    expect(requested).toEqual(first);
     await clock.advance(9 * MINUTE);
     await polls.stop();
-    expect(asked.slice(first.length)).toEqual(again);
+    expect(requested.slice(first.length)).toEqual(again);
     expect(clock.pending).toBe(0);
   });
 
@@ -365,9 +365,9 @@ describe('a failure', () => {
     await polls.stop();
   });
 
-  test('is no failure where the vendor has switched the list off: it is shown as such, and looked at again', async () => {
+  test('is not reported if the vendor has switched the list off; the status shows it, and polls continue', async () => {
     const off = () => new SyncError('feature_off', 'issues of acme/web are switched off at the vendor');
-    const { active, asked } = scripted([off(), off()]);
+    const { active, requested } = scripted([off(), off()]);
     const { store, polls, counts } = await bench(active);
     await polls.pollNow();
     expect(await activityOf(store)).toMatchObject({
@@ -378,51 +378,51 @@ describe('a failure', () => {
     await polls.pollNow();
     expect(counts).toEqual(['polls_total notes off', 'polls_total notes off']);
     await polls.pollNow();
-    expect(asked).toHaveLength(3);
+    expect(requested).toHaveLength(3);
     expect(await activityOf(store)).toMatchObject({ failure: null, switchedOff: [] });
     await polls.stop();
   });
 
-  test('of a connection that is switched off is not tried again by itself; it is polled only where it is named', async () => {
-    const { active, asked } = scripted([new SyncError('server_failed', 'down')], 'off');
+  test('of a connection that is switched off is not retried', async () => {
+    const { active, requested } = scripted([new SyncError('server_failed', 'down')], 'off');
     const { polls, clock } = await bench(active);
     await polls.pollNow();
-    expect(asked).toHaveLength(0);
+    expect(requested).toHaveLength(0);
     await polls.pollNow('other');
-    expect(asked).toHaveLength(0);
+    expect(requested).toHaveLength(0);
     await polls.pollNow('notes');
-    expect([asked.length, clock.pending]).toEqual([1, 0]);
+    expect([requested.length, clock.pending]).toEqual([1, 0]);
     await polls.stop();
   });
 
-  test('is tried again no later than the schedule comes, however often it failed', async () => {
-    const { active, asked } = scripted(
+  test('is retried no later than the schedule, however often it occurred', async () => {
+    const { active, requested } = scripted(
       Array.from({ length: 9 }, () => new SyncError('server_failed', 'down')),
       { everyMs: MINUTE },
     );
     const { polls, clock } = await bench(active);
     await polls.pollNow();
     for (const most of [2_500, 5_000, 10_000, 20_000, 30_000, 30_000]) {
-      const count = asked.length;
+      const count = requested.length;
       await clock.advance(most - 1);
-      expect(asked).toHaveLength(count);
+      expect(requested).toHaveLength(count);
       await clock.advance(1);
-      expect(asked).toHaveLength(count + 1);
+      expect(requested).toHaveLength(count + 1);
     }
     await polls.stop();
   });
 
-  test('is not tried again when a cycle has come first', async () => {
-    const { active, asked } = scripted([new SyncError('server_failed', 'down')]);
+  test('is not retried after another cycle', async () => {
+    const { active, requested } = scripted([new SyncError('server_failed', 'down')]);
     const { polls, clock } = await bench(active);
     await polls.pollNow();
     await polls.pollNow();
     await clock.advance(9 * MINUTE);
-    expect([asked.length, clock.pending]).toEqual([2, 0]);
+    expect([requested.length, clock.pending]).toEqual([2, 0]);
     await polls.stop();
   });
 
-  test('or not, whoever stops waits for the request in hand', async () => {
+  test('never delays a stop, which waits only for the running request', async () => {
     const answer = Promise.withResolvers<void>();
     let isOver = false;
     const poll = async () => {
@@ -440,7 +440,7 @@ describe('a failure', () => {
     expect(await stopped).toBe(true);
   });
 
-  test('whichever statement fails, a poll comes to its end, and leaves no error to nobody', async () => {
+  test('of any statement does not prevent the end of a poll, nor leave an unhandled rejection', async () => {
     const wrong = (unitsFail: boolean) =>
       wrongWhereStatementsFail(
         async (store) => {
@@ -461,7 +461,7 @@ describe('a failure', () => {
     expect([await wrong(false), await wrong(true)]).toEqual([[], []]);
   });
 
-  test('to list the units is visible as a row of its own, which goes away', async () => {
+  test('to list the units has a row of its own, which is removed later', async () => {
     let fails = true;
     const active = activeWith({
       schedule: { everyMs: 10 * MINUTE },
@@ -481,7 +481,7 @@ describe('a failure', () => {
     await polls.stop();
   });
 
-  test('is not recorded when we stop: the request in hand is told to end', async () => {
+  test('is not recorded after a stop, which aborts the running request', async () => {
     const active = activeWith({
       schedule: { everyMs: MINUTE },
       connection: {

@@ -25,7 +25,7 @@ async function seed(store: Pick<Store, 'query'>, key: string, state: DeliverySta
   await store.query.updateTable('inbox').set({ state, settled_at }).where('delivery_key', '=', key).execute();
 }
 
-test('bodies and the history of requests go after their time, deliveries after theirs; what is pending stays, what is in quarantine keeps its body', async () => {
+test('deletes bodies, requests and deliveries after their times, but no pending delivery and no quarantined body', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
   const now = clock.now();
@@ -55,7 +55,7 @@ test('bodies and the history of requests go after their time, deliveries after t
   expect((await requestsOfItems(store.query, ['a'], 9)).map(({ completed_at }) => completed_at)).toEqual([now - DAY]);
 });
 
-test('deletes what is an hour older than its limit, and keeps what is an hour younger', async () => {
+test('deletes rows an hour older than their limit, and keeps rows an hour younger', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
   const now = clock.now();
@@ -90,7 +90,7 @@ test('deletes what is an hour older than its limit, and keeps what is an hour yo
   expect(audit).toEqual([{ action: 'younger' }]);
 });
 
-test('whichever statement fails, a purge comes to its end, and leaves no error to nobody', async () => {
+test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
   const wrong = await wrongWhereStatementsFail(
     async (store) => {
       const clock = createTravellingClock();
@@ -107,7 +107,7 @@ test('whichever statement fails, a purge comes to its end, and leaves no error t
   expect(wrong).toEqual([]);
 });
 
-test('use of the quota goes after eight days, piece by piece', async () => {
+test('deletes the use of the quota after eight days, in batches', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
   const now = clock.now();
@@ -121,7 +121,7 @@ test('use of the quota goes after eight days, piece by piece', async () => {
   expect(left.map(({ since }) => (now - since) / DAY)).toEqual([8, 7, 6, 5, 4, 3, 2, 1].flatMap((day) => [day, day]));
 });
 
-test('deletes links that worksync removed more than a day ago, through the index, and no others', async () => {
+test('deletes tombstones after a day, through the index, and no other links', async () => {
   const statements: string[] = [];
   const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
   const clock = createTravellingClock();
@@ -151,7 +151,7 @@ test('deletes links that worksync removed more than a day ago, through the index
   ]);
 });
 
-test('the audit goes after four hundred days, piece by piece', async () => {
+test('deletes the audit after 400 days, in batches', async () => {
   const deletions: string[] = [];
   const store = await openTestStore({
     onStatement: (statement) => void (statement.startsWith('delete from "audit"') && deletions.push(statement)),
@@ -199,7 +199,7 @@ test('works in small batches, through the index', async () => {
   }
 });
 
-test('what frees megabytes goes a few at a time', async () => {
+test('deletes large bodies in smaller batches', async () => {
   const store = await openTestStore();
   for (let index = 0; index < 5; index++) await seed(store, `key-${index}`, 'applied', index);
   await store.query
@@ -212,7 +212,7 @@ test('what frees megabytes goes a few at a time', async () => {
   expect(await inboxOf(store)).toEqual([]);
 });
 
-describe('of many workspaces', () => {
+describe('many workspaces', () => {
   const retention = { bodies: DAY, deliveries: 90 * DAY };
   const { signal } = new AbortController();
 
@@ -249,7 +249,7 @@ describe('of many workspaces', () => {
     return { statements, open, turns, purged, job, fill };
   }
 
-  test('those that have nothing old cost no statement', async () => {
+  test('runs no statement for workspaces without old rows', async () => {
     const counts: number[] = [];
     for (const count of [1, 400]) {
       const { statements, job } = await openMany(count);
@@ -261,7 +261,7 @@ describe('of many workspaces', () => {
     expect(counts).toEqual([7, 7]);
   });
 
-  test('each has its turn: one that has much to forget keeps no other waiting', async () => {
+  test('purges one batch of each workspace in turn', async () => {
     const { turns, job, fill, purged } = await openMany(3);
     await fill(0, 450);
     await fill(2, 10);
@@ -273,7 +273,7 @@ describe('of many workspaces', () => {
     ]);
   });
 
-  test('what is wrong with one keeps no other from being purged', async () => {
+  test('purges the others after a failure of one', async () => {
     const { job, fill, purged, open } = await openMany(2);
     await fill(0, 1);
     await fill(1, 1);
@@ -286,7 +286,7 @@ describe('of many workspaces', () => {
     expect(purged).toEqual([['workspace-1', 1]]);
   });
 
-  test('they are found by the indexes', async () => {
+  test('searches for old rows through the indexes', async () => {
     const { statements, job, open } = await openMany(2);
     statements.length = 0;
     await job.run(signal);

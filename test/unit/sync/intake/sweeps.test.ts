@@ -17,7 +17,7 @@ import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 type SweepContext = Parameters<typeof sweepJobs>[0];
 
-/** Twenty times as many as may be asked for at once. */
+/** Twenty times the number of fetches that are requested at once. */
 const COUNT = 4_000;
 const HOUR = 3_600_000;
 
@@ -46,7 +46,7 @@ async function filledStore() {
   return { store, commits };
 }
 
-/** The sweep of one connection, which rings whom the test says. */
+/** Returns the sweep job of one connection. */
 function sweepOf(
   deps: Pick<SweepContext, 'store' | 'clock'> & Partial<SweepContext>,
   connector: Connector<unknown>,
@@ -59,7 +59,7 @@ function sweepOf(
   });
 }
 
-test('a mass that is not listed holds nobody up and buries no other fetch', async () => {
+test('requests few fetches at a time if many items are missing', async () => {
   const { store, commits } = await filledStore();
   const clock = createTravellingClock();
   const { connector } = createForge({ app: [] });
@@ -77,11 +77,11 @@ test('a mass that is not listed holds nobody up and buries no other fetch', asyn
   await timetable.stop();
   expect(await result()).toEqual({ listed: 0, asked: COUNT });
   expect(Math.max(...most)).toBeLessThanOrEqual(200);
-  // However many it asks for: what one commit does keeps everything else from its turn.
+  // One commit must not request many, because everything else in the process waits for it.
   expect(Math.max(...commits)).toBeLessThanOrEqual(12);
 });
 
-test('one that has lost the workspace to another tells no failure of its sweep', async () => {
+test('records no failure after the loss of the workspace', async () => {
   expect(
     await remainsOfLost(async (store) => {
       const { connector } = createForge({ app: [] });
@@ -91,15 +91,15 @@ test('one that has lost the workspace to another tells no failure of its sweep',
   ).toEqual([]);
 });
 
-test('a provider that does not answer is asked a few times, after pauses that grow', async () => {
+test('retries a vendor that does not answer a few times, with growing pauses', async () => {
   const store = await openTestStore();
   const clock = createTravellingClock();
-  const asked: number[] = [];
+  const requested: number[] = [];
   const { connector } = createForge({ app: [] });
   const connection: Connection = {
     ...connector.connect({}, {} as never),
     async units() {
-      asked.push(clock.monotonic());
+      requested.push(clock.monotonic());
       throw new SyncError('unreachable', 'nobody answers');
     },
   };
@@ -112,7 +112,7 @@ test('a provider that does not answer is asked a few times, after pauses that gr
   });
   while (!isOver && (await clock.toNextTimer()));
   await run;
-  const pauses = asked.slice(1).map((at, index) => Math.round(at - (asked[index] as number)));
+  const pauses = requested.slice(1).map((at, index) => Math.round(at - (requested[index] as number)));
   expect(pauses).toHaveLength(5);
   expect(pauses[0]).toBeGreaterThanOrEqual(5_000);
   expect(pauses).toEqual(pauses.toSorted((one, other) => one - other));
@@ -150,7 +150,7 @@ test.each([
   expect(rows[0]).toMatchObject({ unit: 'a', error: code === 'feature_off' ? null : `${code}: no` });
 });
 
-test('a list whose pages lead in a circle fails, and the others are swept', async () => {
+test('fails on a list whose pages form a circle, and sweeps the other units', async () => {
   let pages = 0;
   const { rows } = await sweepUnits(async (unit) =>
     unit === 'b' ? { keys: [], containers: [], next: `${pages++ % 3}` } : { keys: [], containers: [] },
@@ -159,33 +159,33 @@ test('a list whose pages lead in a circle fails, and the others are swept', asyn
   expect(rows.map(({ error }) => error?.split(':')[0])).toEqual([undefined, 'list_endless', undefined]);
 });
 
-test('whoever stops does not wait until a provider that limits may be asked again', async () => {
+test('stops at once during a rate limit', async () => {
   const clock = createTravellingClock();
   const { connector } = createForge({ app: [] });
   const stopping = new AbortController();
-  let asked = 0;
+  let requested = 0;
   const left = () => {
-    asked++;
-    if (asked > 9) throw new Error('it is asked again and again, and nothing passes in between');
+    requested++;
+    if (requested > 9) throw new Error('the pause is read again and again without a wait');
     return HOUR;
   };
   const pauses = { ...createPauses(clock), left };
   const [job] = sweepOf({ store: await openTestStore(), clock, pauses }, connector);
   const run = job?.run(stopping.signal);
   await clock.advance(1_000);
-  expect(asked).toBe(1);
+  expect(requested).toBe(1);
   stopping.abort();
   await run;
-  expect(asked).toBe(1);
+  expect(requested).toBe(1);
 });
 
 /** A sweep of a repository that lists `listed`, over a store that holds these; each by its number. */
-async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | 'gone'>>, listed: readonly number[]) {
+async function sweepOver(store: Store, stored: Readonly<Record<number, 'there' | 'gone'>>, listed: readonly number[]) {
   const clock = createTravellingClock();
-  const items = Object.keys(held).map((number) => forgeItem('app', { ...ANY, number: Number(number) }));
+  const items = Object.keys(stored).map((number) => forgeItem('app', { ...ANY, number: Number(number) }));
   for (const item of items) {
     const { key, kind, connector } = item;
-    const gone = held[Number(item.identifier)] === 'gone' ? 1 : 0;
+    const gone = stored[Number(item.identifier)] === 'gone' ? 1 : 0;
     const stamps = { provider_time: 1, hash: '', finished: 0, gone, seen_at: 1 } as const;
     const fields = JSON.stringify({ item, older: {} });
     await store.query
@@ -194,8 +194,8 @@ async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | '
       .execute();
   }
   const { connector } = createForge({ app: listed.map((number) => ({ ...ANY, number })) });
-  const rings: number[] = [];
-  const fetches = { notify: () => void rings.push(clock.elapsed()) };
+  const notifications: number[] = [];
+  const fetches = { notify: () => void notifications.push(clock.elapsed()) };
   const [job] = sweepOf({ store, clock, fetches }, connector);
   const run = async () => {
     let isOver = false;
@@ -205,37 +205,37 @@ async function sweepOver(store: Store, held: Readonly<Record<number, 'there' | '
     await clock.until(() => isOver);
     return running;
   };
-  const asked = async () => {
+  const requested = async () => {
     const rows = await store.query.selectFrom('fetches').select('reference').orderBy('reference').execute();
     return rows.map(({ reference }) => (JSON.parse(reference) as { key: string }).key);
   };
-  return { run, asked, rings, keyOf: (number: number) => forgeItem('app', { ...ANY, number }).key };
+  return { run, requested, notifications, keyOf: (number: number) => forgeItem('app', { ...ANY, number }).key };
 }
 
 const ANY = { number: 1, title: '', state: 'open', updatedAt: 1 } as const;
 
-test('asks for what is held and not listed, and for what is listed and believed gone, and for nothing else', async () => {
+test('fetches stored items that are not listed and gone items that are listed, and no others', async () => {
   const store = await openTestStore();
-  const { run, asked, rings, keyOf } = await sweepOver(
+  const { run, requested, notifications, keyOf } = await sweepOver(
     store,
     { 1: 'there', 2: 'there', 3: 'gone', 4: 'gone' },
     [1, 3, 5],
   );
   await run();
-  expect(await asked()).toEqual([2, 3].map(keyOf));
-  expect(rings).toHaveLength(1);
+  expect(await requested()).toEqual([2, 3].map(keyOf));
+  expect(notifications).toHaveLength(1);
   expect(await store.query.selectFrom('sweeps').select(['listed', 'asked']).execute()).toEqual([
     { listed: 3, asked: 2 },
   ]);
 });
 
-test('rings for nobody where nothing is doubtful', async () => {
-  const { run, asked, rings } = await sweepOver(await openTestStore(), { 1: 'there', 4: 'gone' }, [1]);
+test('notifies nothing if nothing differs', async () => {
+  const { run, requested, notifications } = await sweepOver(await openTestStore(), { 1: 'there', 4: 'gone' }, [1]);
   await run();
-  expect([await asked(), rings]).toEqual([[], []]);
+  expect([await requested(), notifications]).toEqual([[], []]);
 });
 
-test('whichever statement of a sweep fails, it comes to its end, and leaves no error to nobody', async () => {
+test('completes and leaves no unhandled rejection, whichever statement fails', async () => {
   const wrong = await wrongWhereStatementsFail(
     async (store) => (await sweepOver(store, { 2: 'there', 3: 'gone' }, [3])).run,
     { inParts: true, isQuiet: true },
@@ -243,7 +243,7 @@ test('whichever statement of a sweep fails, it comes to its end, and leaves no e
   expect(wrong).toEqual([]);
 });
 
-test('one that has lost the workspace to another asks for nothing and tells of no sweep', async () => {
+test('requests and records nothing after the loss of the workspace', async () => {
   expect(await remainsOfLost(async (store) => (await sweepOver(store, { 1: 'there', 2: 'there' }, [1])).run)).toEqual(
     [],
   );

@@ -24,12 +24,12 @@ async function verifying(numbers: readonly number[], fetch: (number: string, tim
     await saveItem(store.query, itemRow(item.key, { ...of, fields: JSON.stringify({ item, older: {} }) }), 1);
   }
   const { connector } = createForge({ app: [] });
-  const asked: { number: string; time: number; purpose: string | undefined }[] = [];
+  const requested: { number: string; time: number; purpose: string | undefined }[] = [];
   const connection = {
     ...connector.connect({}, {} as never),
     async fetch({ key }: { readonly key: string }) {
       const number = key.split(':').at(-1) ?? '';
-      asked.push({ number, time: clock.elapsed(), purpose: purposeNow() });
+      requested.push({ number, time: clock.elapsed(), purpose: purposeNow() });
       fetch(number, clock.elapsed());
       return { event: 'item', body: Buffer.from(number) };
     },
@@ -45,53 +45,53 @@ async function verifying(numbers: readonly number[], fetch: (number: string, tim
     },
     connections: [activeWith({ name: 'forge', connector, connection })],
   });
-  return { ...store, clock, asked, verification };
+  return { ...store, clock, requested, verification };
 }
 
-test('fetches open items first, one every two seconds, for the purpose that limits them', async () => {
-  const { clock, asked, verification, query } = await verifying([1, 2, 3, 4], () => undefined);
+test('fetches open items first, one every two seconds, for the purpose `restore`', async () => {
+  const { clock, requested, verification, query } = await verifying([1, 2, 3, 4], () => undefined);
   verification.start();
   await clock.advance(MINUTE);
-  expect(asked.map(({ number }) => number)).toEqual(['3', '4', '1', '2']);
-  expect(asked.every(({ purpose }) => purpose === 'restore')).toBe(true);
-  const times = asked.map(({ time }) => time);
+  expect(requested.map(({ number }) => number)).toEqual(['3', '4', '1', '2']);
+  expect(requested.every(({ purpose }) => purpose === 'restore')).toBe(true);
+  const times = requested.map(({ time }) => time);
   expect(times.slice(1).every((time, index) => time - (times[index] ?? 0) >= 2_000)).toBe(true);
   const rows = await query.selectFrom('inbox').select(['source', 'connection']).execute();
   expect(rows).toEqual(Array.from({ length: 4 }, () => ({ source: 'fetch', connection: 'forge' })));
   await verification.stop();
 });
 
-test('passes over what the vendor refuses, and waits where it limits', async () => {
-  const { clock, asked, verification } = await verifying([3, 4, 5], (number, time) => {
+test('skips items that the vendor refuses, and waits during a rate limit', async () => {
+  const { clock, requested, verification } = await verifying([3, 4, 5], (number, time) => {
     if (number === '3') throw new SyncError('forbidden', 'no');
     if (number === '4' && time < 10 * MINUTE) throw new SyncError('rate_limited', 'wait', { retryAfter: 10 * MINUTE });
   });
   verification.start();
   await clock.advance(5 * MINUTE);
-  expect(asked.map(({ number }) => number)).toEqual(['3', '4']);
+  expect(requested.map(({ number }) => number)).toEqual(['3', '4']);
   await clock.advance(10 * MINUTE);
-  expect(asked.map(({ number }) => number)).toEqual(['3', '4', '4', '5']);
+  expect(requested.map(({ number }) => number)).toEqual(['3', '4', '4', '5']);
   await verification.stop();
 });
 
-test('one item that fails again and again holds up no other, and is tried again later', async () => {
-  const { clock, asked, verification } = await verifying([3, 4], (number) => {
+test('continues after repeated failures of one item, and tries it again later', async () => {
+  const { clock, requested, verification } = await verifying([3, 4], (number) => {
     if (number === '3') throw new SyncError('server_failed', 'status 500');
   });
   verification.start();
   await clock.advance(60 * MINUTE);
-  expect(asked.map(({ number }) => number)).toEqual(['3', '3', '3', '3', '3', '3', '4']);
+  expect(requested.map(({ number }) => number)).toEqual(['3', '3', '3', '3', '3', '3', '4']);
   await clock.advance(3 * 60 * MINUTE);
-  expect(asked.filter(({ number }) => number === '3').length).toBeGreaterThan(6);
-  expect(asked.filter(({ number }) => number === '4')).toHaveLength(1);
+  expect(requested.filter(({ number }) => number === '3').length).toBeGreaterThan(6);
+  expect(requested.filter(({ number }) => number === '4')).toHaveLength(1);
   await verification.stop();
 });
 
-test('asks nothing where no item is unverified', async () => {
-  const { clock, asked, verification, query } = await verifying([3], () => undefined);
+test('requests nothing if no item is unverified', async () => {
+  const { clock, requested, verification, query } = await verifying([3], () => undefined);
   await query.updateTable('items').set({ unverified: 0 }).execute();
   verification.start();
   await clock.advance(2 * 60 * MINUTE);
-  expect(asked).toEqual([]);
+  expect(requested).toEqual([]);
   await verification.stop();
 });

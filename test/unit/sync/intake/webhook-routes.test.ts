@@ -82,7 +82,7 @@ async function bench(parts: Parts = {}) {
 }
 
 test.each<Appended>(['new', 'repeated', 'revived'])(
-  'a delivery that is %s is accepted, and its bytes are stored',
+  'accepts a delivery that is %s, and stores its bytes',
   async (appended) => {
     const { post, stored, counted, failures } = await bench({ appended });
     expect(await post()).toEqual({ status: 202, body: { delivery: appended } });
@@ -92,18 +92,16 @@ test.each<Appended>(['new', 'repeated', 'revived'])(
   },
 );
 
-test('a vendor that takes nothing else for success is told so; one that names no delivery has it known by its bytes', async () => {
+test('answers 200 for a vendor that needs it, and uses the hash of the bytes if there is no delivery id', async () => {
   const { post, stored } = await bench({
-    ...{
-      connector: { accepted: 200, verify: async () => ({ event: 'note' }) },
-      source: 'workspace',
-    },
+    connector: { accepted: 200, verify: async () => ({ event: 'note' }) },
+    source: 'workspace',
   });
   expect((await post()).status).toBe(200);
   expect(stored).toMatchObject([{ key: await sha256Of(Buffer.from(BODY)), source: 'workspace' }]);
 });
 
-test('a sender waits for its turn: nothing is verified or stored before, and whose turn does not come is refused', async () => {
+test('verifies and stores nothing before the turn of a sender, and rejects it if no turn comes', async () => {
   let verified = 0;
   const verify: typeof notesConnector.verify = async (...given) => {
     verified++;
@@ -132,21 +130,21 @@ const refusing = (code: 'refused' | 'internal' | 'signature_mismatch') => ({
 test.each<[what: string, parts: Parts, headers: Record<string, string>, status: number, error: string]>([
   ['without a signature', {}, {}, 401, 'signature_missing'],
   ['with another signature', {}, signed('other'), 401, 'signature_mismatch'],
-  ['that does not say what it is', refusing('refused'), {}, 400, 'refused'],
-  ['that could not be looked at', refusing('internal'), {}, 500, 'internal'],
-])('a delivery %s is refused, and counts against its address', async (_what, parts, headers, status, error) => {
+  ['that names no event', refusing('refused'), {}, 400, 'refused'],
+  ['whose verification failed', refusing('internal'), {}, 500, 'internal'],
+])('rejects a delivery %s, and counts it against its address', async (_what, parts, headers, status, error) => {
   const { post, stored, counted, failures } = await bench(parts);
   expect(await post(BODY, headers)).toEqual({ status, body: { error } });
   expect([stored, counted, failures]).toEqual([[], ['refused'], ['127.0.0.1']]);
 });
 
 test.each<[what: string, parts: Parts, path: string, headers: object, status: number, error: string, retry?: string]>([
-  ['a workspace that is not there', {}, 'other/notes', {}, 404, 'not_found'],
-  ['a connection that is not there', {}, 'main/other', {}, 404, 'not_found'],
+  ['an unknown workspace', {}, 'other/notes', {}, 404, 'not_found'],
+  ['an unknown connection', {}, 'main/other', {}, 404, 'not_found'],
   ['a workspace that did not start', { isBroken: true }, 'other/notes', {}, 503, 'workspace_unavailable', '30'],
   ['a connection without a secret', { secrets: [] }, 'main/notes', {}, 401, 'signature_missing'],
   ['a compressed body', {}, 'main/notes', { 'content-encoding': 'gzip' }, 415, 'refused'],
-])('%s is refused before anything is read', async (_what, parts, path, headers, status, error, retryAfter) => {
+])('rejects %s before the body is read', async (_what, parts, path, headers, status, error, retryAfter) => {
   const { post, turns } = await bench(parts);
   const answer = await post(BODY, { ...signed(BODY), ...headers }, `/webhooks/${path}`);
   expect(answer).toEqual({ status, body: { error }, ...(retryAfter && { retryAfter }) });
@@ -158,7 +156,7 @@ test.each<[bytes: number, isNamed: boolean, status: number]>([
   [LARGEST + 1, true, 413],
   [LARGEST, false, 202],
   [LARGEST + 1, false, 413],
-])('%d bytes, their number named: %s: %d', async (bytes, isNamed, status) => {
+])('answers %d bytes with content-length %s with %d', async (bytes, isNamed, status) => {
   const { url, turns } = await bench();
   const body = Buffer.alloc(bytes, 'x');
   // Chunked, where no length is named.
@@ -174,19 +172,19 @@ test.each<[error: SyncError, retryAfter: string]>([
   [new SyncError('inbox_full', 'full', { retryAfter: 1_001 }), '2'],
   [new SyncError('inbox_full', 'full', { retryAfter: 1 }), '1'],
   [new SyncError('inbox_full', 'full', { retryAfter: 0 }), '1'],
-])('a delivery that cannot be stored is to come again: $code', async (error, retryAfter) => {
+])('answers 503 with a delay if a delivery cannot be stored: $code', async (error, retryAfter) => {
   const { post, counted, failures } = await bench({ appended: error });
   expect(await post()).toEqual({ status: 503, body: { error: error.code }, retryAfter });
   expect([counted, failures]).toEqual([['failed'], []]);
 });
 
-test('only POST is answered', async () => {
+test('rejects other methods than POST', async () => {
   const { url } = await bench();
   const answer = await fetch(`${url}/webhooks/main/notes`, { method: 'PUT', body: BODY });
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
 });
 
-test('a delivery that is not stored in time is answered 503, and stored all the same', async () => {
+test('answers 503 if a delivery is not stored in time, and still stores it', async () => {
   const storing = Promise.withResolvers<void>();
   const { post, stored } = await bench({ answerWithin: 20, storing: storing.promise });
   expect(await post()).toMatchObject({ status: 503, body: { error: 'database_failed' } });
@@ -204,7 +202,7 @@ const keyed = (isOnlyProof: boolean): Parts => ({
   },
 });
 
-test('verification of a workspace that did not start is to be repeated', async () => {
+test('answers 503 to the verification of a workspace that did not start', async () => {
   const { url } = await bench({ isBroken: true });
   const answer = await fetch(`${url}/webhooks/other/workspace`, { method: 'HEAD' });
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '30']);
@@ -212,9 +210,9 @@ test('verification of a workspace that did not start is to be repeated', async (
 
 test.each(['GET', 'HEAD'])('%s verifies the shared key and answers without a body', async (method) => {
   const { url, stored } = await bench(keyed(true));
-  const ask = (key: string, path = '') =>
+  const send = (key: string, path = '') =>
     fetch(`${url}/webhooks/main/notes${path}`, { method, headers: { 'x-key': key } });
-  const answers = [await ask('right'), await ask('wrong'), await ask('', '?x-key=right')];
+  const answers = [await send('right'), await send('wrong'), await send('', '?x-key=right')];
   expect(answers.map(({ status }) => status)).toEqual([204, 401, 401]);
   expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual(['', '', '']);
   expect(stored).toEqual([]);
@@ -224,28 +222,28 @@ test.each<[isOnlyProof: boolean, post: number]>([
   [true, 429],
   [false, 202],
 ])(
-  'GET, HEAD and POST share one limit of wrong keys, where the key is the only proof: %s',
+  'limits wrong keys over GET and HEAD, and over POST if the key is the only proof: %s',
   async (isOnlyProof, status) => {
     const { url, clock } = await bench(keyed(isOnlyProof));
-    const ask = async (method: string, key: string) => {
+    const send = async (method: string, key: string) => {
       const body = method === 'POST' ? { body: BODY } : {};
       return (await fetch(`${url}/webhooks/main/notes`, { method, ...body, headers: { 'x-key': key } })).status;
     };
     const wrong: number[] = [];
     for (const method of ['GET', 'HEAD', 'POST'].flatMap((each) => Array<string>(20).fill(each)))
-      wrong.push(await ask(method, 'wrong'));
+      wrong.push(await send(method, 'wrong'));
     expect(new Set(wrong)).toEqual(new Set([401]));
-    expect([await ask('GET', 'right'), await ask('HEAD', 'right'), await ask('POST', 'right')]).toEqual([
+    expect([await send('GET', 'right'), await send('HEAD', 'right'), await send('POST', 'right')]).toEqual([
       429,
       429,
       status,
     ]);
     await clock.advance(1_000);
-    expect(await ask('GET', 'right')).toBe(204);
+    expect(await send('GET', 'right')).toBe(204);
   },
 );
 
-test('the address of a webhook', () => {
+test('returns path and address of the webhooks of a connection', () => {
   expect(webhookPathOf('main', 'notes')).toBe('/webhooks/main/notes');
   expect(webhookUrlOf('https://sync.example/base', 'main', 'notes')).toBe(
     'https://sync.example/base/webhooks/main/notes',

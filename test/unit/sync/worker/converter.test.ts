@@ -29,7 +29,7 @@ describe.each(PROFILES)('deliveries of $id', ({ id, options: given, fixtures }) 
   });
 });
 
-it('what names of the configuration are bound to counts, and what the body tells of them comes back', async () => {
+it('uses the ids of names, and returns the names in the body', async () => {
   const github = connectors.find(({ id }) => id === 'github') as Connector<unknown>;
   const options = github.options.parse({ repositories: ['acme/app'] });
   const bytes = readFileSync(
@@ -42,7 +42,7 @@ it('what names of the configuration are bound to counts, and what the body tells
   expect(told).toMatchObject([{ id: String(repository.id), name: repository.full_name }]);
 });
 
-it('a page is taken apart into pages of one element, each known by its content', async () => {
+it('splits a page into pages of one element, each with a hash of its content', async () => {
   const page = { total: 2, data: { nodes: [{ id: 1, body: 'a' }, { id: 2 }], labels: ['x', 'y', 'z'] } };
   const parts = await converter.parts({ body: packBody(Buffer.from(JSON.stringify(page))) });
   expect(parts.map(({ body }) => JSON.parse(Buffer.from(body).toString()) as unknown)).toEqual([
@@ -67,7 +67,7 @@ describe('an answer of the workspace of 25 MB', () => {
   const list = (changed: object = {}) =>
     Buffer.from(JSON.stringify({ tasks: Array.from({ length: 125 }, () => ({ ...task, ...changed })) }));
 
-  it('comes without what nobody reads, and is parsed by nobody here', async () => {
+  it('contains only used fields, and is not parsed on the main thread', async () => {
     const bytes = list();
     expect(bytes.length).toBeGreaterThan(25_000_000);
     const parse = vi.spyOn(JSON, 'parse');
@@ -90,13 +90,13 @@ describe('an answer of the workspace of 25 MB', () => {
     await expect(answer).rejects.toMatchObject({ code: 'answer_malformed', message: expect.stringMatching(message) });
   });
 
-  it('of which everything is read comes whole', async () => {
+  it('is complete if all its fields are used', async () => {
     const bytes = Buffer.from(JSON.stringify({ ...task, extra: 1 }));
     expect(await converter.answer('getTask', bytes)).toMatchObject({ ...task, extra: 1, labels: [] });
   });
 });
 
-describe('an answer that says what it needs', () => {
+describe('an answer to a request with `keep`', () => {
   const shape: Shape = { id: true, body: true, user: { login: true } };
   const page = Array.from({ length: 40 }, (_, id) => ({
     ...{ id, body: `${id} "long" é `.repeat(7_000), user: { login: 'ada', junk: 'x' } },
@@ -113,7 +113,7 @@ describe('an answer that says what it needs', () => {
   }
   const request = { method: 'GET', url: 'http://127.0.0.1/pulls?page=2', target: 'github', keep: shape } as const;
 
-  it('comes read where it is large, with its texts set apart, and makes the same body', async () => {
+  it('is parsed if it is large, with its texts set apart, and serializes to the same body', async () => {
     expect(bytes.length).toBeGreaterThan(1024 * 1024);
     const { status, headers, body, content } = await answering(200, Buffer.from(bytes)).request(request);
     expect([status, headers, body.length]).toEqual([200, { etag: '"1"' }, 0]);
@@ -124,14 +124,14 @@ describe('an answer that says what it needs', () => {
   it.each([
     ['is small', 200, Buffer.from('[]'), request],
     ['is no success', 502, bytes, request],
-    ['says nothing of what it needs', 200, bytes, { ...request, keep: undefined }],
-  ])('is left as it came where it %s', async (_name, status, body, asked) => {
+    ['answers a request without `keep`', 200, bytes, { ...request, keep: undefined }],
+  ])('is unchanged if it %s', async (_name, status, body, asked) => {
     expect(await answering(status, body).request(asked)).toEqual({ status, headers: { etag: '"1"' }, body });
   });
 
   it.each([
     ['is no JSON', 'answer_malformed', Buffer.concat([bytes, Buffer.from(']')])],
-    ['holds values without end', 'answer_too_large', Buffer.from(`[${'1,'.repeat(2_000_000)}1]`)],
+    ['contains too many values', 'answer_too_large', Buffer.from(`[${'1,'.repeat(2_000_000)}1]`)],
   ])('that %s fails as an answer, and names the request without its query', async (_name, code, body) => {
     await expect(answering(200, body).request(request)).rejects.toMatchObject({
       code,

@@ -4,6 +4,7 @@ import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { AppendedRow, NewDelivery } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
+import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { inboxOf, openTestStore } from '../../../support/intake.ts';
 import { ON_POSTGRES } from '../../../support/store-place.ts';
 import { createTravellingClock } from '../../../support/travelling-clock.ts';
@@ -26,31 +27,37 @@ function collectorOver(store: Store, deps: Partial<CollectorDeps> = {}) {
   return createCollector({ store, groupCommit, wakeSignal: createWakeSignal(), ...deps, clock });
 }
 
+function commitsOver(store: Store, look: Store['look'] = store.look) {
+  const clock = createTravellingClock();
+  const commits = createGroupCommit({ sql: store.query.whole, look, clock });
+  return { clock, commits, append: (key: string) => commits.append(store.query.workspace, delivery(key)) };
+}
+
 const outcomesOf = (rows: readonly AppendedRow[]) => rows.map(({ appended }) => appended);
 
 describe('collector', () => {
-  test('whoever waits when the database closes hears of it, and nothing else does', async () => {
+  test('rejects the waiting appends if the database closes, without an unhandled rejection', async () => {
     const store = await openTestStore();
     const collector = collectorOver(store);
-    // Heard from the start: over a network the database takes longer to close than they take to fail.
+    // Awaited from the start, because over a network the appends fail before the database is closed.
     const waiting = Promise.allSettled(['a', 'b', 'c'].map((key) => collector.append(delivery(key))));
     await store.close();
-    // Another rejection, which nobody hears, would fail the test, as it ends the process.
+    // Another, unhandled rejection would fail the test, because it ends the process.
     for (const each of await waiting) expect(each).toMatchObject({ status: 'rejected', reason: { name: 'SyncError' } });
   });
 
-  test('what arrives together becomes durable in one commit, and is acknowledged only after it', async () => {
-    const course: string[] = [];
-    const store = await openTestStore({ steps: { reached: (kind, edge) => course.push(`${kind} ${edge}`) } });
-    course.length = 0;
+  test('commits deliveries that arrive together in one commit, and acknowledges them only after it', async () => {
+    const steps: string[] = [];
+    const store = await openTestStore({ steps: { reached: (kind, edge) => steps.push(`${kind} ${edge}`) } });
+    steps.length = 0;
     const collector = collectorOver(store);
     const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`);
-    await Promise.all(keys.map((key) => collector.append(delivery(key)).then(() => course.push('acknowledged'))));
-    expect(course).toEqual(['commit before', 'commit after', ...keys.map(() => 'acknowledged')]);
+    await Promise.all(keys.map((key) => collector.append(delivery(key)).then(() => steps.push('acknowledged'))));
+    expect(steps).toEqual(['commit before', 'commit after', ...keys.map(() => 'acknowledged')]);
     expect(await inboxOf(store)).toHaveLength(20);
   });
 
-  test('what keeps arriving shares a commit, but the first does not wait for ever', async () => {
+  test('shares a commit between deliveries that keep arriving, and limits the wait of the first', async () => {
     let inserts = 0;
     const store = await openTestStore({
       onStatement: (statement) => {
@@ -76,7 +83,7 @@ describe('collector', () => {
     expect(inserts).toBeLessThan(20);
   });
 
-  test('tells a crowd from deliveries that come one by one, and that it has passed', async () => {
+  test('is crowded after deliveries that arrive together, for a quarter of a second', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
     const collector = collectorOver(store, { clock });
@@ -88,7 +95,7 @@ describe('collector', () => {
     expect(collector.isCrowded()).toBe(false);
   });
 
-  test('bounds a commit by count and by bytes, and a single large delivery still goes through', async () => {
+  test('limits a commit by count and by bytes, but accepts a single larger delivery', async () => {
     let inserts = 0;
     const store = await openTestStore({
       onStatement: (statement) => {
@@ -106,20 +113,20 @@ describe('collector', () => {
     expect(inserts).toBe(5);
   });
 
-  test('rings for what is to be reconciled, and not for repeats', async () => {
+  test('notifies after new and revived deliveries, and not after repeats', async () => {
     const store = await openTestStore();
-    let rung = 0;
-    const wakeSignal = { notify: () => void rung++, wait: async () => undefined };
+    let notified = 0;
+    const wakeSignal = { notify: () => void notified++, wait: async () => undefined };
     const collector = collectorOver(store, { wakeSignal });
     await collector.append(delivery('a'));
     await collector.append(delivery('a'));
-    expect(rung).toBe(1);
+    expect(notified).toBe(1);
     await quarantine(store, 'a');
     expect(await collector.append(delivery('a'))).toMatchObject({ appended: 'revived' });
-    expect(rung).toBe(2);
+    expect(notified).toBe(2);
   });
 
-  test('a full inbox refuses, and takes deliveries again when it was worked off', async () => {
+  test('rejects deliveries while the inbox is full, and accepts them again after rows were settled', async () => {
     const store = await openTestStore();
     const clock = createTravellingClock();
     const collector = collectorOver(store, { clock, mostPending: 3 });
@@ -131,7 +138,7 @@ describe('collector', () => {
     expect(await collector.append(delivery('d'))).toMatchObject({ appended: 'new' });
   });
 
-  test('counts the pending rows a few times, not once for each delivery', async () => {
+  test('counts the pending rows once for 50 deliveries', async () => {
     let counts = 0;
     const store = await openTestStore({
       onStatement: (statement) => {
@@ -141,5 +148,83 @@ describe('collector', () => {
     const collector = collectorOver(store);
     for (let index = 0; index < 50; index++) await collector.append(delivery(`key-${index}`));
     expect(counts).toBe(1);
+  });
+});
+
+describe('group commit', () => {
+  test('commits a single delivery without a wait for others', async () => {
+    let statements = 0;
+    const store = await openTestStore({
+      onStatement: (statement) => void (statements += statement.includes('"inbox"') ? 1 : 0),
+    });
+    const { append } = commitsOver(store);
+    await append('a');
+    statements = 0;
+    const stored = append('b');
+    // One turn in which another delivery might arrive, and some to start the statement.
+    for (let turn = 0; turn < 4; turn++) await yieldToEventLoop();
+    expect(statements).toBeGreaterThan(0);
+    await stored;
+  });
+
+  test.each([
+    [0, 1],
+    [1, 2],
+  ])('commits two deliveries that exceed the limit of a commit by %d bytes in %d commits', async (more, expected) => {
+    const HALF = 2 * 1024 * 1024;
+    let stored = 0;
+    const store = await openTestStore({
+      onStatement: (statement) => void (stored += statement.startsWith('insert into "inbox"') ? 1 : 0),
+    });
+    const { commits } = commitsOver(store);
+    const append = (key: string, bytes: number) =>
+      commits.append(store.query.workspace, { ...delivery(key), body: Buffer.alloc(bytes) });
+    await Promise.all([append('a', HALF), append('b', HALF + more)]);
+    expect(stored).toBe(expected);
+  });
+
+  test('rejects the append and stores nothing, whichever statement fails', async () => {
+    const wrong = await wrongWhereStatementsFail(async (store) => {
+      const { append } = commitsOver(store);
+      return () => append('a');
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test('rejects all appends of a failed commit, and continues with the next', async () => {
+    let fails = true;
+    const store = await openTestStore({
+      onStatement(statement) {
+        if (fails && statement.startsWith('insert into "inbox"')) throw new Error('the disk is full');
+      },
+    });
+    const { append } = commitsOver(store);
+    const ended = await Promise.allSettled([append('a'), append('b')]);
+    expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(ended).toMatchObject([{ reason: { name: 'SyncError' } }, { reason: { name: 'SyncError' } }]);
+    fails = false;
+    expect(await append('a')).toMatchObject({ appended: 'new' });
+    expect(await inboxOf(store)).toHaveLength(1);
+  });
+
+  test('rejects an append into a database file that was deleted', async () => {
+    const store = await openTestStore();
+    const fault = Object.assign(new Error('the file is gone'), { code: 'database_failed' });
+    const { append } = commitsOver(store, () => fault as unknown as ReturnType<Store['look']>);
+    await expect(append('a')).rejects.toMatchObject({ code: 'database_failed' });
+  });
+
+  test('is crowded until a quarter of a second after the last shared commit', async () => {
+    const store = await openTestStore();
+    const { clock, commits, append } = commitsOver(store);
+    expect(commits.isCrowded()).toBe(false);
+    await Promise.all([append('a'), append('b')]);
+    await clock.advance(249);
+    expect(commits.isCrowded()).toBe(true);
+    // A single delivery neither begins a crowd nor ends one.
+    await append('c');
+    expect(commits.isCrowded()).toBe(true);
+    await clock.advance(1);
+    expect(commits.isCrowded()).toBe(false);
   });
 });
