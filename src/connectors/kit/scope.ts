@@ -34,7 +34,7 @@ export interface Candidate {
 
 /**
  * Whether a candidate is in scope, according to the payload and to the ids that names are bound to now. Reports the candidate to the
- * name book, because its name may belong to another id than before.
+ * name bindings, because its name may belong to another id than before.
  */
 export function inScope(candidate: Candidate, scope: Scope): boolean {
   scope.names?.report(candidate);

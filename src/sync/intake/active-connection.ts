@@ -22,7 +22,10 @@ export interface ActiveConnection {
   readonly schedule: Schedule;
   /** The schedule of complete lists. */
   readonly sweep: Schedule;
-  /** The public address of its webhooks. Absent if it accepts none, or the public address of the daemon is not configured. */
+  /**
+   * The public address of its webhooks. Absent if it accepts none, or the public address of the daemon is not
+   * configured.
+   */
   readonly webhookUrl?: string;
   /** Runs `connector.translate` for a large body outside the main thread. Absent if no body is large. */
   translateInWorker?(

@@ -19,8 +19,8 @@ import type { Sql } from '../../store/workspace-scope.ts';
 /** Appends deliveries to the inbox of one workspace. */
 export interface Collector {
   /**
-   * Resolves once the delivery is durable. Throws `disk_full`, `database_failed` or `inbox_full`; then the sender should
-   * repeat the delivery. If it was stored in spite of the error, the repeat is recognised.
+   * Resolves once the delivery is durable. Throws `disk_full`, `database_failed` or `inbox_full`; then the sender
+   * should repeat the delivery. If it was stored in spite of the error, the repeat is recognised.
    */
   append(delivery: NewDelivery): Promise<AppendedRow>;
   /** Whether deliveries arrive faster than the disk writes. Work that can wait should then wait. */
@@ -156,7 +156,7 @@ function takeBatch(queue: PendingAppend[]): PendingAppend[] {
 const DEFAULT_MOST_PENDING = 50_000;
 /** The shortest time between two counts of the rows while the inbox is full, milliseconds. */
 const RECOUNT = 1_000;
-/** The delay that senders are asked for while the inbox is full, milliseconds. */
+/** The delay until senders should repeat while the inbox is full, milliseconds. */
 const FULL_RETRY = 30_000;
 
 interface InboxBound {
@@ -166,8 +166,9 @@ interface InboxBound {
 }
 
 /**
- * Limits the pending rows without counting them for each request. `estimate` is the last count plus the rows appended since
- * then. Rows that were settled meanwhile make it too high, so the rows are counted again only when it reaches the limit.
+ * Limits the pending rows without counting them for each request. `estimate` is the last count plus the rows appended
+ * since then. Rows that were settled meanwhile make it too high, so the rows are counted again only when it reaches the
+ * limit.
  */
 function createInboxBound({ store, clock, mostPending = DEFAULT_MOST_PENDING }: CollectorDeps): InboxBound {
   let estimate = Number.POSITIVE_INFINITY;
@@ -211,8 +212,8 @@ interface SpanInput {
 }
 
 /**
- * Returns the span of an accepted webhook request. Trace headers of the request are ignored: otherwise a stranger could choose
- * which deliveries form one trace, and which are recorded.
+ * Returns the span of an accepted webhook request. Trace headers of the request are ignored: otherwise a stranger could
+ * choose which deliveries form one trace, and which are recorded.
  */
 export function receiveSpan({ appended, id }: AppendedRow, input: SpanInput & { readonly status: number }): Span {
   const { connection, from, to } = input;

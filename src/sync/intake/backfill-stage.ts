@@ -29,13 +29,19 @@ export interface Backfills extends Stage {
   notify(): void;
 }
 
-/** The time between two pages of a connection, milliseconds, because polls, fetches and people share the vendor's limits. */
+/**
+ * The time between two pages of a connection, milliseconds, because polls, fetches and people share the vendor's
+ * limits.
+ */
 const PAGE_INTERVAL = 1_000;
 /** The time between two checks while the stages behind have enough to do, milliseconds. */
 const AHEAD_PAUSE = 1_000;
 /** The pending work from a backfill above which no page is read, so that live deliveries do not wait behind it. */
 const MOST_PENDING: BackfillBounds = { deliveries: 20, fetches: 200, changes: 1_000 };
-/** The pauses after a failure: the first, the longest for a temporary failure, and the longest for one that a person must resolve. */
+/**
+ * The pauses after a failure: the first, the longest for a temporary failure, and the longest for one that a person
+ * must resolve.
+ */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
 const LONGEST_WAIT = 3_600_000;
@@ -61,8 +67,8 @@ export function createBackfills(context: IntakeContext): Backfills {
 }
 
 /**
- * The trail of each unit. It is in memory only: after a restart a circle of pages is found again, and the stored number of pages
- * limits the walk in any case.
+ * The trail of each unit. It is in memory only: after a restart a circle of pages is found again, and the stored number
+ * of pages limits the walk in any case.
  */
 type Trails = Map<string, PageTrail>;
 
@@ -205,7 +211,9 @@ function positionOf({ unit, since, page }: BackfillRow) {
   return { unit, ...(since === null ? {} : { since }), ...(page === null ? {} : { page }) };
 }
 
-/** Returns the number of items on a page, for the progress; 0 if the page cannot be read. Quarantine shows such a page. */
+/**
+ * Returns the number of items on a page, for the progress; 0 if the page cannot be read. Quarantine shows such a page.
+ */
 async function countItems(active: ActiveConnection, { event, body }: HistoryPage, stored: StoredBody): Promise<number> {
   const { connector, options, translateInWorker } = active;
   try {
@@ -222,9 +230,9 @@ async function countItems(active: ActiveConnection, { event, body }: HistoryPage
 }
 
 /**
- * Ends the unit if it can never be read, or if the vendor has switched it off. Postpones it after any other failure; another unit
- * may be read meanwhile. Failures are stored by commits, which check the lease, so a process that has lost the workspace records
- * no failure for its new owner.
+ * Ends the unit if it can never be read, or if the vendor has switched it off. Postpones it after any other failure;
+ * another unit may be read meanwhile. Failures are stored by commits, which check the lease, so a process that has lost
+ * the workspace records no failure for its new owner.
  *
  * @returns the pause before the next page, milliseconds
  */

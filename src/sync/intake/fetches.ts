@@ -34,12 +34,16 @@ export interface Fetches extends Stage {
 
 /** The most fetches of a connection at a time. */
 const MOST_RUNNING = 4;
-/** The longest pause after a failure that may end at any time, and after one that a person must resolve, milliseconds. */
+/**
+ * The longest pause after a failure that may end at any time, and after one that a person must resolve, milliseconds.
+ */
 const LONGEST_RETRY = 60_000;
 const LONGEST_WAIT = 3_600_000;
 /** The longest pause of a connection whose vendor is unreachable, milliseconds. */
 const LONGEST_OUTAGE_PAUSE = 30_000;
-/** Errors for one object that a retry rarely changes, and the number of attempts after which such a fetch is given up. */
+/**
+ * Errors for one object that a retry rarely changes, and the number of attempts after which such a fetch is given up.
+ */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(['not_found', 'forbidden', 'refused']);
 const MOST_REFUSALS = 5;
 /** The pause after the database failed, milliseconds. */
@@ -74,7 +78,10 @@ export function createFetches(context: FetchContext): Fetches {
     }
   }
 
-  /** After a restart, tries fetches again that were given up. A database that accepts no writes does not block other fetches. */
+  /**
+   * After a restart, tries fetches again that were given up. A database that accepts no writes does not block other
+   * fetches.
+   */
   async function revive(): Promise<void> {
     if (isRevived) return;
     try {

@@ -54,10 +54,10 @@ const CLAIM_CHECK_INTERVAL = 250;
 /**
  * Renews access tokens, one request at a time for each grant.
  *
- * A vendor that rotates accepts each refresh token once and answers with the next one. So the answer is committed before it is
- * used, and the previous token stays stored until the vendor has accepted the new one. After a crash between the answer and its
- * commit, the old token is sent again: vendors allow that for some minutes. After that, and after a restore of a backup from
- * before a rotation, the vendor rejects it, and `consent_needed` says what to do.
+ * A vendor that rotates accepts each refresh token once and answers with the next one. So the answer is committed
+ * before it is used, and the previous token stays stored until the vendor has accepted the new one. After a crash
+ * between the answer and its commit, the old token is sent again: vendors allow that for some minutes. After that, and
+ * after a restore of a backup from before a rotation, the vendor rejects it, and `consent_needed` says what to do.
  */
 export function createGrants(deps: GrantDeps): Grants {
   const tokensById = new Map<string, AccessTokens>();
@@ -71,7 +71,9 @@ export function createGrants(deps: GrantDeps): Grants {
   };
 }
 
-/** Returns the id of a grant. Another refresh token in the configuration is another grant, because it is a new consent. */
+/**
+ * Returns the id of a grant. Another refresh token in the configuration is another grant, because it is a new consent.
+ */
 function idOf({ tokenUrl, clientId, refreshToken }: OAuthGrant): string {
   return hash('sha256', JSON.stringify([tokenUrl, clientId, refreshToken]), 'hex');
 }
@@ -119,7 +121,9 @@ function createTokens(deps: GrantDeps, { id, grant, target }: IdentifiedGrant): 
     return isUsable ? access : undefined;
   }
 
-  /** Renews the token. While the vendor is unreachable or limits requests, the present one is used until its very end. */
+  /**
+   * Renews the token. While the vendor is unreachable or limits requests, the present one is used until its very end.
+   */
   async function renewOrUse(): Promise<string> {
     try {
       return await (deps.isShared ? renewAlone() : renew());
@@ -132,8 +136,8 @@ function createTokens(deps: GrantDeps, { id, grant, target }: IdentifiedGrant): 
   }
 
   /**
-   * Renews the token while no other process does. A token that another process renewed meanwhile is used instead, because a second
-   * request would use up a refresh token twice.
+   * Renews the token while no other process does. A token that another process renewed meanwhile is used instead,
+   * because a second request would use up a refresh token twice.
    */
   async function renewAlone(): Promise<string> {
     const { query } = installation;
@@ -272,7 +276,10 @@ function errorIn(answer: HttpAnswer): unknown {
   return fieldsOf(answer)['error'];
 }
 
-/** Returns whether the refresh token is used up, expired or revoked. RFC 6749 §5.2 prescribes 400; Atlassian answers 403. */
+/**
+ * Returns whether the refresh token is used up, expired or revoked. RFC 6749 §5.2 prescribes 400; Atlassian answers
+ * 403.
+ */
 function isRejected(answer: HttpAnswer): boolean {
   return answer.status >= 400 && answer.status <= 403 && errorIn(answer) === 'invalid_grant';
 }

@@ -6,15 +6,19 @@ import { loadNames, restartUnits, type StoredName, saveName, storedUnits } from 
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { affectsAllUnits } from './pauses.ts';
 
-/** The bindings of the names in the scope of one connection, in memory and in the store. `model/names.ts` has the rule. */
+/**
+ * The bindings of the names in the scope of one connection, in memory and in the store. `model/names.ts` has the rule.
+ */
 export interface NameBindings extends Names {
   /** Returns the bindings; each entry is a configured name in lower case. */
   bindings(): readonly Binding[];
-  /** Returns a number that changes with each rebind. A page that was requested under another version must not be stored. */
+  /**
+   * Returns a number that changes with each rebind. A page that was requested under another version must not be stored.
+   */
   version(): number;
   /**
-   * Asks the vendor for the ids of the names whose last answer is too old. Throws only `rate_limited`, because then no other
-   * request may follow. Polls report all other failures.
+   * Asks the vendor for the ids of the names whose last answer is too old. Throws only `rate_limited`, because then no
+   * other request may follow. Polls report all other failures.
    */
   refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
   /** Lets answers expire sooner, because a name was not found or a delivery contradicts a binding. */
@@ -202,7 +206,9 @@ function addressOf(
   return list + (unitOf?.({ id: binding.id, name: binding.called }) ?? binding.id);
 }
 
-/** Stores new bindings. In the same commit, the units of the names restart, so that they are read from the beginning. */
+/**
+ * Stores new bindings. In the same commit, the units of the names restart, so that they are read from the beginning.
+ */
 async function storeRebound(store: Store, connection: string, bound: readonly Binding[], now: number): Promise<void> {
   const entries = new Set(bound.map(({ entry }) => entry));
   await store.commit(async (transaction) => {

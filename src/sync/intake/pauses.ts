@@ -18,8 +18,9 @@ const FAILURES_OF_ALL_UNITS: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * Returns whether a request for any other unit of the connection would fail in the same way. `forbidden` is not such a failure:
- * vendors reject single repositories and projects for reasons of their own, such as SAML or a list of allowed addresses.
+ * Returns whether a request for any other unit of the connection would fail in the same way. `forbidden` is not such a
+ * failure: vendors reject single repositories and projects for reasons of their own, such as SAML or a list of allowed
+ * addresses.
  */
 export function affectsAllUnits({ code }: Pick<SyncError, 'code'>): boolean {
   return FAILURES_OF_ALL_UNITS.has(code);
@@ -31,15 +32,15 @@ const DEFAULT_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;
 
 /**
- * The uses of a vendor's rate limit, the most urgent first. Each use leaves a part of the limit to the uses before it. A write to
- * the vendor counts as a fetch.
+ * The uses of a vendor's rate limit, the most urgent first. Each use leaves a part of the limit to the uses before it.
+ * A write to the vendor counts as a fetch.
  */
 const USES = ['fetch', 'poll', 'background'] as const;
 export type Use = (typeof USES)[number];
 
 /**
- * The pauses of connections whose vendor must get no requests for a while. Polls, fetches, backfills, sweeps and writes to vendors
- * share them. They are in memory only.
+ * The pauses of connections whose vendor must get no requests for a while. Polls, fetches, backfills, sweeps and writes
+ * to vendors share them. They are in memory only.
  */
 export interface Pauses {
   /** Returns the milliseconds left; 0 if the connection is free for this use. */
@@ -49,8 +50,8 @@ export interface Pauses {
   /** Pauses this use and the less urgent uses for `ms`. Never shortens a pause. */
   pause(connection: string, ms: number, from?: Use): void;
   /**
-   * Records a failed request. A limit that the vendor reported pauses every use. A limit that worksync applied before sending, to
-   * leave requests to more urgent uses, pauses this use and the less urgent ones.
+   * Records a failed request. A limit that the vendor reported pauses every use. A limit that worksync applied before
+   * sending, to leave requests to more urgent uses, pauses this use and the less urgent ones.
    *
    * @returns the milliseconds of the pause; 0 if the error is no rate limit
    */
@@ -99,7 +100,8 @@ export async function waitWhilePaused(
 
 /**
  * Wraps the HTTP client of one connection. While a limit that the vendor reported lasts, it sends nothing and throws
- * `rate_limited`. Callers check the pauses before they begin, but a limit may come between two requests of one operation.
+ * `rate_limited`. Callers check the pauses before they begin, but a limit may come between two requests of one
+ * operation.
  */
 export function withRateLimitGuard(
   http: HttpClient,
@@ -121,8 +123,8 @@ export function withRateLimitGuard(
 }
 
 /**
- * Wraps a connection so that each limit that the vendor reports is recorded, whatever caused the request. So a limit that a
- * command meets pauses the polls too.
+ * Wraps a connection so that each limit that the vendor reports is recorded, whatever caused the request. So a limit
+ * that a command meets pauses the polls too.
  */
 export function recordRateLimits(
   connection: Connection,

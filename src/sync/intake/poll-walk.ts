@@ -18,7 +18,8 @@ export type WalkOutcome = 'complete' | 'unchanged';
 type Page = Extract<PollPage, { outcome: 'page' }>;
 
 /**
- * A unit has a watermark, up to which everything is known, and at most one walk: the read of its pages, the newest first.
+ * A unit has a watermark, up to which everything is known, and at most one walk: the read of its pages, the newest
+ * first.
  *
  *   no walk     the next poll begins one
  *   walking     each page is stored with the position after it; the next poll resumes there
@@ -26,9 +27,9 @@ type Page = Extract<PollPage, { outcome: 'page' }>;
  *
  * Only a complete walk keeps its validator, because a 304 must never hide a page that was not read.
  *
- * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction, so a
- * crash can cause a second request for a page, but stores no page twice. Throws the errors of the connection and the database,
- * and `list_endless` if the pages of the vendor do not end.
+ * Reads a unit to its end, from where its last walk stopped. Each page and the position after it are one transaction,
+ * so a crash can cause a second request for a page, but stores no page twice. Throws the errors of the connection and
+ * the database, and `list_endless` if the pages of the vendor do not end.
  */
 export async function walkUnit(
   context: WalkContext,
@@ -111,8 +112,8 @@ async function saveStep(
 }
 
 /**
- * The age of the last page, in milliseconds, above which a walk begins again. It is longer than any pause that a vendor imposes,
- * because the first walk of a large repository can take days at 60 requests an hour, and must still end.
+ * The age of the last page, in milliseconds, above which a walk begins again. It is longer than any pause that a vendor
+ * imposes, because the first walk of a large repository can take days at 60 requests an hour, and must still end.
  */
 const STALE = 7_200_000;
 /** The time of the last page of a walk that must begin again: always stale. */
@@ -121,8 +122,9 @@ const ABANDONED = new Date(0).toISOString();
 const AHEAD = 300_000;
 
 /**
- * Returns the walk to continue, or a new one. A first walk that begins again keeps its first start time. An item that was read as
- * open before and has been closed since is in no list of open items: only its change after that time shows it.
+ * Returns the walk to continue, or a new one. A first walk that begins again keeps its first start time. An item that
+ * was read as open before and has been closed since is in no list of open items: only its change after that time shows
+ * it.
  */
 export function walkOf(state: PollState, now: number): Walk {
   const { walk, watermark } = state;
@@ -181,8 +183,8 @@ export function afterUnchanged(state: PollState, walk: Walk): PollState {
 }
 
 /**
- * Returns whether this walk and the last complete walk consist of the same single page. Then nothing changed, and nothing need be
- * stored. This replaces the validators that some vendors do not send.
+ * Returns whether this walk and the last complete walk consist of the same single page. Then nothing changed, and
+ * nothing need be stored. This replaces the validators that some vendors do not send.
  */
 export function isSamePage(state: PollState, walk: Walk, page: Page, digest: string): boolean {
   return walk.page === undefined && page.next === undefined && state.digest === digest;

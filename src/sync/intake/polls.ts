@@ -10,15 +10,17 @@ import { walkUnit } from './poll-walk.ts';
 export interface Polls {
   readonly jobs: readonly Job[];
   /**
-   * Polls every unit of one connection once, or of all connections that are not switched off. Resolves when that is done. Failures
-   * are recorded and not thrown. Skips a connection that its vendor limits.
+   * Polls every unit of one connection once, or of all connections that are not switched off. Resolves when that is
+   * done. Failures are recorded and not thrown. Skips a connection that its vendor limits.
    */
   pollNow(connection?: string): Promise<void>;
   /** Resolves when the running requests are done. Cancels the retries. */
   stop(): Promise<void>;
 }
 
-/** The first and the longest pause before a retry, milliseconds. The longest is at most the interval of the schedule. */
+/**
+ * The first and the longest pause before a retry, milliseconds. The longest is at most the interval of the schedule.
+ */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
 

@@ -97,7 +97,10 @@ async function purge(deps: RetentionDeps, kind: RowKind, signal: AbortSignal): P
     if (count > 0) deps.logger.info({ workspace: name, [kind.what]: count }, 'old rows purged');
 }
 
-/** Returns the workspaces with old rows. Needs a few statements for each configured retention time, for any number of workspaces. */
+/**
+ * Returns the workspaces with old rows. Needs a few statements for each configured retention time, for any number of
+ * workspaces.
+ */
 async function findWithOldRows(
   deps: RetentionDeps,
   { keptFor, find }: RowKind,

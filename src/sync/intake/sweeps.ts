@@ -33,9 +33,9 @@ const MOST_DUE = 100;
 const NO_DELIVERY = 0;
 
 /**
- * Finds deletions and restorations that no event reported. A sweep lists everything that exists in a unit, and requests a fetch of
- * each known item that the list lacks, and of each gone item that the list contains. The fetch decides whether the item is gone.
- * A list that was not read to its end is not used.
+ * Finds deletions and restorations that no event reported. A sweep lists everything that exists in a unit, and requests
+ * a fetch of each known item that the list lacks, and of each gone item that the list contains. The fetch decides
+ * whether the item is gone. A list that was not read to its end is not used.
  */
 export function sweepJobs(context: SweepContext): Job[] {
   return context.connections
@@ -155,7 +155,10 @@ async function sweepPage(
   return connection.sweep(unit, page, signal);
 }
 
-/** Repeats the call after temporary failures. A rate limit does not count as a failure, because it concerns all requests. */
+/**
+ * Repeats the call after temporary failures. A rate limit does not count as a failure, because it concerns all
+ * requests.
+ */
 async function withRetries<Result>(
   context: SweepContext,
   { name }: ActiveConnection,
@@ -179,8 +182,8 @@ async function withRetries<Result>(
 }
 
 /**
- * Requests a fetch of each item whose state differs from the list. Ignores items that changed since the sweep started, because
- * they are newer than the list.
+ * Requests a fetch of each item whose state differs from the list. Ignores items that changed since the sweep started,
+ * because they are newer than the list.
  *
  * @returns the number of requested fetches
  */
@@ -209,7 +212,10 @@ async function fetchDifferences(
   return requested;
 }
 
-/** Waits until few fetches are due. Otherwise a truncated list or an emptied project would delay the fetches of live deliveries. */
+/**
+ * Waits until few fetches are due. Otherwise a truncated list or an emptied project would delay the fetches of live
+ * deliveries.
+ */
 async function waitForRoom(
   { store, clock }: SweepContext,
   { name }: ActiveConnection,

@@ -28,9 +28,9 @@ const MOST_ATTEMPTS = 6;
 const START: UnverifiedPosition = { finished: 0, key: '' };
 
 /**
- * After a restore, fetches every item once, open items first, because worksync writes nothing about an item before the vendor has
- * confirmed it. The fetches use at most a fifth of the vendor's limit: see `Budget`. An item that cannot be fetched waits for its
- * next delivery, or for a restart.
+ * After a restore, fetches every item once, open items first, because worksync writes nothing about an item before the
+ * vendor has confirmed it. The fetches use at most a fifth of the vendor's limit: see `Budget`. An item that cannot be
+ * fetched waits for its next delivery, or for a restart.
  */
 export function createVerification(context: VerificationContext): Stage {
   let stopping: AbortController | undefined;

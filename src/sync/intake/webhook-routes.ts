@@ -79,8 +79,8 @@ interface RouteContext extends WebhookDeps {
 }
 
 /**
- * `POST /webhooks/:workspace/:connection`: verifies the signature over the raw bytes, appends the delivery, answers. It does not
- * parse the payload.
+ * `POST /webhooks/:workspace/:connection`: verifies the signature over the raw bytes, appends the delivery, answers. It
+ * does not parse the payload.
  *
  * - 202 `{"delivery":"new"|"repeated"|"revived"}`: the delivery is durable. 200 for a vendor that accepts only 200.
  * - 400: the signed request does not name its event or id. Nothing is stored.
@@ -89,11 +89,12 @@ interface RouteContext extends WebhookDeps {
  * - 413, 415: the body is too large, or compressed.
  * - 503 with `Retry-After`: the delivery could not be stored, or the workspace did not start.
  *
- * Under overload, the address with the most failures is rejected first: 429 with `Retry-After` if it keeps failing, else 503.
+ * Under overload, the address with the most failures is rejected first: 429 with `Retry-After` if it keeps failing,
+ * else 503.
  *
- * `GET` and `HEAD` with a shared key: 204 if it is right, 401 if not, both without a body. After too many wrong keys from one
- * address, all requests from there are answered 429, and no key is compared. Deliveries that are also signed are exempt, because
- * senders may share an address.
+ * `GET` and `HEAD` with a shared key: 204 if it is right, 401 if not, both without a body. After too many wrong keys
+ * from one address, all requests from there are answered 429, and no key is compared. Deliveries that are also signed
+ * are exempt, because senders may share an address.
  */
 export function webhookRoutes(server: Server, deps: WebhookDeps): void {
   const context: RouteContext = {
@@ -198,7 +199,10 @@ async function verify(
   }
 }
 
-/** Appends the delivery, or returns an error in time. A late append goes on, so the sender's next attempt finds it stored. */
+/**
+ * Appends the delivery, or returns an error in time. A late append goes on, so the sender's next attempt finds it
+ * stored.
+ */
 async function appendInTime(
   receiver: Receiver,
   verified: VerifiedRequest,

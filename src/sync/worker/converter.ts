@@ -29,21 +29,21 @@ import {
 } from './thread-tasks.ts';
 
 /**
- * Parses bodies and configurations that are too large, or too likely to exceed a budget, for the main thread. Throws the errors of
- * the parsers, and `over_budget` if a task used too much time or memory.
+ * Parses bodies and configurations that are too large, or too likely to exceed a budget, for the main thread. Throws
+ * the errors of the parsers, and `over_budget` if a task used too much time or memory.
  */
 export interface Converter {
   translate(task: TranslateTask): Promise<WorkerTranslation>;
   /** Returns each element of a page as a page of its own; empty if the body is no page. */
   parts(task: PartsTask): Promise<readonly PagePart[]>;
   /**
-   * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/json-apart.ts`). The caller must
-   * not use the bytes afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
+   * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/json-apart.ts`).
+   * The caller must not use the bytes afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
    */
   read(bytes: Buffer, keep: Shape | true): Promise<unknown>;
   /**
-   * Parses an answer of the workspace (`workspace-api/large-answers.ts`). The caller must not use the bytes afterwards. Throws
-   * `answer_malformed`, `over_budget`.
+   * Parses an answer of the workspace (`workspace-api/large-answers.ts`). The caller must not use the bytes afterwards.
+   * Throws `answer_malformed`, `over_budget`.
    */
   answer(route: RouteName, bytes: Buffer): Promise<unknown>;
   /** Runs `loadConfig`. @param bytes the size of all its files together */
@@ -64,8 +64,8 @@ function budgetFor(length: number): WorkBudget {
 }
 
 /**
- * Runs the tasks in a worker thread, which starts when there is work and ends soon after it. Budgets are in real time, as CPU time
- * is. The thread knows the connectors of the registry.
+ * Runs the tasks in a worker thread, which starts when there is work and ends soon after it. Budgets are in real time,
+ * as CPU time is. The thread knows the connectors of the registry.
  */
 export function createConverter(): Converter {
   const program = new URL('./worker.ts', import.meta.url);
@@ -130,8 +130,8 @@ function errorOf({ code, message, hint }: TransferableError): SyncError {
 }
 
 /**
- * Wraps an HTTP client so that the converter parses large successful answers to requests with `keep`. These answers have `content`
- * instead of the body.
+ * Wraps an HTTP client so that the converter parses large successful answers to requests with `keep`. These answers
+ * have `content` instead of the body.
  *
  * @param from the size above which an answer is large, bytes
  */

@@ -13,7 +13,10 @@ import { type StoredBody, unpackBody } from '../../store/bodies.ts';
 import { apiOverrides, type RouteName } from '../../workspace-api/contract.ts';
 import { readLargeAnswer } from '../../workspace-api/large-answers.ts';
 
-/** The work on bodies and configurations that may be large. Tasks and results can be cloned, so that another thread can do it. */
+/**
+ * The work on bodies and configurations that may be large. Tasks and results can be cloned, so that another thread can
+ * do it.
+ */
 export type WorkerTask =
   | ({ readonly task: 'translate' } & TranslateTask)
   | ({ readonly task: 'parts' } & PartsTask)
@@ -169,8 +172,8 @@ function partsOf({ body }: PartsTask): PagePart[] {
 }
 
 /**
- * Returns the path to the page itself if it is a list, else to the first list with an object in it, because connectors write the
- * elements of a page before its other fields. Some elements may be no objects.
+ * Returns the path to the page itself if it is a list, else to the first list with an object in it, because connectors
+ * write the elements of a page before its other fields. Some elements may be no objects.
  */
 function pathToList(value: unknown, path: readonly string[] = []): readonly string[] | undefined {
   if (Array.isArray(value)) return path.length === 0 || value.some(isObject) ? path : undefined;

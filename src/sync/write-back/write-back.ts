@@ -41,8 +41,8 @@ export interface WriteBackDeps extends Pick<WorkspaceContext, 'store' | 'clock' 
   /** Returns undefined until the workspace has reported its id. */
   readonly workspaceId: () => Promise<string | undefined>;
   /**
-   * The interval, in milliseconds, at which the task list is read to detect finished tasks. Undefined if nothing needs it, or
-   * the workspace's own webhooks report them.
+   * The interval, in milliseconds, at which the task list is read to detect finished tasks. Undefined if nothing needs
+   * it, or the workspace's own webhooks report them.
    */
   readonly readTasksEvery?: number;
   readonly outbox: WakeSignal;
@@ -74,9 +74,9 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set([
 const NOTHING_LINKED = 'Not linked to a task any more.';
 
 /**
- * Writes the notices of reconcile to vendors. Each write can be repeated: a comment has a marker and is updated in place, a closed
- * item stays closed, and a status replaces the status of the same name. So a write with unknown outcome is sent again, once the
- * first request must have arrived.
+ * Writes the notices of reconcile to vendors. Each write can be repeated: a comment has a marker and is updated in
+ * place, a closed item stays closed, and a status replaces the status of the same name. So a write with unknown outcome
+ * is sent again, once the first request must have arrived.
  */
 export function createWriteBack(deps: WriteBackDeps): WriteBack {
   const { store, clock, random, logger, pauses } = deps;
@@ -194,8 +194,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 }
 
 /**
- * Returns milliseconds. After an unknown outcome, a comment may still be in flight: a write that does not find it would post it
- * twice.
+ * Returns milliseconds. After an unknown outcome, a comment may still be in flight: a write that does not find it would
+ * post it twice.
  */
 function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number {
   return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? MAX_TIME_IN_FLIGHT : 0);
@@ -204,8 +204,8 @@ function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number 
 type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
 
 /**
- * Returns the function that writes one comment, closing or commit status, and returns the posted comment. Returns undefined if
- * there is nothing to write.
+ * Returns the function that writes one comment, closing or commit status, and returns the posted comment. Returns
+ * undefined if there is nothing to write.
  */
 async function prepare(
   deps: Pick<WriteBackDeps, 'store' | 'connections'>,

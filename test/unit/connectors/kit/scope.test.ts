@@ -113,7 +113,7 @@ describe('a name that is bound to an id', () => {
     expect(inScope({ id, name }, scope(include))).toBe(expected);
   });
 
-  it('is excluded by its current name, and each candidate is reported to the name book', () => {
+  it('is excluded by its current name, and each candidate is reported to the name bindings', () => {
     reported.length = 0;
     expect(inScope({ id: '1', name: 'acme/secret' }, scope(['acme/api'], ['acme/secret']))).toBe(false);
     expect(reported).toEqual(['1 acme/secret']);
