@@ -251,7 +251,7 @@ class World {
         await settle(query, request.prepared, body, context);
       } catch (error) {
         if (!(error instanceof SyncError)) throw error;
-        // No change is at fault, so none is held for a person.
+        // No change is at fault, so none needs approval.
         await settleFailure(query, request.prepared, error, { ...context, outage: true, atFault: false });
       }
     });

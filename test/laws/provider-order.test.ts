@@ -12,7 +12,7 @@ import type { ModelProvider, Rendered, State } from '../support/model-providers/
 
 /**
  * For every connector: whatever order and how often the deliveries of one item come in, with polls between, in the end it
- * is held as the provider has it. Its own deliveries, through its own `translate`, over the real judgement.
+ * is stored as the provider has it. Its own deliveries, through its own `translate`, over the real judgement.
  */
 
 type Step =

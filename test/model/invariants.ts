@@ -6,7 +6,7 @@
 export interface Window {
   /** Most requests that the server takes within one window. */
   readonly cap: number;
-  /** In the unit of the times that it is held against. */
+  /** In the unit of the times that it limits. */
   readonly length: number;
 }
 

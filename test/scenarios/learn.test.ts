@@ -5,7 +5,7 @@ import { createWorld, type World, type WorldOptions } from '../support/daemon.ts
 import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
 import { createWeather, type Weather } from '../support/weather.ts';
 
-/** Whatever the workspace answers to whomever, it is learnt by one way. */
+/** All answers of the workspace, to any caller, are captured in one way. */
 
 const MINUTE = 60_000;
 const THEN = Date.UTC(2026, 0, 4, 9);

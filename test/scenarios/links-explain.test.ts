@@ -109,7 +109,7 @@ describe('explain', () => {
 });
 
 describe('other rules than before', () => {
-  it('are held against what is open, and not against what is finished', async () => {
+  it('apply to open items, and not to finished ones', async () => {
     await open();
     const taskId = await newBug();
     await edit({ number: 1, title: 'ticket one' });

@@ -118,7 +118,7 @@ describe('a sweep', () => {
     expect(await states()).toContain('2 closed');
   });
 
-  it('makes nobody ask again for what is held as gone and proves nothing', async () => {
+  it('requests no item again that is known as gone', async () => {
     const forge = createForge({ app: pulls(4, THEN) });
     await openSwept(forge);
     const [first] = pulls(4, THEN) as [ForgePull];

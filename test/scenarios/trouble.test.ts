@@ -349,7 +349,7 @@ describe('a refusal', () => {
     expect(await byState()).toEqual(NOTHING_LEFT);
   });
 
-  it('of what has changed while it was on its way is not held against the change', async () => {
+  it('of an entity that changed while the request was in flight does not delay the change', async () => {
     let delivered: Promise<void> | undefined;
     weather.turn({
       before: ({ method }) => {

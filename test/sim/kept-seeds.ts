@@ -177,7 +177,7 @@ export const KEPT: readonly Kept[] = [
     },
   },
   {
-    why: 'after the clock was set back what people changed by hand was not put right until the old time had come again',
+    why: 'after the clock was set back what people changed by hand was not repaired until the old time had come again',
     plan: {
       ...{ ...ALONE, seed: 5_116, length: 1_200_000 },
       happenings: [

@@ -72,7 +72,7 @@ interface Stage {
   act(happening: Happening): Promise<void>;
   /** Whoever was to come back later comes back now. */
   comeBack(): Promise<void>;
-  /** What waits for a person goes on. */
+  /** Approves all held changes. */
   release(): Promise<void>;
 }
 

@@ -21,7 +21,7 @@ export interface Size {
   readonly deliveries: number;
   /** Each linked to by ten items, while there are any. */
   readonly tasks: number;
-  /** Changes that wait for a person: nothing is to be sent. */
+  /** Changes that need approval: nothing is to be sent. */
   readonly held: number;
 }
 

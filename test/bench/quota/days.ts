@@ -4,7 +4,7 @@ import type { Line } from './references/trace.ts';
 
 /**
  * What a quota bench is played on. Policies are tuned on one half, and reported on the other: nobody looks at the
- * second before the policy is settled, or the report would say how well it was learnt by heart. `--tuning` plays the first.
+ * second before the policy is settled, or the report would say how well it fits known days. `--tuning` plays the first.
  */
 export interface Split {
   /** For all that is drawn beside days: durations, kills, other users. */
