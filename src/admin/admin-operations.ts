@@ -111,8 +111,8 @@ const QUESTIONS = {
   refused: refusedOf,
 
   postpone: (partition: OpenWorkspace, wish: PostponeWish, clock: Clock, actor: Actor): Promise<PostponedAction> =>
-    postpone(partition, wish, { clock, actor }, () =>
-      runAdminOperation(wish.question, partition, wish.asked, clock, actor),
+    postpone(partition, wish, { clock, actor, subject: subjectOf(wish.question, wish.asked) }, (auditRow) =>
+      runAdminOperation(wish.question, partition, wish.asked, clock, actor, auditRow),
     ),
 
   postponed: async ({ postponed }: OpenWorkspace, _asked: object) => ({ actions: postponed.list() }),
@@ -120,8 +120,8 @@ const QUESTIONS = {
   undo: (partition: OpenWorkspace, wish: { readonly id: string }, clock: Clock, actor: Actor) =>
     undo(partition, wish, { clock, actor }),
 
-  audit: ({ store, name }: OpenWorkspace, wish: Omit<AuditQuery, 'workspaces'>) =>
-    auditLog(store.query.whole, { ...wish, workspaces: [name] }),
+  audit: ({ store, name }: OpenWorkspace, wish: Omit<AuditQuery, 'workspaces'>, clock: Clock) =>
+    auditLog(store.query.whole, { ...wish, workspaces: [name] }, clock.now()),
 
   'quota-by-caller': (partition: OpenWorkspace, _asked: object, clock: Clock) => quotaByCaller(partition, clock),
 };
@@ -214,6 +214,10 @@ export function isAdminOperation(name: string): name is AdminOperation {
   return Object.hasOwn(QUESTIONS, name);
 }
 
+function subjectOf(name: AdminOperation, asked: unknown): string | null {
+  return CHANGES[name]?.subject(asked as never) ?? null;
+}
+
 /** Answers, and writes down in the audit what changes something. */
 export async function runAdminOperation(
   name: AdminOperation,
@@ -221,12 +225,13 @@ export async function runAdminOperation(
   asked: unknown,
   clock: Clock,
   actor: Actor = NOBODY,
+  auditRow?: number,
 ): Promise<unknown> {
   const answer = QUESTIONS[name] as (...given: unknown[]) => Promise<unknown>;
   const change = CHANGES[name];
   if (change === null || change.isTrial?.(asked as never)) return answer(partition, asked, clock, actor);
-  const act = { actor, action: name, workspace: partition.name, subject: change.subject(asked as never) };
-  const books = { query: partition.store.query.whole, clock };
+  const act = { actor, action: name, workspace: partition.name, subject: subjectOf(name, asked) };
+  const books = { query: partition.store.query.whole, clock, row: auditRow };
   return audited(
     books,
     act,

@@ -43,7 +43,12 @@ interface Came {
 interface Books {
   readonly query: Sql;
   readonly clock: Pick<Clock, 'now'>;
+  /** The row of the action, where it was added when the action was requested. */
+  readonly row?: number | undefined;
 }
+
+/** An action that was requested is done, or undone, within ten seconds; milliseconds, with some room. */
+const REQUESTED_AT_MOST = 60_000;
 
 const LONGEST = { actor: 100, action: 60, subject: 300, details: 300 };
 
@@ -57,7 +62,7 @@ export async function audited<Result>(
   work: () => Promise<Result>,
   came: (result: Result) => Came,
 ): Promise<Result> {
-  const id = await noteAct(books, act, 'begun');
+  const id = books.row ?? (await noteAct(books, act, 'begun'));
   try {
     const result = await work();
     const { count, outcome = 'done', details } = came(result);
@@ -115,11 +120,17 @@ export interface AuditPage {
   readonly next: number | null;
 }
 
-export async function auditLog(query: Sql, wish: AuditQuery): Promise<AuditPage> {
+/** @param now epoch milliseconds; an action that was requested long before was not done, because its process ended */
+export async function auditLog(query: Sql, wish: AuditQuery, now: number): Promise<AuditPage> {
   if (wish.limit < 1) throw new SyncError('usage', 'limit: expected at least 1');
   const rows = await listAudit(query, { ...wish, limit: wish.limit + 1 });
-  const entries = rows.slice(0, wish.limit);
+  const entries = rows.slice(0, wish.limit).map((row) => withEnd(row, now));
   return { entries, next: rows.length > entries.length ? (entries.at(-1)?.id ?? null) : null };
+}
+
+function withEnd(row: AuditRow, now: number): AuditEntry {
+  if (row.outcome !== 'asked' || now - row.at < REQUESTED_AT_MOST) return row;
+  return { ...row, outcome: 'undone', details: 'worksync ended before it was done' };
 }
 
 /** The gateway tokens of a workspace, for somebody who makes and revokes them. */

@@ -149,7 +149,7 @@ export function endSessions({ query }: Installation, { actor, clock }: Who, end:
 
 /** A page of the audit of all workspaces, where no daemon runs. */
 export function auditAlone(place: StorePlace, wish: AuditQuery): Promise<AuditPage> {
-  return alone(place, ({ query }) => auditLog(query, wish));
+  return alone(place, ({ query }) => auditLog(query, wish, Number.POSITIVE_INFINITY));
 }
 
 /** Requests that were refused, where no daemon runs. */

@@ -1,5 +1,7 @@
 import { HELD_CLASSES } from '../model/change.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
+import { endAudit } from '../store/audit-rows.ts';
 import { heldChanges } from '../store/held-changes.ts';
 import { countQuarantined } from '../store/inbox.ts';
 import { type Actor, noteAct } from './audit.ts';
@@ -13,36 +15,40 @@ interface Asking {
   readonly actor: Actor;
 }
 
-/** Throws what the action itself would throw now. @param run does it, in the end */
+/**
+ * Does something ten seconds from now. Throws what the action itself would throw now.
+ *
+ * @param run does it, in the end, and updates the given row of the audit
+ */
 export async function postpone(
   workspace: OpenWorkspace,
   { question, asked }: PostponeWish,
-  { clock, actor }: Asking,
-  run: () => Promise<unknown>,
+  { clock, actor, subject }: Asking & { readonly subject: string | null },
+  run: (auditRow: number) => Promise<unknown>,
 ): Promise<PostponedAction> {
   const { postponed, store, name } = workspace;
   const count = await previewOf(workspace, { question, asked } as PostponeWish);
-  const action = postponed.add({ question, asked, count, actor }, run);
+  const books = { query: store.query.whole, clock };
+  const auditRow = await noteAct(books, { actor, action: question, workspace: name, subject }, 'asked', count);
   try {
-    const act = { actor, action: question, workspace: name, subject: `postponed as ${action.id}` };
-    await noteAct({ query: store.query.whole, clock }, act, 'asked', count);
+    return postponed.add({ question, asked, count, actor, auditRow }, () => run(auditRow));
   } catch (error) {
-    postponed.take(action.id);
+    const { code, message } = asSyncError(error);
+    await endAudit(books.query, auditRow, { outcome: 'failed', count: null, details: `${code}: ${message}` });
     throw error;
   }
-  return action;
 }
 
 /** False where it was done, or undone, already. */
 export async function undo(
-  { postponed, store, name }: OpenWorkspace,
+  { postponed, store }: OpenWorkspace,
   { id }: { readonly id: string },
-  { clock, actor }: Asking,
+  { actor }: Asking,
 ): Promise<{ readonly undone: boolean }> {
   const action = postponed.take(id);
   if (!action) return { undone: false };
-  const act = { actor, action: action.question, workspace: name, subject: `postponed as ${id}` };
-  await noteAct({ query: store.query.whole, clock }, act, 'undone', action.count);
+  const details = actor === action.actor ? null : `by ${actor}`;
+  await endAudit(store.query.whole, action.auditRow, { outcome: 'undone', count: action.count, details });
   return { undone: true };
 }
 

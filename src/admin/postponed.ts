@@ -27,6 +27,8 @@ export interface PostponedAction {
   readonly count: number;
   /** As the audit names who asked. */
   readonly actor: string;
+  /** Its row in the audit. */
+  readonly auditRow: number;
   readonly askedAt: number;
   /** When it is done, and milliseconds until then. */
   readonly at: number;
@@ -42,7 +44,7 @@ export interface Postponed {
   start(): void;
   /** Throws `not_running` where no daemon would carry it out, `conflict` where too many wait. */
   add(
-    action: Pick<PostponedAction, 'question' | 'asked' | 'count' | 'actor'>,
+    action: Pick<PostponedAction, 'question' | 'asked' | 'count' | 'actor' | 'auditRow'>,
     run: () => Promise<unknown>,
   ): PostponedAction;
   /** What is done next first. */

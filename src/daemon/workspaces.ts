@@ -95,7 +95,14 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
     for (const workspace of config.workspaces) await openOrChange(workspace, changes);
     await reopenLost();
     for (const failed of config.broken) if (!all.isOpen(failed)) all.markBroken(failed.name, failed.error);
+    forgetRejected(config);
     return changes;
+  }
+
+  /** A file that was never right leaves nothing behind when it is removed. */
+  function forgetRejected(config: AppliedConfig): void {
+    const named = new Set([...config.workspaces, ...config.broken].map(({ name }) => name));
+    for (const [name, { code }] of broken) if (!named.has(name) && code.startsWith('config_')) broken.delete(name);
   }
 
   async function attempt(name: string, done: string[], work: () => Promise<void>): Promise<void> {

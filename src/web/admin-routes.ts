@@ -137,7 +137,11 @@ function addRoutes(server: Server, options: AdminOptions): void {
     return refusedRequests(installation.query, { workspaces: callerOf(request).workspaces, limit });
   });
   server.post('/admin/audit', { config: { filters: true } }, async (request) =>
-    auditLog(installation.query, { ...bodyOf(request, auditWish), workspaces: callerOf(request).workspaces }),
+    auditLog(
+      installation.query,
+      { ...bodyOf(request, auditWish), workspaces: callerOf(request).workspaces },
+      clock.now(),
+    ),
   );
   server.post('/admin/sessions/end', async (request) => {
     bodyOf(request, nothing);

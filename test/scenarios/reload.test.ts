@@ -88,6 +88,15 @@ describe('SIGHUP', () => {
     expect(await tell()).toMatchObject({ verdict: 'ok', causes: [] });
   });
 
+  it('forgets a workspace whose file was wrong from the start, once the file is removed', async () => {
+    world.configure('other', { conections: {} });
+    await world.reload();
+    expect(await tell()).toMatchObject({ verdict: 'blocked', broken: ['other config_invalid'] });
+    world.configure('other', undefined);
+    await world.reload();
+    expect(await tell()).toMatchObject({ verdict: 'ok', broken: [] });
+  });
+
   it('takes an empty or unreadable folder for a fault, and not for a removal', async () => {
     const folder = world.configFolder;
     world.configure('test', undefined);

@@ -14,7 +14,7 @@ const OUTCOMES: Readonly<Record<AuditEntry['outcome'], readonly [tone: Tone, wor
   begun: ['wait', 'begun'],
   done: ['good', 'done'],
   failed: ['bad', 'failed'],
-  asked: ['wait', 'to be done'],
+  asked: ['wait', 'in 10 s'],
   undone: ['soft', 'undone'],
 };
 

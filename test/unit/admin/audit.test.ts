@@ -66,21 +66,21 @@ test('pages go back in time; who is limited to workspaces sees theirs; old and t
     await noteAct(books, { ...act, workspace }, 'done');
     await clock.advance(DAY);
   }
-  const first = await auditLog(query, { ...ALL, limit: 3 });
+  const first = await auditLog(query, { ...ALL, limit: 3 }, clock.now());
   expect([first.entries.map(({ id }) => id), first.next]).toEqual([[5, 4, 3], 3]);
-  const second = await auditLog(query, { ...ALL, limit: 3, before: first.next });
+  const second = await auditLog(query, { ...ALL, limit: 3, before: first.next }, clock.now());
   expect([second.entries.map(({ id }) => id), second.next]).toEqual([[2, 1], null]);
-  const theirs = await auditLog(query, { ...ALL, workspaces: ['acme'] });
+  const theirs = await auditLog(query, { ...ALL, workspaces: ['acme'] }, clock.now());
   expect(theirs.entries.map(({ id }) => id)).toEqual([5, 4, 1]);
-  expect((await auditLog(query, { ...ALL, workspaces: [] })).entries).toEqual([]);
-  const late = await auditLog(query, { ...ALL, since: clock.now() - 2 * DAY });
+  expect((await auditLog(query, { ...ALL, workspaces: [] }, clock.now())).entries).toEqual([]);
+  const late = await auditLog(query, { ...ALL, since: clock.now() - 2 * DAY }, clock.now());
   expect(late.entries.map(({ id }) => id)).toEqual([5, 4]);
   expect(await deleteAudit(query, clock.now() - 4 * DAY, 9)).toBe(1);
-  expect((await auditLog(query, ALL)).entries.map(({ id }) => id)).toEqual([5, 4, 3, 2]);
+  expect((await auditLog(query, ALL, clock.now())).entries.map(({ id }) => id)).toEqual([5, 4, 3, 2]);
   expect(await deleteAudit(query, clock.now() - 3 * DAY, 1, 2)).toBe(1);
   expect(await deleteAudit(query, clock.now() - 2 * DAY, 9, 2)).toBe(1);
   expect(await deleteAudit(query, 0, 9, 2)).toBe(0);
-  expect((await auditLog(query, ALL)).entries.map(({ id }) => id)).toEqual([5, 4]);
+  expect((await auditLog(query, ALL, clock.now())).entries.map(({ id }) => id)).toEqual([5, 4]);
 });
 
 test('questions that change something, and no others', async () => {
@@ -119,4 +119,13 @@ test('writes of commands to the workspace, and tokens; no reads', async () => {
     { action: 'createBug', subject: 'POST /workspaces/w/bugs', outcome: 'done', count: 1 },
   ]);
   expect(JSON.stringify(await rows())).not.toContain('wsg_secret');
+});
+
+test('an action whose process ended before it was done is shown as not done', async () => {
+  const { books, clock } = await setUp();
+  const { query } = books;
+  await noteAct(books, { actor: 'command ann', action: 'release', workspace: null, subject: null }, 'asked');
+  const outcomes = async (now: number) => (await auditLog(query, ALL, now)).entries.map(({ outcome }) => outcome);
+  expect(await outcomes(clock.now() + 10_000)).toEqual(['asked']);
+  expect(await outcomes(clock.now() + 60_000)).toEqual(['undone']);
 });

@@ -6,7 +6,7 @@ function setUp() {
   const clock = createTravellingClock();
   const postponed = createPostponed(clock);
   let done = 0;
-  const action = { question: 'retry', asked: {}, count: 2, actor: 'command ann' } as const;
+  const action = { question: 'retry', asked: {}, count: 2, actor: 'command ann', auditRow: 1 } as const;
   const add = () =>
     postponed.add(action, async () => {
       done++;

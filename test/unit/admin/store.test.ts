@@ -83,7 +83,7 @@ describe('moving everything', () => {
     const after = await opened(to);
     expect(after.id).toBe(id);
     expect(await readMeta((await after.store('acme')).query, 'fact')).toBe('stays');
-    const { entries } = await auditLog(after.query, { workspaces: null, since: null, before: null, limit: 10 });
+    const { entries } = await auditLog(after.query, { workspaces: null, since: null, before: null, limit: 10 }, 0);
     expect(entries).toMatchObject([{ action: 'store-copy', actor: 'command ann', outcome: 'done', count: rows }]);
     await closed(after);
     const back = join(folder(), 'back');
