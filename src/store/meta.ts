@@ -68,10 +68,10 @@ export async function recordTriageStarts(
       connections.map((connection) => ({ workspace, name: TRIAGE + connection, value: String(now) })),
     )
     .filter(({ workspace, name }) => !isKnown.has(`${workspace} ${name}`));
-  for (const some of piecesOf(rows, ROWS_AT_ONCE)) {
+  for (const chunk of piecesOf(rows, ROWS_AT_ONCE)) {
     await query
       .insertInto('meta')
-      .values(some)
+      .values(chunk)
       .onConflict((conflict) => conflict.columns(['workspace', 'name']).doNothing())
       .execute();
   }
