@@ -120,7 +120,7 @@ export function createPostgresLeaseHolder(deps: PostgresHolderDeps): LeaseHolder
   }
 
   async function acquire(term: Term, most: number): Promise<void> {
-    // A query first, because nearly always there is none, and a transaction costs more.
+    // Queried first without a transaction, because nearly always no workspace is free.
     if ((await freeFor(query, term, wanted)).length === 0) return;
     const began = elapsed();
     const acquired = await acquireInRenewal(deps, term, wanted, most);

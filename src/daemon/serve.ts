@@ -86,8 +86,9 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   const { trustedProxies, publicUrl } = options;
   const server = createServer({ failureBody: malformedRequestBody, trustedProxies, publicUrl });
   const admin = options.adminPort === undefined ? server : createServer({ trustedProxies, publicUrl });
+  const servers = [...new Set([server, admin])];
   const refusals = openRefusalLog(daemon, input, server);
-  const guarded = [...new Set([server, admin])].map((each) =>
+  const guarded = servers.map((each) =>
     guardDoors(each, {
       ...access.doorOptions,
       elsewhere: access.forwarding?.forServer(each === admin && admin !== server),
@@ -110,7 +111,6 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {
     health.set('server', false, 'stopping');
-    const servers = [...new Set([server, admin])];
     await doAll([() => Promise.all(servers.map((each) => closeServer(each, clock))), () => refusals.stop()]);
   }
   return {
