@@ -19,22 +19,22 @@ export interface NewDelivery {
 }
 
 /**
- * What became of an append: `new` row; `repeated`: it was there and stays as it is; `revived`: it was there in quarantine and is
- * pending again, with the bytes of the repeat. A delivery that was quarantined for its cost stays there, unless its bytes have
- * changed.
+ * The effect of an append. `new`: a row was added. `repeated`: the delivery was stored already, and its row did not change.
+ * `revived`: it was in quarantine and is pending again, with the bytes of the repeat. A delivery that was quarantined for its
+ * cost stays in quarantine unless its bytes have changed.
  */
 export type Appended = 'new' | 'repeated' | 'revived';
 
-/** With the number of the row, which a repeat does not tell. */
+/** The effect of an append, and the id of the row unless it was repeated. */
 export interface AppendedRow {
   readonly appended: Appended;
   readonly id?: number;
 }
 
 /**
- * Appends deliveries, in their order. Repeats are found by key alone, so they are recognised as long as the row stands,
- * also when its body was purged. Within one call the first of equal keys counts.
- * One statement where nothing is repeated; then it needs no transaction around it.
+ * Appends deliveries in their order. Repeats are recognised by their key alone, as long as the row exists, even after its body
+ * was purged. Of equal keys within one call, the first counts.
+ * Without repeats this is a single statement, which needs no transaction.
  */
 export async function appendDeliveries(
   query: Scope,
@@ -49,39 +49,39 @@ export async function appendDeliveries(
   );
 }
 
-type Addressed = NewDelivery & { readonly workspace: number };
+type OwnedDelivery = NewDelivery & { readonly workspace: number };
 
-/** The same for deliveries of any workspaces. */
+/** Appends deliveries of several workspaces; otherwise like `appendDeliveries`. */
 export async function appendForWorkspaces(
   sql: Sql,
-  deliveries: readonly Addressed[],
+  deliveries: readonly OwnedDelivery[],
   now: number,
 ): Promise<AppendedRow[]> {
   if (deliveries.length === 0) return [];
-  const rows = await insertUnknown(sql, deliveries, now);
-  const inserted = new Map(rows.map(({ id, delivery_key: key, ...row }) => [nameOf({ ...row, key }), id]));
+  const rows = await insertNew(sql, deliveries, now);
+  const inserted = new Map(rows.map(({ id, delivery_key: key, ...row }) => [identityOf({ ...row, key }), id]));
   const appended: AppendedRow[] = [];
   for (const delivery of deliveries) {
-    const name = nameOf(delivery);
-    const id = inserted.get(name);
+    const identity = identityOf(delivery);
+    const id = inserted.get(identity);
     // `delete` is true once: a second delivery with the same key in this batch is a repeat.
-    if (inserted.delete(name)) appended.push({ appended: 'new', id });
+    if (inserted.delete(identity)) appended.push({ appended: 'new', id });
     else appended.push(await revive(sql, delivery, now));
   }
   return appended;
 }
 
-/** @returns the deliveries that were new */
-async function insertUnknown(sql: Sql, deliveries: readonly Addressed[], now: number): Promise<InsertedRow[]> {
+/** Inserts the deliveries that are not stored yet, and returns their rows. */
+async function insertNew(sql: Sql, deliveries: readonly OwnedDelivery[], now: number): Promise<InsertedRow[]> {
   const parameters = deliveries.flatMap((delivery) => Object.values(rowOf(delivery, now)));
-  const { rows } = await sql.executeQuery<InsertedRow>({ ...insertOf(sql, deliveries.length), parameters });
+  const { rows } = await sql.executeQuery<InsertedRow>({ ...insertStatement(sql, deliveries.length), parameters });
   return rows;
 }
 
 type InsertedRow = Pick<Selectable<Schema['inbox']>, 'id' | 'workspace' | 'connection' | 'delivery_key'>;
 
-/** Always with the same columns in the same order: the statement is built of one row, and executed with others. */
-function rowOf({ workspace, connection, key, source, event, body, packed }: Addressed, now: number) {
+/** Returns the same columns in the same order for each delivery, because the statement is built from an empty one. */
+function rowOf({ workspace, connection, key, source, event, body, packed }: OwnedDelivery, now: number) {
   const stored = packed ?? packBody(body);
   return {
     workspace,
@@ -96,7 +96,7 @@ function rowOf({ workspace, connection, key, source, event, body, packed }: Addr
   };
 }
 
-const BLANK: Addressed = {
+const EMPTY_DELIVERY: OwnedDelivery = {
   workspace: 0,
   connection: '',
   key: '',
@@ -105,30 +105,28 @@ const BLANK: Addressed = {
   body: Buffer.alloc(0),
 };
 
-/**
- * By the number of rows, of which there are as many as fit into a commit. To build it takes a seventh of a delivery in a burst.
- */
-const inserts = {
+/** Compiled statements by their number of rows, which a commit limits. Building one takes a seventh of a delivery in a burst. */
+const statements = {
   sqlite: new Map<number, CompiledQuery<InsertedRow>>(),
   postgres: new Map<number, CompiledQuery<InsertedRow>>(),
 };
 
-function insertOf(sql: Sql, count: number): CompiledQuery<InsertedRow> {
-  const known = inserts[dialectOf(sql)];
-  const built = known.get(count);
-  if (built) return built;
+function insertStatement(sql: Sql, count: number): CompiledQuery<InsertedRow> {
+  const compiled = statements[dialectOf(sql)];
+  const existing = compiled.get(count);
+  if (existing) return existing;
   const insert = sql
     .insertInto('inbox')
-    .values(Array.from({ length: count }, () => rowOf(BLANK, 0)))
+    .values(Array.from({ length: count }, () => rowOf(EMPTY_DELIVERY, 0)))
     .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'delivery_key']).doNothing())
     .returning(['id', 'workspace', 'connection', 'delivery_key'])
     .compile();
-  known.set(count, insert);
+  compiled.set(count, insert);
   return insert;
 }
 
-/** Only a row in quarantine is revived. */
-async function revive(sql: Sql, delivery: Addressed, now: number): Promise<AppendedRow> {
+/** Makes a quarantined delivery pending again, with the bytes of the repeat. */
+async function revive(sql: Sql, delivery: OwnedDelivery, now: number): Promise<AppendedRow> {
   const packed = delivery.packed ?? packBody(delivery.body);
   const revived = await sql
     .updateTable('inbox')
@@ -153,12 +151,12 @@ async function revive(sql: Sql, delivery: Addressed, now: number): Promise<Appen
   return revived ? { appended: 'revived', id: revived.id } : { appended: 'repeated' };
 }
 
-/** Header values and names of connections hold no line break. */
-function nameOf({ workspace, connection, key }: Pick<Addressed, 'workspace' | 'connection' | 'key'>): string {
+/** Returns the unique identity of a delivery. Header values and names of connections contain no line break. */
+function identityOf({ workspace, connection, key }: Pick<OwnedDelivery, 'workspace' | 'connection' | 'key'>): string {
   return `${workspace}\n${connection}\n${key}`;
 }
 
-/** How many deliveries are pending, counted no further than `most`. */
+/** Returns the number of pending deliveries, at most `most`. */
 export async function countPending(query: Scope, most: number): Promise<number> {
   const { count } = await query
     .selectOver(

@@ -1,33 +1,32 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely';
+import { type ByWorkspace, groupByWorkspace } from './by-workspace.ts';
 import type { Store } from './database.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import type { Tables } from './schema/tables.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * Backfills that somebody asked for, one row for each unit of the connection. While the units are not known yet, one row
- * named `*` stands for all of them.
+ * Requested backfills: one row for each unit of the connection. Until the units are known, one row named `*` represents them.
  *
- *   asked (`*`) → one row for each unit, first page → next page … → finished, with an error where it had to be given up
+ *   requested (`*`) → one row for each unit, first page → next page … → finished, with an error if the unit was given up
  *
- * Somebody may pause it: then its units wait for no time (`PAUSED`), also one whose page is being read.
+ * A person may pause a backfill: then the time of each unit is `PAUSED`, even if one of its pages is being read.
  *
- * A connection has one backfill at a time; the rows of a finished one stay until the next is asked for.
+ * A connection has one backfill at a time. The rows of a finished one stay until the next is requested.
  */
 export type BackfillRow = Selectable<Tables['backfills']>;
 
-/** The time before which a unit of a paused backfill is not tried: none that a clock shows. */
+/** The time before which a unit of a paused backfill is not read. No clock reaches it. */
 const PAUSED = Number.MAX_SAFE_INTEGER;
 
-/** Where a unit stood when its page was asked for. */
+/** The position of a unit when its page was requested. */
 export type BackfillPosition = Pick<BackfillRow, 'connection' | 'unit' | 'page' | 'pages' | 'items' | 'started_at'>;
 
-/** Asks for a backfill of everything that changed since then. False where one runs: that one goes on as it is. */
+/** Requests a backfill of everything that changed since then. Returns false if one is running, which continues unchanged. */
 export async function requestBackfill(
   query: Scope,
-  wish: { readonly connection: string; readonly since: string | null; readonly now: number },
+  { connection, since, now }: { readonly connection: string; readonly since: string | null; readonly now: number },
 ): Promise<boolean> {
-  const { connection, since, now } = wish;
   const running = await unfinished(query, connection).select('unit').limit(1).executeTakeFirst();
   if (running) return false;
   await dropBackfill(query, connection);
@@ -47,19 +46,19 @@ export async function requestBackfill(
   return true;
 }
 
-/** Ends it where it stands. @returns whether one was running */
+/** Deletes a running backfill. @returns whether one was running */
 export async function stopBackfill(query: Scope, connection: string): Promise<boolean> {
   const running = await unfinished(query, connection).select('unit').limit(1).executeTakeFirst();
   if (running) await dropBackfill(query, connection);
   return running !== undefined;
 }
 
-/** Reads no further page until it is resumed. @returns whether one was running */
+/** Stops reading pages until the backfill is resumed. @returns whether one was running */
 export async function pauseBackfill(query: Scope, connection: string): Promise<boolean> {
   return setUnfinished(query, connection, PAUSED);
 }
 
-/** @returns whether there is one that is not finished */
+/** @returns whether an unfinished backfill exists */
 export async function resumeBackfill(query: Scope, connection: string): Promise<boolean> {
   return setUnfinished(query, connection, 0);
 }
@@ -78,7 +77,7 @@ async function setUnfinished(
   return numUpdatedRows > 0n;
 }
 
-/** A unit that was paused while its page was read stays so. */
+/** Returns the new time of a unit; a unit that was paused while its page was read stays paused. */
 function unlessPaused(notBefore: number) {
   return sql<number>`case when not_before = ${PAUSED} then not_before else ${notBefore} end`;
 }
@@ -91,75 +90,80 @@ function unfinished(query: Scope, connection: string) {
   return query.selectFrom('backfills').where('connection', '=', connection).where('finished_at', 'is', null);
 }
 
-function going(query: Scope, connection: string) {
+function unpaused(query: Scope, connection: string) {
   return unfinished(query, connection).where('not_before', '!=', PAUSED);
 }
 
 /**
- * The unit to go on with: the one of which least was read, so that what is newest everywhere comes first.
- * Of those that wait after a failure, the one that may be tried first. None of a paused backfill.
+ * Returns the unit to read next: the one with the fewest pages read, so that the newest items of all units come first.
+ * If all units wait after a failure, returns the one whose pause ends first. A paused backfill has none.
  */
 export async function nextBackfillUnit(
   query: Scope,
   connection: string,
   now: number,
 ): Promise<BackfillRow | undefined> {
-  const due = await going(query, connection)
+  const due = await unpaused(query, connection)
     .selectAll()
     .where('not_before', '<=', now)
     .orderBy('pages')
     .orderBy('unit')
     .limit(1)
     .executeTakeFirst();
-  return due ?? going(query, connection).selectAll().orderBy('not_before').limit(1).executeTakeFirst();
+  return due ?? unpaused(query, connection).selectAll().orderBy('not_before').limit(1).executeTakeFirst();
 }
 
-/** Times ahead may be of a clock that has since been set back: what waits for one is tried now. */
+/** Makes waiting units due now. Their times may come from a clock that has since been set back. */
 export async function clampBackfillTimes({ query, commit }: Store, connection: string, now: number): Promise<void> {
-  const waiting = await going(query, connection).select('unit').where('not_before', '>', now).executeTakeFirst();
+  const waiting = await unpaused(query, connection).select('unit').where('not_before', '>', now).executeTakeFirst();
   if (waiting) await commit((transaction) => setUnfinished(transaction, connection, unlessPaused(0)));
 }
 
-/** The units are known: the backfill goes on with each of them. */
-export async function splitBackfill(query: Scope, asked: BackfillRow, units: readonly string[]): Promise<void> {
-  if (units.length === 0) return finishBackfillUnit(query, asked, asked.started_at);
-  const present = await unfinished(query, asked.connection)
+/** Replaces the row of the requested backfill by one row for each unit, once the units are known. */
+export async function splitBackfill(query: Scope, requested: BackfillRow, units: readonly string[]): Promise<void> {
+  if (units.length === 0) return finishBackfillUnit(query, requested, requested.started_at);
+  const current = await unfinished(query, requested.connection)
     .select('not_before')
-    .where('unit', '=', asked.unit)
-    .where('started_at', '=', asked.started_at)
+    .where('unit', '=', requested.unit)
+    .where('started_at', '=', requested.started_at)
     .executeTakeFirst();
-  if (present === undefined) return;
-  await dropBackfill(query, asked.connection);
+  if (current === undefined) return;
+  await dropBackfill(query, requested.connection);
   for (const unit of units) {
-    const not_before = present.not_before === PAUSED ? PAUSED : 0;
-    const row = { ...asked, unit, error: null, attempts: 0, not_before };
+    const not_before = current.not_before === PAUSED ? PAUSED : 0;
+    const row = { ...requested, unit, error: null, attempts: 0, not_before };
     await query.insertInto('backfills').values(row).execute();
   }
 }
 
 interface BackfilledPage {
-  /** Items on it. */
+  /** Number of items on the page. */
   readonly items: number;
+  /** Number of items of the unit, if the provider reports it. */
   readonly total: number | undefined;
-  /** Absent on the last one. */
+  /** The next page; absent on the last page. */
   readonly next: string | undefined;
 }
 
 /**
- * Moves on by the page that was read.
+ * Advances the position by the page that was read.
  *
- * @returns false where the backfill was stopped meanwhile, or another one asked for: then the page is not to be kept
+ * @returns false if the backfill was stopped or replaced meanwhile: then the page must not be stored
  */
 export async function advanceBackfill(
   query: Scope,
-  mark: BackfillPosition,
+  position: BackfillPosition,
   { items, total, next }: BackfilledPage,
   now: number,
 ): Promise<boolean> {
-  const moved = { page: next ?? null, pages: mark.pages + 1, items: mark.items + items };
-  const { numUpdatedRows } = await rowOf(query, mark)
+  const { numUpdatedRows } = await rowAt(query, position)
     .set({
-      ...{ ...moved, error: null, attempts: 0, not_before: unlessPaused(0) },
+      page: next ?? null,
+      pages: position.pages + 1,
+      items: position.items + items,
+      error: null,
+      attempts: 0,
+      not_before: unlessPaused(0),
       finished_at: next === undefined ? now : null,
     })
     .$if(total !== undefined, (update) => update.set({ total: total as number }))
@@ -167,28 +171,28 @@ export async function advanceBackfill(
   return numUpdatedRows > 0n;
 }
 
-/** It is tried again, not before then. */
+/** Records a failure. The page is read again, but not before `notBefore`. */
 export async function postponeBackfill(
   query: Scope,
-  mark: BackfillPosition,
+  position: BackfillPosition,
   { error, notBefore }: { readonly error: string; readonly notBefore: number },
 ): Promise<void> {
-  await rowOf(query, mark)
+  await rowAt(query, position)
     .set(({ eb }) => ({ error, not_before: unlessPaused(notBefore), attempts: eb('attempts', '+', 1) }))
     .execute();
 }
 
-/** There is nothing more to read, or `error` says why it cannot be. */
+/** Finishes a unit: everything is read, or `error` is the reason why it is given up. */
 export async function finishBackfillUnit(
   query: Scope,
-  mark: BackfillPosition,
+  position: BackfillPosition,
   now: number,
   error: string | null = null,
 ): Promise<void> {
-  await rowOf(query, mark).set({ finished_at: now, error }).execute();
+  await rowAt(query, position).set({ finished_at: now, error }).execute();
 }
 
-function rowOf(query: Scope, { connection, unit, page, started_at }: BackfillPosition) {
+function rowAt(query: Scope, { connection, unit, page, started_at }: BackfillPosition) {
   return query
     .updateTable('backfills')
     .where('connection', '=', connection)
@@ -198,14 +202,14 @@ function rowOf(query: Scope, { connection, unit, page, started_at }: BackfillPos
     .where('finished_at', 'is', null);
 }
 
-/** How much may wait of what a backfill brought before it reads on. */
+/** Numbers of unprocessed rows at which a backfill pauses. */
 export interface BackfillBounds {
   readonly deliveries: number;
   readonly fetches: number;
   readonly changes: number;
 }
 
-/** Whether it should wait, so that live deliveries never wait behind many old ones. */
+/** Returns whether the backfill should pause, so that live deliveries never wait behind many old ones. */
 export async function isBackfillAhead(query: Scope, connection: string, bounds: BackfillBounds): Promise<boolean> {
   const pending = query.selectFrom('inbox').select('id').where('state', '=', 'pending').limit(bounds.deliveries);
   const fetches = query.selectFrom('fetches').select('reference').where('connection', '=', connection);
@@ -221,31 +225,31 @@ export async function isBackfillAhead(query: Scope, connection: string, bounds: 
   );
 }
 
-/** The backfill of one connection, its units added up. Times are epoch milliseconds. */
+/** The backfill of one connection: the sum of its units. Times are epoch milliseconds. */
 export interface BackfillStatus {
   readonly connection: string;
   readonly since: string | null;
-  /** False until the provider has told which units there are. */
+  /** False until the units are known. */
   readonly listed: boolean;
   readonly units: number;
   readonly unitsDone: number;
   readonly pages: number;
   readonly items: number;
-  /** Null while it is not known of every unit. */
+  /** Null until it is known for every unit. */
   readonly total: number | null;
   readonly startedAt: number;
-  /** When the last page was read; null while it runs. */
+  /** When the last page was read; null while the backfill runs. */
   readonly finishedAt: number | null;
-  /** Somebody paused it. */
+  /** A person paused it. */
   readonly isPaused: boolean;
-  /** Units that it waits for, or that had to be given up: `code: message`. */
+  /** Units that are retried or were given up; `error` is `code: message`. */
   readonly failures: readonly { readonly unit: string | null; readonly error: string; readonly givenUp: boolean }[];
 }
 
-/** Failures named of one backfill. */
-const NAMED = 10;
+/** Failures shown for one backfill. */
+const MAX_FAILURES = 10;
 
-/** Backfills that run, and the last one of each connection. */
+/** Reads the running or the last backfill of each connection, or of one connection. */
 export async function readBackfills(query: Scope, connection?: string): Promise<BackfillStatus[]> {
   const rows = await query
     .selectFrom('backfills')
@@ -257,11 +261,11 @@ export async function readBackfills(query: Scope, connection?: string): Promise<
   return byConnection(rows);
 }
 
-/** The same of several workspaces. */
+/** Reads the running or the last backfill of each connection of several workspaces. */
 export async function backfillsOf(
   query: Sql,
   workspaces: readonly number[],
-): Promise<(workspace: number) => readonly BackfillStatus[]> {
+): Promise<ByWorkspace<readonly BackfillStatus[]>> {
   const rows = await query
     .selectFrom('backfills')
     .selectAll()
@@ -270,20 +274,20 @@ export async function backfillsOf(
     .orderBy('connection')
     .orderBy('unit')
     .execute();
-  const byWorkspace = Map.groupBy(rows, (row) => row.workspace);
-  return (workspace) => byConnection(byWorkspace.get(workspace) ?? []);
+  const backfills = groupByWorkspace(rows);
+  return (workspace) => byConnection(backfills(workspace));
 }
 
 function byConnection(rows: readonly BackfillRow[]): BackfillStatus[] {
-  return [...Map.groupBy(rows, (row) => row.connection).values()].map(sumUp);
+  return [...Map.groupBy(rows, (row) => row.connection).values()].map(statusOf);
 }
 
-function sumUp(rows: readonly BackfillRow[]): BackfillStatus {
+function statusOf(rows: readonly BackfillRow[]): BackfillStatus {
   const [first] = rows as [BackfillRow];
   const listed = first.unit !== ALL_UNITS;
   const sum = (part: (row: BackfillRow) => number) => rows.reduce((total, row) => total + part(row), 0);
   const done = rows.filter(({ finished_at }) => finished_at !== null);
-  // What has been read to its end needs nobody to say how much it is.
+  // The size of a finished unit is known even if the provider did not report a total.
   const sizes = rows.map((row) => (row.finished_at === null ? row.total : row.items));
   return {
     connection: first.connection,
@@ -297,7 +301,7 @@ function sumUp(rows: readonly BackfillRow[]): BackfillStatus {
     startedAt: first.started_at,
     finishedAt: done.length < rows.length ? null : Math.max(...done.map((row) => row.finished_at as number)),
     isPaused: rows.some((row) => row.finished_at === null && row.not_before === PAUSED),
-    failures: rows.flatMap(failureOf).slice(0, NAMED),
+    failures: rows.flatMap(failureOf).slice(0, MAX_FAILURES),
   };
 }
 

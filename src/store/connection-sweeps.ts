@@ -1,7 +1,7 @@
 import type { ItemKey } from '../model/item.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** The last sweep of a unit that reached its end. */
+/** Records a complete sweep of a unit: the number of listed items, and of those that were fetched to check them. */
 export async function recordSweep(
   query: Scope,
   { connection, unit }: { readonly connection: string; readonly unit: string },
@@ -15,7 +15,7 @@ export async function recordSweep(
     .execute();
 }
 
-/** Why a sweep failed. The result of the last complete one stays. */
+/** Records a failed sweep of a unit. The result of the last complete sweep stays. */
 export async function recordSweepFailure(
   query: Scope,
   { connection, unit }: { readonly connection: string; readonly unit: string },
@@ -30,42 +30,42 @@ export async function recordSweepFailure(
     .execute();
 }
 
-/** Forgets units that the connection has no longer. */
+/** Deletes the sweeps of units that the connection no longer has. */
 export async function forgetOtherSweeps(query: Scope, connection: string, units: readonly string[]): Promise<void> {
-  const known = await query.selectFrom('sweeps').select('unit').where('connection', '=', connection).execute();
-  const present = new Set(units);
-  for (const { unit } of known) {
-    if (present.has(unit)) continue;
+  const stored = await query.selectFrom('sweeps').select('unit').where('connection', '=', connection).execute();
+  const current = new Set(units);
+  for (const { unit } of stored) {
+    if (current.has(unit)) continue;
     await query.deleteFrom('sweeps').where('connection', '=', connection).where('unit', '=', unit).execute();
   }
 }
 
-/** Keys read in one statement: few enough that nobody waits for it. */
-const LOOKED_AT = 1_000;
+/** Keys read by one statement. It is short, so that no other work waits for it. */
+const PAGE_SIZE = 1_000;
 
-/** A part of all items: those of the connection that were there before, and where to go on. */
-interface ItemPart {
+/** One page of stored items, of which only those of one connection are returned. */
+interface ItemPage {
   readonly items: readonly { readonly key: ItemKey; readonly isGone: boolean }[];
-  /** Absent after the last part. */
+  /** The position of the next page; absent on the last page. */
   readonly after?: ItemKey;
 }
 
-/** The items of a connection, part by part, in the order of keys. */
+/** Returns the items of a connection that were read before `seenBefore`, epoch milliseconds, page by page in the order of keys. */
 export async function storedItemsAfter(
   query: Scope,
   { connection, seenBefore }: { readonly connection: string; readonly seenBefore: number },
   after: ItemKey,
-): Promise<ItemPart> {
+): Promise<ItemPage> {
   const rows = await query
     .selectFrom('items')
     .select(['key', 'connection', 'gone', 'seen_at'])
     .where('key', '>', after)
     .orderBy('key')
-    .limit(LOOKED_AT)
+    .limit(PAGE_SIZE)
     .execute();
   const items = rows
     .filter((row) => row.connection === connection && row.seen_at < seenBefore)
     .map(({ key, gone }) => ({ key, isGone: gone === 1 }));
   const last = rows.at(-1)?.key;
-  return rows.length < LOOKED_AT || last === undefined ? { items } : { items, after: last };
+  return rows.length < PAGE_SIZE || last === undefined ? { items } : { items, after: last };
 }

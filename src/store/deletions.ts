@@ -7,21 +7,21 @@ import { WORKSPACE_TABLES, type WorkspaceTable } from './schema/tables.ts';
 import { workspacesWith } from './workspace-numbers.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
-/** Bytes of bodies that are freed in one statement: SQLite goes through all their pages. */
-const MOST_BYTES = 8 * 1024 * 1024;
+/** Bytes of bodies that one statement frees. More would take long, because SQLite visits all their pages. */
+const MAX_BYTES = 8 * 1024 * 1024;
 
-/** Word for word the condition of the index `inbox_bodies`, which would not serve otherwise. */
-const BODY_IS_KEPT = sql<boolean>`settled_at is not null and body is not null`;
-/** Word for word the condition of the index `entities_gone`. */
+/** The exact condition of the index `inbox_bodies`. With any other text the database would not use the index. */
+const HAS_OLD_BODY = sql<boolean>`settled_at is not null and body is not null`;
+/** The exact condition of the index `entities_gone`. */
 const IS_TOMBSTONE = sql<boolean>`hand = 'gone'`;
 const SETTLED = ['applied', 'superseded', 'ignored'] as const;
 
-/** Of these workspaces, those of which `purgeBodies` would purge some. */
+/** Returns those of the workspaces in which `purgeBodies` would find a body. */
 export function withOldBodies(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => [
     selectFrom('inbox')
       .whereRef('inbox.workspace', '=', 'workspaces.id')
-      .where(BODY_IS_KEPT)
+      .where(HAS_OLD_BODY)
       .where('settled_at', '<', before)
       .where('state', 'in', SETTLED)
       .select('inbox.id')
@@ -29,7 +29,7 @@ export function withOldBodies(query: Sql, workspaces: readonly number[], before:
   ]);
 }
 
-/** Of these workspaces, those of which `deleteDeliveries` would delete some. */
+/** Returns those of the workspaces in which `deleteDeliveries` would find a delivery. */
 export function withOldDeliveries(
   query: Sql,
   workspaces: readonly number[],
@@ -45,7 +45,7 @@ export function withOldDeliveries(
   ]);
 }
 
-/** Of these workspaces, those of which `deleteTombstones` would delete some. */
+/** Returns those of the workspaces in which `deleteTombstones` would find a tombstone. */
 export function withOldTombstones(
   query: Sql,
   workspaces: readonly number[],
@@ -62,53 +62,47 @@ export function withOldTombstones(
 }
 
 /**
- * Empties the bodies of deliveries that were settled before `before`, at most `most` of them; returns how many, 0 where
- * none is left. Pending bodies are still to be read, and a person must look at quarantined ones: both stay.
+ * Removes the bodies of at most `most` deliveries that were settled before `before`. Bodies of pending deliveries stay because
+ * they are not processed yet, and quarantined ones because a person has to examine them.
+ *
+ * @returns how many; 0 if none is left
  */
 export async function purgeBodies(query: Scope, before: number, most: number): Promise<number> {
   const old = await query
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn<number>('length', ['body']).as('bytes')])
-    .where(BODY_IS_KEPT)
+    .where(HAS_OLD_BODY)
     .where('settled_at', '<', before)
     .where('state', 'in', SETTLED)
     .orderBy('settled_at')
     .limit(most)
     .execute();
-  const ids = prefixWithin(old, MOST_BYTES);
+  const ids = prefixWithin(old, MAX_BYTES);
   if (ids.length === 0) return 0;
   await query.updateTable('inbox').set({ body: null, unpacked_length: null }).where('id', 'in', ids).execute();
   return ids.length;
 }
 
-/**
- * Deletes deliveries received before `before` that are no longer pending, at most `most`; returns how many, 0 where none is
- * left.
- */
+/** Deletes at most `most` settled deliveries that were received before `before`. @returns how many; 0 if none is left */
 export function deleteDeliveries(query: Scope, before: number, most: number): Promise<number> {
-  const old = deliveries(query, most).where('received_at', '<', before).where('state', '!=', 'pending');
-  return remove(query, old.orderBy('received_at'));
+  const old = deliverySizes(query, most).where('received_at', '<', before).where('state', '!=', 'pending');
+  return deleteSelected(query, old.orderBy('received_at'));
 }
 
-/** Of all deliveries, whatever their state. */
-export function deleteAnyDeliveries(query: Scope, most: number): Promise<number> {
-  return remove(query, deliveries(query, most));
-}
-
-function deliveries(query: Scope, most: number) {
+function deliverySizes(query: Scope, most: number) {
   return query
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn<number | null>('length', ['body']).as('bytes')])
     .limit(most);
 }
 
-async function remove(query: Scope, chosen: ReturnType<typeof deliveries>): Promise<number> {
-  const ids = prefixWithin(await chosen.execute(), MOST_BYTES);
+async function deleteSelected(query: Scope, selected: ReturnType<typeof deliverySizes>): Promise<number> {
+  const ids = prefixWithin(await selected.execute(), MAX_BYTES);
   if (ids.length > 0) await query.deleteFrom('inbox').where('id', 'in', ids).execute();
   return ids.length;
 }
 
-/** Deletes links that worksync removed before `before`, at most `most`; returns how many, 0 where none is left. */
+/** Deletes at most `most` tombstones of links that were removed before `before`. @returns how many; 0 if none is left */
 export async function deleteTombstones(query: Scope, before: number, most: number): Promise<number> {
   const old = await query
     .selectFrom('entities')
@@ -123,23 +117,26 @@ export async function deleteTombstones(query: Scope, before: number, most: numbe
   return names.length;
 }
 
-/** The number of a workspace that has rows; undefined where there is none of this name. */
+/** Returns the number of the workspace with this name; undefined if it has no rows. */
 export async function findWorkspace(query: Sql, name: string): Promise<number | undefined> {
   const row = await query.selectFrom('workspaces').select('id').where('name', '=', name).executeTakeFirst();
   return row?.id;
 }
 
-/** The workspaces that have rows, also those without a configuration. */
+/** Returns the names of all workspaces with rows, including those without a configuration. */
 export async function workspacesWithRows(query: Sql): Promise<readonly string[]> {
   const rows = await query.selectFrom('workspaces').select('name').execute();
   return rows.map(({ name }) => name);
 }
 
-/** Deletes all rows of a workspace, in small pieces beside the work of others. Killed in between, it is there still. */
+/**
+ * Deletes all rows of a workspace in small transactions, between which other work continues. If the process is killed meanwhile,
+ * the workspace still exists and can be deleted again.
+ */
 export async function forgetWorkspace({ query, commitRelaxed }: Installation, workspace: number): Promise<number> {
-  const rows = await deleteRows(async (piece) => {
+  const rows = await deleteRows(async (deleteChunk) => {
     await yieldForRequests();
-    return commitRelaxed((transaction) => piece(scopeOf(transaction, workspace)));
+    return commitRelaxed((transaction) => deleteChunk(scopeOf(transaction, workspace)));
   });
   await scopeOf(query, workspace).deleteFrom('counts').execute();
   await query.deleteFrom('leases').where('workspace', '=', workspace).execute();
@@ -153,30 +150,32 @@ export async function forgetWorkspace({ query, commitRelaxed }: Installation, wo
   return rows;
 }
 
-/** Rows of one statement: some milliseconds, and what SQLite keeps of them until it ends. */
-const AT_ONCE = 300;
+/** Rows that one statement deletes. The limit bounds its duration to some milliseconds, and the memory that SQLite needs. */
+const CHUNK_SIZE = 300;
 
 /**
- * Deletes all rows of a workspace piece by piece, and leaves its name.
+ * Deletes all rows of a workspace in chunks, except its name.
  *
- * @param run carries one piece out
- * @returns how many rows there were
+ * @param run executes the deletion of one chunk in the scope of the workspace, and returns its result
+ * @returns the number of deleted rows
  */
-export async function deleteRows(run: (piece: (scope: Scope) => Promise<number>) => Promise<number>): Promise<number> {
+export async function deleteRows(
+  run: (deleteChunk: (scope: Scope) => Promise<number>) => Promise<number>,
+): Promise<number> {
   let rows = 0;
   for (const table of Object.keys(WORKSPACE_TABLES) as WorkspaceTable[]) {
-    for (let deleted = 1; deleted > 0; rows += deleted) deleted = await run((scope) => deleteSome(scope, table));
+    for (let deleted = 1; deleted > 0; rows += deleted) deleted = await run((scope) => deleteChunkOf(scope, table));
   }
   return rows;
 }
 
-async function deleteSome(scope: Scope, table: WorkspaceTable): Promise<number> {
-  if (table === 'inbox') return deleteAnyDeliveries(scope, AT_ONCE);
+async function deleteChunkOf(scope: Scope, table: WorkspaceTable): Promise<number> {
+  if (table === 'inbox') return deleteSelected(scope, deliverySizes(scope, CHUNK_SIZE));
   const [key] = WORKSPACE_TABLES[table];
   const some = scope
     .selectFrom(table as 'items')
     .select(sql.ref<string>(key).as('key'))
-    .limit(AT_ONCE);
+    .limit(CHUNK_SIZE);
   const deleted = await scope
     .deleteFrom(table as 'items')
     .where(sql.ref<string>(key), 'in', some)

@@ -9,22 +9,22 @@ export async function findEntity(query: Scope, entity: string): Promise<EntityRo
   return row;
 }
 
-/** Those of these names that there are. */
+/** Returns the entities with these names; missing ones are left out. */
 export async function findEntities(query: Scope, names: readonly string[]): Promise<readonly EntityRow[]> {
   return rowsWhere(query, 'entities', 'entity', names);
 }
 
-/** Everything that the workspace holds, or should, of these items. */
+/** Returns everything that the workspace has or should have because of these items. */
 export async function entitiesOf(query: Scope, itemKeys: readonly string[]): Promise<readonly EntityRow[]> {
   return rowsWhere(query, 'entities', 'item_key', itemKeys);
 }
 
-/** Without the links that worksync removed. */
+/** Returns the links of an item, without tombstones. */
 export async function linksOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return (await allLinksOfItem(query, itemKey)).filter(({ hand }) => hand !== 'gone');
 }
 
-/** With the links that worksync removed lately. */
+/** Returns the links of an item, including tombstones. */
 export async function allLinksOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return ofKind('link', await rowsWhere(query, 'entities', 'item_key', [itemKey]));
 }
@@ -33,27 +33,27 @@ function ofKind(kind: EntityRow['kind'], rows: readonly EntityRow[]): EntityRow[
   return rows.filter((row) => row.kind === kind);
 }
 
-/** Which of these there are. */
+/** Returns those of these names that exist. */
 export async function existingEntities(query: Scope, names: readonly string[]): Promise<Set<string>> {
   return new Set((await findEntities(query, names)).map(({ entity }) => entity));
 }
 
-/** The documents that an item has claimed. */
+/** Returns the documents that an item has claimed. */
 export async function documentsOfItem(query: Scope, itemKey: string): Promise<EntityRow[]> {
   return ofKind('document', await rowsWhere(query, 'entities', 'item_key', [itemKey]));
 }
 
-/** Without the links that worksync removed. */
+/** Returns the links of a task, without tombstones. */
 export async function linksOfTask(query: Scope, taskId: string): Promise<EntityRow[]> {
   return (await allLinksOfTask(query, taskId)).filter(({ hand }) => hand !== 'gone');
 }
 
-/** With the links that worksync removed lately. */
+/** Returns the links of a task, including tombstones. */
 export async function allLinksOfTask(query: Scope, taskId: string): Promise<EntityRow[]> {
   return ofKind('link', await rowsWhere(query, 'entities', 'task_id', [taskId]));
 }
 
-/** The items that have links to one of these tasks. */
+/** Returns the items that have a link to one of these tasks. */
 export async function linkedItems(query: Scope, taskIds: readonly string[]): Promise<string[]> {
   const rows = ofKind('link', await rowsWhere(query, 'entities', 'task_id', taskIds));
   const links = rows.filter(({ hand }) => hand !== 'gone');
@@ -68,21 +68,21 @@ export async function forgetEntity(query: Scope, entity: string): Promise<void> 
   await removeRows(query, 'entities', [{ entity }]);
 }
 
-/** A link of which the workspace has said something stays for a day, so that no late answer brings it back. */
+/** Removes an entity. A link that the workspace has reported becomes a tombstone for a day, so that no late answer restores it. */
 export async function removeOrTombstone(query: Scope, row: EntityRow): Promise<void> {
   if (row.kind !== 'link' || row.revision === 0) return forgetEntity(query, row.entity);
   await saveEntity(query, { ...row, desired: null, known: null, hand: 'gone' });
 }
 
-/** What is known from a time ahead counts as known just now: otherwise nothing that is read before that time says more. */
+/** Replaces future times of known states by now, because otherwise no state that is read before that time would be newer. */
 export async function clampKnownTimes(query: Scope, now: number): Promise<void> {
   await query.updateTable('entities').set({ known_at: now }).where('known_at', '>', now).execute();
 }
 
-/** Tasks looked at to learn how lists show them. */
-const MADE = 100;
+/** Tasks that suffice to recognise how lists show them. */
+const MAX_CREATED_TASKS = 100;
 
-/** Tasks that worksync made for items, some of them. */
+/** Returns some of the tasks that worksync created for items. */
 export async function createdTasks(
   query: Scope,
 ): Promise<readonly Pick<EntityRow, 'item_key' | 'remote_id' | 'desired'>[]> {
@@ -94,14 +94,14 @@ export async function createdTasks(
     .where('kind', '=', 'task')
     .where('remote_id', 'is not', null)
     .orderBy('entity')
-    .limit(MADE)
+    .limit(MAX_CREATED_TASKS)
     .execute();
 }
 
-/** Records of one statement. */
-const MIRRORED = 100;
+/** Records read by one statement. */
+const RECORDS_PER_PAGE = 100;
 
-/** Items whose pull request is mirrored, by their records; `next` is where to go on. */
+/** Returns the items with a record, in the order of their records; `next` is the position of the next page. */
 export async function recordedItemsAfter(
   query: Scope,
   after: string,
@@ -113,14 +113,14 @@ export async function recordedItemsAfter(
     .where('entity', '<', 'pull_request;')
     .where('kind', '=', 'pull_request')
     .orderBy('entity')
-    .limit(MIRRORED)
+    .limit(RECORDS_PER_PAGE)
     .execute();
   const items = rows.flatMap(({ item_key }) => item_key ?? []);
-  const next = rows.length < MIRRORED ? undefined : rows.at(-1)?.entity;
+  const next = rows.length < RECORDS_PER_PAGE ? undefined : rows.at(-1)?.entity;
   return next === undefined ? { items } : { items, next };
 }
 
-/** A row about which nothing is known yet. */
+/** Returns a row without any desired or known state. */
 export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partial<EntityRow> = {}): EntityRow {
   return {
     entity,
@@ -138,7 +138,7 @@ export function blankEntity(entity: string, kind: EntityRow['kind'], ids: Partia
   };
 }
 
-/** A JSON column as an object; undefined where it is null. */
+/** Parses a JSON column; undefined if it is null. */
 export function json<Value = Record<string, unknown>>(column: string | null): Value | undefined {
   return column === null ? undefined : (JSON.parse(column) as Value);
 }

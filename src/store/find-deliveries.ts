@@ -14,35 +14,44 @@ export interface ListedDelivery extends Pick<Delivery, 'id' | 'connection' | 'so
   readonly state: DeliveryState;
   readonly reason: string | null;
   readonly attempts: number;
-  /** When reconcile was done with it; null while it is pending. */
+  /** When reconcile finished it; null while it is pending. */
   readonly settledAt: number | null;
 }
 
-/** Which deliveries are wanted. Absent: any. */
+/** The deliveries to find. An absent property does not filter. */
 export interface DeliveryFilter {
   readonly states?: readonly DeliveryState[];
   readonly connection?: string;
   readonly sources?: readonly DeliverySource[];
 }
 
-/** Where a delivery stands in the order of receipt. */
+/** The position of a delivery in the order of receipt. */
 export interface DeliveryPosition {
+  /** Epoch milliseconds. */
   readonly at: number;
   readonly id: number;
 }
 
 const COLUMNS = [
-  ...(['id', 'connection', 'source', 'event', 'delivery_key', 'state', 'reason', 'attempts'] as const),
-  ...(['received_at', 'settled_at'] as const),
+  'id',
+  'connection',
+  'source',
+  'event',
+  'delivery_key',
+  'state',
+  'reason',
+  'attempts',
+  'received_at',
+  'settled_at',
 ] as const;
 
 type Row = Pick<Selectable<Tables['inbox']>, (typeof COLUMNS)[number]>;
 
-function listed({ delivery_key: key, received_at: receivedAt, settled_at: settledAt, ...row }: Row): ListedDelivery {
+function toListed({ delivery_key: key, received_at: receivedAt, settled_at: settledAt, ...row }: Row): ListedDelivery {
   return { ...row, key, receivedAt, settledAt };
 }
 
-/** The newest first. */
+/** Returns the deliveries with these ids, the newest first. */
 export async function deliveriesByIds(query: Scope, ids: readonly number[]): Promise<ListedDelivery[]> {
   const found: ListedDelivery[] = [];
   const newestFirst = [...new Set(ids)].sort((a, b) => b - a);
@@ -53,12 +62,12 @@ export async function deliveriesByIds(query: Scope, ids: readonly number[]): Pro
       .where('id', 'in', some)
       .orderBy('id', 'desc')
       .execute();
-    found.push(...rows.map(listed));
+    found.push(...rows.map(toListed));
   }
   return found;
 }
 
-/** Those of these connections that have this key: a vendor's id may come through several. */
+/** Returns the deliveries with this key. Several connections may receive a delivery with the same vendor id. */
 export async function deliveriesByKey(
   query: Scope,
   connections: readonly string[],
@@ -70,24 +79,29 @@ export async function deliveriesByKey(
     .where('connection', 'in', connections)
     .where('delivery_key', '=', key)
     .execute();
-  return rows.map(listed);
+  return rows.map(toListed);
 }
 
-/** Keys of a connection that begin so, at most `most`. */
-export async function keysWithPrefix(query: Scope, connection: string, start: string, most: number): Promise<string[]> {
+/** Returns at most `most` delivery keys of a connection that begin with the prefix. */
+export async function keysWithPrefix(
+  query: Scope,
+  connection: string,
+  prefix: string,
+  most: number,
+): Promise<string[]> {
   const rows = await query
     .selectFrom('inbox')
     .select('delivery_key')
     .where('connection', '=', connection)
-    .where('delivery_key', '>=', start)
-    .where('delivery_key', '<', `${start}\uffff`)
+    .where('delivery_key', '>=', prefix)
+    .where('delivery_key', '<', `${prefix}\uffff`)
     .orderBy('delivery_key')
     .limit(most)
     .execute();
   return rows.map((row) => row.delivery_key);
 }
 
-/** The numbers of the deliveries that came last. */
+/** Returns the ids of the deliveries that were received last. */
 export async function latestDeliveryIds(query: Scope, most: number): Promise<number[]> {
   const rows = await received(query, {}).select('id').limit(most).execute();
   return rows.map(({ id }) => id);
@@ -97,14 +111,16 @@ export async function deliveryPosition(query: Scope, id: number): Promise<Delive
   return query.selectFrom('inbox').select(['id', 'received_at as at']).where('id', '=', id).executeTakeFirst();
 }
 
-/** Older than one place, and not older than another. Absent: without such an end. */
-interface Stretch {
+/** A range of deliveries. An absent bound does not limit the range. */
+interface DeliveryRange {
+  /** Only deliveries older than this one. */
   readonly before?: DeliveryPosition | undefined;
+  /** This delivery and newer ones. */
   readonly end?: DeliveryPosition | undefined;
 }
 
-/** The deliveries of a stretch, the newest first. The index of receipt finds them, whatever the workspace holds. */
-function received(query: Scope, { before, end }: Stretch) {
+/** Selects the deliveries of a range, the newest first, by the index of receipt. */
+function received(query: Scope, { before, end }: DeliveryRange) {
   return query
     .selectFrom('inbox')
     .$if(before !== undefined, (inbox) => {
@@ -123,9 +139,9 @@ function received(query: Scope, { before, end }: Stretch) {
     .orderBy('id', 'desc');
 }
 
-/** The same of those in a state that has an index of its own: it finds them all, however many others there are. */
+/** Like `received`, for a state with its own index, so that the cost does not depend on deliveries in other states. */
 function inState(state: 'pending' | 'quarantined') {
-  return (query: Scope, { before, end }: Stretch) =>
+  return (query: Scope, { before, end }: DeliveryRange) =>
     query
       .selectFrom('inbox')
       .where('state', '=', sql.lit(state))
@@ -134,16 +150,16 @@ function inState(state: 'pending' | 'quarantined') {
       .orderBy('id', 'desc');
 }
 
-/** What one look found. */
+/** The result of one search step. */
 export interface DeliverySearch {
   readonly found: readonly ListedDelivery[];
-  /** Where the next look begins; undefined where there is nothing older. */
+  /** The start of the next step; undefined if there are no older deliveries. */
   readonly next: DeliveryPosition | undefined;
 }
 
 /**
- * Looks at the next `most` deliveries before a place, and takes those that are wanted, at most `wanted`: what is rare is found
- * by several looks, none of which takes longer than the others.
+ * Searches the next `most` deliveries before a position, and returns those that match, at most `wanted`. Rare deliveries need
+ * several steps, so that no single step takes long.
  */
 export async function searchDeliveries(
   query: Scope,
@@ -157,13 +173,13 @@ export async function searchDeliveries(
   const { states, connection, sources } = filter;
   const [state, ...others] = states ?? [];
   const hasIndex = (state === 'quarantined' || state === 'pending') && others.length === 0;
-  const look = hasIndex ? inState(state) : received;
-  const end = await look(query, { before })
+  const select = hasIndex ? inState(state) : received;
+  const end = await select(query, { before })
     .select(['id', 'received_at as at'])
     .offset(most - 1)
     .limit(1)
     .executeTakeFirst();
-  const rows = await look(query, { before, end })
+  const rows = await select(query, { before, end })
     .select(COLUMNS)
     .$if(states !== undefined, (inbox) => inbox.where('state', 'in', states as DeliveryState[]))
     .$if(connection !== undefined, (inbox) => inbox.where('connection', '=', connection as string))
@@ -172,16 +188,16 @@ export async function searchDeliveries(
     .execute();
   const last = rows.at(-1);
   const next = rows.length === wanted && last ? { at: last.received_at, id: last.id } : end;
-  return { found: rows.map(listed), next };
+  return { found: rows.map(toListed), next };
 }
 
-/** Whether anything has come through this connection that is still there: one look at an index. */
+/** Returns whether any delivery of this connection is stored, by one index lookup. */
 export async function hasDeliveries(query: Scope, connection: string): Promise<boolean> {
   const one = query.selectFrom('inbox').select('id').where('connection', '=', connection).limit(1);
   return (await one.executeTakeFirst()) !== undefined;
 }
 
-/** A body as it is stored; undefined where it was purged, or the delivery is gone. */
+/** Returns the stored bodies of these deliveries, except purged ones and those larger than `mostBytes`. */
 export async function storedBodies(query: Scope, ids: readonly number[], mostBytes: number) {
   if (ids.length === 0) return [];
   return query
@@ -193,16 +209,16 @@ export async function storedBodies(query: Scope, ids: readonly number[], mostByt
     .execute();
 }
 
-/** States that a replay leads out of. Quarantined ones are retried instead. */
+/** States from which a delivery can be replayed. Quarantined deliveries are retried instead. */
 const REPLAYABLE = ['applied', 'superseded', 'ignored'] as const;
 
-/** Whether reconcile may read it again: what the workspace said some time ago is no news, and stays read. */
+/** Returns whether a delivery can be replayed. An old answer of the workspace cannot, because it may no longer be true. */
 export function isReplayable({ source, state }: Pick<ListedDelivery, 'source' | 'state'>): boolean {
   const isOfVendor = source !== 'answer' && source !== 'workspace';
   return isOfVendor && (REPLAYABLE as readonly string[]).includes(state);
 }
 
-/** Which of these still have a body. */
+/** Returns the ids of those deliveries whose body is stored. */
 export async function deliveriesWithBody(query: Scope, ids: readonly number[]): Promise<number[]> {
   if (ids.length === 0) return [];
   const rows = await query
@@ -214,7 +230,7 @@ export async function deliveriesWithBody(query: Scope, ids: readonly number[]): 
   return rows.map(({ id }) => id);
 }
 
-/** Makes these pending, to be judged again by the present rules. @returns how many: one that is pending stays as it is */
+/** Makes deliveries pending, so that they are evaluated again by the present rules. @returns how many were not pending */
 export async function replayDeliveries(store: Pick<Store, 'commit'>, ids: readonly number[]): Promise<number> {
   return changeKeysInChunks(store, ids, async (query, some) => {
     const { numUpdatedRows } = await query

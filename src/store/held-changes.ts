@@ -6,19 +6,20 @@ import type { Store } from './database.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from './in-chunks.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** Changes of one effect that wait together; what a person confirmed is not among them. */
+/** The number of unsettled changes of one effect, without those that a person confirmed. */
 export interface GuardTally {
   /** Writes on which the guard has not decided yet. */
   readonly fresh: number;
-  /** Those that passed and are not settled yet, those that are held, and reads that lead to such writes. */
+  /** Writes that passed and are not settled, held writes, and reads that lead to such writes. */
   readonly ahead: number;
 }
 
+/** Counts the changes of each effect for the mass-change guard. Changes that the workspace refused do not count. */
 export async function guardTally(query: Scope): Promise<Record<Effect, GuardTally>> {
   const { changes } = await readCounts(query);
-  const isRefused = ({ state, guard }: Change) => state === 'held' && guard !== 'held';
+  const isRefused = ({ state, guard }: ChangeCount) => state === 'held' && guard !== 'held';
   const waiting = changes.filter((each) => each.guard !== 'confirmed' && !isRefused(each));
-  const isFresh = ({ state, guard, kind }: Change) => state === 'pending' && guard === null && kind !== 'read';
+  const isFresh = ({ state, guard, kind }: ChangeCount) => state === 'pending' && guard === null && kind !== 'read';
   const tally = (effect: Effect): GuardTally => {
     const own = waiting.filter((each) => each.effect === effect);
     const fresh = sumOf(own, isFresh);
@@ -27,9 +28,9 @@ export async function guardTally(query: Scope): Promise<Record<Effect, GuardTall
   return { removal: tally('removal'), creation: tally('creation'), repair: tally('repair') };
 }
 
-type Change = Counts['changes'][number];
+type ChangeCount = Counts['changes'][number];
 
-/** Decides on the fresh ones: holds this many of them, the latest, and lets the others pass. */
+/** Decides on the undecided writes of an effect: holds the latest `hold` of them, and passes the others. */
 export async function applyGuard(query: Scope, effect: Effect, hold: number, error: string): Promise<void> {
   const fresh = query
     .selectFrom('outbox')
@@ -58,13 +59,13 @@ export type HeldChanges = Readonly<
   Record<HeldClass, { readonly count: number; readonly samples: readonly HeldChange[] }>
 >;
 
-/** The changes that are held, by class: how many, and those that waited longest. */
+/** Returns the held changes by class: their number, and those that have waited longest. */
 export async function heldChanges(query: Scope, samples: number): Promise<HeldChanges> {
-  const read = async (which: HeldClass) => {
-    const counted = await heldOf(query, which)
+  const read = async (heldClass: HeldClass) => {
+    const counted = await heldOf(query, heldClass)
       .select((build) => build.fn.countAll<number>().as('count'))
       .executeTakeFirstOrThrow();
-    const first = heldOf(query, which).select(['entity', 'since', 'error']).orderBy('due').orderBy('entity');
+    const first = heldOf(query, heldClass).select(['entity', 'since', 'error']).orderBy('due').orderBy('entity');
     return { count: counted.count, samples: await first.limit(samples).execute() };
   };
   return {
@@ -75,35 +76,35 @@ export async function heldChanges(query: Scope, samples: number): Promise<HeldCh
   };
 }
 
-function heldOf(query: Scope, which: HeldClass) {
+function heldOf(query: Scope, heldClass: HeldClass) {
   const held = query.selectFrom('outbox').where('state', '=', 'held');
-  if (which === 'refused') return held.where(({ or, eb }) => or([eb('guard', 'is', null), eb('guard', '!=', 'held')]));
-  return held.where('guard', '=', 'held').where('effect', '=', EFFECT_OF[which]);
+  if (heldClass === 'refused')
+    return held.where(({ or, eb }) => or([eb('guard', 'is', null), eb('guard', '!=', 'held')]));
+  return held.where('guard', '=', 'held').where('effect', '=', EFFECT_OF[heldClass]);
 }
 
-function namesOfHeld(query: Scope, which: HeldClass, most: number) {
-  return heldOf(query, which).select('entity').limit(most);
+function entitiesOfHeld(query: Scope, heldClass: HeldClass, most: number) {
+  return heldOf(query, heldClass).select('entity').limit(most);
 }
 
 /**
- * Releases held changes; those that are named, or those of these classes.
+ * Releases the held changes of these classes, and those of these entities.
  *
- * @returns how many; throws `not_found`, and releases nothing, where one that is named is not held
+ * @returns how many; throws `not_found` and releases nothing if a named entity has no held change
  */
 export async function releaseHeld(
   store: Pick<Store, 'query' | 'commit'>,
-  wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
+  { classes = [], entities = [] }: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
 ): Promise<number> {
-  const { classes = [], entities = [] } = wish;
-  await refuseUnheld(store, entities);
+  await assertHeld(store, entities);
   let released = 0;
-  for (const which of classes)
-    released += await changeInChunks(store, (query, most) => release(query, namesOfHeld(query, which, most)));
+  for (const heldClass of classes)
+    released += await changeInChunks(store, (query, most) => release(query, entitiesOfHeld(query, heldClass, most)));
   return released + (await changeKeysInChunks(store, entities, release));
 }
 
-/** Throws `not_found` where one of them is not held. */
-async function refuseUnheld({ query }: Pick<Store, 'query'>, entities: readonly string[]): Promise<void> {
+/** Throws `not_found` if one of these entities has no held change. */
+async function assertHeld({ query }: Pick<Store, 'query'>, entities: readonly string[]): Promise<void> {
   const held = new Set<string>();
   for (const some of piecesOf(entities, CHUNK_SIZE)) {
     const named = query.selectFrom('outbox').select('entity').where('state', '=', 'held').where('entity', 'in', some);
@@ -117,13 +118,13 @@ async function refuseUnheld({ query }: Pick<Store, 'query'>, entities: readonly 
   throw new SyncError('not_found', `no change of ${first} is held${more}`, { hint });
 }
 
-async function release(query: Scope, entities: readonly string[] | ReturnType<typeof namesOfHeld>): Promise<number> {
+async function release(query: Scope, entities: readonly string[] | ReturnType<typeof entitiesOfHeld>): Promise<number> {
   const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
   const { numUpdatedRows } = await query
     .updateTable('outbox')
     .set(({ eb }) => ({
       ...anew,
-      // A person says that the creation was not carried out.
+      // By releasing a creation with unknown outcome, a person states that it was not carried out.
       sent: eb.case().when('kind', '=', 'task').then(null).else(eb.ref('sent')).end(),
     }))
     .where('state', '=', 'held')

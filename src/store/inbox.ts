@@ -9,19 +9,23 @@ import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export interface PendingDelivery extends Delivery {
   readonly attempts: number;
-  /** The body as it stands in its row, and its length once it is unpacked. */
+  /** The body as it is stored. */
   readonly stored: StoredBody;
+  /** Length of the unpacked body. */
   readonly bytes: number;
   /** The vendor's delivery id, or the hash of its bytes. */
   readonly key?: string;
-  /** A person wants it judged again, by the present rules. */
+  /** A person requested that it is evaluated again by the present rules. */
   readonly isReplayed?: boolean;
 }
 
-/** The reason of a pending delivery that was settled before. */
+/** The reason of a pending delivery that is replayed. */
 export const REPLAYED = 'replayed';
 
-/** Oldest first, at most `most` rows and about `mostBytes` of bodies, but always at least one. */
+/**
+ * Returns pending deliveries, the oldest first: at most `most`, and at most `mostBytes` of unpacked bodies. The first one is
+ * returned whatever its size.
+ */
 export async function pendingDeliveries(query: Scope, most: number, mostBytes: number): Promise<PendingDelivery[]> {
   const sizes = await pendingSizes(query.whole, { workspace: query.workspace, most });
   const ids = prefixWithin(sizes, mostBytes);
@@ -52,7 +56,7 @@ export async function pendingDeliveries(query: Scope, most: number, mostBytes: n
       receivedAt: received_at,
       stored,
       bytes: unpacked_length ?? stored.body.length,
-      // Unpacked when it is translated, so that a damaged body is the fault of its delivery alone.
+      // Unpacked during its translation, so that a damaged body fails only its own delivery.
       get body() {
         return unpackBody(stored);
       },
@@ -64,13 +68,13 @@ const pendingSizes = compileStatement((query, { workspace, most }: { workspace: 
   scopeOf(query, workspace)
     .selectFrom('inbox')
     .select(({ fn }) => ['id', fn.coalesce('unpacked_length', fn<number>('length', ['body'])).as('bytes')])
-    // In the text: SQLite would look at a value, to know whether the index of pending ones fits, and plan anew each time.
+    // A literal: with a parameter, SQLite has to inspect the value to use the partial index, and plans the statement each time.
     .where('state', '=', sql.lit('pending'))
     .orderBy('id')
     .limit(most),
 );
 
-/** The highest id among the oldest pending deliveries; undefined where none is pending. */
+/** Returns the highest id among the `most` oldest pending deliveries; undefined if none is pending. */
 export async function lastPendingId(query: Scope, most: number): Promise<number | undefined> {
   const rows = await query
     .selectFrom('inbox')
@@ -84,7 +88,7 @@ export async function lastPendingId(query: Scope, most: number): Promise<number 
 
 const EMPTY = Buffer.alloc(0);
 
-/** The first of them that together have no more than so many bytes, but always one where there is any. */
+/** Returns the ids of the first rows that together have at most `mostBytes`, but at least the first id. */
 export function prefixWithin(sizes: readonly { id: number; bytes: number | null }[], mostBytes: number): number[] {
   const ids: number[] = [];
   let bytes = 0;
@@ -96,13 +100,14 @@ export function prefixWithin(sizes: readonly { id: number; bytes: number | null 
   return ids;
 }
 
+/** The final state of a delivery. */
 export interface DeliveryOutcome {
   readonly id: number;
   readonly state: Exclude<DeliveryState, 'pending'>;
   readonly reason?: string;
 }
 
-/** Moves deliveries to their end. Rows of one state and reason go in one statement. */
+/** Stores the outcomes of deliveries, with one statement for each state and reason. */
 export async function settleDeliveries(query: Scope, verdicts: readonly DeliveryOutcome[], now: number): Promise<void> {
   const groups = Map.groupBy(verdicts, ({ state, reason }) => `${state} ${reason ?? ''}`);
   for (const group of groups.values()) {
@@ -127,10 +132,10 @@ export async function countAttempt(query: Scope, ids: readonly number[]): Promis
     .execute();
 }
 
-/** What the reason of a delivery begins with that took more than it may. */
+/** Prefix of the reason of a delivery that exceeded its time or memory. */
 export const COSTLY = 'over_budget: ';
 
-/** One element of a page that could not be read: a delivery of its own, known by what it holds. */
+/** One unreadable element of a page. It becomes a delivery of its own, whose key is the digest of its content. */
 export interface RejectedPart {
   /** SHA-256 of the element, hexadecimal. */
   readonly content: string;
@@ -143,7 +148,7 @@ function keyOfPart(content: string): string {
   return `part:${content}`;
 }
 
-/** Which of these elements are in quarantine for what they cost. */
+/** Returns the digests of those elements that are in quarantine for their cost. */
 export async function costlyParts(
   query: Scope,
   connection: string,
@@ -161,13 +166,13 @@ export async function costlyParts(
   return new Set(contents.filter((content) => found.has(keyOfPart(content))));
 }
 
-/** What could not be read of a page. */
+/** A page and its unreadable elements. */
 export interface RejectedPage {
   readonly page: Pick<Delivery, 'connection' | 'source' | 'event' | 'receivedAt'>;
   readonly parts: readonly RejectedPart[];
 }
 
-/** Puts elements of pages into quarantine. One that stands there already stays as it is. */
+/** Puts elements of pages into quarantine. An element that is stored already keeps its body and gets the new reason. */
 export async function quarantineParts(query: Scope, pages: readonly RejectedPage[], now: number): Promise<void> {
   const rows = pages.flatMap(({ page, parts }) => parts.map((part) => rowOfPart(page, part, now)));
   if (rows.length === 0) return;
@@ -188,13 +193,19 @@ function rowOfPart(
   now: number,
 ) {
   return {
-    ...{ connection, source, event, reason, delivery_key: keyOfPart(content), received_at: receivedAt },
-    ...{ state: 'quarantined' as const, settled_at: now },
+    connection,
+    source,
+    event,
+    reason,
+    delivery_key: keyOfPart(content),
+    received_at: receivedAt,
+    state: 'quarantined' as const,
+    settled_at: now,
     ...packBody(Buffer.from(body)),
   };
 }
 
-/** Deliveries in quarantine that are to be tried again: these, or all that took more than they may. @returns how many */
+/** Makes quarantined deliveries pending: those with these ids, those quarantined for their cost, or all. @returns how many */
 export async function retryQuarantined(
   store: Pick<Store, 'commit'>,
   which: readonly number[] | 'costly' | 'all',
@@ -222,7 +233,7 @@ async function retry(query: Scope, ids: readonly number[] | ReturnType<typeof qu
   return Number(numUpdatedRows);
 }
 
-/** A delivery that a person must look at. */
+/** A delivery that a person has to examine. */
 export interface QuarantinedDelivery {
   readonly id: number;
   readonly connection: string;
@@ -232,7 +243,7 @@ export interface QuarantinedDelivery {
   readonly reason: string | null;
 }
 
-/** The latest first. */
+/** Returns quarantined deliveries, the latest first. */
 export async function quarantinedDeliveries(query: Scope, limit: number): Promise<QuarantinedDelivery[]> {
   return query
     .selectFrom('inbox')
@@ -243,7 +254,7 @@ export async function quarantinedDeliveries(query: Scope, limit: number): Promis
     .execute();
 }
 
-/** A delivery as people are told of it. */
+/** The description of a delivery for people. */
 export interface DeliverySummary {
   readonly id: number;
   readonly connection: string;
@@ -255,7 +266,7 @@ export interface DeliverySummary {
   readonly receivedAt: number;
 }
 
-/** Undefined once it has been purged. */
+/** Returns a delivery; undefined if its row was deleted. */
 export async function findDelivery(query: Scope, id: number): Promise<DeliverySummary | undefined> {
   return query
     .selectFrom('inbox')
@@ -264,7 +275,7 @@ export async function findDelivery(query: Scope, id: number): Promise<DeliverySu
     .executeTakeFirst();
 }
 
-/** Deliveries in quarantine: of these, or all. */
+/** Counts the quarantined deliveries among these ids, or all. */
 export async function countQuarantined(query: Scope, ids?: readonly number[]): Promise<number> {
   const inQuarantine = query
     .selectFrom('inbox')
@@ -277,7 +288,7 @@ export async function countQuarantined(query: Scope, ids?: readonly number[]): P
   return count;
 }
 
-/** Names of the workspaces that have deliveries waiting: one look at an index for each workspace. */
+/** Returns the names of the workspaces with pending deliveries, by one index lookup for each workspace. */
 export async function pendingWorkspaces(query: Sql): Promise<readonly string[]> {
   return (await withPending(query, {})).map(({ name }) => name);
 }
@@ -286,7 +297,7 @@ const withPending = compileStatement<object, { readonly name: string }>((query) 
   query
     .selectFrom('workspaces')
     .select('name')
-    // As a value: PostgreSQL would turn `exists` into a join that reads all pending deliveries.
+    // A scalar subquery, because PostgreSQL would turn `exists` into a join that reads all pending deliveries.
     .where(({ eb, selectFrom }) =>
       eb(
         selectFrom('inbox')

@@ -6,102 +6,111 @@ import type { Scope } from './workspace-scope.ts';
 
 type NameRow = CachedRow<'item_names'>;
 
-/** A name of an item, with the place whose name is a part of it, where there is one. */
+/** A name of an item, and the place whose name is a part of it, if there is one: `acme/api` in `acme/api#12`. */
 export type PlacedName = Pick<NameRow, 'name' | 'place' | 'container'>;
 
-/** Former names of one item; the oldest go. */
-const MOST_FORMER = 16;
+/** Former names that are stored for one item. The oldest ones are deleted first. */
+const MAX_FORMER_NAMES = 16;
 
-/** What has become of the names of an item. */
+/** The names of an item after it was saved. */
 export interface SavedNames {
-  /** Its names, and its former ones. */
+  /** Current and former names. */
   readonly all: readonly string[];
-  /** Whether they are others than before. */
+  /** Whether any name has changed. */
   readonly isRenamed: boolean;
-  /** Whether a name was a former one of another item, which has lost it. */
+  /** Whether a name was taken from another item. */
   readonly isTaken: boolean;
 }
 
-interface ToSave {
+interface NamesToSave {
   readonly names: readonly PlacedName[];
-  /** Former names that the vendor tells. */
+  /** Former names that the vendor reports. */
   readonly former: readonly string[];
   readonly now: number;
 }
 
 /**
- * Saves the names of a work item. Those that it has lost stay as former names until another item takes them, because vendors
- * redirect them and old texts go on using them.
+ * Saves the names of a work item. Lost names stay as former names until another item takes them, because vendors redirect them
+ * and old texts still contain them.
  */
 export async function saveItemNames(
   query: Scope,
   itemKey: ItemKey,
-  { names, former, now }: ToSave,
+  { names, former, now }: NamesToSave,
 ): Promise<SavedNames> {
-  const before = new Map((await rowsWhere(query, 'item_names', 'item_key', [itemKey])).map((row) => [row.name, row]));
+  const stored = new Map((await rowsWhere(query, 'item_names', 'item_key', [itemKey])).map((row) => [row.name, row]));
   const current = new Map(names.map((each) => [each.name, { item_key: itemKey, ...each, former_at: null }]));
-  const fresh = [...current.keys()].filter((name) => before.get(name)?.former_at !== null);
-  const told = former.filter((name) => !current.has(name) && !before.has(name));
-  const others = (await rowsWhere(query, 'item_names', 'name', [...fresh, ...told])).filter(
+  const added = [...current.keys()].filter((name) => stored.get(name)?.former_at !== null);
+  const reported = former.filter((name) => !current.has(name) && !stored.has(name));
+  const others = (await rowsWhere(query, 'item_names', 'name', [...added, ...reported])).filter(
     (row) => row.item_key !== itemKey,
   );
-  const taken = others.filter((row) => current.has(row.name) && isLost(row, current.get(row.name) as NameRow));
-  const free = told.filter((name) => !others.some((row) => row.name === name && row.former_at === null));
-  const lost = [...before.values()].filter(({ name, former_at }) => former_at === null && !current.has(name));
+  const taken = others.filter((row) => current.has(row.name) && isTakenFrom(row, current.get(row.name) as NameRow));
+  const free = reported.filter((name) => !others.some((row) => row.name === name && row.former_at === null));
+  const lost = [...stored.values()].filter(({ name, former_at }) => former_at === null && !current.has(name));
   const formers = [
-    ...[...before.values()].filter(({ name, former_at }) => former_at !== null && !current.has(name)),
+    ...[...stored.values()].filter(({ name, former_at }) => former_at !== null && !current.has(name)),
     ...free.map((name) => ({ item_key: itemKey, name, place: null, container: null, former_at: now })),
     ...lost.map((row) => ({ ...row, former_at: now })),
-  ].toSorted((left, right) => (right.former_at as number) - (left.former_at as number));
-  const kept = formers.slice(0, MOST_FORMER);
-  const rows = [...current.values(), ...kept].filter((row) => isOther(row, before.get(row.name)));
-  const dropped = formers.slice(MOST_FORMER).filter(({ name }) => before.has(name));
+  ].toSorted(newestFirst);
+  const kept = formers.slice(0, MAX_FORMER_NAMES);
+  const dropped = formers.slice(MAX_FORMER_NAMES).filter(({ name }) => stored.has(name));
+  const changed = [...current.values(), ...kept].filter((row) => differs(row, stored.get(row.name)));
   if (dropped.length + taken.length > 0) await removeRows(query, 'item_names', [...dropped, ...taken]);
-  if (rows.length > 0) await saveRows(query, 'item_names', rows);
+  if (changed.length > 0) await saveRows(query, 'item_names', changed);
   return {
     all: [...current.keys(), ...kept.map(({ name }) => name)],
-    isRenamed: fresh.length + lost.length + free.length > 0,
+    isRenamed: added.length + lost.length + free.length > 0,
     isTaken: taken.length > 0,
   };
 }
 
-/** Whether a name of another item is this one's now: a former name, or one in a place that another container has taken. */
-function isLost(other: NameRow, own: NameRow): boolean {
+function newestFirst(left: NameRow, right: NameRow): number {
+  return (right.former_at as number) - (left.former_at as number);
+}
+
+/** Returns whether another item loses this name: a former name, or a name in a place that another container has taken. */
+function isTakenFrom(other: NameRow, own: NameRow): boolean {
   const isOfOldPlace = other.place !== null && other.place === own.place && other.container !== own.container;
   return other.former_at !== null || isOfOldPlace;
 }
 
-function isOther(row: NameRow, before: NameRow | undefined): boolean {
-  if (before === undefined) return true;
-  return row.place !== before.place || row.container !== before.container || row.former_at !== before.former_at;
+function differs(row: NameRow, stored: NameRow | undefined): boolean {
+  if (stored === undefined) return true;
+  return row.place !== stored.place || row.container !== stored.container || row.former_at !== stored.former_at;
 }
 
-/** Which container has the name of a place, and since when it is known to, by the provider's clock. */
-interface Holder {
+/** The container that has the name of a place, and the time at which the provider reported it, by the provider's clock. */
+interface PlaceOwner {
   readonly container: string;
   readonly at: number;
 }
 
-const HOLDER = 'holder:';
+const OWNER_PREFIX = 'holder:';
 
-async function holdersOf(query: Scope, places: readonly string[]): Promise<Map<string, Holder>> {
-  const names = [...new Set(places)].map((place) => HOLDER + place);
+async function placeOwners(query: Scope, places: readonly string[]): Promise<Map<string, PlaceOwner>> {
+  const names = [...new Set(places)].map((place) => OWNER_PREFIX + place);
   const rows = await rowsWhere(query, 'meta', 'name', names);
-  return new Map(rows.map(({ name, value }) => [name.slice(HOLDER.length), JSON.parse(value) as Holder]));
+  return new Map(rows.map(({ name, value }) => [name.slice(OWNER_PREFIX.length), JSON.parse(value) as PlaceOwner]));
 }
 
 /**
- * Remembers that a container has this name. Where another one had it before, that one's items lose the names that the place is
- * a part of: somebody else may have made a repository under the old name of a renamed one.
+ * Stores that a container has the name of this place. If another container had it, the items of that container lose their names
+ * in this place: after a repository was renamed, another one may have been created under its old name.
  *
- * @param at when the provider said so, by its clock
- * @returns the names that lead elsewhere now
+ * @returns the names that belong to other items now
  */
-export async function assignPlace(query: Scope, place: string, { container, at }: Holder): Promise<readonly string[]> {
-  const holder = (await holdersOf(query, [place])).get(place);
-  if (holder?.container === container || (holder && holder.at >= at)) return [];
-  await saveRows(query, 'meta', [{ name: HOLDER + place, value: JSON.stringify({ container, at } satisfies Holder) }]);
-  if (!holder) return [];
+export async function assignPlace(
+  query: Scope,
+  place: string,
+  { container, at }: PlaceOwner,
+): Promise<readonly string[]> {
+  const owner = (await placeOwners(query, [place])).get(place);
+  if (owner?.container === container || (owner && owner.at >= at)) return [];
+  await saveRows(query, 'meta', [
+    { name: OWNER_PREFIX + place, value: JSON.stringify({ container, at } satisfies PlaceOwner) },
+  ]);
+  if (!owner) return [];
   const rows = (await rowsWhere(query, 'item_names', 'place', [place])).filter((row) => row.container !== container);
   await removeRows(
     query,
@@ -114,58 +123,59 @@ export async function assignPlace(query: Scope, place: string, { container, at }
 export interface NamedItem {
   readonly name: string;
   readonly itemKey: ItemKey;
-  /** The connection that it last came through. */
+  /** The connection that reported the item last. */
   readonly connection: string;
-  /** The item is called otherwise now. */
+  /** The item has another name now. */
   readonly isFormer: boolean;
 }
 
-/** The work items that go by one of these names; of a former name the last that had it, where none has it now. */
+/** Returns the work items with one of these names. If no item has a name now, returns the last one that had it. */
 export async function itemsNamed(query: Scope, names: readonly string[]): Promise<NamedItem[]> {
   const rows = await rowsWhere(query, 'item_names', 'name', names);
-  const holders = await holdersOf(
+  const owners = await placeOwners(
     query,
     rows.flatMap(({ place }) => place ?? []),
   );
   const valid = rows.filter(({ place, container }) => {
-    const holder = place === null ? undefined : holders.get(place);
-    return holder === undefined || holder.container === container;
+    const owner = place === null ? undefined : owners.get(place);
+    return owner === undefined || owner.container === container;
   });
   const keys = valid.map((row) => row.item_key);
   const connections = new Map((await findItems(query, keys)).map(({ key, connection }) => [key, connection]));
   const known = valid.filter((row) => connections.has(row.item_key));
-  const found = [...Map.groupBy(known, ({ name }) => name).values()].flatMap(bearers).map((row) => ({
-    ...{ name: row.name, itemKey: row.item_key, isFormer: row.former_at !== null },
+  const found = [...Map.groupBy(known, ({ name }) => name).values()].flatMap(currentOrLast).map((row) => ({
+    name: row.name,
+    itemKey: row.item_key,
+    isFormer: row.former_at !== null,
     connection: connections.get(row.item_key) as string,
   }));
   return found.sort((left, right) => (left.itemKey < right.itemKey ? -1 : Number(left.itemKey > right.itemKey)));
 }
 
-function bearers(rows: readonly NameRow[]): readonly NameRow[] {
-  const present = rows.filter(({ former_at }) => former_at === null);
-  if (present.length > 0) return present;
-  return rows.toSorted((left, right) => (right.former_at as number) - (left.former_at as number)).slice(0, 1);
+function currentOrLast(rows: readonly NameRow[]): readonly NameRow[] {
+  const current = rows.filter(({ former_at }) => former_at === null);
+  return current.length > 0 ? current : rows.toSorted(newestFirst).slice(0, 1);
 }
 
-/** What a text names, and why; `reason` is the caller's own, without the delivery. */
+/** A name in the text of an item, and the reason why it counts. The caller defines the reason, without the delivery. */
 export interface StoredMention<Reason extends object> {
   readonly name: string;
   readonly reason: Reason;
 }
 
-/** With the delivery that brought it, where that is known. */
-type Brought<Reason> = Reason & { readonly delivery?: number };
+/** A reason, and the id of the delivery that brought the mention, if it is known. */
+type ReasonWithDelivery<Reason> = Reason & { readonly delivery?: number };
 
 export interface SavedMentions<Reason extends object> {
   /** By name. */
-  readonly reasons: ReadonlyMap<string, Brought<Reason>>;
-  /** Names that the item's text did not hold before. */
+  readonly reasons: ReadonlyMap<string, ReasonWithDelivery<Reason>>;
+  /** Names that the text of the item did not contain before. */
   readonly added: ReadonlySet<string>;
 }
 
 /**
- * Replaces what an item's text names; unchanged means no write. A mention keeps the delivery that brought it for as
- * long as it stays as it is.
+ * Replaces the mentions of an item; unchanged ones are not written. A mention keeps the delivery that brought it until its reason
+ * changes.
  */
 export async function saveMentions<Reason extends object>(
   query: Scope,
@@ -175,7 +185,7 @@ export async function saveMentions<Reason extends object>(
 ): Promise<SavedMentions<Reason>> {
   const rows = await rowsWhere(query, 'mentions', 'item_key', [itemKey]);
   const before = new Map(rows.map(({ name, reason }) => [name, reason]));
-  const reasons = new Map<string, Brought<Reason>>();
+  const reasons = new Map<string, ReasonWithDelivery<Reason>>();
   for (const { name, reason } of mentions) reasons.set(name, keepDelivery(reason, before.get(name), delivery));
   const after = new Map([...reasons].map(([name, reason]) => [name, JSON.stringify(reason)]));
   const stale = rows.filter(({ name }) => !after.has(name));
@@ -186,7 +196,7 @@ export async function saveMentions<Reason extends object>(
   return { reasons, added: new Set([...after.keys()].filter((name) => !before.has(name))) };
 }
 
-/** The items whose stored mentions are not these. */
+/** Returns the items whose stored mentions differ from these. */
 export async function itemsMentioningOther<Reason extends object>(
   query: Scope,
   mentions: ReadonlyMap<ItemKey, readonly StoredMention<Reason>[]>,
@@ -203,27 +213,27 @@ export async function itemsMentioningOther<Reason extends object>(
   });
 }
 
-/** Always the last part of a stored reason. */
+/** The delivery, which is always the last part of a stored reason. */
 const DELIVERY = /,"delivery":\d+\}$/;
 
-/** What was kept of an item's mentions, by name. */
-export async function readMentions(query: Scope, itemKey: ItemKey): Promise<Map<string, Brought<object>>> {
+/** Returns the reasons of the stored mentions of an item, by name. */
+export async function readMentions(query: Scope, itemKey: ItemKey): Promise<Map<string, ReasonWithDelivery<object>>> {
   const rows = await rowsWhere(query, 'mentions', 'item_key', [itemKey]);
-  return new Map(rows.map(({ name, reason }) => [name, JSON.parse(reason) as Brought<object>]));
+  return new Map(rows.map(({ name, reason }) => [name, JSON.parse(reason) as ReasonWithDelivery<object>]));
 }
 
 function keepDelivery<Reason extends object>(
   reason: Reason,
   before: string | undefined,
   delivery: number | undefined,
-): Brought<Reason> {
-  const known = before === undefined ? undefined : (JSON.parse(before) as Brought<Reason>);
+): ReasonWithDelivery<Reason> {
+  const known = before === undefined ? undefined : (JSON.parse(before) as ReasonWithDelivery<Reason>);
   const isKept = known !== undefined && JSON.stringify({ ...known, delivery: undefined }) === JSON.stringify(reason);
   if (isKept) return known;
   return delivery === undefined ? reason : { ...reason, delivery };
 }
 
-/** The items that name one of these. */
+/** Returns the items whose texts contain one of these names. */
 export async function itemsNaming(query: Scope, names: readonly string[]): Promise<ItemKey[]> {
   const rows = await rowsWhere(query, 'mentions', 'name', names);
   return [...new Set(rows.map((row) => row.item_key))];

@@ -8,46 +8,46 @@ import type { Scope } from './workspace-scope.ts';
 
 export type ItemRow = CachedRow<'items'>;
 
-/** What is needed to see that nothing changed; the fields are read only where something did. */
+/** The columns that show whether an item changed. The fields are read only if it did. */
 export type ItemVersion = Pick<ItemRow, 'key' | 'provider_time' | 'hash' | 'unverified'>;
 
-/** SQLite takes 32 766 parameters in a statement; this also keeps the set of statement texts small. */
+/** Keys of one statement. SQLite allows 32 766 parameters; the limit also keeps the number of different statements small. */
 const KEYS_AT_ONCE = 500;
 
 export async function itemVersions(query: Scope, keys: readonly ItemKey[]): Promise<Map<ItemKey, ItemVersion>> {
-  const marks = new Map<ItemKey, ItemVersion>();
+  const versions = new Map<ItemKey, ItemVersion>();
   for (const some of piecesOf(keys, KEYS_AT_ONCE)) {
     const rows = await query
       .selectFrom('items')
       .select(['key', 'provider_time', 'hash', 'unverified'])
       .where('key', 'in', some)
       .execute();
-    for (const row of rows) marks.set(row.key, row);
+    for (const row of rows) versions.set(row.key, row);
   }
-  return marks;
+  return versions;
 }
 
-/** Which of these are keys of items. */
+/** Returns those of these keys that belong to a stored item. */
 export async function existingItems(query: Scope, keys: readonly string[]): Promise<ItemKey[]> {
   return (await findItems(query, keys)).map(({ key }) => key);
 }
 
-/** Whether nothing of the provider has confirmed the item since a restore. */
+/** Returns whether nothing from the provider has confirmed the item since a restore. */
 export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean> {
   const rows = await query
     .selectFrom('items')
     .select('key')
     .where('key', '=', key)
-    // As the index `items_unverified` says it.
+    // The exact condition of the index `items_unverified`.
     .where('unverified', '=', sql.lit(1))
     .execute();
   return rows.length > 0;
 }
 
-/** Where one stands in the order in which unverified items are fetched: open ones first. */
+/** The position of an item in the order in which unverified items are fetched: open ones first. */
 export type UnverifiedPosition = Pick<ItemRow, 'finished' | 'key'>;
 
-/** The unverified items of a connection that follow this place. */
+/** Returns the next unverified items of a connection after a position. */
 export async function unverifiedAfter(
   query: Scope,
   connection: string,
@@ -68,13 +68,13 @@ export async function unverifiedAfter(
     .execute();
 }
 
-/** Items that are neither finished nor gone, by their keys. */
+/** Returns items that are neither finished nor gone, in the order of their keys. */
 export async function openItemsAfter(query: Scope, after: ItemKey, most: number): Promise<ItemKey[]> {
   const rows = await query
     .selectFrom('items')
     .select('key')
     .where('key', '>', after)
-    // As the index `items_open` says it, which would not serve otherwise.
+    // The exact condition of the index `items_open`. With any other text the database would not use the index.
     .where('finished', '=', sql.lit(0))
     .where('gone', '=', sql.lit(0))
     .orderBy('key')
@@ -83,7 +83,7 @@ export async function openItemsAfter(query: Scope, after: ItemKey, most: number)
   return rows.map(({ key }) => key);
 }
 
-/** Items that are not gone, by their keys: the open ones, or the finished ones. */
+/** Returns items that are not gone, either open or finished ones, in the order of their keys. */
 export async function itemsAfter(
   query: Scope,
   after: ItemKey,
@@ -110,22 +110,26 @@ export async function findItems(query: Scope, keys: readonly ItemKey[]): Promise
   return rowsWhere(query, 'items', 'key', keys);
 }
 
-/** Deliveries that an item remembers. */
+/** Ids of deliveries that are stored with an item. */
 export const MOST_DELIVERIES = 20;
 
-/** Its tasks stay as they were. Verified unless told otherwise. @param delivery what changed it */
+/**
+ * Saves an item. Its evaluated tasks stay as they are, and it counts as verified unless the row says otherwise.
+ *
+ * @param delivery the id of the delivery that changed the item
+ */
 export async function saveItem(
   query: Scope,
   row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified'> & Partial<Pick<ItemRow, 'unverified'>>,
   delivery: number,
 ): Promise<void> {
-  const before = await findItem(query, row.key);
-  const others = readDeliveries(before).filter((id) => id !== delivery);
+  const previous = await findItem(query, row.key);
+  const others = readDeliveries(previous).filter((id) => id !== delivery);
   const deliveries = JSON.stringify([...others.slice(1 - MOST_DELIVERIES), delivery]);
-  await saveRows(query, 'items', [{ unverified: 0, ...row, standing: before?.standing ?? null, deliveries }]);
+  await saveRows(query, 'items', [{ unverified: 0, ...row, standing: previous?.standing ?? null, deliveries }]);
 }
 
-/** Ids of the last deliveries that changed an item, the newest last. */
+/** Returns the ids of the last deliveries that changed an item, the newest last. */
 export function readDeliveries(row: Pick<ItemRow, 'deliveries'> | undefined): readonly number[] {
   return row?.deliveries ? (JSON.parse(row.deliveries) as number[]) : [];
 }
@@ -139,7 +143,7 @@ export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {
   return JSON.parse(row.fields) as StoredItem;
 }
 
-/** The tasks of a work item, as they were when its dependants were last evaluated. */
+/** Returns the tasks that a work item had when the items that depend on it were last evaluated. */
 export async function readEvaluatedTasks(query: Scope, key: ItemKey): Promise<readonly string[]> {
   const row = await findItem(query, key);
   return row?.standing ? (JSON.parse(row.standing) as string[]) : [];
@@ -151,15 +155,15 @@ export async function saveEvaluatedTasks(query: Scope, key: ItemKey, taskIds: re
   if (row) await saveRows(query, 'items', [{ ...row, standing }]);
 }
 
-/** Nobody reads a longer list. */
-const MOST = 5;
+/** Items with the same address or name that are returned. People do not read a longer list. */
+const MAX_SAME_NAME = 5;
 
-/** Items by their address, as their provider spells it. Newest first. */
+/** Returns the items with this address, as their provider spells it, the newest first. */
 export function itemsAtUrl(query: Scope, url: string): Promise<ItemKey[]> {
   return itemsWith(query, 'url', url);
 }
 
-/** Items by what people call them: `group/project#12`, or `!12` for a merge request, or `ENG-123`. Newest first. */
+/** Returns the items with this display name, the newest first: `group/project#12`, `group/project!12`, `ENG-123`. */
 export function itemsByDisplayName(query: Scope, text: string): Promise<ItemKey[]> {
   return itemsWith(query, 'called', text.replace(/!(?=\d+$)/, '#'));
 }
@@ -170,12 +174,12 @@ async function itemsWith(query: Scope, column: 'url' | 'called', text: string): 
     .select('key')
     .where(column, '=', text)
     .orderBy('seen_at', 'desc')
-    .limit(MOST)
+    .limit(MAX_SAME_NAME)
     .execute();
   return rows.map(({ key }) => key);
 }
 
-/** The items that a task is linked to, then those with one of these names in their texts: at most `most`, whichever come first. */
+/** Returns at most `most` items: first those with a link to the task, then those whose texts contain one of these names. */
 export async function itemsOfTask(
   query: Scope,
   { taskId, names, most }: { readonly taskId: string; readonly names: readonly string[]; readonly most: number },
@@ -191,17 +195,17 @@ export async function itemsOfTask(
   return [...new Set([...linked, ...naming].flatMap(({ item_key }) => item_key ?? []))].slice(0, most);
 }
 
-/** An item as people know it. */
+/** The name, title and address of an item for people. */
 export interface ItemLabel {
   readonly key: ItemKey;
   readonly kind: Item['kind'];
-  /** `acme/api#12`, `ENG-123`; null where nothing but its key is known. */
+  /** `acme/api#12`, `ENG-123`; null if only its key is known. */
   readonly called: string | null;
   readonly title: string | null;
   readonly url: string | null;
 }
 
-/** What people call these items. */
+/** Returns the labels of these items. */
 export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promise<ItemLabel[]> {
   const items: ItemLabel[] = [];
   for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE)) {
@@ -216,13 +220,13 @@ export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promis
   return items;
 }
 
-/** Names of items that begin so, at most `most`. */
-export async function namesWithPrefix(query: Scope, start: string, most: number): Promise<string[]> {
+/** Returns at most `most` display names that begin with the prefix. */
+export async function namesWithPrefix(query: Scope, prefix: string, most: number): Promise<string[]> {
   const rows = await query
     .selectFrom('items')
     .select('called')
-    .where('called', '>=', start)
-    .where('called', '<', `${start}\uffff`)
+    .where('called', '>=', prefix)
+    .where('called', '<', `${prefix}\uffff`)
     .orderBy('called')
     .limit(most)
     .execute();

@@ -11,41 +11,41 @@ import { PULL_REQUESTS_READ, TASKS_READ } from './workspace-reads.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
- * A database that was restored is older than what it describes.
+ * A restored database is older than the objects that it describes.
  *
- * Nothing is written about an item before it was fetched, polled or delivered again: until then it is `unverified`, reconcile does not
- * evaluate it, and the outbox and the write-back pass over what is left of it. All of that is only here for databases in files, since
- * PostgreSQL is restored by its own means.
+ * Nothing is written about an item before it is fetched, polled or delivered again. Until then it is `unverified`: reconcile does
+ * not evaluate it, and the outbox and the write-back skip its changes. This file serves databases in files only, because
+ * PostgreSQL is restored with its own tools.
  */
 
-/** Requests of a full window, as the specification of the workspace has it. */
+/** Requests of a full quota window, as the contract of the workspace API defines it. */
 const WINDOW = 200;
 
-/** A boot that never was: its times count from the moment at which the ledger is read. */
+/** The id of a boot that never existed, so that the times of its ledger rows count from the moment at which they are read. */
 const BOOT = 'restored';
 
-/** Name of a fact: the highest delivery number at the last restore. */
+/** The name of the fact that stores the highest delivery id at the last restore. */
 const RESTORED_AFTER = 'restored_after';
 
 /**
- * The number of the last delivery that came before the last restore; 0 if there was none. Such a delivery says nothing about the
- * present, even if it is processed later.
+ * Returns the id of the last delivery before the last restore; 0 without a restore. Earlier deliveries do not verify an item,
+ * even if they are processed after the restore.
  */
 export async function lastBeforeRestore(query: Scope): Promise<number> {
   return Number((await readMeta(query, RESTORED_AFTER)) ?? 0);
 }
 
-/** Whether this list is read completely for the first time since a restore. */
+/** Returns whether this read of a list is the first complete one since a restore. */
 export async function isReadAfterRestore(query: Scope, list: string): Promise<boolean> {
   const fact = list === entity.readTasks ? TASKS_READ : PULL_REQUESTS_READ;
   return (await readMeta(query, RESTORED_AFTER)) !== undefined && (await readMeta(query, fact)) === undefined;
 }
 
-/** Marks what the database knows of a workspace as uncertain, and counts a full window of the quota as used. */
+/** Marks the stored state of a workspace as unverified, and counts a full quota window as used. */
 export async function markWorkspaceUnverified(transaction: Sql, workspace: number): Promise<void> {
   const scope = scopeOf(transaction, workspace);
-  await doubtWorkspace(scope);
-  await doubtItems(scope);
+  await forgetCompleteReads(scope);
+  await markItemsUnverified(scope);
   await revokeGatewayTokens(scope);
   await scope.deleteFrom('ledger').execute();
   const sent = { boot: BOOT, lane: 'read', caller: CALLERS.others, started: 0, completed: 0, status: 200 } as const;
@@ -53,8 +53,8 @@ export async function markWorkspaceUnverified(transaction: Sql, workspace: numbe
   await scope.insertInto('ledger').values(rows).execute();
 }
 
-/** The lists are read from their first page on, and the links of a task before one is added to it. */
-async function doubtWorkspace(scope: Scope): Promise<void> {
+/** Lets worksync read the lists again from their first page, and the links of a task before it adds one. */
+async function forgetCompleteReads(scope: Scope): Promise<void> {
   for (const list of [TASKS_READ, PULL_REQUESTS_READ]) await forgetMeta(scope, list);
   await scope
     .deleteFrom('meta')
@@ -64,10 +64,11 @@ async function doubtWorkspace(scope: Scope): Promise<void> {
 }
 
 /**
- * Changes follow again from the items once these are verified. Those with unknown outcome stay, because only the workspace can tell
- * whether they were carried out. A poll that reports no change would verify nothing, so its validators go.
+ * Deletes unsent changes, which follow again from the items once these are verified. Changes with unknown outcome stay, because
+ * only the workspace knows whether they were carried out. The validators of polls are removed, because a poll that reports no
+ * change would verify no item.
  */
-async function doubtItems(scope: Scope): Promise<void> {
+async function markItemsUnverified(scope: Scope): Promise<void> {
   const { rows } = await sql<{ seq: number }>`select seq from sqlite_sequence where name = 'inbox'`.execute(
     scope.whole,
   );
@@ -77,7 +78,7 @@ async function doubtItems(scope: Scope): Promise<void> {
   await scope.updateTable('polls').set({ etag: null, digest: null }).execute();
 }
 
-/** Some may have been revoked since, and anybody may have added one to the file. */
+/** Revokes all tokens: some may have been revoked since the backup, and the file may have been edited. */
 async function revokeGatewayTokens(scope: Scope): Promise<void> {
   await scope
     .updateTable('gateway_tokens')
@@ -86,14 +87,14 @@ async function revokeGatewayTokens(scope: Scope): Promise<void> {
     .execute();
 }
 
-/** Does the same for all workspaces; and browsers have to log in again. */
+/** Marks all workspaces as unverified, and ends all browser sessions. */
 export async function markAllUnverified(transaction: Sql): Promise<void> {
   await endAllSessions(transaction);
   const workspaces = await transaction.selectFrom('workspaces').select('id').execute();
   for (const { id } of workspaces) await markWorkspaceUnverified(transaction, id);
 }
 
-/** A backup that somebody put in the place of the database by hand is one that was restored. */
+/** Treats a database file that a person replaced by a backup like a restored database. */
 export async function markCopyUnverified({
   asFile,
   commit,

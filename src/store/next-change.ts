@@ -5,23 +5,24 @@ import { findChange, type OutboxRow } from './outbox-rows.ts';
 import type { Queue } from './schema/tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
-/** What may go at present. */
+/** The changes that may be sent at present. */
 export interface Eligibility {
   readonly now: number;
-  /** Only the first reads may go while the workspace's present content is not known. */
+  /** Only reads may be sent, because the content of the workspace is not known yet. */
   readonly onlyReads: boolean;
   readonly onlyWrites?: boolean;
-  /** Records wait: nobody knows yet whether the workspace has their route. */
+  /** Records wait until it is known whether the workspace has their route. */
   readonly withoutRecords?: boolean;
-  /** Nothing gets through at present: those that failed last go last, so that none stands in the way of the others. */
+  /** While all requests fail: the change that failed last comes last, so that none blocks the others. */
   readonly retriesLast?: boolean;
-  /** By how much changes go ahead of their due time, milliseconds: the quota could not serve all of them in time. */
+  /** How long before their due time changes may be sent, because the quota could not serve all in time. Milliseconds. */
   readonly leadTime?: number;
 }
 
-/** A change and when it may be sent, epoch milliseconds. */
+/** A change and its times, epoch milliseconds. */
 export interface DueChange {
   readonly entity: string;
+  /** When it may be sent. */
   readonly at: number;
   readonly due: number;
   readonly lane: OutboxRow['lane'];
@@ -29,48 +30,49 @@ export interface DueChange {
 
 const LIVE: readonly Queue[] = ['read', 'live', 'finished'];
 
-/** The age of a finished item counts a tenth more: what is written of it stays true. */
-const FINISHED = 1.1;
+/** Weight of the time since a change of a finished item was due, because the written state of such an item stays true. */
+const FINISHED_WEIGHT = 1.1;
 
 /**
- * The change that is to be sent now: the one that has been due longest, of finished items a little earlier; those of a
- * backfill only where nothing else is due.
+ * Returns the change to send now: the one that has been due longest, of finished items a little earlier. A change of a backfill
+ * is returned only if nothing else is due.
  *
- * Within one queue the order does not depend on the time, so that an index answers; the first of each are compared here.
+ * The order within one queue does not depend on the time, so that an index gives it. Only the first changes of the queues are
+ * compared here.
  */
 async function readyChange(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
-  const firsts = await firstOfEach(query, eligible, queuesOf(eligible));
-  return best(firsts, eligible);
+  const candidates = await firstOfQueues(query, eligible, queuesOf(eligible));
+  return selectNext(candidates, eligible);
 }
 
-function best(firsts: readonly First[], eligible: Eligibility): DueChange | undefined {
-  const live = firsts.filter(({ queue }) => queue !== 'backfill');
-  const [next] = (live.length > 0 ? live : firsts).toSorted((a, b) => before(a, b, eligible));
+function selectNext(candidates: readonly Candidate[], eligible: Eligibility): DueChange | undefined {
+  const live = candidates.filter(({ queue }) => queue !== 'backfill');
+  const [next] = (live.length > 0 ? live : candidates).toSorted((a, b) => compare(a, b, eligible));
   return next && { entity: next.entity, at: eligible.now, due: next.due, lane: next.lane };
 }
 
-type First = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly queue: Queue };
+type Candidate = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly queue: Queue };
 
-function before(a: First, b: First, { now, retriesLast }: Eligibility): number {
-  const age = ({ queue, due }: First) => (now - due) * (queue === 'finished' ? FINISHED : 1);
+function compare(a: Candidate, b: Candidate, { now, retriesLast }: Eligibility): number {
+  const age = ({ queue, due }: Candidate) => (now - due) * (queue === 'finished' ? FINISHED_WEIGHT : 1);
   return (retriesLast ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
 }
 
-/** Values of a statement that asks what may go. */
-interface Moment {
+/** Parameters of the statements that select changes. */
+interface SelectParameters {
   readonly workspace: number;
   readonly now: number;
-  /** Changes due by then go now. */
+  /** Changes that are due by then may be sent now. */
   readonly until: number;
 }
 
-function momentOf({ workspace }: Scope, { now, leadTime = 0 }: Eligibility): Moment {
+function parametersOf({ workspace }: Scope, { now, leadTime = 0 }: Eligibility): SelectParameters {
   return { workspace, now, until: now + leadTime };
 }
 
-function firstOfEach(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<readonly First[]> {
+function firstOfQueues(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<readonly Candidate[]> {
   const { retriesLast = false } = eligible;
-  const statement = standingFor(`first ${retriesLast}`, eligible, queues, (scope, { now, until }) => {
+  const statement = compiledFor(`first ${retriesLast}`, eligible, queues, (scope, { now, until }) => {
     const first = (queue: Queue) => {
       const ready = waitingIn(scope, queue, eligible)
         .where('due', '<=', until)
@@ -83,39 +85,41 @@ function firstOfEach(query: Scope, eligible: Eligibility, queues: readonly Queue
     };
     return unionOf(queues.map(first));
   });
-  return statement(query.whole, momentOf(query, eligible));
+  return statement(query.whole, parametersOf(query, eligible));
 }
 
-const statements = new Map<string, CompiledStatement<Moment, First>>();
+const statements = new Map<string, CompiledStatement<SelectParameters, Candidate>>();
 
-/** The statement of this name for these queues: few different ones are ever asked. */
-function standingFor(
+/** Returns the compiled statement of this name for these queues. The number of different ones is small. */
+function compiledFor(
   name: string,
   { onlyWrites = false, withoutRecords = false }: Eligibility,
   queues: readonly Queue[],
-  build: (scope: Scope, moment: Moment) => Compilable<First>,
-): CompiledStatement<Moment, First> {
+  build: (scope: Scope, parameters: SelectParameters) => Compilable<Candidate>,
+): CompiledStatement<SelectParameters, Candidate> {
   const key = [name, onlyWrites, withoutRecords, ...queues].join(' ');
-  const known = statements.get(key);
-  if (known) return known;
-  const statement = compileStatement<Moment, First>((query, moment) => build(scopeOf(query, moment.workspace), moment));
+  const existing = statements.get(key);
+  if (existing) return existing;
+  const statement = compileStatement<SelectParameters, Candidate>((query, parameters) =>
+    build(scopeOf(query, parameters.workspace), parameters),
+  );
   statements.set(key, statement);
   return statement;
 }
 
-/** The whole row of the change that is to be sent now. */
+/** Returns the whole row of the change to send now. */
 export async function nextChange(query: Scope, eligible: Eligibility): Promise<OutboxRow | undefined> {
   const ready = await readyChange(query, eligible);
   return ready && findChange(query, ready.entity);
 }
 
-/** When the next change may be sent, and how urgent it is; undefined when none waits. */
+/** Returns when the next change may be sent, and its lane; undefined if none is pending. */
 export async function nextDue(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   if (!(await isAnyPending(query))) return undefined;
   return (await readyChange(query, eligible)) ?? earliest(query, eligible, queuesOf(eligible));
 }
 
-/** Most workspaces have nothing to send most of the time: that is told by one look at an index. */
+/** Answers the usual case, that a workspace has nothing to send, by one index lookup. */
 async function isAnyPending(query: Scope): Promise<boolean> {
   return (await anyPending(query.whole, { workspace: query.workspace })).length > 0;
 }
@@ -124,16 +128,16 @@ const anyPending = compileStatement<Pick<Scope, 'workspace'>, { readonly entity:
   scopeOf(query, workspace).selectFrom('outbox').select('entity').where('state', '=', 'pending').limit(1),
 );
 
-/** When the first change that goes before all backfills may be sent. */
+/** Returns when the next change that is not of a backfill may be sent. */
 export async function nextLive(query: Scope, eligible: Eligibility): Promise<DueChange | undefined> {
   const live = queuesOf(eligible).filter((queue) => queue !== 'backfill');
-  return best(await firstOfEach(query, eligible, live), eligible) ?? earliest(query, eligible, live);
+  return selectNext(await firstOfQueues(query, eligible, live), eligible) ?? earliest(query, eligible, live);
 }
 
-/** Where nothing is ready: of those that are not yet due the first, and of those that failed the first whose pause ends. */
+/** Returns the next change if none is ready: the first that becomes due, or the first whose pause after a failure ends. */
 async function earliest(query: Scope, eligible: Eligibility, queues: readonly Queue[]): Promise<DueChange | undefined> {
   const { leadTime = 0 } = eligible;
-  const statement = standingFor('earliest', eligible, queues, (scope, { now, until }) => {
+  const statement = compiledFor('earliest', eligible, queues, (scope, { now, until }) => {
     const soonest = (queue: Queue) => {
       const later = waitingIn(scope, queue, eligible).where('due', '>', until).where('not_before', '<=', now);
       const first = later.orderBy('due').orderBy('entity').limit(1);
@@ -145,14 +149,14 @@ async function earliest(query: Scope, eligible: Eligibility, queues: readonly Qu
     };
     return unionOf([...queues.map(soonest), ...queues.map(resumed)]);
   });
-  const rows = await statement(query.whole, momentOf(query, eligible));
+  const rows = await statement(query.whole, parametersOf(query, eligible));
   const times = rows.map(({ entity, due, lane, not_before }) => {
     return { entity, due, lane, at: Math.max(due - leadTime, not_before) };
   });
   return times.toSorted((a, b) => a.at - b.at)[0];
 }
 
-/** When the first so many live changes are due, ascending. */
+/** Returns the due times of the first `count` live changes, ascending. */
 export async function firstDueTimes(query: Scope, count: number): Promise<number[]> {
   const rows = await firstLive(query.whole, { workspace: query.workspace, count });
   return rows
@@ -167,22 +171,22 @@ const firstLive = compileStatement((query, { workspace, count }: { workspace: nu
   return unionOf(LIVE.map((queue) => scope.selectOver(first(queue).as(queue)).selectAll()));
 });
 
-/** No change is made to wait longer than this, milliseconds: `task-creations.ts` makes them wait longest. */
+/** Upper limit of all pauses of changes, milliseconds. `task-creations.ts` has the longest. */
 const LONGEST_PAUSE = 1_000_000;
 
 /**
- * What came in the future, or waits further ahead than anything is made to wait, is from a clock that has since been set
- * back: it counts as come just now. So does what is held or on its way, which may be sent again.
+ * Replaces times in the future by now, and removes pauses that are longer than any. They come from a clock that has since been
+ * set back. Held changes and those in flight are included, because they may be sent again.
  *
- * @returns how many there were
+ * @returns the number of changed rows
  */
 export async function clampChangeTimes(query: Scope, now: number): Promise<number> {
   const changes = query
     .updateTable('outbox')
     .where('state', 'in', CHANGE_STATES)
     .where('queue', 'in', [...LIVE, 'backfill']);
-  // A change is due no earlier than it came, and the index knows due times.
-  const came = await changes
+  // The index has only due times. No change is due before its difference appeared.
+  const postdated = await changes
     .set({ since: now, due: now })
     .where('due', '>', now)
     .where('since', '>', now)
@@ -191,13 +195,13 @@ export async function clampChangeTimes(query: Scope, now: number): Promise<numbe
     .set({ not_before: 0 })
     .where('not_before', '>', now + LONGEST_PAUSE)
     .executeTakeFirst();
-  const changed = await query
+  const inFlight = await query
     .updateTable('outbox')
     .where('state', 'in', ['sending', 'unknown'])
     .set({ next_since: now })
     .where('next_since', '>', now)
     .executeTakeFirst();
-  return Number(came.numUpdatedRows + paused.numUpdatedRows + changed.numUpdatedRows);
+  return Number(postdated.numUpdatedRows + paused.numUpdatedRows + inFlight.numUpdatedRows);
 }
 
 const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
@@ -222,6 +226,6 @@ function queuesOf({ onlyReads, onlyWrites = false }: Eligibility): readonly Queu
 }
 
 function unionOf<Part extends { unionAll(other: Part): Part }>([first, ...others]: readonly Part[]): Part {
-  if (first === undefined) throw new Error('a union of nothing');
+  if (first === undefined) throw new Error('a union needs at least one part');
   return others.reduce((all, other) => all.unionAll(other), first);
 }

@@ -9,58 +9,58 @@ import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts'
 import type { Scope } from './workspace-scope.ts';
 
 /**
- * What is to be written to a vendor about one item: a comment that names its tasks, its closing, or a commit status. Level-triggered: one row
- * for each, however often reconcile requests it.
+ * A write to a vendor about one item: a comment that names its tasks, its closing, or a commit status. Level-triggered: there is
+ * one row for each, however often reconcile requests it.
  *
- *   waiting → done      it was written, and nothing else is wanted since
- *   waiting → refused   the vendor refused it for good; tried again at the next start, and when another text is wanted
- *   done, refused → waiting  something else is wanted
+ *   waiting → done           it was written, and the requested text has not changed since
+ *   waiting → refused        the vendor refused it; tried again at the next start, and when another text is requested
+ *   done, refused → waiting  another text is requested
  *
- * From before a write is sent until its outcome is known, `done` is `UNSURE`: whoever finds that at its start knows that the write may
- * still be on its way.
+ * From before a write is sent until its outcome is known, `done` is `OUTCOME_UNKNOWN`. A process that finds this value at its
+ * start knows that the write may still be in flight.
  */
 export type NoticeRow = CachedRow<'notices'>;
 
-/** In `done`: a write was begun, and nobody knows whether the vendor carried it out. */
-const UNSURE = '';
+/** The value of `done` while a write has begun and its outcome is unknown. */
+const OUTCOME_UNKNOWN = '';
 
-interface Wish {
+interface NoticeRequest {
   readonly itemKey: ItemKey;
   readonly kind: NoticeRow['kind'];
   readonly connection: string;
-  /** Null: nothing, or no more than what takes an earlier one back. */
+  /** The desired text; null for none, which withdraws an earlier one. */
   readonly wanted: string | null;
-  /** The desired state exists already, whoever made it. */
+  /** The vendor has the desired state already, for example because a person set it. */
   readonly isDone?: boolean;
   /** Epoch milliseconds; absent: at once. */
   readonly notBefore?: number;
   readonly now: number;
 }
 
-/** Says what is wanted. Unchanged means no write. */
-export async function requestNotice(query: Scope, wish: Wish): Promise<void> {
-  const { itemKey, kind, connection, wanted, isDone, notBefore = 0, now } = wish;
+/** Sets the desired text of a notice. An unchanged one is not written. */
+export async function requestNotice(query: Scope, request: NoticeRequest): Promise<void> {
+  const { itemKey, kind, connection, wanted, isDone, notBefore = 0, now } = request;
   const row = await findNotice(query, itemKey, kind);
   if (!row && wanted === null) return;
   const done = isDone ? wanted : (row?.done ?? null);
   const state = wanted === done ? 'done' : 'waiting';
   if (row?.wanted === wanted && row.done === done) return;
-  // Another text must not be sent before the one that may be on its way has arrived.
-  const arrived = row?.done === UNSURE ? Math.min(row.not_before, now + MAX_TIME_IN_FLIGHT) : 0;
+  // The new text must not be sent before an earlier one that may be in flight has arrived.
+  const arrived = row?.done === OUTCOME_UNKNOWN ? Math.min(row.not_before, now + MAX_TIME_IN_FLIGHT) : 0;
   const not_before = Math.max(notBefore, arrived);
   const set = { connection, wanted, done, state, not_before, attempts: 0, error: null } as const;
   await saveRows(query, 'notices', [{ item_key: itemKey, kind, ...set, standing: row?.standing ?? null }]);
 }
 
-/** A closing that was carried out does not count any more: what is reopened at the workspace may be closed once more. */
+/** Removes a notice. After the removal of a closing, an item whose task was reopened can be closed once more. */
 export async function forgetNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
   if (await findNotice(query, itemKey, kind)) await removeRows(query, 'notices', [{ item_key: itemKey, kind }]);
 }
 
-/** Until all links are known nothing new is wanted. What was tried may have been carried out, and goes on. */
+/** Withdraws a new notice until all links are known. One that was tried stays, because the vendor may have carried it out. */
 export async function deferNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<void> {
   const row = await findNotice(query, itemKey, kind);
-  if (!row || row.attempts > 0 || row.done === UNSURE || row.wanted === row.done) return;
+  if (!row || row.attempts > 0 || row.done === OUTCOME_UNKNOWN || row.wanted === row.done) return;
   if (row.done === null) await removeRows(query, 'notices', [row]);
   else await saveRows(query, 'notices', [{ ...row, wanted: row.done, state: 'done', not_before: 0 }]);
 }
@@ -70,19 +70,19 @@ async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind'
   return rows.find((row) => row.kind === kind);
 }
 
-/** Reads at once what is known of the notices of these items, for those who will ask for it. */
+/** Reads the notices of these items into the unit of work at once, so that later reads of single ones need no statement. */
 export async function prefetchNotices(query: Scope, itemKeys: readonly ItemKey[]): Promise<void> {
   await rowsWhere(query, 'notices', 'item_key', itemKeys);
 }
 
-/** Those of an item. */
+/** Returns the notices of an item. */
 export async function noticesOf(query: Scope, itemKey: ItemKey): Promise<NoticeRow[]> {
   return query.selectFrom('notices').selectAll().where('item_key', '=', itemKey).orderBy('kind').execute();
 }
 
 /**
- * Those that may be tried, of these connections. While the list of tasks is read, a first comment waits, and a status: an item may name a
- * task that only this list brings.
+ * Returns notices of these connections that may be written now. While the list of tasks is read, first comments and statuses wait,
+ * because an item may name a task that is only known from this list.
  */
 export async function dueNotices(query: Scope, connections: readonly string[], now: number): Promise<NoticeRow[]> {
   return waiting(query, connections, await isReadingTasks(query))
@@ -92,7 +92,7 @@ export async function dueNotices(query: Scope, connections: readonly string[], n
     .execute();
 }
 
-/** When the next may be tried. */
+/** Returns when the next notice may be written, epoch milliseconds. */
 export async function nextNotice(query: Scope, connections: readonly string[]): Promise<number | undefined> {
   const open = waiting(query, connections, await isReadingTasks(query));
   const row = await open.orderBy('not_before').limit(1).executeTakeFirst();
@@ -116,24 +116,24 @@ function waiting(query: Scope, connections: readonly string[], isReading: boolea
   );
 }
 
-/** Leaves out items that are unverified since a restore: nothing is written because of them. */
+/** Leaves out items that are unverified since a restore, because nothing is written about them. */
 const isVerified = sql<boolean>`not exists (select 1 from items where items.workspace = notices.workspace
   and items.key = notices.item_key and items.unverified = 1)`;
 
 /**
- * Before it is sent: a process that dies meanwhile leaves word of it.
+ * Records that a notice is about to be sent, so that the next process knows of it if this one dies.
  *
- * @returns false where something else is wanted by now
+ * @returns false if another text is requested by now
  */
 export async function beginNotice(query: Scope, notice: NoticeRow): Promise<boolean> {
   const row = await findNotice(query, notice.item_key, notice.kind);
   const isStillWanted =
     row?.state === 'waiting' && row.wanted === notice.wanted && row.not_before === notice.not_before;
-  if (isStillWanted) await updateNotice(query, notice, { done: UNSURE });
+  if (isStillWanted) await updateNotice(query, notice, { done: OUTCOME_UNKNOWN });
   return isStillWanted;
 }
 
-/** It was written as it was wanted then. */
+/** Records that the text of `notice` was written. The row stays `waiting` if another text has been requested since. */
 export async function settleNotice(query: Scope, notice: NoticeRow, comment?: PostedComment): Promise<void> {
   const row = await findNotice(query, notice.item_key, notice.kind);
   if (!row) return;
@@ -143,7 +143,7 @@ export async function settleNotice(query: Scope, notice: NoticeRow, comment?: Po
   await updateNotice(query, row, { ...settled, state: row.wanted === sent ? 'done' : 'waiting' });
 }
 
-/** It was not written, or nobody knows. What was refused is what was sent: where another text is wanted by now, that is tried. */
+/** Records a failure or an unknown outcome. If another text has been requested since, a refusal does not concern it. */
 export async function postponeNotice(
   query: Scope,
   notice: NoticeRow,
@@ -155,7 +155,7 @@ export async function postponeNotice(
   await updateNotice(query, row, isOther ? { ...failed, state: 'waiting', attempts: 0 } : failed);
 }
 
-/** The comment that stands at the vendor; undefined where none was written, or nobody knows by whom. */
+/** Returns the comment that worksync has at the vendor; undefined if there is none, or if its author is not known. */
 export async function currentComment(query: Scope, itemKey: ItemKey): Promise<PostedComment | undefined> {
   return json<PostedComment>((await findNotice(query, itemKey, 'comment'))?.standing ?? null);
 }
@@ -164,7 +164,7 @@ async function updateNotice(query: Scope, { item_key, kind }: NoticeRow, set: Pa
   await query.updateTable('notices').set(set).where('item_key', '=', item_key).where('kind', '=', kind).execute();
 }
 
-/** Why the vendor refused such a notice of this connection for good, if it refused one. */
+/** Returns why the vendor refused a notice of this kind and connection; undefined if it refused none. */
 export async function refusalOfNotices(
   query: Scope,
   connection: string,
@@ -182,39 +182,39 @@ export async function refusalOfNotices(
 }
 
 /**
- * At the start. Rights may have been given since, so what was refused is tried again, and what waited is too: it may have been dated by
- * another clock. What another process was writing when it ended, or lost the workspace, waits until it must have arrived.
+ * Prepares the notices at the start. Refused notices are tried again, because rights may have been granted since. Pauses are
+ * removed, because they may come from another clock. A notice whose outcome is unknown waits until it must have arrived.
  */
 export async function resumeNotices(query: Scope, now: number): Promise<void> {
   const anew = { state: 'waiting', attempts: 0, not_before: 0 } as const;
   await query.updateTable('notices').set(anew).where('state', '=', 'refused').execute();
-  await waitNoLonger(query, now);
-  await untilArrived(query, now).execute();
+  await endPauses(query, now);
+  await waitForArrival(query, now).execute();
 }
 
-/** The clock was set back: nothing waits until the old time has come again. */
+/** Removes pauses after the clock was set back, because they would last until the old time comes again. */
 export async function clampNoticeTimes(query: Scope, now: number): Promise<void> {
-  await waitNoLonger(query, now);
-  await untilArrived(query, now)
+  await endPauses(query, now);
+  await waitForArrival(query, now)
     .where('not_before', '>', now + MAX_TIME_IN_FLIGHT)
     .execute();
 }
 
-async function waitNoLonger(query: Scope, now: number): Promise<void> {
+async function endPauses(query: Scope, now: number): Promise<void> {
   await query
     .updateTable('notices')
     .set({ not_before: 0 })
     .where('state', '=', 'waiting')
     .where('not_before', '>', now)
-    .where(({ or, eb }) => or([eb('done', 'is', null), eb('done', '!=', UNSURE)]))
+    .where(({ or, eb }) => or([eb('done', 'is', null), eb('done', '!=', OUTCOME_UNKNOWN)]))
     .execute();
 }
 
-/** Those that may be on their way, which must have arrived first. */
-function untilArrived(query: Scope, now: number) {
+/** Lets notices that may be in flight wait until they must have arrived. */
+function waitForArrival(query: Scope, now: number) {
   return query
     .updateTable('notices')
     .set({ not_before: now + MAX_TIME_IN_FLIGHT })
     .where('state', '=', 'waiting')
-    .where('done', '=', UNSURE);
+    .where('done', '=', OUTCOME_UNKNOWN);
 }

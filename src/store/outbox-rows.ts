@@ -12,52 +12,53 @@ import { type Scope, scopeOf } from './workspace-scope.ts';
 export type OutboxRow = CachedRow<'outbox'>;
 export type OutboxUpdate = Updateable<Tables['outbox']>;
 
-/** A delivery that waits for a change: for lag, and to follow one delivery through the log. */
+/** A delivery that waits for a change. Stored to measure the lag, and to follow one delivery through the log. */
 export interface WaitingDelivery {
   readonly id: number;
   /** When it was received, epoch milliseconds. */
   readonly at: number;
 }
 
+/** A difference between the desired and the known state of an entity. Times are epoch milliseconds. */
 export interface Difference {
   readonly entity: string;
   readonly kind: OutboxRow['kind'];
   readonly lane: OutboxRow['lane'];
-  /** When the first unsent difference came in. */
+  /** When the first unsent difference appeared. */
   readonly since: number;
   readonly due: number;
-  /** What would be sent has changed: that may push a change back which waits, to so much after its first event, milliseconds. */
+  /** Upper limit of the debounce after `since`, milliseconds: a renewed change is postponed no further. */
   readonly maxWait?: number;
   readonly weight: number;
   readonly notBefore?: number;
-  /** What would be sent is no longer what it was: then a held change gets a new chance. */
+  /** The content to send has changed, which gives a held change a new chance. */
   readonly renewed?: boolean;
   readonly effect?: Effect | null;
-  /** A person asked for it: the mass-change guard does not count it. */
+  /** A person requested it, so the mass-change guard does not count it. */
   readonly confirmed?: boolean;
-  /** Empty where no delivery brought it that anybody waits for. */
+  /** Empty if no live delivery brought it. */
   readonly waiting: readonly WaitingDelivery[];
 }
 
-/** More than this many waiting deliveries of one change are not remembered one by one. */
-const MOST_WAITING = 100;
+/** Waiting deliveries that are stored with one change. */
+const MAX_WAITING = 100;
 
 export async function findChange(query: Scope, entity: string): Promise<OutboxRow | undefined> {
   const [row] = await findChanges(query, [entity]);
   return row;
 }
 
-/** Those of these entities that differ. */
+/** Returns the changes of those of these entities that have one. */
 export async function findChanges(query: Scope, entities: readonly string[]): Promise<readonly OutboxRow[]> {
   return rowsWhere(query, 'outbox', 'entity', entities);
 }
 
-/** Those that are in flight, or were when the process died. */
+/** Returns the changes that are in flight, or were when the process died. */
 export async function changesInFlight(query: Scope): Promise<readonly Selectable<Tables['outbox']>[]> {
   return query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
 }
 
-/** Writes without an unknown outcome, each with its entity: the first of those whose names come after this one. */
+/** Returns the next writes after the name of an entity, each with its entity row. Writes with unknown outcome are left out. */
 export async function writesAfter(query: Scope, after: string, limit: number) {
   return query
     .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
@@ -71,16 +72,18 @@ export async function writesAfter(query: Scope, after: string, limit: number) {
     .execute();
 }
 
-/** Whether one of these is to be sent, or was sent with unknown outcome. A held one is not. */
+/** Returns whether one of these changes is pending, in flight, or has an unknown outcome. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
 }
 
 /**
- * Says that desired and known differ. A change that waits is put off only by what changes it, and not for long; one in flight is
- * told that it is not the end; a held one gets a new chance where what it would send has changed, and one that the guard holds
- * also where it is no longer what the guard held it for. A change of a backfill goes to the lane of the live delivery that says
- * it too.
+ * Enqueues a difference, or merges it into the existing change of the entity:
+ *
+ * - A pending change is postponed only if its content has changed, and at most to its maximal wait.
+ * - A change in flight is sent once more after its answer.
+ * - A held change becomes pending if its content has changed. One that the guard holds also does if its effect has changed.
+ * - A change of a backfill moves to the lane of a live delivery with the same difference.
  */
 export async function addDifference(query: Scope, difference: Difference): Promise<void> {
   const present = await findChange(query, difference.entity);
@@ -88,37 +91,40 @@ export async function addDifference(query: Scope, difference: Difference): Promi
 }
 
 function merged(present: OutboxRow, difference: Difference): OutboxRow {
-  // The first ones are kept: a request in flight counts those that it serves from the start.
-  const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MOST_WAITING));
+  // The first ones stay, because a request in flight counts the deliveries that it serves from the start.
+  const waiting = JSON.stringify([...readWaiting(present), ...difference.waiting].slice(0, MAX_WAITING));
   const effect = difference.effect ?? null;
   const weight = Math.max(present.weight, difference.weight);
-  const lifted = lift(present, difference);
-  const next = { ...present, waiting, effect, weight, ...lifted };
+  const moved = moveToLiveLane(present, difference);
+  const next = { ...present, waiting, effect, weight, ...moved };
   if (present.state === 'pending') {
     const guard = present.effect === effect ? present.guard : freshGuard(difference);
     return {
       ...next,
-      due: lifted?.due ?? dueOf(present, difference),
+      due: moved?.due ?? dueOf(present, difference),
       not_before: notBeforeOf(present, difference),
       guard,
     };
   }
   if (present.state !== 'held') return { ...next, next_since: present.next_since ?? difference.since };
-  // Nobody knows whether it was carried out: only a person, or a list, decides whether it is sent again.
-  const isOpenCreation = present.kind === 'task' && present.sent !== null;
-  if (isOpenCreation || !isRenewed(present, difference)) return next;
+  // The outcome of this creation is unknown: only a person or a list of tasks decides whether it is sent again.
+  const isUnknownCreation = present.kind === 'task' && present.sent !== null;
+  if (isUnknownCreation || !isRenewed(present, difference)) return next;
   const { since, due } = difference;
-  const anew = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
-  return { ...next, ...anew, guard: freshGuard(difference) };
+  const renewed = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
+  return { ...next, ...renewed, guard: freshGuard(difference) };
 }
 
-/** Never later than the patience with it lasts, and never pulled back from where an earlier event has put it. */
+/** Postpones a renewed change, at most to its maximal wait and never to an earlier time; others keep the earlier due time. */
 function dueOf(present: OutboxRow, { due, maxWait, renewed = false }: Difference): number {
   if (!renewed || maxWait === undefined) return Math.min(present.due, due);
   return Math.max(present.due, Math.min(present.since + maxWait, due));
 }
 
-/** A read is sent as early as anybody can use it. Those who need a later one request it again. A pause after a failure stays. */
+/**
+ * Returns the earliest of the requested times for a read, because a caller that needs a later read requests it again.
+ * A pause after a failure stays.
+ */
 function notBeforeOf({ kind, attempts, not_before }: OutboxRow, { notBefore = 0 }: Difference): number {
   return kind === 'read' && attempts === 0 ? Math.min(not_before, notBefore) : not_before;
 }
@@ -128,10 +134,10 @@ function isRenewed(present: OutboxRow, { renewed = false, effect = null }: Diffe
 }
 
 /**
- * What somebody waits for leaves the lane of backfills, as new as what brought it, and never goes back there. A read that was
- * requested in another lane has somebody who waits for it.
+ * Moves a change of a backfill to the lane of a live difference, with its times; a change never moves back. A difference is live
+ * if a delivery waits for it, or if it is a read of another lane.
  */
-function lift(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
+function moveToLiveLane(present: OutboxRow, { kind, lane, waiting, since, due }: Difference) {
   const isWaitedFor = waiting.length > 0 || (kind === 'read' && lane !== 'backfill');
   return present.lane === 'backfill' && isWaitedFor ? { lane, since, due } : undefined;
 }
@@ -157,13 +163,13 @@ function changeOf(difference: Difference): OutboxRow {
   };
 }
 
-/** The difference vanished before it was sent. A request in flight, or with unknown outcome, settles its own row. */
+/** Removes an unsent change, because the difference vanished. A request that was sent settles its own row. */
 export async function dropDifference(query: Scope, entity: string): Promise<void> {
   const row = await findChange(query, entity);
   if (row && row.sent === null && (row.state === 'pending' || row.state === 'held')) await removeChange(query, entity);
 }
 
-/** Requests that wait or are in flight. */
+/** Counts the changes that are pending or in flight. */
 export async function countWaiting(query: Scope): Promise<{ reads: number; writes: number }> {
   const { changes } = await readCounts(query);
   const waiting = changes.filter(({ state }) => state === 'pending' || state === 'sending');
@@ -171,7 +177,7 @@ export async function countWaiting(query: Scope): Promise<{ reads: number; write
   return { reads, writes: sumOf(waiting) - reads };
 }
 
-/** How many wait in each lane, of those in which any does. */
+/** Counts the pending changes of each lane, without empty lanes. */
 export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['lane']; count: number }[]> {
   const { changes } = await readCounts(query);
   const waiting = Map.groupBy(
@@ -181,7 +187,7 @@ export async function waitingByLane(query: Scope): Promise<{ lane: OutboxRow['la
   return [...waiting].map(([lane, counts]) => ({ lane, count: sumOf(counts) }));
 }
 
-/** Pages of backfills that are not taken over yet, and changes of backfills that are not settled and are not held. */
+/** Counts the pages of backfills that are not processed yet, and the unsettled changes of backfills except held ones. */
 export async function countBackfilled(query: Scope): Promise<{ pending: number; changes: number }> {
   const pages = await query
     .selectFrom('inbox')
@@ -194,7 +200,7 @@ export async function countBackfilled(query: Scope): Promise<{ pending: number; 
   return { pending: pages.count, changes: unsettled };
 }
 
-/** A person wants these sent: now, and whatever the mass-change guard says. */
+/** Makes changes due now and confirmed, at the request of a person. Changes that the guard holds become pending. */
 export async function expedite(query: Scope, entities: readonly string[]): Promise<void> {
   for (const some of piecesOf(entities, CHUNK_SIZE)) {
     await query
@@ -206,14 +212,14 @@ export async function expedite(query: Scope, entities: readonly string[]): Promi
   }
 }
 
-/** Without a look at it. */
+/** Updates columns of a change without reading it. */
 export async function updateChange(query: Scope, entity: string, set: OutboxUpdate): Promise<void> {
-  await updating(query.whole, { ...set, workspace: query.workspace, entity });
+  await updateStatement(query.whole, { ...set, workspace: query.workspace, entity });
 }
 
-type Updated = OutboxUpdate & { readonly workspace: number; readonly entity: string };
+type UpdateParameters = OutboxUpdate & { readonly workspace: number; readonly entity: string };
 
-const updating = compileNamedStatement((query, { workspace, entity, ...set }: Updated) =>
+const updateStatement = compileNamedStatement((query, { workspace, entity, ...set }: UpdateParameters) =>
   scopeOf(query, workspace).updateTable('outbox').set(set).where('entity', '=', entity),
 );
 
@@ -229,7 +235,7 @@ export function readWaiting(row: Pick<OutboxRow, 'waiting'>): WaitingDelivery[] 
   return JSON.parse(row.waiting) as WaitingDelivery[];
 }
 
-/** Those of a state, due first. */
+/** Returns at most `limit` changes in a state, due first. */
 export async function changesInState(query: Scope, state: ChangeState, limit: number): Promise<readonly OutboxRow[]> {
   const due = query.selectFrom('outbox').select('entity').where('state', '=', state);
   const names = await due.orderBy('due').orderBy('entity').limit(limit).execute();
@@ -240,7 +246,7 @@ export async function changesInState(query: Scope, state: ChangeState, limit: nu
   return rows.toSorted((a, b) => a.due - b.due || (a.entity < b.entity ? -1 : 1));
 }
 
-/** What waits to be written of these items: records, links, tasks and documents. */
+/** Returns the changes of these items: records, links, tasks and documents. */
 export async function changesOfItems(query: Scope, keys: readonly string[]): Promise<readonly OutboxRow[]> {
   const entities = await rowsWhere(query, 'entities', 'item_key', keys);
   return findChanges(
@@ -249,8 +255,8 @@ export async function changesOfItems(query: Scope, keys: readonly string[]): Pro
   );
 }
 
-/** Tries it again without the pause after its failures; a held one whatever the limits say. */
+/** Retries a change without the pause after its failures. A held change becomes pending and confirmed. */
 export async function retryChange(query: Scope, row: OutboxRow): Promise<void> {
-  const anew = { ...row, error: null, attempts: 0, not_before: 0 };
-  await saveChange(query, row.state === 'held' ? { ...anew, state: 'pending', guard: 'confirmed' } : anew);
+  const retried = { ...row, error: null, attempts: 0, not_before: 0 };
+  await saveChange(query, row.state === 'held' ? { ...retried, state: 'pending', guard: 'confirmed' } : retried);
 }

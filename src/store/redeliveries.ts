@@ -3,17 +3,17 @@ import type { Scope } from './workspace-scope.ts';
 
 const PREFIX = 'redelivery.';
 
-/** Where the last round of asking for failed deliveries ended, as the connector wrote it; undefined before the first one. */
+/** Returns the end of the last round that requested failed deliveries, in the connector's format; undefined before the first. */
 export async function redeliveryCursor(query: Scope, connection: string): Promise<string | undefined> {
   return readMeta(query, PREFIX + connection);
 }
 
-/** Unchanged means no write. */
+/** Saves the end of a round, unless it is unchanged. */
 export async function saveRedeliveryCursor(query: Scope, connection: string, cursor: string): Promise<void> {
   if ((await redeliveryCursor(query, connection)) !== cursor) await writeMeta(query, PREFIX + connection, cursor);
 }
 
-/** Of connections that are no longer configured nothing is kept. */
+/** Deletes the cursors of all connections except these. */
 export async function forgetOtherRedeliveryCursors(query: Scope, connections: readonly string[]): Promise<void> {
   const names = connections.map((connection) => PREFIX + connection);
   await query

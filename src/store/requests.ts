@@ -6,17 +6,17 @@ import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export type RequestRow = Omit<Selectable<Tables['requests']>, 'workspace'>;
 
-/** Rows that a workspace keeps at most: what the quota lets it send in a day. */
+/** Rows stored for each workspace, at most: about the number of requests that the quota allows in a day. */
 export const MOST_REQUESTS = 20_000;
 
-/** Adds a request that has ended, in the transaction that settles it. Its number is one more than the last one's. */
+/** Adds a completed request, in the transaction that settles it. Its id is one more than the last id. */
 export async function addRequest(query: Scope, row: NewRequest): Promise<void> {
-  await adding(query.whole, { ...row, workspace: query.workspace });
+  await insertStatement(query.whole, { ...row, workspace: query.workspace });
 }
 
 type NewRequest = Omit<Insertable<Tables['requests']>, 'id' | 'workspace'>;
 
-const adding = compileNamedStatement((query, { workspace, ...row }: NewRequest & Pick<Scope, 'workspace'>) => {
+const insertStatement = compileNamedStatement((query, { workspace, ...row }: NewRequest & Pick<Scope, 'workspace'>) => {
   const scope = scopeOf(query, workspace);
   return scope.insertInto('requests').values({ ...row, id: nextIdOf(scope) as unknown as number });
 });
@@ -25,7 +25,7 @@ function nextIdOf(query: Scope) {
   return query.selectFrom('requests').select(({ fn, eb }) => eb(fn.coalesce(fn.max('id'), eb.lit(0)), '+', 1).as('id'));
 }
 
-/** The latest requests for these items: the newest first. */
+/** Returns the last requests for these items, the newest first. */
 export async function requestsOfItems(query: Scope, items: readonly string[], most: number): Promise<RequestRow[]> {
   if (items.length === 0) return [];
   return query
@@ -37,7 +37,7 @@ export async function requestsOfItems(query: Scope, items: readonly string[], mo
     .execute();
 }
 
-/** Of these workspaces, those of which `deleteRequests` would delete some. */
+/** Returns those of the workspaces in which `deleteRequests` would find a row. */
 export function withOldRequests(query: Sql, workspaces: readonly number[], before: number): Promise<readonly number[]> {
   return workspacesWith(query, workspaces, ({ selectFrom }) => {
     const own = selectFrom('requests')
@@ -53,7 +53,11 @@ export function withOldRequests(query: Sql, workspaces: readonly number[], befor
   });
 }
 
-/** Deletes requests that ended before `before`, or that are too many, at most `most`; returns how many, 0 where none is left. */
+/**
+ * Deletes at most `most` requests that were completed before `before`, or that exceed the number of stored rows.
+ *
+ * @returns how many; 0 if none is left
+ */
 export async function deleteRequests(query: Scope, before: number, most: number): Promise<number> {
   const old = query.selectFrom('requests').select('id').where('completed_at', '<', before).orderBy('completed_at');
   const surplus = query
@@ -65,7 +69,7 @@ export async function deleteRequests(query: Scope, before: number, most: number)
       query.selectFrom('requests').select(({ fn, eb }) => eb(fn.max('id'), '-', MOST_REQUESTS).as('id')),
     )
     .orderBy('id');
-  // A row may be both.
+  // A row may be old and surplus.
   const rows = [...(await old.limit(most).execute()), ...(await surplus.limit(most).execute())];
   const ids = [...new Set(rows.map(({ id }) => id))].slice(0, most);
   if (ids.length > 0) await query.deleteFrom('requests').where('id', 'in', ids).execute();

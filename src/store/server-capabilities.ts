@@ -5,42 +5,45 @@ import { PULL_REQUESTS_READ } from './workspace-reads.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
- * Whether the workspace has the route that records pull requests (W74).
+ * The state of the route that records pull requests (W74).
  *
- *   unknown  not answered yet, or not by the workspace: asked again with backoff, and nothing is recorded meanwhile.
- *   open     it listed its records: pull requests are recorded there.
- *   closed   it has no such route: the mirror stays here. Asked again once a day, and at another base address.
+ *   unknown  the workspace has not answered yet: requested again with backoff, and nothing is recorded meanwhile
+ *   open     the workspace listed its records: pull requests are recorded there
+ *   closed   the workspace has no such route: records stay in this database. Requested again once a day, and at a new base address
  *
- *   unknown, closed → open: a list.  unknown → closed: a refusal by the workspace, or any refusal twice ten minutes apart.
- *   open → closed: three records in a row were refused with 404, 405 or 501.
+ *   unknown, closed → open   a list of records
+ *   unknown → closed         a refusal by the workspace, or any two refusals at least ten minutes apart
+ *   open → closed            three records in a row were refused with 404, 405 or 501
  */
 export interface RecordsRoute {
   readonly state: 'unknown' | 'open' | 'closed';
-  /** Of this state, epoch milliseconds. */
+  /** When this state began, epoch milliseconds. */
   readonly since: number;
-  /** The first refusal that may not be the workspace's own. */
+  /** When a list was first refused by a server that may not be the workspace. */
   readonly refusedAt?: number;
-  /** Records refused in a row as if there were no route. */
+  /** Number of records in a row that were refused like on a missing route. */
   readonly refusals?: number;
   /** Code and message of the last refusal. */
   readonly error?: string;
-  /** The workspace refused the list before it was known whether it accepts any request of ours. */
+  /** The workspace refused the list before it accepted any other request. */
   readonly isRefused?: boolean;
-  /** It was closed before: what the mirror holds is to be compared once more. */
+  /** The route was closed before, so that all stored records must be compared again. */
   readonly isReopened?: boolean;
 }
 
 /** The answer that refused a list or a record. */
 export interface RouteRefusal {
   readonly status: number | undefined;
+  /** Whether the workspace itself answered, and not a server in front of it. */
   readonly own: boolean;
   readonly error: string;
 }
 
 export const UNKNOWN_ROUTE: RecordsRoute = { state: 'unknown', since: 0 };
-/** Apart from a route, these say something about the key, the moment or the load. */
+/** Statuses that concern the key or the load, but not the route. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
+/** Time between two refusals that close the route, milliseconds. */
 const REPEATED_AFTER = 600_000;
 const REFUSALS_IN_A_ROW = 3;
 
@@ -48,12 +51,12 @@ export async function readRecordsRoute(query: Scope): Promise<RecordsRoute> {
   return (await readServerFact<RecordsRoute>(query, 'records')) ?? UNKNOWN_ROUTE;
 }
 
-/** Whether records may be written: the route is open, and what it holds was read once. */
+/** Returns whether records may be written: the route is open, and its records were listed completely. */
 export async function canRecord(query: Scope): Promise<boolean> {
   return (await readRecordsRoute(query)).state === 'open' && (await readMeta(query, PULL_REQUESTS_READ)) !== undefined;
 }
 
-/** The workspace listed its records. */
+/** Records that the workspace listed its records: the route is open. */
 export async function noteRecordsListed(query: Scope, now: number): Promise<void> {
   const { state } = await readRecordsRoute(query);
   if (state === 'open') return;
@@ -63,7 +66,7 @@ export async function noteRecordsListed(query: Scope, now: number): Promise<void
   if (isReopened) await forgetMeta(query, PULL_REQUESTS_READ);
 }
 
-/** @returns whether the route was closed before, and this is the first call since */
+/** Returns true once after a closed route has opened. */
 export async function takeReopened(query: Scope): Promise<boolean> {
   const { isReopened = false, ...route } = await readRecordsRoute(query);
   if (isReopened) await writeServerFact(query, 'records', route);
@@ -71,9 +74,9 @@ export async function takeReopened(query: Scope): Promise<boolean> {
 }
 
 /**
- * The list of records was refused.
+ * Records that the list of records was refused.
  *
- * @param isWorkspaceRead whether the workspace has accepted another request: until then the refusal may be one of all requests
+ * @param isWorkspaceRead whether the workspace has accepted another request. Before, it may be refusing all requests.
  * @returns whether this closes the route
  */
 export async function noteListRefused(
@@ -89,7 +92,7 @@ export async function noteListRefused(
   return next.state === 'closed' && !isEarly;
 }
 
-/** The workspace accepted another request. @returns whether this closes the route */
+/** Closes the route if its list was refused, because the workspace has accepted another request. @returns whether it closed */
 export async function closeIfRefused(query: Scope, now: number): Promise<boolean> {
   const { isRefused, error } = await readRecordsRoute(query);
   if (!isRefused) return false;
@@ -97,7 +100,7 @@ export async function closeIfRefused(query: Scope, now: number): Promise<boolean
   return true;
 }
 
-/** Pure. */
+/** Computes the state of the route after its list was refused. */
 export function afterListRefused(route: RecordsRoute, { status, own, error }: RouteRefusal, now: number): RecordsRoute {
   const closed = { state: 'closed', since: route.state === 'closed' ? route.since : now, error } as const;
   if (route.state === 'closed') return closed;
@@ -122,27 +125,27 @@ export async function noteRecordRefused(query: Scope, refusal: RouteRefusal, now
   return isClosed;
 }
 
-/** A record was taken. */
+/** Records that the workspace accepted a record, which ends a series of refusals. */
 export async function noteRecordTaken(query: Scope): Promise<void> {
   const { refusals, error: _, ...route } = await readRecordsRoute(query);
   if (refusals !== undefined) await writeServerFact(query, 'records', route);
 }
 
-/** Deletes waiting and held records: without the route nothing can be sent for them. */
+/** Deletes the pending and held changes of records, which cannot be sent without the route. */
 export async function dropRecordChanges(query: Scope): Promise<void> {
-  await waitingRecords(query).execute();
+  await deleteRecordChanges(query).execute();
 }
 
-function waitingRecords(query: Scope) {
+function deleteRecordChanges(query: Scope) {
   return query.deleteFrom('outbox').where('kind', '=', 'pull_request').where('state', 'in', ['pending', 'held']);
 }
 
-/** Connections whose pull requests are not recorded. */
+/** The name of the fact that lists the connections whose pull requests are not recorded. */
 const NOT_RECORDING = 'server.not_recording';
 
 /**
- * At the start: only these connections record. What waits for the others is dropped; if one did not record
- * before, the mirror is compared with the workspace again.
+ * Sets the connections that record their pull requests, at the start. Record changes of the others are deleted. If one of them
+ * did not record before, all records are compared with the workspace again.
  */
 export async function configureRecording(
   query: Scope,
@@ -153,51 +156,51 @@ export async function configureRecording(
     .select('entities.entity')
     .where('items.connection', 'in', ['', ...others])
     .where('entities.kind', '=', 'pull_request');
-  if (others.length > 0) await waitingRecords(query).where('entity', 'in', ofOthers).execute();
-  const before = json<readonly string[]>((await readMeta(query, NOT_RECORDING)) ?? null) ?? [];
+  if (others.length > 0) await deleteRecordChanges(query).where('entity', 'in', ofOthers).execute();
+  const previous = json<readonly string[]>((await readMeta(query, NOT_RECORDING)) ?? null) ?? [];
   const names = [...others].sort();
-  if (before.join() !== names.join()) await writeMeta(query, NOT_RECORDING, JSON.stringify(names));
+  if (previous.join() !== names.join()) await writeMeta(query, NOT_RECORDING, JSON.stringify(names));
   const route = await readRecordsRoute(query);
-  if (route.state !== 'open' || !recording.some((name) => before.includes(name))) return;
+  if (route.state !== 'open' || !recording.some((name) => previous.includes(name))) return;
   await writeServerFact(query, 'records', { ...route, isReopened: true });
   await forgetMeta(query, PULL_REQUESTS_READ);
 }
 
-/** Routes of reads that other work can do without. */
+/** Routes for reads on which no other work depends. */
 export type OptionalRoute = 'listWorkItems' | 'getTask' | 'getDocument';
 
-/** What is known of such a route. Times are epoch milliseconds. */
+/** The state of an optional route. Times are epoch milliseconds. */
 export interface RouteState {
   /** The last success. */
   readonly answeredAt?: number;
   readonly refused?: {
     readonly status: number;
-    /** What the first refused read was about. */
+    /** The resource of the first refused read. */
     readonly resource: string;
     readonly at: number;
-    /** Until then the route is not asked. */
+    /** The route is not used before. */
     readonly offUntil?: number;
   };
-  /** How often it was switched off since the last success. */
+  /** How often the route was switched off since the last success. */
   readonly timesOff?: number;
 }
 
 export type RouteStates = Readonly<Partial<Record<OptionalRoute, RouteState>>>;
 
-/** Statuses that may mean that a route is not there, or not for this key. */
+/** Statuses that may mean that a route does not exist, or not for this key. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 405, 406, 410, 415, 422, 501]);
 /** Statuses that never concern a single resource. */
 const OF_ROUTE: ReadonlySet<number> = new Set([405, 501]);
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
-/** A success within this time shows that a 404 concerns one thing and not the route, milliseconds. */
+/** A success within this time shows that a 404 concerns one resource and not the route, milliseconds. */
 const RECENT = 600_000;
 
 async function routeStates(query: Scope): Promise<RouteStates> {
   return (await readServerFact<RouteStates>(query, 'routes')) ?? {};
 }
 
-/** Until when the route is switched off; undefined while it is asked. */
+/** Returns until when the route is switched off; undefined while it is in use. */
 export async function routeOffUntil(query: Scope, route: OptionalRoute, now: number): Promise<number | undefined> {
   const until = (await routeStates(query))[route]?.refused?.offUntil;
   return until !== undefined && until > now ? until : undefined;
@@ -208,7 +211,7 @@ export async function wasAnsweredRecently(query: Scope, route: OptionalRoute, no
   return now - answeredAt <= RECENT;
 }
 
-/** A read was refused. @returns whether the route is switched off now */
+/** Records that a read was refused. @returns whether the route is switched off now */
 export async function noteRouteRefused(
   query: Scope,
   route: OptionalRoute,
@@ -223,8 +226,8 @@ export async function noteRouteRefused(
 }
 
 /**
- * Pure. The same refusal of reads about two different resources switches the route off: for an hour, then for a day. A method
- * that is not allowed concerns the route at once.
+ * Computes the state of a route after a refusal. The same status for two different resources switches the route off: for an hour
+ * the first time, then for a day. A method that is not allowed or not implemented does so at once.
  */
 export function afterRouteRefused(
   state: RouteState,
@@ -236,41 +239,43 @@ export function afterRouteRefused(
   const first = isOther ? { status, resource, at: now } : refused;
   if (isOther && !OF_ROUTE.has(status)) return { ...state, refused: first };
   const { offUntil } = first;
-  // While it is off, only reads that were in flight before are refused.
+  // While the route is off, only reads that were in flight before can be refused.
   const isOff = offUntil !== undefined && offUntil > now;
   const isSame = offUntil === undefined && first.resource === resource && !OF_ROUTE.has(status);
   if (isOff || isSame) return state;
   return { ...state, refused: { ...first, offUntil: now + (timesOff === 0 ? HOUR : DAY) }, timesOff: timesOff + 1 };
 }
 
-/** A read was answered: what was refused before concerned one resource. */
+/** Records that a read was answered: an earlier refusal concerned only its resource. */
 export async function noteRouteAnswered(query: Scope, route: OptionalRoute, now: number): Promise<void> {
   await writeServerFact(query, 'routes', { ...(await routeStates(query)), [route]: { answeredAt: now } });
 }
 
-/** At the start, which may come with another key: all routes are asked again. */
+/** Uses all routes again, at the start, because the key may be another one. */
 export async function retryRefusedRoutes(query: Scope): Promise<void> {
   const states = Object.entries(await routeStates(query));
   if (states.every(([, { refused }]) => refused === undefined)) return;
-  const asked = states.map(([route, state]) => [route, { ...state, refused: undefined }]);
-  await writeServerFact(query, 'routes', Object.fromEntries(asked));
+  const reset = states.map(([route, state]) => [route, { ...state, refused: undefined }]);
+  await writeServerFact(query, 'routes', Object.fromEntries(reset));
 }
 
 /**
- * Adding a link may double it on a server that does not recognise the address. There a link is added only after the task's
- * links were read: once in the life of a database, and again after each answer that was lost.
+ * The name of the fact that stores `workspace.api.links` of the configuration.
+ *
+ * On a server that does not recognise the address of a link, adding a link may duplicate it. There a link is added only after the
+ * links of the task were read: once in the life of a database, and again after each lost answer.
  */
 const CONFIGURED = 'server.links';
 
-/** At the start: `workspace.api.links` of the configuration. */
+/** Stores the configured behaviour of the server, at the start. */
 export async function configureLinks(query: Scope, areIdempotent: boolean): Promise<void> {
   const value = areIdempotent ? 'idempotent' : '';
   if (((await readMeta(query, CONFIGURED)) ?? '') !== value) await writeMeta(query, CONFIGURED, value);
 }
 
 /**
- * Whether the server adds no second link with an address that the task has already (W39, W74): its route for records implies
- * it, the configuration states it, or a repeated addition has shown it.
+ * Returns whether the server ignores the addition of a link with an address that the task has already (W39, W74). Its route for
+ * records implies this, the configuration states it, or a repeated addition has shown it.
  */
 export async function linksAreIdempotent(query: Scope): Promise<boolean> {
   if ((await readRecordsRoute(query)).state === 'open') return true;
@@ -278,7 +283,7 @@ export async function linksAreIdempotent(query: Scope): Promise<boolean> {
   return (await readServerFact(query, 'repeatedLinks')) !== undefined;
 }
 
-/** An addition of worksync was repeated and came back with the id of the first one. */
+/** Records that a repeated addition returned the id of the first one. */
 export async function noteLinksAreIdempotent(query: Scope, now: number): Promise<void> {
   if ((await readServerFact(query, 'repeatedLinks')) === undefined)
     await writeServerFact(query, 'repeatedLinks', { since: now });

@@ -7,76 +7,76 @@ import { findChanges, type OutboxRow } from './outbox-rows.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** A task list that does not come for so long is waited for no longer, milliseconds. */
-const LONGEST_HOLD = 900_000;
+/** How long creations wait for a list of tasks, milliseconds. */
+const MAX_DELAY = 900_000;
 
 /**
- * Tasks that are to be made of these items wait for the next list of tasks: one that they name may have been made by
- * hand, or theirs by somebody else, and then they need none. They are due no earlier, so that they delay nobody meanwhile.
+ * Delays the creations of tasks for these items until the next list of tasks. A person or another program may have created the
+ * task, and then no creation is needed. The due time is postponed too, so that these changes do not precede others.
  *
  * @returns whether there are any
  */
 export async function delayCreations(query: Scope, items: readonly ItemKey[], now: number): Promise<boolean> {
   if (items.length === 0) return false;
-  const { numUpdatedRows } = await waitingCreates(query)
-    .set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD })
+  const { numUpdatedRows } = await unsentCreations(query)
+    .set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY })
     .where('entity', 'in', items.map(entity.task))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 
-/** Name of a fact: since when nobody has read which tasks there are, epoch milliseconds. */
-const UNSURE_SINCE = 'tasks_unsure_since';
+/** The name of the fact that stores since when the cached tasks are unverified, epoch milliseconds. */
+const UNVERIFIED_SINCE = 'tasks_unsure_since';
 
 /**
- * The process begins to work on the workspace: what it knows of tasks may be old, however it came to its rows, and others may have made
- * some. Until a list was read that was requested since then, tasks to be made wait for it.
+ * Marks the cached tasks as unverified, when the process begins to work on the workspace: others may have created tasks in the
+ * meantime. Creations wait for a list of tasks that is requested from now on.
  *
- * @returns whether there are any
+ * @returns whether any creation waits
  */
 export async function markTasksUnverified(query: Scope, now: number): Promise<boolean> {
-  await writeMeta(query, UNSURE_SINCE, String(now));
-  const held = waitingCreates(query).set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD });
-  return (await held.executeTakeFirst()).numUpdatedRows > 0n;
+  await writeMeta(query, UNVERIFIED_SINCE, String(now));
+  const delayed = unsentCreations(query).set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY });
+  return (await delayed.executeTakeFirst()).numUpdatedRows > 0n;
 }
 
 export async function areTasksUnverified(query: Scope): Promise<boolean> {
-  return (await readMeta(query, UNSURE_SINCE)) !== undefined;
+  return (await readMeta(query, UNVERIFIED_SINCE)) !== undefined;
 }
 
-/** A list has come. @param sentAt when it was requested */
+/** Marks the cached tasks as verified by a list, if it was requested late enough. @param sentAt when it was requested */
 export async function markTasksVerified(query: Scope, sentAt: number): Promise<void> {
-  const since = await readMeta(query, UNSURE_SINCE);
-  if (since !== undefined && sentAt >= Number(since)) await forgetMeta(query, UNSURE_SINCE);
+  const since = await readMeta(query, UNVERIFIED_SINCE);
+  if (since !== undefined && sentAt >= Number(since)) await forgetMeta(query, UNVERIFIED_SINCE);
 }
 
-/** A list that is requested from now on is new enough. */
+/** Replaces a time in the future by now, so that a list that is requested from now on is new enough. */
 export async function clampUnverifiedSince(query: Scope, now: number): Promise<void> {
-  const since = await readMeta(query, UNSURE_SINCE);
-  if (Number(since ?? 0) > now) await writeMeta(query, UNSURE_SINCE, String(now));
+  const since = await readMeta(query, UNVERIFIED_SINCE);
+  if (Number(since ?? 0) > now) await writeMeta(query, UNVERIFIED_SINCE, String(now));
 }
 
 /**
- * Called for each list that has come: creations that have waited since before its request wait no longer. The others wait for a
- * list that is requested from now on.
+ * Ends the delay of creations that waited before this list was requested. The others wait for a list that is requested from now
+ * on. Called for each received list.
  *
  * @param sentAt when the list was requested
- * @returns whether there are others
+ * @returns whether other creations wait
  */
 export async function resumeCreations(query: Scope, sentAt: number, now: number): Promise<boolean> {
-  await waitingCreates(query)
+  await unsentCreations(query)
     .set(({ ref }) => ({ not_before: 0, due: ref('since') }))
     .where('not_before', '>', 0)
-    .where('not_before', '<=', sentAt + LONGEST_HOLD)
+    .where('not_before', '<=', sentAt + MAX_DELAY)
     .execute();
-  const { numUpdatedRows } = await waitingCreates(query)
-    .set({ not_before: now + LONGEST_HOLD, due: now + LONGEST_HOLD })
-    .where('not_before', '>', sentAt + LONGEST_HOLD)
+  const { numUpdatedRows } = await unsentCreations(query)
+    .set({ not_before: now + MAX_DELAY, due: now + MAX_DELAY })
+    .where('not_before', '>', sentAt + MAX_DELAY)
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 
-/** Creations with unknown outcome, also those on which a person has to decide. */
+/** Returns the creations with unknown outcome, including those on which a person has to decide. */
 export async function unknownCreations(query: Scope): Promise<readonly OutboxRow[]> {
   const rows = await query
     .selectFrom('outbox')
@@ -91,16 +91,13 @@ export async function unknownCreations(query: Scope): Promise<readonly OutboxRow
   );
 }
 
-/**
- * How worksync recognises a task of its own in the list of tasks: by its `source`, or by the line of its description that
- * names the item.
- */
+/** The marks by which worksync recognises its own tasks in a list: their `source`, or the last line of their description. */
 export interface TaskMarks {
   readonly source: boolean;
   readonly description: boolean;
 }
 
-/** The marks that a list has shown on a task that worksync made. */
+/** Returns the marks that a list has shown on a task that worksync created. */
 export async function taskMarks(query: Scope): Promise<TaskMarks> {
   return (await readServerFact<TaskMarks>(query, 'marks')) ?? { source: false, description: false };
 }
@@ -114,7 +111,7 @@ export async function saveTaskMarks(query: Scope, marks: TaskMarks): Promise<voi
   await writeServerFact(query, 'marks', marks);
 }
 
-/** Creations that are in flight, or of which nobody knows yet whether they were carried out. */
+/** Returns the creations that are in flight or have an unknown outcome. */
 export async function creationsInFlight(query: Scope): Promise<readonly string[]> {
   const rows = await query
     .selectFrom('outbox')
@@ -126,26 +123,26 @@ export async function creationsInFlight(query: Scope): Promise<readonly string[]
 }
 
 /** The longest wait for another creation, milliseconds. */
-const LONGEST_TURN = 60_000;
+const MAX_WAIT = 60_000;
 
-/** All creations that wait do so until the one in flight has ended. @returns until when at most */
+/** Delays all other creations until the one in flight has ended. @returns until when at most */
 export async function delayOtherCreations(query: Scope, now: number): Promise<number> {
-  const until = now + LONGEST_TURN;
-  await waitingCreates(query).set({ not_before: until }).where('not_before', '<', until).execute();
+  const until = now + MAX_WAIT;
+  await unsentCreations(query).set({ not_before: until }).where('not_before', '<', until).execute();
   return until;
 }
 
-/** A creation has ended: the next one may go. */
+/** Ends the delay of the other creations, because the one in flight has ended. */
 export async function resumeAfterCreation(query: Scope, now: number): Promise<void> {
-  await waitingCreates(query)
+  await unsentCreations(query)
     .set({ not_before: 0 })
     .where('not_before', '>', 0)
-    .where('not_before', '<=', now + LONGEST_TURN)
+    .where('not_before', '<=', now + MAX_WAIT)
     .execute();
 }
 
-/** Never tried: those that failed have pauses of their own. */
-function waitingCreates(query: Scope) {
+/** Updates creations that were never sent. Failed ones have their own pauses. */
+function unsentCreations(query: Scope) {
   return query
     .updateTable('outbox')
     .where('kind', '=', 'task')
@@ -155,67 +152,67 @@ function waitingCreates(query: Scope) {
 }
 
 interface FieldTrial {
-  /** A creation with it passed. */
+  /** The server accepted a creation with this field. */
   readonly passed?: boolean;
-  /** Digests of values that were refused. */
+  /** Digests of the refused values. */
   readonly refused?: readonly string[];
-  /** Since when it is left out, epoch milliseconds. */
+  /** Since when the field is left out, epoch milliseconds. */
   readonly offSince?: number;
 }
 
 /**
- * Fields that the server refuses in creations. A creation that is refused with 400 is sent once more without any optional
- * field. If that passes, the fields are tried one at a time on later creations.
+ * The fields that the server accepts or refuses in creations. A creation that is refused with 400 is sent once more without any
+ * optional field. If that succeeds, later creations try the fields one at a time.
  */
 export interface CreationTrials {
-  /** A short form passed where the long one was refused: the fields are tried one at a time. */
+  /** The server accepted the short form of a creation whose long form it had refused: fields are tried one at a time. */
   readonly isTrying?: boolean;
   readonly fields: Readonly<Partial<Record<OptionalTaskField, FieldTrial>>>;
-  /** By the entity of a creation: the fields that were refused there. */
+  /** The refused fields of each creation, by its entity. */
   readonly without: Readonly<Record<string, readonly OptionalTaskField[]>>;
 }
 
 type Body = Readonly<Record<string, unknown>>;
 
-const NONE: CreationTrials = { fields: {}, without: {} };
+const NO_TRIALS: CreationTrials = { fields: {}, without: {} };
 const DAY = 86_400_000;
-/** So many different values refused, and none accepted, switch a field off. */
-const VALUES_REFUSED = 3;
-/** Creations whose refused fields are remembered. */
-const MOST_FORMS = 200;
+/** Number of different refused values, without an accepted one, that switches a field off. */
+const MAX_REFUSED_VALUES = 3;
+/** Creations whose refused fields are stored. */
+const MAX_CREATIONS = 200;
 
 export async function creationTrials(query: Scope): Promise<CreationTrials> {
-  return (await readServerFact<CreationTrials>(query, 'creation')) ?? NONE;
+  return (await readServerFact<CreationTrials>(query, 'creation')) ?? NO_TRIALS;
 }
 
-/** The body with the fields that the server is known, or hoped, to accept. */
+/** Returns the body of a creation, with the fields that the server accepts or that are tried. */
 export async function creationBody(query: Scope, entity: string, body: Body, now: number): Promise<Body> {
   return withoutFields(body, omittedFields(await creationTrials(query), entity, body, now));
 }
 
-/** Fields that are left out of all creations at present. */
+/** Returns the fields that are left out of all creations at present. */
 export function disabledFields({ fields }: CreationTrials, now: number): readonly string[] {
   return OPTIONAL_TASK_FIELDS.filter((field) => now - (fields[field]?.offSince ?? Number.NEGATIVE_INFINITY) < DAY);
 }
 
-/** Pure. The fields of the body that are left out. */
+/** Returns the fields of the body that are left out. */
 export function omittedFields(trials: CreationTrials, entity: string, body: Body, now: number): OptionalTaskField[] {
   const present = OPTIONAL_TASK_FIELDS.filter((field) => body[field] !== undefined);
   const without = trials.without[entity] ?? [];
   const off = disabledFields(trials, now);
-  const left = present.filter((field) => !without.includes(field) && !off.includes(field));
-  const untried = left.filter((field) => trials.fields[field]?.passed !== true);
-  const tooMany = trials.isTrying ? untried.slice(1) : [];
-  return present.filter((field) => !left.includes(field) || tooMany.includes(field));
+  const allowed = present.filter((field) => !without.includes(field) && !off.includes(field));
+  const untried = allowed.filter((field) => trials.fields[field]?.passed !== true);
+  const postponed = trials.isTrying ? untried.slice(1) : [];
+  return present.filter((field) => !allowed.includes(field) || postponed.includes(field));
 }
 
-/** A creation passed: so do its fields. */
+/** Records that the server accepted a creation, and with it its fields. */
 export async function noteCreationPassed(query: Scope, entity: string, body: Body): Promise<void> {
   const trials = await creationTrials(query);
   const sent = OPTIONAL_TASK_FIELDS.filter((field) => body[field] !== undefined);
   const isNew = sent.some((field) => trials.fields[field]?.passed !== true);
   const { [entity]: without, ...others } = trials.without;
-  // Until a refusal nothing is tried, and nothing need be written down.
+  // Before the first refusal nothing is tried, so nothing needs to be stored.
   if (without === undefined && (!trials.isTrying || !isNew)) return;
   const passed = Object.fromEntries(sent.map((field) => [field, { passed: true }]));
   const isTrying = trials.isTrying || (without !== undefined && sent.length === 0);
@@ -224,9 +221,9 @@ export async function noteCreationPassed(query: Scope, entity: string, body: Bod
 }
 
 /**
- * A creation was refused with 400.
+ * Records that a creation was refused with 400.
  *
- * @returns the fields to send it without; undefined where it had none of them: then its text is refused
+ * @returns the fields to leave out of the next attempt; undefined if it had no optional field, so that its text was refused
  */
 export async function noteCreationRefused(
   query: Scope,
@@ -240,14 +237,14 @@ export async function noteCreationRefused(
   return next.without[entity];
 }
 
-/** Pure. */
+/** Computes the trials after a creation was refused. */
 export function afterCreationRefused(trials: CreationTrials, entity: string, body: Body, now: number): CreationTrials {
   const sent = OPTIONAL_TASK_FIELDS.filter((field) => body[field] !== undefined);
   const { [entity]: before = [], ...others } = trials.without;
   if (sent.length === 0) return { ...trials, without: others };
   const untried = sent.filter((field) => trials.fields[field]?.passed !== true);
   const [tried] = untried;
-  const without = Object.fromEntries(Object.entries(others).slice(-MOST_FORMS + 1));
+  const without = Object.fromEntries(Object.entries(others).slice(-MAX_CREATIONS + 1));
   if (!trials.isTrying || untried.length !== 1 || tried === undefined)
     return { ...trials, without: { ...without, [entity]: [...before, ...sent] } };
   const trial = afterValueRefused(trials.fields[tried] ?? {}, digestOf(body[tried]), now);
@@ -259,8 +256,8 @@ export function afterCreationRefused(trials: CreationTrials, entity: string, bod
 }
 
 function afterValueRefused(trial: FieldTrial, digest: string, now: number): FieldTrial {
-  const refused = [...new Set([...(trial.refused ?? []), digest])].slice(-VALUES_REFUSED);
-  return refused.length >= VALUES_REFUSED ? { refused, offSince: now } : { refused };
+  const refused = [...new Set([...(trial.refused ?? []), digest])].slice(-MAX_REFUSED_VALUES);
+  return refused.length >= MAX_REFUSED_VALUES ? { refused, offSince: now } : { refused };
 }
 
 function digestOf(value: unknown): string {

@@ -6,8 +6,8 @@ import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
- * Objects to fetch from a provider: level-triggered, one row for each object however often it is asked for. `asks`
- * counts, so that an ask that arrives while the fetch is under way is not lost.
+ * An object to fetch from a provider. Level-triggered: one row for each object, however often it is requested. `asks` counts the
+ * requests, so that one that arrives during the fetch is not lost.
  */
 export interface WantedFetch {
   /** The primary key: the reference as JSON. */
@@ -20,59 +20,71 @@ export interface WantedFetch {
 }
 
 export interface FetchRequest {
-  /** Fetched through this connection. */
+  /** The connection that fetches the object. */
   readonly connection: string;
   readonly reference: ItemReference;
-  /** The delivery that asks, for correlation. */
+  /** The delivery that caused the request, for correlation. */
   readonly deliveryId: number;
   readonly now: number;
-  /** Whether a fetch that was asked for already is enough. */
+  /** Whether a fetch that was requested earlier suffices. */
   readonly isCovered?: boolean;
 }
 
 /**
- * `since` and `not_before` of a fetch that the vendor refuses for good. It is not tried again before somebody asks for the object
- * anew, or the stage starts with another configuration. It sorts behind all others. The last time that a date can hold.
+ * The value of `since` and `not_before` of a fetch that the vendor refused. The fetch is not tried again until the object is
+ * requested again, or until the stage starts with another configuration. This is the last time that a date can represent, so that
+ * the fetch sorts behind all others.
  */
 export const NEVER = 8_640_000_000_000_000;
 
 /**
- * Asks for an object. Asked again, the earliest time stays and a back-off goes on; the object is fetched once more. One that was
- * refused for good is due at once.
+ * Requests the fetch of an object. A repeated request keeps the earliest time and the backoff; the object is fetched once more.
+ * A refused fetch becomes due at once.
  */
 export async function requestFetch(query: Scope, request: FetchRequest): Promise<void> {
   const { connection, reference, deliveryId, now, isCovered } = request;
-  const [present] = await rowsWhere(query, 'fetches', 'reference', [keyOf(reference)]);
-  const isRefused = present?.not_before === NEVER;
-  if (present && isCovered && !isRefused) return;
-  const asked = present
+  const [existing] = await rowsWhere(query, 'fetches', 'reference', [keyOf(reference)]);
+  const isRefused = existing?.not_before === NEVER;
+  if (existing && isCovered && !isRefused) return;
+  const row = existing
     ? {
-        ...{ ...present, asks: present.asks + 1, since: Math.min(present.since, now) },
-        ...(isRefused && { not_before: now }),
+        ...existing,
+        asks: existing.asks + 1,
+        since: Math.min(existing.since, now),
+        not_before: isRefused ? now : existing.not_before,
       }
     : {
-        ...{ reference: keyOf(reference), connection, since: now, not_before: now, delivery_id: deliveryId },
-        ...{ attempts: 0, error: null, asks: 1 },
+        reference: keyOf(reference),
+        connection,
+        since: now,
+        not_before: now,
+        delivery_id: deliveryId,
+        attempts: 0,
+        error: null,
+        asks: 1,
       };
-  await saveRows(query, 'fetches', [asked]);
+  await saveRows(query, 'fetches', [row]);
 }
 
-/** Reads at once what is known of the fetches of these, for those who will ask for them. */
+/** Reads the fetches of these objects into the unit of work at once, so that later reads of single ones need no statement. */
 export async function prefetchFetches(query: Scope, references: readonly ItemReference[]): Promise<void> {
   await rowsWhere(query, 'fetches', 'reference', references.map(keyOf));
 }
 
-/** Equal references give equal text, in whatever order their parts were built. */
+/** Returns the reference as JSON. Equal references give equal text, because the parts of the locator are sorted. */
 function keyOf({ kind, key, locator }: ItemReference): string {
   const sorted = Object.fromEntries(Object.entries(locator).sort(([a], [b]) => (a < b ? -1 : 1)));
   return JSON.stringify({ kind, key, locator: sorted });
 }
 
-/** The back-off after a first failure is twice this at most, milliseconds, and doubles with each failure that follows. */
+/** Half of the longest backoff after the first failure, milliseconds. The backoff doubles with each further failure. */
 export const FIRST_PAUSE = 1_000;
+
 /**
- * The fetches of a connection that may be tried, oldest ask first. A time further ahead than a back-off after so many failures
- * puts it, `furthest` at most, can only come from a clock that has since been set back, and counts as reached: with 0 each of them.
+ * Returns the fetches of a connection that may be tried, the oldest request first. A time further in the future than the longest
+ * backoff after as many failures comes from a clock that has since been set back, and counts as reached.
+ *
+ * @param furthest upper limit of a backoff, milliseconds; with 0, all fetches may be tried
  */
 export async function dueFetches(
   query: Scope,
@@ -103,7 +115,7 @@ export async function dueFetches(
   }));
 }
 
-/** When the next fetch that waits may be tried; undefined where none waits. */
+/** Returns when the next waiting fetch may be tried; undefined if none waits. */
 export async function nextFetchTime(query: Scope, now: number): Promise<number | undefined> {
   const row = await query
     .selectFrom('fetches')
@@ -114,7 +126,7 @@ export async function nextFetchTime(query: Scope, now: number): Promise<number |
   return row?.time ?? undefined;
 }
 
-/** Removes a fetch that is done, unless it was asked for again since `fetch` was read: then it is due at once. */
+/** Removes a completed fetch. If the object was requested again since `fetch` was read, it stays and is due at once. */
 export async function settleFetch(query: Scope, fetch: WantedFetch): Promise<void> {
   const { numDeletedRows } = await query
     .deleteFrom('fetches')
@@ -125,7 +137,7 @@ export async function settleFetch(query: Scope, fetch: WantedFetch): Promise<voi
   await query.updateTable('fetches').set({ attempts: 0, error: null }).where('reference', '=', fetch.key).execute();
 }
 
-/** Records a failure. One that was asked for again meanwhile is not given up: a newer delivery may tell of another state. */
+/** Records a failure. A fetch that was requested again meanwhile is not given up, because the state of the object may have changed. */
 export async function postponeFetch(
   query: Scope,
   { key, asks }: Pick<WantedFetch, 'key' | 'asks'>,
@@ -135,7 +147,9 @@ export async function postponeFetch(
   await query
     .updateTable('fetches')
     .set(({ eb }) => ({
-      ...{ attempts: eb('attempts', '+', 1), error, not_before: notBefore },
+      attempts: eb('attempts', '+', 1),
+      error,
+      not_before: notBefore,
       ...(notBefore === NEVER && { since: NEVER }),
     }))
     .where('reference', '=', key)
@@ -143,7 +157,7 @@ export async function postponeFetch(
     .execute();
 }
 
-/** Has fetches that were refused for good tried again: a credential or its rights may be other ones now. */
+/** Makes refused fetches due again, because the credential or its rights may have changed. */
 export async function reviveFetches(store: Pick<Store, 'commit'>, now: number): Promise<void> {
   await changeInChunks(store, async (query, most) => {
     const some = query.selectFrom('fetches').select('reference').where('not_before', '=', NEVER).limit(most);
@@ -156,7 +170,7 @@ export async function reviveFetches(store: Pick<Store, 'commit'>, now: number): 
   });
 }
 
-/** Removes fetches of connections that are no longer configured, and says which connections those were. */
+/** Removes the fetches of connections that are no longer configured, and returns the names of these connections. */
 export async function dropOrphanFetches(query: Scope, connections: readonly string[]): Promise<string[]> {
   const orphans = await query
     .selectFrom('fetches')

@@ -5,12 +5,15 @@ import { currentRevision } from './revision.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**
- * Requests of others through commands or the gateway, and reports of the workspace itself. `saw-record-edit` may have gone to
- * the provider first. `look-again` follows a person's action on the item that is the entity: its known state has been changed
- * already. `compare-records` is a step of a sweep, `evaluate-records` one of the comparison after the route for records opened.
- * `named` lists resources that an event names without carrying them.
+ * Answers to requests of commands and of the gateway, and events of the workspace:
+ *
+ * - `saw-record-edit` may have reached the provider first.
+ * - `look-again` follows the action of a person on an item, whose known state is changed already.
+ * - `compare-records` is a step of a sweep.
+ * - `evaluate-records` is a step of the comparison after the route for records opened.
+ * - `named` lists resources that an event names without their content.
  */
-type Sighting =
+type Observation =
   | 'saw-task'
   | 'saw-tasks'
   | 'saw-record'
@@ -25,32 +28,32 @@ type Sighting =
   | 'look-again';
 
 /**
- * An answer of the workspace as a delivery: whatever is read becomes one, and only reconcile interprets it.
- * It was true at some moment between `sentAt` and its receipt.
+ * An answer of the workspace, stored as a delivery because only reconcile interprets it. It was true at some time between
+ * `sentAt` and its receipt.
  */
 export interface Answer {
-  readonly action: Action | Sighting;
+  readonly action: Action | Observation;
   readonly entity: string;
   readonly sentAt: number;
-  /** What became known at a later revision, this answer does not override; see `revision.ts`. Absent: of an event. */
+  /** The answer does not override a state that became known at a later revision; see `revision.ts`. Absent for an event. */
   readonly asOf?: number;
   /**
-   * The revision at its receipt. The answer may wait in the inbox while newer requests are answered, and what it says must not
-   * count as newer than theirs. Absent where `asOf` is.
+   * The revision at the receipt. The answer may wait in the inbox while newer requests are answered, and must not count as newer
+   * than their answers. Absent if `asOf` is.
    */
   readonly receivedRevision?: number;
   readonly body: unknown;
-  /** The HTTP status; absent where the answer did not come over HTTP. */
+  /** The HTTP status; absent if the answer was not received over HTTP. */
   readonly status?: number;
-  /** Of a list: which page it is; absent on the first one. */
+  /** The cursor of a page of a list; absent on the first page. */
   readonly cursor?: string;
-  /** Of a list that worksync reads itself. */
+  /** The page of a list that worksync reads itself. */
   readonly page?: ListPage;
-  /** Where the workspace told its id beside it. */
+  /** The id of the workspace, if the answer contained it. */
   readonly workspaceId?: string;
 }
 
-/** Name of the connection that the workspace's own answers and webhooks have in the inbox. */
+/** The name of the connection of the workspace's own answers and webhooks in the inbox. */
 export const WORKSPACE = 'workspace';
 
 export async function appendAnswer(query: Scope, answer: Answer, id: string, receivedAt: number): Promise<void> {

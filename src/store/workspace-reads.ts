@@ -6,78 +6,68 @@ import { addDifference, dropDifference, findChange, findChanges, saveChange } fr
 import { removeRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
-/** Names of facts in the `meta` table: when the workspace's content was last read completely. */
+/**
+ * Reads that worksync requests from the workspace: complete lists, single tasks, and the links of a task. Each is a change in the
+ * outbox, like a write.
+ */
+
+/** Names of the facts that store when a list was last read completely. */
 export const TASKS_READ = 'tasks_read_at';
 export const PULL_REQUESTS_READ = 'pull_requests_read_at';
 
-/** Whether the tasks were read at least once: before that nothing is written. */
+/** Columns that all reads have in common. */
+const READ = { kind: 'read', weight: 1, waiting: [] } as const;
+
+/** Returns whether the tasks were read at least once. Before, nothing is written. */
 export async function tasksWereRead(query: Scope): Promise<boolean> {
   return (await readMeta(query, TASKS_READ)) !== undefined;
 }
 
-/** At the start: requests the lists that were never read, at once. The records only where a connection records. */
+/** Requests the lists that were never read, at the start. @param areRecordsWanted whether any connection records pull requests */
 export async function enqueueInitialReads(query: Scope, now: number, areRecordsWanted: boolean): Promise<void> {
-  const wishes = [
-    [TASKS_READ, entity.readTasks],
-    ...(areRecordsWanted ? [[PULL_REQUESTS_READ, entity.readPullRequests] as const] : []),
-  ] as const;
   const missing: string[] = [];
-  for (const [fact, name] of wishes) {
-    if ((await readMeta(query, fact)) === undefined) missing.push(name);
-  }
+  if ((await readMeta(query, TASKS_READ)) === undefined) missing.push(entity.readTasks);
+  if (areRecordsWanted && (await readMeta(query, PULL_REQUESTS_READ)) === undefined)
+    missing.push(entity.readPullRequests);
   await enqueueReads(query, missing, now);
 }
 
-/** Asks for reads by their entities, at once; in the lane of backfills for what nobody waits for. */
+/** Requests reads by their entities, due at once. The lane of backfills is for reads for which no person waits. */
 export async function enqueueReads(
   query: Scope,
   entities: readonly string[],
   now: number,
   lane: Lane = 'read',
 ): Promise<void> {
-  for (const name of entities) {
-    const wish = { kind: 'read', since: now, due: now, weight: 1, waiting: [] } as const;
-    await addDifference(query, { entity: name, lane, ...wish });
-  }
+  for (const name of entities) await addDifference(query, { ...READ, entity: name, lane, since: now, due: now });
 }
 
 export interface ListReadRequest {
   readonly now: number;
   readonly usedShare: number;
   readonly lane: Lane;
-  /** Earlier the list would prove nothing. */
+  /** An earlier list would prove nothing. Epoch milliseconds. */
   readonly notBefore: number;
 }
 
-/** Asks for one complete read of the task list; a read that waits already serves this wish too. */
+/** Requests one complete read of the task list. A pending read serves this request too. */
 export async function enqueueTaskListRead(
   query: Scope,
   { now, usedShare, lane, notBefore }: ListReadRequest,
 ): Promise<void> {
   const due = now + debounceOf(lane, usedShare).wait;
-  await addDifference(query, {
-    entity: entity.readTasks,
-    kind: 'read',
-    lane,
-    since: now,
-    due,
-    weight: 1,
-    notBefore,
-    waiting: [],
-  });
+  await addDifference(query, { ...READ, entity: entity.readTasks, lane, since: now, due, notBefore });
 }
 
-/** Reads of tasks that an event of the workspace names without carrying them. */
-
-/** Within the debounce of reads, more than this many tasks are read by one list. */
+/** More tasks than this, within the debounce of reads, are read by one list. */
 const MAX_SINGLE_READS = 3;
 
-/** Events cause at most one read of the task list in this time, milliseconds. */
+/** The least time between two lists that events cause, milliseconds. */
 const LIST_INTERVAL = 5 * 60_000;
 
-const FACT = 'named_tasks';
+const NAMED_TASKS = 'named_tasks';
 
-/** Epoch milliseconds. */
+/** Reads of tasks that events of the workspace name without their content. Times are epoch milliseconds. */
 interface NamedTasks {
   /** The last event that a task list must still cover. */
   readonly namedAt?: number | undefined;
@@ -97,8 +87,8 @@ export interface TaskReadContext {
 }
 
 /**
- * Requests these tasks from the workspace: each by a single read, or all by one list if they are more than three within the
- * debounce of reads or if the server has no route for a single task.
+ * Requests these tasks from the workspace, each by a single read. One list replaces the single reads if they are more than three
+ * within the debounce of reads, or if the server has no route for a single task.
  */
 export async function requestTaskReads(
   query: Scope,
@@ -106,73 +96,73 @@ export async function requestTaskReads(
   context: TaskReadContext,
 ): Promise<void> {
   const { now, usedShare, visibility, hasSingleRoute } = context;
-  const facts = await readFacts(query);
-  const waiting = await findChanges(query, taskIds.map(entity.readTask));
-  const isWaiting = new Set(waiting.filter(({ state }) => state === 'pending').map((change) => change.entity));
-  const added = [...new Set(taskIds)].filter((taskId) => !isWaiting.has(entity.readTask(taskId)));
+  const named = await loadNamedTasks(query);
+  const reads = await findChanges(query, taskIds.map(entity.readTask));
+  const pending = new Set(reads.filter(({ state }) => state === 'pending').map((change) => change.entity));
+  const added = [...new Set(taskIds)].filter((taskId) => !pending.has(entity.readTask(taskId)));
   if (added.length === 0) return;
   const from = now - debounceOf('read', usedShare).maxWait;
-  const recent = facts.singles.filter(({ at }) => at > from && at <= now);
+  const recent = named.singles.filter(({ at }) => at > from && at <= now);
   if (!hasSingleRoute || recent.length + added.length > MAX_SINGLE_READS) {
     for (const { taskId } of recent) await dropDifference(query, entity.readTask(taskId));
     return requestTaskList(query, now);
   }
   const due = now + debounceOf('link', usedShare, visibility).wait;
-  for (const taskId of added) await addDifference(query, { ...READ, entity: entity.readTask(taskId), since: now, due });
-  await writeFacts(query, { ...facts, singles: [...recent, ...added.map((taskId) => ({ taskId, at: now }))] });
+  for (const taskId of added) {
+    await addDifference(query, { ...READ, entity: entity.readTask(taskId), lane: 'read', since: now, due });
+  }
+  await saveNamedTasks(query, { ...named, singles: [...recent, ...added.map((taskId) => ({ taskId, at: now }))] });
 }
-
-const READ = { kind: 'read', lane: 'read', weight: 1, waiting: [] } as const;
 
 /** Requests a task list because of an event. */
 export async function requestTaskList(query: Scope, now: number): Promise<void> {
-  const facts = await readFacts(query);
-  await writeFacts(query, { ...facts, namedAt: now });
-  await scheduleList(query, facts, now);
+  const named = await loadNamedTasks(query);
+  await saveNamedTasks(query, { ...named, namedAt: now });
+  await scheduleList(query, named, now);
 }
 
 /**
- * Called after a task list was applied. A list proves nothing about events of the last minute before its request, because
- * the server's list may lag behind: another list covers those.
+ * Called after a task list was applied. A list proves nothing about events of the last minute before its request, because the
+ * list of the server may lag behind. Another list covers those events.
  *
  * @param sentAt when the list was requested, epoch milliseconds
  */
 export async function onTaskListApplied(query: Scope, sentAt: number, now: number): Promise<void> {
-  const { namedAt, ...facts } = await readFacts(query);
+  const { namedAt, ...named } = await loadNamedTasks(query);
   if (namedAt === undefined) return;
   const isCovered = Math.min(namedAt, now) + SETTLE_AFTER <= sentAt;
-  const next = { ...facts, listAt: sentAt, ...(!isCovered && { namedAt }) };
-  await writeFacts(query, next);
+  const next = { ...named, listAt: sentAt, ...(!isCovered && { namedAt }) };
+  await saveNamedTasks(query, next);
   if (!isCovered) await scheduleList(query, next, now);
 }
 
-/** A list in flight needs nothing here: `taskListApplied` finds out whether it covers the event. */
+/** Schedules a task list, unless one is in flight: `onTaskListApplied` decides whether that one covers the event. */
 async function scheduleList(query: Scope, { listAt }: Pick<NamedTasks, 'listAt'>, now: number): Promise<void> {
   const change = await findChange(query, entity.readTasks);
   if (change?.state === 'sending') return;
   // A time in the future was written before the clock was set back.
   const earliest = listAt === undefined ? 0 : Math.min(listAt, now) + LIST_INTERVAL;
   const due = Math.max(now + SETTLE_AFTER, earliest);
-  await addDifference(query, { ...READ, entity: entity.readTasks, since: now, due });
+  await addDifference(query, { ...READ, entity: entity.readTasks, lane: 'read', since: now, due });
 }
 
-async function readFacts(query: Scope): Promise<NamedTasks> {
-  const text = await readMeta(query, FACT);
+async function loadNamedTasks(query: Scope): Promise<NamedTasks> {
+  const text = await readMeta(query, NAMED_TASKS);
   return text === undefined ? { singles: [] } : (JSON.parse(text) as NamedTasks);
 }
 
-async function writeFacts(query: Scope, facts: NamedTasks): Promise<void> {
-  await writeMeta(query, FACT, JSON.stringify(facts));
+async function saveNamedTasks(query: Scope, named: NamedTasks): Promise<void> {
+  await writeMeta(query, NAMED_TASKS, JSON.stringify(named));
 }
 
-/** A request that read the links of a task and was answered. */
+/** An answered request that read the links of a task. */
 export interface LinksRead {
   readonly revision: number;
   /** Epoch milliseconds. */
   readonly sentAt: number;
 }
 
-/** The tasks are gone, and nothing is remembered about them. */
+/** Forgets the link reads of deleted tasks. */
 export async function forgetLinkReads(query: Scope, taskIds: readonly string[]): Promise<void> {
   await removeRows(
     query,
@@ -181,7 +171,7 @@ export async function forgetLinkReads(query: Scope, taskIds: readonly string[]):
   );
 }
 
-/** The last one; undefined before the first one. */
+/** Returns the last answered read of the links of a task; undefined before the first. */
 export async function lastLinksRead(query: Scope, taskId: string): Promise<LinksRead | undefined> {
   const text = await readMeta(query, entity.readLinks(taskId));
   if (text === undefined) return undefined;
@@ -189,7 +179,7 @@ export async function lastLinksRead(query: Scope, taskId: string): Promise<Links
   return { revision: revision as number, sentAt };
 }
 
-/** The links of a task were read: those that waited for that may be added. */
+/** Records that the links of a task were read. Additions of links that waited for this become due. */
 export async function noteLinksRead(query: Scope, taskId: string, { revision, sentAt }: LinksRead): Promise<void> {
   await writeMeta(query, entity.readLinks(taskId), `${revision} ${sentAt}`);
   const links = (await linksOfTask(query, taskId)).map((row) => row.entity);

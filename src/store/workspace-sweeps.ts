@@ -1,29 +1,30 @@
 import { FINDINGS, type Finding } from '../model/foreign-edits.ts';
+import type { ByWorkspace } from './by-workspace.ts';
 import type { EntityRow } from './entities.ts';
 import { ALL_ROWS, type CachedRow } from './unit-of-work/cached-tables.ts';
 import { flushRows, removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**
- * A round of the workspace sweep. It begins with a row and with requests for two lists; their answers advance it, whenever they
- * come, also over restarts, and end it when both have been compared with what is known.
+ * A round of the workspace sweep. It begins with a row and with requests for two lists. Their answers advance it, even after a
+ * restart. It ends when both lists have been compared with the known state.
  */
 export type Sweep = CachedRow<'workspace_sweeps'>;
 
-/** @returns the round that runs, begun now where none did */
+/** Begins a round, unless one is running. @returns the running round */
 export async function beginSweep(
   query: Scope,
   now: number,
 ): Promise<{ readonly sweep: Sweep; readonly isNew: boolean }> {
   const running = await openSweep(query);
-  const before = await latestSweep(query);
-  // What a clock that was set back since asks for seems to be older than the round, which never ends.
+  const previous = await latestSweep(query);
+  // A round from the future began before the clock was set back. All lists that are requested now would be older, so it would never end.
   if (running && running.started_at <= now) return { sweep: running, isNew: false };
   if (running) await query.deleteFrom('workspace_sweeps').where('id', '=', running.id).execute();
   await query.deleteFrom('workspace_listed').execute();
   const sweep = await query
     .insertInto('workspace_sweeps')
-    .values({ id: (before?.id ?? 0) + 1, started_at: now })
+    .values({ id: (previous?.id ?? 0) + 1, started_at: now })
     .returningAll()
     .executeTakeFirstOrThrow();
   return { sweep, isNew: true };
@@ -33,7 +34,7 @@ export async function openSweep(query: Scope): Promise<Sweep | undefined> {
   return (await rounds(query)).find(({ finished_at }) => finished_at === null);
 }
 
-/** The round that began last: what is found outside its lists, such as links of work items, is told with it. */
+/** Returns the round that began last. Findings outside its lists, such as links of work items, belong to it. */
 async function latestSweep(query: Scope): Promise<Sweep | undefined> {
   return (await rounds(query)).toSorted((left, right) => right.id - left.id)[0];
 }
@@ -42,12 +43,12 @@ function rounds(query: Scope): Promise<readonly Sweep[]> {
   return rowsWhere(query, 'workspace_sweeps', 'workspace', [ALL_ROWS]);
 }
 
-/** The list of tasks has been compared. */
+/** Records that the list of tasks has been compared. @returns the round if it is complete */
 export async function tasksSwept(query: Scope, sweep: Sweep, tasks: number, now: number): Promise<Sweep | undefined> {
   return update(query, { ...sweep, tasks, tasks_at: now }, now);
 }
 
-/** The first page of the list of records: what is listed from here on counts. */
+/** Begins to collect the listed records, at the first page of their list. */
 export async function beginList(query: Scope, sweep: Sweep, sentAt: number): Promise<Sweep> {
   await query.deleteFrom('workspace_listed').execute();
   const begun = { ...sweep, list_began_at: sentAt };
@@ -55,7 +56,7 @@ export async function beginList(query: Scope, sweep: Sweep, sentAt: number): Pro
   return begun;
 }
 
-/** A page that comes twice, after a kill between its answer and the next request, counts once. */
+/** Adds listed records. A page that is received again, after a crash before the next request, counts once. */
 export async function noteListed(query: Scope, entities: readonly string[]): Promise<void> {
   if (entities.length === 0) return;
   await query
@@ -73,14 +74,14 @@ export async function countListed(query: Scope): Promise<number> {
   return count;
 }
 
-/** The list of records, and what it lacks, has been compared. */
+/** Records that the list of records and the missing records have been compared. @returns the round if it is complete */
 export async function recordsSwept(query: Scope, sweep: Sweep, now: number): Promise<Sweep | undefined> {
   const records = await countListed(query);
   await query.deleteFrom('workspace_listed').execute();
   return update(query, { ...sweep, records, records_at: now }, now);
 }
 
-/** @returns the round where this ends it; those before it, and what they found, are forgotten */
+/** Saves a round. If both lists have been compared, ends it, deletes earlier rounds with their findings, and returns it. */
 async function update(query: Scope, sweep: Sweep, now: number): Promise<Sweep | undefined> {
   const isDone = sweep.tasks_at !== null && sweep.records_at !== null;
   const next = isDone ? { ...sweep, finished_at: now } : sweep;
@@ -97,7 +98,7 @@ async function save(query: Scope, sweep: Sweep): Promise<void> {
   await saveRows(query, 'workspace_sweeps', [sweep]);
 }
 
-/** Told with the round that began last; where none ever did, nobody asked for it. */
+/** Adds findings to the last round. Without any round they are not stored, because no sweep was requested. */
 export async function addFindings(
   query: Scope,
   findings: readonly { readonly what: Finding; readonly entity: string }[],
@@ -109,12 +110,12 @@ export async function addFindings(
   await saveRows(query, 'workspace_findings', rows);
 }
 
-/** Rows compared in one transaction. */
-const COMPARED = 100;
+/** Records compared in one transaction. */
+const RECORDS_PER_PAGE = 100;
 
 /**
- * Records that are known to stand there and that a complete list lacks, and where to go on; of what was written since, it says
- * nothing.
+ * Returns known records that are missing in a complete list; `next` is the position of the next page. Records that were written
+ * after the list began are left out.
  */
 export async function absentRecords(
   query: Scope,
@@ -128,7 +129,7 @@ export async function absentRecords(
     .where('kind', '=', 'pull_request')
     .where('known', 'is not', null)
     .orderBy('entity')
-    .limit(COMPARED)
+    .limit(RECORDS_PER_PAGE)
     .execute();
   const names = rows.filter(({ known_at }) => (known_at ?? 0) < listBegan).map(({ entity }) => entity);
   const absent = await query
@@ -137,26 +138,26 @@ export async function absentRecords(
     .where('entity', 'in', ['', ...names])
     .where('entity', 'not in', query.selectFrom('workspace_listed').select('entity'))
     .execute();
-  const next = rows.length < COMPARED ? undefined : rows.at(-1)?.entity;
+  const next = rows.length < RECORDS_PER_PAGE ? undefined : rows.at(-1)?.entity;
   return next === undefined ? { absent } : { absent, next };
 }
 
-/** A round, and what it found. Times are epoch milliseconds. */
+/** A round and its findings. Times are epoch milliseconds. */
 export interface SweepReport {
   readonly startedAt: number;
   /** Null while it runs. */
   readonly finishedAt: number | null;
-  /** How many it listed; 0 while the list has not been compared. */
+  /** Number of listed tasks; 0 until the list has been compared. Likewise `records`. */
   readonly tasks: number;
   readonly records: number;
   readonly found: Readonly<Record<Finding, number>>;
-  /** What became of the records that differ: repaired; waiting for repair; held for approval. */
+  /** Numbers of different records: repaired, waiting for repair, held. */
   readonly repairs: { readonly done: number; readonly waiting: number; readonly held: number };
-  /** The latest of what was found. */
+  /** The latest findings. */
   readonly latest: readonly { readonly what: Finding; readonly entity: string; readonly at: number }[];
 }
 
-/** The report of the sweep: the running round, and the last one that ended. */
+/** The reports of the running round and of the last complete one. */
 export interface SweepReports {
   readonly running: SweepReport | null;
   readonly last: SweepReport | null;
@@ -167,11 +168,8 @@ export async function readSweeps({ whole, workspace }: Scope): Promise<SweepRepo
   return reports(workspace);
 }
 
-/** The same of several workspaces. Rounds that found something are few: their lists are read one by one. */
-export async function sweepsOf(
-  query: Sql,
-  workspaces: readonly number[],
-): Promise<(workspace: number) => SweepReports> {
+/** Returns the reports of several workspaces. Few rounds have findings, so the findings are read one round at a time. */
+export async function sweepsOf(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<SweepReports>> {
   const rows = await query
     .selectFrom('workspace_sweeps')
     .selectAll()
@@ -185,12 +183,12 @@ export async function sweepsOf(
     .where('workspace', 'in', workspaces)
     .groupBy(['workspace', 'sweep', 'what'])
     .execute();
-  const counts = Map.groupBy(counted, ({ workspace, sweep }) => roundOf(workspace, sweep));
+  const counts = Map.groupBy(counted, ({ workspace, sweep }) => roundKey(workspace, sweep));
   const reports = new Map<number, SweepReports>();
   for (const [workspace, all] of Map.groupBy(rows, (row) => row.workspace)) {
     const latest = all.slice(0, 2);
     const report = async (round: Sweep | undefined) =>
-      round ? reportOf(scopeOf(query, workspace), round, counts.get(roundOf(workspace, round.id)) ?? []) : null;
+      round ? reportOf(scopeOf(query, workspace), round, counts.get(roundKey(workspace, round.id)) ?? []) : null;
     const running = await report(latest.find(({ finished_at }) => finished_at === null));
     const last = await report(latest.find(({ finished_at }) => finished_at !== null));
     reports.set(workspace, { running, last });
@@ -198,11 +196,12 @@ export async function sweepsOf(
   return (workspace) => reports.get(workspace) ?? { running: null, last: null };
 }
 
-function roundOf(workspace: number, sweep: number): string {
+function roundKey(workspace: number, sweep: number): string {
   return `${workspace}/${sweep}`;
 }
 
-const SHOWN = 20;
+/** Findings shown in a report. */
+const MAX_FINDINGS = 20;
 
 async function reportOf(
   query: Scope,
@@ -229,11 +228,11 @@ function latestFindings(query: Scope, { id }: Sweep): Promise<SweepReport['lates
     .where('sweep', '=', id)
     .orderBy('found_at', 'desc')
     .orderBy('entity')
-    .limit(SHOWN)
+    .limit(MAX_FINDINGS)
     .execute();
 }
 
-/** A record that no change waits for has been written. */
+/** Counts the repairs. A record without a change in the outbox is repaired. */
 async function repairsOf(query: Scope, { id }: Sweep, all: number): Promise<SweepReport['repairs']> {
   if (all === 0) return { done: 0, waiting: 0, held: 0 };
   const rows = await query

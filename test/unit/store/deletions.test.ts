@@ -3,8 +3,8 @@ import type { DeliveryState } from '../../../src/model/delivery.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import {
-  deleteAnyDeliveries,
   deleteDeliveries,
+  deleteRows,
   purgeBodies,
   withOldBodies,
   withOldDeliveries,
@@ -14,7 +14,7 @@ import { openTestStore } from '../../support/intake.ts';
 const BEFORE = 100;
 const SETTLED: readonly DeliveryState[] = ['applied', 'superseded', 'ignored', 'quarantined'];
 
-/** Deliveries that came and were settled at that time, one in each state, and one that waits. */
+/** Deliveries that were received and settled at this time, one in each state, and a pending one. */
 async function withDeliveries(at: number, bytes = 2): Promise<Store> {
   const store = await openTestStore();
   const { query } = store;
@@ -37,7 +37,7 @@ const all = [...SETTLED, 'pending'];
 test.each<[at: number, kept: readonly string[]]>([
   [BEFORE - 1, ['quarantined', 'pending']],
   [BEFORE, all],
-])('of deliveries that were settled at %j, bodies are kept of %j', async (at, kept) => {
+])('keeps, of deliveries settled at %j, the bodies of %j', async (at, kept) => {
   const store = await withDeliveries(at);
   const { query } = store;
   const purged = all.length - kept.length;
@@ -62,19 +62,25 @@ test.each<[at: number, kept: readonly string[]]>([
   expect(await withOldDeliveries(query.whole, [query.workspace], BEFORE)).toEqual([]);
 });
 
-test('only so many are purged or deleted at a time', async () => {
+test('purges and deletes at most the given number at a time', async () => {
   const store = await withDeliveries(1);
   expect(await purgeBodies(store.query, BEFORE, 2)).toBe(2);
   expect(await deleteDeliveries(store.query, BEFORE, 3)).toBe(3);
-  expect(await deleteAnyDeliveries(store.query, 1)).toBe(1);
-  expect(await keysWhere(store, () => true)).toHaveLength(1);
+  expect(await keysWhere(store, () => true)).toHaveLength(2);
 });
 
-test('large bodies go in smaller pieces, and one that is larger than a piece alone', async () => {
+test('purges and deletes large bodies in smaller chunks, and one that exceeds a chunk alone', async () => {
   const MEGA = 1024 * 1024;
   const store = await withDeliveries(1, 4 * MEGA);
   expect(await purgeBodies(store.query, BEFORE, 10)).toBe(2);
-  expect(await deleteAnyDeliveries(store.query, 10)).toBeGreaterThan(1);
+  const chunks: number[] = [];
+  await deleteRows(async (deleteChunk) => {
+    const deleted = await deleteChunk(store.query);
+    chunks.push(deleted);
+    return deleted;
+  });
+  expect(await keysWhere(store, () => true)).toEqual([]);
+  expect(Math.max(...chunks)).toBeLessThan(all.length);
   const huge = await withDeliveries(1, 8 * MEGA + 1);
   expect(await purgeBodies(huge.query, BEFORE, 10)).toBe(1);
 });
