@@ -12,8 +12,8 @@ async function outcomesOf(query: Scope, deliveries: readonly NewDelivery[], now:
   return (await appendDeliveries(query, deliveries, now)).map(({ appended }) => appended);
 }
 
-describe('deliveries', () => {
-  it('are appended in order, and repeats are known, within one call and later', async () => {
+describe('appended deliveries', () => {
+  it('keep their order, and repeats are recognised within one call and later', async () => {
     const store = await openTestStore();
     const first = await outcomesOf(store.query, [delivery('a'), delivery('b'), delivery('a')], 1);
     expect(first).toEqual(['new', 'new', 'repeated']);
@@ -26,21 +26,24 @@ describe('deliveries', () => {
     ]);
   });
 
-  it.each(['applied', 'superseded', 'ignored'] as const)('that were %s are not changed by a repeat', async (state) => {
-    const store = await openTestStore();
-    await appendDeliveries(store.query, [delivery('a')], 1);
-    await store.query.updateTable('inbox').set({ state, settled_at: 2, body: null }).execute();
-    const before = await inboxOf(store);
-    expect(await outcomesOf(store.query, [delivery('a', 'again')], 3)).toEqual(['repeated']);
-    expect(await inboxOf(store)).toEqual(before);
-  });
+  it.each(['applied', 'superseded', 'ignored'] as const)(
+    'in the state %s are not changed by a repeat',
+    async (state) => {
+      const store = await openTestStore();
+      await appendDeliveries(store.query, [delivery('a')], 1);
+      await store.query.updateTable('inbox').set({ state, settled_at: 2, body: null }).execute();
+      const before = await inboxOf(store);
+      expect(await outcomesOf(store.query, [delivery('a', 'again')], 3)).toEqual(['repeated']);
+      expect(await inboxOf(store)).toEqual(before);
+    },
+  );
 });
 
 describe('a repeat of a delivery in quarantine', () => {
   const quarantine = (query: Scope, reason: string) =>
     query.updateTable('inbox').set({ state: 'quarantined', reason, attempts: 5, settled_at: 7 }).execute();
 
-  it('is pending again, with the bytes of the repeat', async () => {
+  it('makes the delivery pending, with the bytes of the repeat', async () => {
     const store = await openTestStore();
     await appendDeliveries(store.query, [delivery('a', 'cut of')], 1);
     await quarantine(store.query, 'unreadable');

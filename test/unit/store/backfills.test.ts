@@ -34,7 +34,7 @@ async function due() {
 
 const isPaused = async () => (await readBackfills(store.query, 'github'))[0]?.isPaused;
 
-it('says where the end of a unit could not be stored', async () => {
+it('reports a failure to store the end of a unit', async () => {
   const unit = await due();
   await withoutTable(store.database, 'backfills', () =>
     expect(finishBackfillUnit(store.query, unit, NOW)).rejects.toThrow(),
@@ -42,7 +42,7 @@ it('says where the end of a unit could not be stored', async () => {
 });
 
 describe('a paused backfill', () => {
-  it('has no unit to go on with, at any time, until it is resumed', async () => {
+  it('has no next unit, at any time, until it is resumed', async () => {
     expect(await isPaused()).toBe(false);
     expect(await pauseBackfill(store.query, 'github')).toBe(true);
     expect([await next(), await next(NOW + 1_000 * HOUR), await isPaused()]).toEqual([undefined, undefined, true]);
@@ -50,7 +50,7 @@ describe('a paused backfill', () => {
     expect([await next(), await isPaused()]).toEqual([expect.objectContaining({ unit: '*' }), false]);
   });
 
-  it('stays paused when its units become known meanwhile', async () => {
+  it('stays paused if its units become known meanwhile', async () => {
     const asked = await due();
     await pauseBackfill(store.query, 'github');
     await splitBackfill(store.query, asked, ['app', 'web']);
@@ -62,7 +62,7 @@ describe('a paused backfill', () => {
   it.each([
     ['a page was read', { read: true, units: ['app', 'web'] }],
     ['a page failed', { read: false, units: ['app', 'web'] }],
-  ])('stays paused when %s meanwhile', async (_, { read, units }) => {
+  ])('stays paused if %s meanwhile', async (_, { read, units }) => {
     await splitBackfill(store.query, await due(), units);
     const unit = await due();
     await pauseBackfill(store.query, 'github');
@@ -76,7 +76,7 @@ describe('a paused backfill', () => {
     expect(await next()).toMatchObject({ unit: read ? 'web' : 'app' });
   });
 
-  it('is none where nothing runs', async () => {
+  it('requires a running backfill', async () => {
     expect(await pauseBackfill(store.query, 'gitlab')).toBe(false);
     expect(await resumeBackfill(store.query, 'gitlab')).toBe(false);
   });

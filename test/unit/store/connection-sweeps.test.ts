@@ -9,7 +9,7 @@ import { openTestStore } from '../../support/intake.ts';
 
 const RESULT = { at: 5, listed: 3, asked: 1 };
 
-test('a failure keeps the result of the last complete sweep, and the next one takes the failure back', async () => {
+test('a failure keeps the result of the last complete sweep, and the next complete sweep clears the failure', async () => {
   const { query } = await openTestStore();
   const unit = { connection: 'github', unit: 'one' };
   const row = () =>
@@ -21,7 +21,7 @@ test('a failure keeps the result of the last complete sweep, and the next one ta
   expect(await row()).toEqual({ completed_at: 9, listed: 4, asked: 0, error: null, failed_at: null });
 });
 
-test('units that a connection has no longer are forgotten, and nothing of other connections', async () => {
+test('deletes units that the connection no longer has, and none of other connections', async () => {
   const { query } = await openTestStore();
   for (const connection of ['github', 'gitlab'])
     for (const unit of ['one', 'two']) await recordSweep(query, { connection, unit }, RESULT);
@@ -34,7 +34,7 @@ test('units that a connection has no longer are forgotten, and nothing of other 
   ]);
 });
 
-test('the items of a connection come part by part, without those that came since', async () => {
+test('lists the items of a connection page by page, without newer ones', async () => {
   const { query, commit } = await openTestStore();
   const COUNT = 1_200;
   await commit(async (transaction) => {

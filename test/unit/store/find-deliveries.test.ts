@@ -21,7 +21,7 @@ async function open(count: number): Promise<Scope> {
 
 const ids = ({ found }: DeliverySearch) => found.map(({ id }) => id);
 
-test('deliveries are found by any number of ids, the newest first and each once', async () => {
+test('finds deliveries by any number of ids, the newest first and each once', async () => {
   const query = await open(3);
   const many = Array.from({ length: 40_000 }, (_, index) => index);
   expect((await deliveriesByIds(query, [...many, 2])).map(({ id }) => id)).toEqual([3, 2, 1]);

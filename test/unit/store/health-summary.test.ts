@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readHealthSummaries, readStatus } from '../../../src/store/stored-status.ts';
+import { writeServerFact } from '../../../src/store/server-facts.ts';
+import { readHealthSummaries, readStatus, serverStatusesOf } from '../../../src/store/stored-status.ts';
+import { openTestStore } from '../../support/intake.ts';
 import { type OpenedStore, openStore } from '../../support/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
+const HOUR = 3_600_000;
 
 describe('readHealthSummaries', () => {
   const statements: string[] = [];
@@ -13,7 +16,7 @@ describe('readHealthSummaries', () => {
   });
   afterAll(() => store.close());
 
-  it('tells workspaces apart, with the same statements for all, and leaves out connections that work', async () => {
+  it('separates workspaces, with the same statements for all, and leaves out connections without problems', async () => {
     const own = store.query.workspace;
     await store.query
       .insertInto('polls')
@@ -31,9 +34,9 @@ describe('readHealthSummaries', () => {
     await readHealthSummaries(store.database, [own], NOW);
     const forOne = statements.length;
     statements.length = 0;
-    const standings = await readHealthSummaries(store.database, [own, own + 1], NOW);
+    const summaries = await readHealthSummaries(store.database, [own, own + 1], NOW);
     expect(statements).toHaveLength(forOne);
-    expect(standings.get(own)?.connections).toEqual([
+    expect(summaries.get(own)?.connections).toEqual([
       {
         connection: 'fails',
         failure: { code: 'forbidden', message: 'no scope', hint: expect.any(String), unit: null, at: NOW - 10 },
@@ -41,7 +44,7 @@ describe('readHealthSummaries', () => {
         refusedFetches: 0,
       },
     ]);
-    expect(standings.get(own + 1)).toEqual({
+    expect(summaries.get(own + 1)).toEqual({
       deliveries: { quarantined: 0 },
       changes: { byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, waitingBackfills: 0 },
       connections: [],
@@ -52,7 +55,7 @@ describe('readHealthSummaries', () => {
     });
   });
 
-  it('a unit that a poll has read since a sweep did not find it is there', async () => {
+  it('does not report a missing unit that a poll has read since the failed sweep', async () => {
     const lost = { connection: 'main', error: 'not_found: no such repository' };
     await store.query
       .insertInto('polls')
@@ -76,14 +79,14 @@ describe('readHealthSummaries', () => {
       connection: 'main',
       missingUnits: ['a/read-before', 'a/read-elsewhere'],
     });
-    const standings = await readHealthSummaries(store.database, [store.query.workspace], NOW);
-    expect(standings.get(store.query.workspace)?.connections).toContainEqual(missing);
+    const summaries = await readHealthSummaries(store.database, [store.query.workspace], NOW);
+    expect(summaries.get(store.query.workspace)?.connections).toContainEqual(missing);
     const status = await readStatus(store.query, NOW);
     expect(status.connections).toContainEqual(missing);
     expect(status.connections).toContainEqual(expect.objectContaining({ connection: 'other', missingUnits: [] }));
   });
 
-  it('reads no delivery and no change, but counts', async () => {
+  it('reads no delivery and no change, only counts', async () => {
     statements.length = 0;
     await readHealthSummaries(store.database, [store.query.workspace], NOW);
     expect(statements.length).toBeGreaterThan(3);
@@ -91,5 +94,40 @@ describe('readHealthSummaries', () => {
       expect(sql).not.toMatch(/"(?:outbox|items|entities|tasks)"/);
       if (sql.includes('"inbox"')) expect(sql).toContain('count(*)');
     }
+  });
+});
+
+describe('serverStatusesOf', () => {
+  it('reports nothing about a server without any answer', async () => {
+    const { query } = await openTestStore();
+    const servers = await serverStatusesOf(query.whole, [query.workspace], NOW);
+    expect(servers(query.workspace)).toEqual({
+      records: { state: 'unknown', error: null },
+      routesOff: [],
+      fieldsOff: [],
+    });
+  });
+
+  it('reports the refusal of records, and the routes and fields that are switched off now', async () => {
+    const { query } = await openTestStore();
+    await writeServerFact(query, 'records', { state: 'closed', since: 1, error: 'not_found: why' });
+    const off = (offUntil: number) => ({ refused: { status: 405, resource: 'r', at: 1, offUntil } });
+    await writeServerFact(query, 'routes', {
+      listWorkItems: off(NOW + 1),
+      getTask: off(NOW),
+      getDocument: { answeredAt: 1 },
+    });
+    const fields = {
+      labels: { offSince: NOW - HOUR },
+      priority: { offSince: NOW - 25 * HOUR },
+      source: { passed: true },
+    };
+    await writeServerFact(query, 'creation', { isTrying: true, fields, without: {} });
+    const servers = await serverStatusesOf(query.whole, [query.workspace], NOW);
+    expect(servers(query.workspace)).toEqual({
+      records: { state: 'closed', error: 'not_found: why' },
+      routesOff: [{ route: 'listWorkItems', status: 405, until: NOW + 1 }],
+      fieldsOff: ['labels'],
+    });
   });
 });

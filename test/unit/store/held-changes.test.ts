@@ -16,8 +16,7 @@ async function withHeld(): Promise<Store> {
     'link:waits': { attempts: 2, not_before: 900, error: 'server_failed: down' },
   } as const;
   for (const [entity, row] of Object.entries(rows)) {
-    const wish = { entity, kind: 'link', lane: 'link', since: 1, due: 2, weight: 1, waiting: [] } as const;
-    await addDifference(query, wish);
+    await addDifference(query, { entity, kind: 'link', lane: 'link', since: 1, due: 2, weight: 1, waiting: [] });
     await updateChange(query, entity, row);
   }
   return store;
@@ -28,7 +27,7 @@ const stillHeld = async ({ query }: Store) =>
     ({ entity }) => entity,
   );
 
-test('those that are named are released, and no others', async () => {
+test('releases only the named changes', async () => {
   const store = await withHeld();
   expect(await releaseHeld(store, { entities: ['link:made', 'link:refused', 'link:made'] })).toBe(2);
   expect(await stillHeld(store)).toEqual(['link:removed']);
@@ -51,7 +50,7 @@ test.each([
 test.each<[entities: readonly string[], message: string]>([
   [['link:made', 'link:no'], 'no change of link:no is held'],
   [['link:no', 'link:made', 'link:waits'], 'no change of link:no is held, and 1 more of those named'],
-])('where of %j one is not held, none is released', async (entities, message) => {
+])('releases none of %j if one is not held', async (entities, message) => {
   const store = await withHeld();
   await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found', message });
   expect(await stillHeld(store)).toEqual(['link:made', 'link:refused', 'link:removed']);

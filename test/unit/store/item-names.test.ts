@@ -1,5 +1,14 @@
-import { expect, test } from 'vitest';
-import { assignPlace, itemsNamed, type PlacedName, saveItemNames } from '../../../src/store/item-names.ts';
+import { describe, expect, it, test } from 'vitest';
+import {
+  assignPlace,
+  itemsMentioningOther,
+  itemsNamed,
+  itemsNaming,
+  type PlacedName,
+  readMentions,
+  saveItemNames,
+  saveMentions,
+} from '../../../src/store/item-names.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openTestStore } from '../../support/intake.ts';
@@ -13,7 +22,7 @@ const inPlace = (names: readonly string[], place: string, container: string) =>
 const save = (query: Scope, key: string, names: readonly PlacedName[], now = 1, former: readonly string[] = []) =>
   saveItemNames(query, key, { names, former, now });
 
-test('a name that an item has lost stays a former name until another item takes it', async () => {
+test('a lost name stays a former name until another item takes it', async () => {
   const { query } = await openTestStore();
   for (const key of ['a', 'b']) await saveItem(query, item(key), 1);
   const named = async (name: string) =>
@@ -22,7 +31,9 @@ test('a name that an item has lost stays a former name until another item takes 
   expect(await save(query, 'a', plain(['ENG-1', 'url']))).toMatchObject({ isRenamed: true });
   expect(await save(query, 'a', plain(['url', 'ENG-1']))).toMatchObject({ isRenamed: false });
   expect(await save(query, 'a', plain(['OPS-7', 'url']), 2)).toEqual({
-    ...{ all: ['OPS-7', 'url', 'ENG-1'], isRenamed: true, isTaken: false },
+    all: ['OPS-7', 'url', 'ENG-1'],
+    isRenamed: true,
+    isTaken: false,
   });
   expect([await named('ENG-1'), await named('OPS-7')]).toEqual([['a formerly'], ['a']]);
   expect(await save(query, 'b', plain(['ENG-1']), 3)).toMatchObject({ isRenamed: true, isTaken: true });
@@ -40,7 +51,7 @@ test('an item keeps its last 16 former names', async () => {
   expect(former).toEqual(Array.from({ length: 16 }, (_, at) => `ENG-${at + 4}`));
 });
 
-test('who makes a repository under an old name takes all its names, also those whose items nobody has seen renamed', async () => {
+test('a new repository under an old name takes all its names, including those of items not known to be renamed', async () => {
   const { query } = await openTestStore();
   for (const key of ['renamed', 'unseen']) await saveItem(query, item(key), 1);
   const OLD = 'github:github.com:acme/web';
@@ -58,7 +69,7 @@ test('who makes a repository under an old name takes all its names, also those w
   expect(await named()).toEqual(['site#1']);
 });
 
-test('the items of a name come in the order of their keys, with their connections, where they are there', async () => {
+test('finds the stored items of a name with their connections, in the order of their keys', async () => {
   const { query } = await openTestStore();
   for (const key of ['c', 'a', 'b']) {
     await saveItem(query, item(key), 1);
@@ -72,4 +83,72 @@ test('the items of a name come in the order of their keys, with their connection
     'c one of c',
     'c only c of c',
   ]);
+});
+
+const mention = (name: string, rule = 'task-key') => ({ name, reason: { rule } });
+
+test('a mention keeps the delivery that brought it until its reason changes', async () => {
+  const { query } = await openTestStore();
+  const save = (mentions: readonly ReturnType<typeof mention>[], delivery?: number) =>
+    saveMentions(query, 'a', mentions, delivery);
+  expect((await save([mention('BUG-1'), mention('BUG-2')], 7)).added).toEqual(new Set(['BUG-1', 'BUG-2']));
+  const { reasons, added } = await save([mention('BUG-1'), mention('BUG-2', 'trailer'), mention('BUG-3')], 8);
+  expect(added).toEqual(new Set(['BUG-3']));
+  const kept = new Map([
+    ['BUG-1', { rule: 'task-key', delivery: 7 }],
+    ['BUG-2', { rule: 'trailer', delivery: 8 }],
+    ['BUG-3', { rule: 'task-key', delivery: 8 }],
+  ]);
+  expect(reasons).toEqual(kept);
+  expect(await readMentions(query, 'a')).toEqual(kept);
+  await save([mention('BUG-2')]);
+  expect(await readMentions(query, 'a')).toEqual(new Map([['BUG-2', { rule: 'task-key' }]]));
+});
+
+test.each<[what: string, others: string[], wanted: readonly ReturnType<typeof mention>[]]>([
+  ['the same', [], [mention('BUG-1'), mention('BUG-2')]],
+  ['the same in another order', [], [mention('BUG-2'), mention('BUG-1')]],
+  ['one less', ['a'], [mention('BUG-1')]],
+  ['one more', ['a'], [mention('BUG-1'), mention('BUG-2'), mention('BUG-3')]],
+  ['another one', ['a'], [mention('BUG-1'), mention('BUG-3')]],
+  ['one for another reason', ['a'], [mention('BUG-1'), mention('BUG-2', 'trailer')]],
+])(
+  'finds items whose stored mentions differ, whatever delivery brought them: %s: %j',
+  async (_what, others, wanted) => {
+    const { query } = await openTestStore();
+    await saveMentions(query, 'a', [mention('BUG-1')], 7);
+    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-2')], undefined);
+    await saveMentions(query, 'b', [], 7);
+    const mentions = new Map([
+      ['a', wanted],
+      ['b', []],
+    ] as const);
+    expect(await itemsMentioningOther(query, mentions)).toEqual(others);
+  },
+);
+
+describe('mentions', () => {
+  it('are replaced, and lead to their items', async () => {
+    const { query } = await openTestStore();
+    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-2')], undefined);
+    await saveMentions(query, 'b', [mention('BUG-2')], undefined);
+    expect((await itemsNaming(query, ['BUG-1', 'BUG-2'])).toSorted()).toEqual(['a', 'b']);
+    await saveMentions(query, 'a', [mention('BUG-3')], undefined);
+    expect(await itemsNaming(query, ['BUG-1'])).toEqual([]);
+    expect(await itemsNaming(query, ['BUG-3'])).toEqual(['a']);
+    await saveMentions(query, 'a', [], undefined);
+    expect(await itemsNaming(query, ['BUG-3'])).toEqual([]);
+    expect(await itemsNaming(query, [])).toEqual([]);
+  });
+
+  it('lead to each item once, for any number of names', async () => {
+    const { query } = await openTestStore();
+    await saveMentions(query, 'a', [mention('BUG-1'), mention('BUG-1100')], undefined);
+    expect(
+      await itemsNaming(
+        query,
+        Array.from({ length: 1_200 }, (_, index) => `BUG-${index + 1}`),
+      ),
+    ).toEqual(['a']);
+  });
 });

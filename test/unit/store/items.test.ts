@@ -1,13 +1,97 @@
-import { expect, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import {
+  findItem,
   itemsAfter,
+  itemsAtUrl,
+  itemsByDisplayName,
+  itemVersions,
   openItemsAfter,
+  readDeliveries,
   readEvaluatedTasks,
+  readFields,
   saveEvaluatedTasks,
   saveItem,
 } from '../../../src/store/items.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
+import { planOf } from '../../support/plans.ts';
+
+const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
+describe('items', () => {
+  const row = (key: string, time = 1): Parameters<typeof saveItem>[1] => ({
+    key,
+    kind: 'pull_request',
+    connector: 'github',
+    connection: 'c',
+    provider_time: time,
+    hash: `h${time}`,
+    finished: 0,
+    gone: 0,
+    seen_at: 3,
+    fields: JSON.stringify({ item: { key, updatedAt: time }, older: { title: { updatedAt: 0 } } }),
+  });
+
+  it('overwrite the previous state', async () => {
+    const { query } = await openTestStore();
+    await saveItem(query, row('a'), 7);
+    await saveItem(query, row('a', 2), 9);
+    const found = await findItem(query, 'a');
+    expect(found).toMatchObject({ ...row('a', 2), standing: null, deliveries: '[7,9]' });
+    expect(readFields(row('a', 2))).toEqual({
+      item: { key: 'a', updatedAt: 2 },
+      older: { title: { updatedAt: 0 } },
+    });
+    expect(await findItem(query, 'b')).toBeUndefined();
+  });
+
+  it('store the ids of the last twenty deliveries that changed them, each once', async () => {
+    const { query } = await openTestStore();
+    for (const delivery of [...many(25), 10]) await saveItem(query, row('a'), delivery);
+    const kept = readDeliveries(await findItem(query, 'a'));
+    expect(kept).toEqual([
+      ...many(25)
+        .slice(5)
+        .filter((id) => id !== 10),
+      10,
+    ]);
+    expect(kept).toHaveLength(20);
+  });
+
+  it.each([
+    ['pull_request', { repoName: 'acme/api', identifier: '12' }, 'acme/api#12', 'acme/api!12'],
+    ['work_item', { containerName: 'acme/api', identifier: '#13' }, 'acme/api#13', 'acme/api!13'],
+    ['work_item', { containerName: 'ENG', identifier: 'ENG-14' }, 'ENG-14', 'ENG-14'],
+  ] as const)('are found by display name and by address: %s %j', async (kind, names, called, spelt) => {
+    const statements: string[] = [];
+    const store = await openTestStore({ onStatement: (text) => statements.push(text) });
+    const { query } = store;
+    const url = 'https://forge.example/a/1';
+    const fields = (item: object) => JSON.stringify({ item, older: {} });
+    await saveItem(query, { ...row('a'), kind, fields: fields({ ...names, url }) }, 1);
+    await saveItem(query, { ...row('b'), kind, fields: fields({ identifier: 'other', url: `${url}2` }) }, 1);
+    statements.length = 0;
+    for (const name of [called, spelt]) expect(await itemsByDisplayName(query, name)).toEqual(['a']);
+    expect(await itemsAtUrl(query, url)).toEqual(['a']);
+    expect(await itemsByDisplayName(query, 'nobody')).toEqual([]);
+    for (const text of [...statements]) {
+      const { indexes } = await planOf(store.database, text);
+      expect(indexes).toEqual([expect.stringMatching(/^items_(url|called)$/)]);
+    }
+  });
+
+  it('have versions, which are read for any number of keys', async () => {
+    const store = await openTestStore();
+    const keys = many(1_201).map((index) => `k${index}`);
+    await store.commit(async (query) => {
+      for (const key of keys) await saveItem(query, row(key), 1);
+    });
+    const versions = await itemVersions(store.query, [...keys, 'unknown']);
+    expect(versions.size).toBe(1_201);
+    expect(versions.get('k1201')).toEqual({ key: 'k1201', provider_time: 1, hash: 'h1', unverified: 0 });
+    expect(await itemVersions(store.query, [])).toEqual(new Map());
+  });
+});
 
 const item = (key: string, finished: 0 | 1, gone: 0 | 1) => itemRow(key, { finished, gone });
 
@@ -20,7 +104,7 @@ async function withItems() {
   return query;
 }
 
-test('open items, and finished ones, come in the order of their keys, without those that are gone', async () => {
+test('lists open or finished items in the order of their keys, without those that are gone', async () => {
   const query = await withItems();
   expect(await openItemsAfter(query, '', 10)).toEqual(['open 1', 'open 2']);
   expect(await openItemsAfter(query, '', 1)).toEqual(['open 1']);
@@ -30,7 +114,7 @@ test('open items, and finished ones, come in the order of their keys, without th
   expect(await itemsAfter(query, 'open 1', { finished: false, most: 10 })).toEqual(['open 2']);
 });
 
-test('the tasks of an item are remembered with it, also where it changes', async () => {
+test('keeps the evaluated tasks of an item when the item changes', async () => {
   const query = await withItems();
   await saveEvaluatedTasks(query, 'open 1', ['t1', 't2']);
   await saveItem(query, item('open 1', 1, 0), 2);

@@ -46,12 +46,12 @@ async function knownIn(installation: Installation, workspace: string) {
 
 const DOUBTED = { facts: [undefined, undefined, '1'], requests: 200, boots: ['restored'] };
 
-test('a copy that is opened takes a window of the quota for used, and reads everything anew, in each workspace', async () => {
+test('an opened copy counts a full quota window as used and reads all lists again, in each workspace', async () => {
   const installation = await open(await copied());
   for (const name of ['one', 'two']) expect(await knownIn(installation, name)).toEqual(DOUBTED);
 });
 
-test('a copy keeps no change that can follow again, and marks every item that exists as unverified', async () => {
+test('an opened copy deletes changes that can follow again, and marks all existing items as unverified', async () => {
   const folder = folderOfTest('doubt');
   const first = await open(join(folder, 'first.db'));
   const { query } = await first.store('one');
@@ -82,7 +82,7 @@ test('a copy keeps no change that can follow again, and marks every item that ex
   ]);
 });
 
-test('it is doubted once', async () => {
+test('marks a copy as unverified only once', async () => {
   const file = await copied();
   const first = await open(file);
   const { query } = await first.store('one');
@@ -93,12 +93,13 @@ test('it is doubted once', async () => {
   expect(again).toEqual({ facts: ['2', undefined, '1'], requests: 0, boots: [] });
 });
 
-test('where it cannot be doubted it is not opened, and stays a copy', async () => {
+test('does not open a copy that it cannot mark as unverified, and leaves it a copy', async () => {
   const file = await copied();
   for (const failing of ['delete from "ledger"', 'insert into "ledger"', 'pragma user_version = 0', 'commit']) {
     let isOpen = false;
     const opened = openInstallationFile({
-      ...{ file, random: systemRandom() },
+      file,
+      random: systemRandom(),
       onStatement(text) {
         if (text.toLowerCase() === 'pragma user_version') isOpen = true;
         if (isOpen && text.startsWith(failing)) throw new Error(`${failing} fails`);
@@ -109,7 +110,7 @@ test('where it cannot be doubted it is not opened, and stays a copy', async () =
   expect(await knownIn(await open(file), 'two')).toEqual(DOUBTED);
 });
 
-test('a database that is no copy is believed', async () => {
+test('does not mark a database that is not a copy', async () => {
   const file = join(folderOfTest('doubt'), 'own.db');
   const installation = await open(file);
   await writeMeta((await installation.store('one')).query, TASKS_READ, '1');

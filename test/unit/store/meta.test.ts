@@ -1,8 +1,15 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Installation } from '../../../src/store/installation.ts';
-import { recordTriageStarts, setTriagedConnections, triageSince } from '../../../src/store/meta.ts';
+import {
+  readMeta,
+  recordTriageStarts,
+  setTriagedConnections,
+  triageSince,
+  writeMeta,
+} from '../../../src/store/meta.ts';
 import { currentRevision, nextRevision } from '../../../src/store/revision.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
+import { openTestStore } from '../../support/intake.ts';
 import { openTestInstallation } from '../../support/store.ts';
 
 const NOON = Date.UTC(2026, 0, 5, 12);
@@ -51,4 +58,12 @@ it('numbers requests by revisions from 1 on', async () => {
   expect(await currentRevision(query)).toBe(0);
   expect([await nextRevision(query), await nextRevision(query)]).toEqual([1, 2]);
   expect(await currentRevision(query)).toBe(2);
+});
+
+it('overwrites a fact, also with an empty value', async () => {
+  const { query } = await openTestStore();
+  expect(await readMeta(query, 'a')).toBeUndefined();
+  await writeMeta(query, 'a', '1');
+  await writeMeta(query, 'a', '');
+  expect(await readMeta(query, 'a')).toBe('');
 });

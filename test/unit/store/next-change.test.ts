@@ -34,7 +34,7 @@ const difference = (fields: Partial<Difference> = {}): Difference => ({
   ...fields,
 });
 
-describe('the change to be sent next', () => {
+describe('the next change to send', () => {
   const S = 1_000;
   const at = (since: number, due: number, weight = 1) => ({ since: NOW - since * S, due: NOW - due * S, weight });
   it.each<[rule: string, rows: readonly Partial<Difference>[], next: string | undefined]>([
@@ -114,7 +114,7 @@ describe('the change to be sent next', () => {
     expect((await nextChange(query, EVERY))?.entity).toBe(next);
   });
 
-  it.each(['sending', 'unknown', 'held'] as const)('is none that is %s', async (state) => {
+  it.each(['sending', 'unknown', 'held'] as const)('is not in the state %s', async (state) => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
     await updateChange(query, 'pull_request:a', { state });
@@ -131,13 +131,13 @@ describe('the change to be sent next', () => {
   });
 });
 
-describe('when the next change may be sent', () => {
-  it('is never, where none waits', async () => {
+describe('the time of the next change', () => {
+  it('is undefined if none is pending', async () => {
     const { query } = await openTestStore();
     expect(await nextDue(query, EVERY)).toBeUndefined();
   });
 
-  it('is now, with the urgency of the one that goes', async () => {
+  it('is now, with the lane of the change that is ready', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
     expect(await nextDue(query, EVERY)).toEqual({
@@ -155,7 +155,7 @@ describe('when the next change may be sent', () => {
     expect(await nextDue(query, EVERY)).toMatchObject({ at: NOW + 7_000, due: NOW + 1_000, lane: 'link' });
   });
 
-  it('heeds reads only, while only they may go', async () => {
+  it('considers only reads while only reads may be sent', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
     await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', lane: 'read', due: NOW + 4_000 }));
@@ -163,8 +163,8 @@ describe('when the next change may be sent', () => {
   });
 });
 
-describe('the first of those that failed, while nothing gets through', () => {
-  it('is the one that failed longest ago; those that never did go before', async () => {
+describe('the next change while all requests fail', () => {
+  it('is one that never failed, or the one that failed longest ago', async () => {
     const { query } = await openTestStore();
     for (const [index, entity] of ['a', 'b', 'c'].entries()) {
       await addDifference(query, difference({ entity, due: NOW - 1_000 * (9 - index) }));
@@ -180,7 +180,7 @@ describe('the first of those that failed, while nothing gets through', () => {
 });
 
 describe('changes of several queues, one of which has failed', () => {
-  it('go by age, and one at a time by their pauses', async () => {
+  it('are ordered by age, or by their pauses while all requests fail', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ entity: 'read', kind: 'read', lane: 'read', due: NOW - 9_000 }));
     await addDifference(query, difference({ entity: 'write', due: NOW - 1_000 }));
@@ -190,8 +190,8 @@ describe('changes of several queues, one of which has failed', () => {
   });
 });
 
-describe('what goes ahead of its due time', () => {
-  it('may go so much earlier, and is waited for so much less', async () => {
+describe('a lead time', () => {
+  it('makes changes ready earlier, and shortens the wait for them', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ due: NOW + 5_000 }));
     expect(await nextChange(query, EVERY)).toBeUndefined();
@@ -199,7 +199,7 @@ describe('what goes ahead of its due time', () => {
     expect((await nextChange(query, { ...EVERY, leadTime: 5_000 }))?.entity).toBe('pull_request:a');
   });
 
-  it('is seen by the due times of what is live', async () => {
+  it('is computed from the due times of live changes', async () => {
     const { query } = await openTestStore();
     for (let each = 0; each < 5; each++) {
       await addDifference(query, difference({ entity: `a${each}`, due: NOW + each, weight: 1 + (each % 2) }));
@@ -210,7 +210,7 @@ describe('what goes ahead of its due time', () => {
 });
 
 describe('a wall clock that was set back', () => {
-  it('makes nothing wait until the old time has come again', async () => {
+  it('makes no change wait until the old time comes again', async () => {
     const { query } = await openTestStore();
     const later = NOW + 86_400_000;
     await addDifference(query, difference({ entity: 'a', since: later, due: later + 2_000 }));
@@ -227,10 +227,10 @@ describe('a wall clock that was set back', () => {
   });
 });
 
-describe('a wall clock that was set back while a change is not to be sent', () => {
+describe('a wall clock that was set back while a change cannot be sent', () => {
   const LATER = NOW + 86_400_000;
 
-  it.each(CHANGE_STATES)('and it is %s, makes it wait for the old time as little', async (state) => {
+  it.each(CHANGE_STATES)('does not make a change in the state %s wait for the old time', async (state) => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ entity: 'a', since: LATER, due: LATER + 2_000, notBefore: LATER }));
     await updateChange(query, 'a', { state });
@@ -239,7 +239,7 @@ describe('a wall clock that was set back while a change is not to be sent', () =
     expect(await nextDue(query, EVERY)).toMatchObject({ entity: 'a', at: NOW });
   });
 
-  it.each(['sending', 'unknown'] as const)('and it has changed while %s', async (state) => {
+  it.each(['sending', 'unknown'] as const)('does not make a difference during the state %s wait', async (state) => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ entity: 'a' }));
     await updateChange(query, 'a', { state });
@@ -249,7 +249,7 @@ describe('a wall clock that was set back while a change is not to be sent', () =
   });
 });
 
-describe('whatever waits', () => {
+describe('any pending changes', () => {
   const row = fc.record({
     lane: fc.constantFrom<OutboxRow['lane'][]>('mirror', 'link', 'read', 'backfill'),
     isRead: fc.boolean(),
@@ -293,7 +293,7 @@ describe('whatever waits', () => {
     }
   }
 
-  it('the index finds what a look at every row finds', async () => {
+  it('are found by index like by a scan of all rows', async () => {
     const eligible = fc.record({
       onlyReads: fc.boolean(),
       onlyWrites: fc.boolean(),

@@ -46,8 +46,8 @@ async function changeIn(store: Store, state: ChangeState): Promise<void> {
   });
 }
 
-describe('saying that desired and known differ', () => {
-  it('makes a change that waits', async () => {
+describe('adding a difference', () => {
+  it('creates a pending change', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ notBefore: 7, waiting: [{ id: 1, at: 10 }] }));
     expect(await findChange(query, 'pull_request:a')).toMatchObject({
@@ -70,7 +70,7 @@ describe('saying that desired and known differ', () => {
     });
   });
 
-  it('puts off a change that waits only where what it would send has changed, and only until its patience ends', async () => {
+  it('postpones a pending change only if its content has changed, and at most to its maximal wait', async () => {
     const { query } = await openTestStore();
     const due = async () => (await findChange(query, 'pull_request:a'))?.due;
     await addDifference(query, difference({ since: NOW, due: NOW + 2_000, maxWait: 6_000 }));
@@ -86,7 +86,7 @@ describe('saying that desired and known differ', () => {
     expect(await due()).toBe(NOW + 6_000);
   });
 
-  it('never puts off what a person has hurried', async () => {
+  it('does not postpone a change that a person expedited', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ since: NOW - 9_000, due: NOW - 7_000, maxWait: 6_000 }));
     await expedite(query, ['pull_request:a']);
@@ -94,7 +94,7 @@ describe('saying that desired and known differ', () => {
     expect((await findChange(query, 'pull_request:a'))?.due).toBeLessThanOrEqual(NOW);
   });
 
-  it('never puts off a change that says the same again, nor its back-off, nor makes it lighter', async () => {
+  it('neither postpones a change with the same content, nor changes its backoff, nor lowers its weight', async () => {
     const store = await openTestStore();
     await changeIn(store, 'pending');
     await addDifference(store.query, difference({ weight: 2 }));
@@ -110,7 +110,7 @@ describe('saying that desired and known differ', () => {
     });
   });
 
-  it('brings forward a change that waits', async () => {
+  it('moves a pending change to an earlier time', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', due: NOW + 60_000 }));
     await addDifference(query, difference({ entity: 'read:tasks', kind: 'read', since: NOW, due: NOW + 2_000 }));
@@ -123,45 +123,48 @@ describe('saying that desired and known differ', () => {
     ['not before the pause after a failure', 'read', 1, 0, NOW + 90_000],
   ] as const)('sends a read %s', async (_when, kind, attempts, notBefore, expected) => {
     const { query } = await openTestStore();
-    const wish = { entity: 'read:tasks', kind } as const;
-    await addDifference(query, difference({ ...wish, notBefore: NOW + 90_000 }));
+    const read = { entity: 'read:tasks', kind } as const;
+    await addDifference(query, difference({ ...read, notBefore: NOW + 90_000 }));
     await updateChange(query, 'read:tasks', { attempts });
-    await addDifference(query, difference({ ...wish, notBefore: notBefore || NOW }));
+    await addDifference(query, difference({ ...read, notBefore: notBefore || NOW }));
     expect((await findChange(query, 'read:tasks'))?.not_before).toBe(expected);
   });
 
-  it('never brings forward the pause of a write', async () => {
+  it('does not shorten the pause of a write', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference({ notBefore: NOW + 90_000 }));
     await addDifference(query, difference({ notBefore: NOW }));
     expect((await findChange(query, 'pull_request:a'))?.not_before).toBe(NOW + 90_000);
   });
 
-  it.each(['sending', 'unknown'] as const)('notes it beside a change that is %s, from the first on', async (state) => {
-    const store = await openTestStore();
-    await changeIn(store, state);
-    await addDifference(store.query, difference({ since: NOW + 1, weight: 2, waiting: [{ id: 2, at: 20 }] }));
-    await addDifference(store.query, difference({ since: NOW + 2 }));
-    expect(await findChange(store.query, 'pull_request:a')).toMatchObject({
-      state,
-      next_since: NOW + 1,
-      since: NOW - 5_000,
-      due: NOW - 3_000,
-      weight: 2,
-      attempts: 2,
-      error: 'refused: no',
-      waiting: '[{"id":1,"at":10},{"id":2,"at":20}]',
-    });
-  });
+  it.each(['sending', 'unknown'] as const)(
+    'stores the time of the first difference with a change in the state %s',
+    async (state) => {
+      const store = await openTestStore();
+      await changeIn(store, state);
+      await addDifference(store.query, difference({ since: NOW + 1, weight: 2, waiting: [{ id: 2, at: 20 }] }));
+      await addDifference(store.query, difference({ since: NOW + 2 }));
+      expect(await findChange(store.query, 'pull_request:a')).toMatchObject({
+        state,
+        next_since: NOW + 1,
+        since: NOW - 5_000,
+        due: NOW - 3_000,
+        weight: 2,
+        attempts: 2,
+        error: 'refused: no',
+        waiting: '[{"id":1,"at":10},{"id":2,"at":20}]',
+      });
+    },
+  );
 
-  it('leaves a held change held while what it would send is the same', async () => {
+  it('keeps a change held while its content is the same', async () => {
     const store = await openTestStore();
     await changeIn(store, 'held');
     await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000 }));
     expect(await findChange(store.query, 'pull_request:a')).toMatchObject({ state: 'held' });
   });
 
-  it('gives a held change a new chance when what it would send has changed', async () => {
+  it('makes a held change pending when its content has changed', async () => {
     const store = await openTestStore();
     await changeIn(store, 'held');
     await addDifference(store.query, difference({ since: NOW, due: NOW + 2_000, weight: 2, renewed: true }));
@@ -176,7 +179,7 @@ describe('saying that desired and known differ', () => {
     });
   });
 
-  it('remembers the first 100 deliveries that wait, so that those in flight keep their places', async () => {
+  it('stores the first 100 waiting deliveries, so that those of a request in flight stay', async () => {
     const { query } = await openTestStore();
     for (let id = 1; id <= 130; id++) await addDifference(query, difference({ waiting: [{ id, at: id }] }));
     const row = await findChange(query, 'pull_request:a');
@@ -184,7 +187,7 @@ describe('saying that desired and known differ', () => {
   });
 });
 
-describe('what a person wants to be sent now', () => {
+describe('expediting a change', () => {
   it.each<[state: ChangeState, guard: OutboxRow['guard'], goes: boolean]>([
     ['pending', null, true],
     ['pending', 'confirmed', true],
@@ -193,7 +196,7 @@ describe('what a person wants to be sent now', () => {
     ['sending', null, false],
     ['sending', 'confirmed', false],
     ['unknown', null, false],
-  ])('%s, with guard %s: goes: %s', async (state, guard, goes) => {
+  ])('in the state %s, with guard %s: sends it: %s', async (state, guard, goes) => {
     const store = await openTestStore();
     await changeIn(store, state);
     await updateChange(store.query, 'pull_request:a', { guard });
@@ -203,7 +206,7 @@ describe('what a person wants to be sent now', () => {
     expect(await findChange(store.query, 'pull_request:a')).toEqual({ ...before, ...(goes && gone) });
   });
 
-  it('is all of it, however many, and nothing else', async () => {
+  it('concerns any number of changes, and no others', async () => {
     const { query } = await openTestStore();
     const names = Array.from({ length: 1_200 }, (_, index) => `pull_request:${index}`);
     for (const entity of names) await addDifference(query, difference({ entity }));
@@ -214,7 +217,7 @@ describe('what a person wants to be sent now', () => {
   });
 });
 
-describe('what waits, counted', () => {
+describe('counts of changes', () => {
   const CHANGES: readonly Partial<OutboxRow>[] = [
     { kind: 'read', lane: 'read' },
     { kind: 'read', lane: 'backfill', state: 'sending' },
@@ -228,7 +231,7 @@ describe('what waits, counted', () => {
     { lane: 'backfill', state: 'held' },
   ];
 
-  it('is what waits or is in flight; by lane what waits; of backfills what is not settled', async () => {
+  it('include pending and sent changes, pending ones by lane, and unsettled ones of backfills', async () => {
     const { query } = await openTestStore();
     for (const [index, { kind = 'pull_request', lane = 'mirror', state }] of CHANGES.entries()) {
       await addDifference(query, difference({ entity: `e${index}`, kind, lane }));
@@ -248,24 +251,24 @@ describe('what waits, counted', () => {
   });
 });
 
-describe('a change of a backfill that somebody waits for', () => {
+describe('a change of a backfill with a live difference', () => {
   const live = { lane: 'mirror', since: NOW, due: NOW + 2_000 } as const;
-  it.each<[what: string, wish: Partial<Difference>, isLifted: boolean]>([
+  it.each<[what: string, change: Partial<Difference>, isLifted: boolean]>([
     ['a delivery brings it', { ...live, waiting: [{ id: 1, at: 10 }] }, true],
     ['no delivery waits for it', { ...live }, false],
-    ['it is a read that another lane wishes', { ...live, kind: 'read', lane: 'read' }, true],
+    ['it is a read that another lane requests', { ...live, kind: 'read', lane: 'read' }, true],
     ['it is a read of a backfill', { ...live, kind: 'read', lane: 'backfill' }, false],
-  ])('leaves its lane, as new as what brought it: %s', async (_what, wish, isLifted) => {
+  ])('moves to the live lane, with the times of the difference: %s', async (_what, change, isLifted) => {
     const { query } = await openTestStore();
-    await addDifference(query, difference({ ...(wish.kind && { kind: wish.kind }), lane: 'backfill' }));
-    await addDifference(query, difference(wish));
+    await addDifference(query, difference({ ...(change.kind && { kind: change.kind }), lane: 'backfill' }));
+    await addDifference(query, difference(change));
     const row = await findChange(query, 'pull_request:a');
     const { lane, since, due } = row as OutboxRow;
-    if (isLifted) expect({ lane, since, due }).toEqual({ ...live, lane: wish.lane });
+    if (isLifted) expect({ lane, since, due }).toEqual({ ...live, lane: change.lane });
     else expect({ lane, since, due }).toEqual({ lane: 'backfill', since: NOW - 5_000, due: NOW - 3_000 });
   });
 
-  it('never goes back there', async () => {
+  it('does not move back', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
     await addDifference(query, difference({ lane: 'backfill', since: NOW, due: NOW, waiting: [{ id: 1, at: 10 }] }));
@@ -274,7 +277,7 @@ describe('a change of a backfill that somebody waits for', () => {
 });
 
 describe('the guard of a change', () => {
-  it.each<[what: string, state: ChangeState, guard: OutboxRow['guard'], wish: Partial<Difference>, after: object]>([
+  it.each<[what: string, state: ChangeState, guard: OutboxRow['guard'], change: Partial<Difference>, after: object]>([
     ['stays while it brings about the same', 'pending', 'confirmed', {}, { guard: 'confirmed' }],
     [
       'begins anew where it brings about something else',
@@ -299,11 +302,11 @@ describe('the guard of a change', () => {
       { state: 'pending', guard: null },
     ],
     ['is not what holds a refused one', 'held', null, { effect: 'removal' }, { state: 'held', guard: null }],
-  ])('%s', async (_what, state, guard, wish, after) => {
+  ])('%s', async (_what, state, guard, change, after) => {
     const store = await openTestStore();
     await changeIn(store, state);
     await updateChange(store.query, 'pull_request:a', { guard });
-    await addDifference(store.query, difference(wish));
+    await addDifference(store.query, difference(change));
     expect(await findChange(store.query, 'pull_request:a')).toMatchObject(after);
   });
 });
@@ -321,7 +324,7 @@ describe('a difference that vanished', () => {
     expect((await findChange(store.query, 'pull_request:a')) !== undefined).toBe(stays);
   });
 
-  it('stays where a request of it may have been carried out', async () => {
+  it('keeps a change whose request may have been carried out', async () => {
     const store = await openTestStore();
     await changeIn(store, 'pending');
     await updateChange(store.query, 'pull_request:a', { sent: '{}' });
@@ -329,7 +332,7 @@ describe('a difference that vanished', () => {
     expect(await findChange(store.query, 'pull_request:a')).toBeDefined();
   });
 
-  it('is that of its own entity only', async () => {
+  it('removes only the change of its own entity', async () => {
     const { query } = await openTestStore();
     await addDifference(query, difference());
     await addDifference(query, difference({ entity: 'pull_request:b' }));
@@ -353,7 +356,7 @@ test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
     },
   ],
   ['a removal', (query) => removeChange(query, 'pull_request:a')],
-])('whichever statement fails of %s, whoever waits for it is told, and nothing is changed', async (_what, work) => {
+])('rejects, and changes nothing, if any statement of %s fails', async (_what, work) => {
   const wrong = await wrongWhereStatementsFail(async (store) => {
     await addDifference(store.query, difference());
     return () => store.commit(work);
@@ -366,7 +369,7 @@ test.each<[what: string, lane: string, change: Partial<Difference>]>([
   ['a delivery waits', 'mirror', { waiting: [{ id: 1, at: 10 }] }],
   ['a read is asked for by somebody', 'mirror', { kind: 'read' }],
   ['a read is asked for by another backfill', 'backfill', { kind: 'read', lane: 'backfill' }],
-])('a change of a backfill for which %s is in the lane %s', async (_what, lane, change) => {
+])('a change of a backfill, if %s, is in the lane %s', async (_what, lane, change) => {
   const { query } = await openTestStore();
   await addDifference(query, difference({ ...change, lane: 'backfill', waiting: [], since: 1, due: 2 }));
   await addDifference(query, difference(change));

@@ -11,9 +11,24 @@ import { openStore } from '../../support/store.ts';
 import { ON_POSTGRES } from '../../support/store-place.ts';
 
 const row = (item: string | null, completed = 5): Parameters<typeof addRequest>[1] => ({
-  ...{ entity: `link:${item}>t`, kind: 'link', item_key: item, task_id: 't', action: 'add-link', lane: 'link' },
-  ...{ since: 1, due: 2, asked_at: 3, slot_at: 3, sent_at: 4, completed_at: completed },
-  ...{ status: 201, error: null, outcome: 'answered', attempt: 1, deliveries: '[7]', answer: 'a' },
+  entity: `link:${item}>t`,
+  kind: 'link',
+  item_key: item,
+  task_id: 't',
+  action: 'add-link',
+  lane: 'link',
+  since: 1,
+  due: 2,
+  asked_at: 3,
+  slot_at: 3,
+  sent_at: 4,
+  completed_at: completed,
+  status: 201,
+  error: null,
+  outcome: 'answered',
+  attempt: 1,
+  deliveries: '[7]',
+  answer: 'a',
 });
 
 async function open(onStatement?: (statement: string) => void) {
@@ -22,7 +37,7 @@ async function open(onStatement?: (statement: string) => void) {
   return store;
 }
 
-test('requests are numbered in the order of their ends, and found by their items through the index', async () => {
+test('numbers requests in the order of their completion, and finds them by item through the index', async () => {
   const statements: string[] = [];
   const { query, database } = await open((statement) => statements.push(statement));
   for (const item of ['a', 'b', null, 'a']) await addRequest(query, row(item));
@@ -38,7 +53,7 @@ test('requests are numbered in the order of their ends, and found by their items
   expect(scanned).toEqual([]);
 });
 
-test('old requests are deleted, in pieces', async () => {
+test('deletes old requests in chunks', async () => {
   const { query, database } = await open();
   for (const completed of [1, 2, 3, 10]) await addRequest(query, row('a', completed));
   expect(await withOldRequests(database, [query.workspace, 99], 4)).toEqual([query.workspace]);
@@ -49,7 +64,7 @@ test('old requests are deleted, in pieces', async () => {
   expect((await requestsOfItems(query, ['a'], 9)).map(({ completed_at }) => completed_at)).toEqual([10]);
 });
 
-test('no workspace keeps more than its share, whatever their age', async () => {
+test('deletes the surplus requests of each workspace, whatever their age', async () => {
   const { query, database } = await open();
   await addRequest(query, row('a'));
   await query.updateTable('requests').set({ id: MOST_REQUESTS }).execute();

@@ -9,7 +9,7 @@ import {
 import { openTestStore } from '../../support/intake.ts';
 import { openTestInstallation } from '../../support/store.ts';
 
-it('forgets what it learnt about a server when the workspace has another address', async () => {
+it('forgets all facts about the server if the base address changes', async () => {
   const { query } = await openTestStore();
   const learn = async () => {
     for (const fact of SERVER_FACTS) await writeServerFact(query, fact, { fact });
@@ -23,7 +23,7 @@ it('forgets what it learnt about a server when the workspace has another address
   expect(await known()).toEqual(SERVER_FACTS.map(() => undefined));
 });
 
-it('reads the facts of several workspaces at once, each apart', async () => {
+it('reads the facts of several workspaces at once, and separates them', async () => {
   const installation = await openTestInstallation({ file: ':memory:' });
   onTestFinished(() => installation.close());
   const [one, two] = [await installation.store('one'), await installation.store('two')];

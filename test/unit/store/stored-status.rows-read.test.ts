@@ -93,7 +93,7 @@ describe(`with ${ROWS} rows of ${WORKSPACES} workspaces`, () => {
   });
   afterAll(() => store.close());
 
-  it.each(READS)('$name reads no more than it needs', async ({ run, most }) => {
+  it.each(READS)('$name reads at most its limit of rows', async ({ run, most }) => {
     if (ON_POSTGRES) {
       expect(await rowsRead(store.database, run)).toBeLessThanOrEqual(most);
       return;

@@ -22,15 +22,24 @@ describe('readStatus', () => {
     await store.close();
   });
 
-  it('is all zeros and nulls for a new database', async () => {
+  it('contains only zeros, nulls and empty lists for a new database', async () => {
     expect(await readStatus(store.query, NOW)).toEqual({
       deliveries: {
-        ...{ lastReceivedAt: null, lastDay: 0, pending: 0, quarantined: 0, quarantinedSeen: null },
-        ...{ quarantine: [], latest: [] },
+        lastReceivedAt: null,
+        lastDay: 0,
+        pending: 0,
+        quarantined: 0,
+        quarantinedSeen: null,
+        quarantine: [],
+        latest: [],
       },
       changes: {
-        ...{ byState: { pending: 0, sending: 0, unknown: 0, held: 0 }, waitingBackfills: 0, heldSeen: null },
-        ...{ oldest: {}, stuck: [], next: [] },
+        byState: { pending: 0, sending: 0, unknown: 0, held: 0 },
+        waitingBackfills: 0,
+        heldSeen: null,
+        oldest: {},
+        stuck: [],
+        next: [],
       },
       connections: [],
       backfills: [],
@@ -44,7 +53,7 @@ describe('readStatus', () => {
     });
   });
 
-  it('counts, and lists what matters', async () => {
+  it('counts all rows, and lists the latest, next and stuck ones', async () => {
     await fill(store);
     const status = await readStatus(store.query, NOW);
     expect(status.deliveries).toMatchObject({ lastReceivedAt: NOW - 1_000, lastDay: 30, pending: 10, quarantined: 2 });
@@ -95,7 +104,7 @@ describe('readStatus', () => {
     ]);
   });
 
-  it('tells workspaces apart, with as many statements for all as for one', async () => {
+  it('separates workspaces, with as many statements for all as for one', async () => {
     statements.length = 0;
     const alone = await readStatus(store.query, NOW);
     const forOne = statements.length;
@@ -117,7 +126,7 @@ describe('readStatus', () => {
     expect(spread.get(7_777)).toMatchObject({ deliveries: { latest: [] }, changes: { oldest: {} }, connections: [] });
   });
 
-  it('reads no body and no item, and sorts nothing: indexes answer', async () => {
+  it('reads no body and no item, and sorts nothing, because indexes suffice', async () => {
     statements.length = 0;
     await readStatuses(store.database, [store.query.workspace, store.query.workspace + 1], NOW);
     const ran = [...statements];
@@ -192,7 +201,7 @@ function changeRow(entity: string, state: 'pending' | 'unknown' | 'held', at: nu
 
 const pullRequest = (index: number) => `pull_request:github/1/${index}`;
 
-/** 40 deliveries, 50 pull requests of which 25 wait, 3 links of which one is held, 7 tasks, 3 polls, one fetch. */
+/** Adds 40 deliveries, 50 pull requests (25 of them pending), 3 links (one held), 7 tasks, 3 polls, one fetch. */
 async function fill({ query }: OpenedStore): Promise<void> {
   await query.insertInto('inbox').values(times(40, deliveryRow)).execute();
   await query.insertInto('items').values(times(50, itemRow)).execute();

@@ -14,7 +14,7 @@ import {
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
 
-it('the position of the turn through links and documents outlives the process', async () => {
+it('keeps the position over a restart', async () => {
   const { query } = await openTestStore();
   expect(await readSweepPosition(query)).toBeUndefined();
   const turn = { startedAt: 5, endedAt: null, readAt: 7, read: 2, after: { ...SWEEP_START, name: 'tsk_2' } };
@@ -76,7 +76,7 @@ it.each<[what: string, step: SweepStep, rows: readonly Row[], after?: string]>([
     ],
   ],
   ['documents after the last one', { after: document('') }, [['t2', 'item']], 't2'],
-])('of links the turn reads %s', async (_what, step, rows, after = '') => {
+])('reads of the links %s', async (_what, step, rows, after = '') => {
   expect(await nextSweepStep(await withLinks(rows), link(after))).toEqual(step);
 });
 
@@ -92,7 +92,7 @@ it.each<
   ['a person took away', false, { known: null, desired: NEW, hand: 'removed' }],
   ['a person made, with the address of its record', false, { known: NEW, desired: null, hand: 'manual' }],
   ['a person made before a rename', true, { known: OLD, desired: null, hand: 'manual' }],
-])('a link of a pull request that %s is read in turn: %j', async (_what, isRead, { known, desired, hand = null }) => {
+])('reads a link of a pull request that %s: %j', async (_what, isRead, { known, desired, hand = null }) => {
   const { query } = await recordingStore();
   await saveItem(query, itemRow('pull', { kind: 'pull_request', fields: JSON.stringify({ item: { url: NEW } }) }), 1);
   const row = blankEntity('link:0', 'link', { task_id: 't1', item_key: 'pull' });
@@ -101,7 +101,7 @@ it.each<
   expect(await nextSweepStep(query, SWEEP_START)).toEqual(isRead ? { found: link('t1') } : { after: document('') });
 });
 
-it('reads every task with a link where the workspace records no pull requests, apart from links that were removed', async () => {
+it('reads all tasks with links, except tombstones, if pull requests are not recorded', async () => {
   const query = await withLinks([
     ['t1', 'pull'],
     ['t2', 'pull'],
@@ -112,7 +112,7 @@ it('reads every task with a link where the workspace records no pull requests, a
   expect(await nextSweepStep(query, SWEEP_START)).toEqual({ found: link('t2') });
 });
 
-it('reads tasks without a known link after all documents, where the workspace records no pull requests', async () => {
+it('reads tasks without a known link after all documents if pull requests are not recorded', async () => {
   const query = await withLinks([['t1', 'pull']]);
   for (const taskId of ['t1', 't2', 't3']) {
     const times = { createdAt: '2026-01-01T00:00:00Z', updatedAt: '2026-01-01T00:00:00Z' };
@@ -128,7 +128,7 @@ it('reads tasks without a known link after all documents, where the workspace re
   expect(await nextSweepStep(query, task('t3'))).toEqual({});
 });
 
-it('some links are looked at in one step', async () => {
+it('examines one page of links in one step', async () => {
   const rows = Array.from({ length: 500 }, (_, at) => [`t${1_000 + at}`, 'pull'] as const);
   const query = await withLinks([...rows, ['t2000', 'item']]);
   expect(await nextSweepStep(query, SWEEP_START)).toEqual({ after: link('t1499') });
@@ -141,7 +141,7 @@ it.each<[what: string, step: SweepStep, known: object | null, task: string | nul
   ['none that stands elsewhere', {}, { taskId: 't2' }, 't1'],
   ['none that nobody attached', {}, { taskId: null }, null],
   ['none of which nothing is known', {}, null, 't1'],
-])('of documents the turn reads %s', async (_what, step, known, task_id, after = '') => {
+])('reads of the documents %s', async (_what, step, known, task_id, after = '') => {
   const { query } = await recordingStore();
   const row = blankEntity('document:a', 'document', { task_id });
   await saveEntity(query, { ...row, known: known && JSON.stringify(known) });

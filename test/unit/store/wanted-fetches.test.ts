@@ -20,14 +20,14 @@ const wanted = async (query: Scope) => (await dueFetches(query, 'jira', NOW, 60_
 const rows = (query: Scope) => query.selectFrom('fetches').select(['asks', 'attempts', 'error', 'since']).execute();
 
 describe('a fetch that has ended', () => {
-  it('is wanted no more', async () => {
+  it('is removed', async () => {
     const { query } = await openTestStore();
     await ask(query);
     await settleFetch(query, await wanted(query));
     expect(await rows(query)).toEqual([]);
   });
 
-  it('stays wanted, and as if it had never failed, where it was asked for meanwhile', async () => {
+  it('stays without its failures if it was requested meanwhile', async () => {
     const { query } = await openTestStore();
     await ask(query);
     await postponeFetch(query, await wanted(query), 'server_failed: no', NOW);
@@ -38,12 +38,15 @@ describe('a fetch that has ended', () => {
   });
 });
 
-describe('asking for an object', () => {
-  it('is one row however often, and whatever the order of its parts; the earliest time stays', async () => {
+describe('the request of a fetch', () => {
+  it('adds one row for equal references, with the earliest time', async () => {
     const { query } = await openTestStore();
     const askFor = (locator: Record<string, string>, now: number, isCovered = false) =>
       requestFetch(query, {
-        ...{ connection: 'jira', deliveryId: 7, now, isCovered },
+        connection: 'jira',
+        deliveryId: 7,
+        now,
+        isCovered,
         reference: { ...reference, locator },
       });
     await askFor({ a: '1', b: '2' }, NOW);
@@ -68,7 +71,7 @@ describe('asking for an object', () => {
     [6, NOW + 60_001, true],
     [40, NOW + 60_000, false],
     [40, NOW + 60_001, true],
-  ])('that failed %j times and is put off until %j is due: %j', async (failures, notBefore, isDue) => {
+  ])('after %j failures, postponed to %j, is due: %j', async (failures, notBefore, isDue) => {
     const { query } = await openTestStore();
     await ask(query);
     const fetch = await wanted(query);
@@ -77,20 +80,20 @@ describe('asking for an object', () => {
     expect(await nextFetchTime(query, NOW)).toBe(notBefore > NOW ? notBefore : undefined);
   });
 
-  it('that is put off is due where nothing may be put off', async () => {
+  it('is due despite a pause if no pause is allowed', async () => {
     const { query } = await openTestStore();
     await ask(query);
     await postponeFetch(query, await wanted(query), 'no', NOW + 1);
     expect(await dueFetches(query, 'jira', NOW, 0, 10)).toHaveLength(1);
   });
 
-  it('that was asked for before the clock was set back does not wait until that time has come again', async () => {
+  it('does not wait for a time from before the clock was set back', async () => {
     const { query } = await openTestStore();
     await ask(query, NOW + 50_000);
     expect(await wanted(query)).toMatchObject({ attempts: 0 });
   });
 
-  it('of connections that are not configured any more ends', async () => {
+  it('ends with the configuration of its connection', async () => {
     const { query } = await openTestStore();
     await ask(query);
     await requestFetch(query, { connection: 'gone', reference: { ...reference, key: 'x' }, deliveryId: 1, now: NOW });

@@ -42,7 +42,7 @@ test.each<[now: number, isNew: boolean]>([
   [99, true],
   [100, false],
   [101, false],
-])('where one began at 100, and runs, another begins at %j: %j', async (now, isNew) => {
+])('while a round from 100 is running, another one begins at %j: %j', async (now, isNew) => {
   const { query } = await openTestStore();
   await beginSweep(query, 100);
   await noteListed(query, ['a']);
@@ -53,7 +53,7 @@ test.each<[now: number, isNew: boolean]>([
   expect(await countListed(query)).toBe(isNew ? 0 : 1);
 });
 
-test('a round ends when tasks and records were listed, in whatever order, and forgets those before it', async () => {
+test('a round ends when tasks and records were listed, in any order, and deletes earlier rounds', async () => {
   const { query } = await openTestStore();
   await beginSweep(query, 100);
   await find(query, 'of the first');
@@ -72,7 +72,7 @@ test('a round ends when tasks and records were listed, in whatever order, and fo
   expect(await findingsOf(query)).toEqual(['of the second']);
 });
 
-test('what is found is told with the round that began last, also when that is over, and never without one', async () => {
+test('findings belong to the last round, even after its end, and are dropped without one', async () => {
   const { query } = await openTestStore();
   await find(query, 'early');
   expect(await findingsOf(query)).toEqual([]);
@@ -89,7 +89,7 @@ test('what is found is told with the round that began last, also when that is ov
   expect((await readSweeps(query)).last?.found['task-changed']).toBe(2);
 });
 
-test('a list that begins again counts nothing of the one before', async () => {
+test('a list that begins again does not count the records of the previous one', async () => {
   const { query } = await openTestStore();
   await beginSweep(query, 100);
   await noteListed(query, ['a']);
@@ -104,7 +104,7 @@ async function saveRecord(query: Scope, number: number, known_at: number | null 
   await saveEntity(query, { ...blankEntity(recordName(number), 'pull_request'), known: '{}', known_at });
 }
 
-test('a record is absent that was known before the list began, and that the list lacks', async () => {
+test('a record is absent if it was known before the list began and the list lacks it', async () => {
   const { query } = await openTestStore();
   const times = [149, 150, null, 1];
   for (const [at, time] of times.entries()) await saveRecord(query, at, time);
@@ -117,7 +117,7 @@ test('a record is absent that was known before the list began, and that the list
   expect(next).toBeUndefined();
 });
 
-test('records are compared a hundred at a time, from where the comparison stands', async () => {
+test('compares records in pages of one hundred', async () => {
   const { query, commit } = await openTestStore();
   await commit(async (transaction) => {
     for (let number = 1; number <= 100; number++) await saveRecord(transaction, number);
@@ -128,7 +128,7 @@ test('records are compared a hundred at a time, from where the comparison stands
   expect((await absentRecords(query, { listBegan: 5, after: recordName(1) })).absent).toHaveLength(99);
 });
 
-test('a report tells of the latest findings, and what became of records that differ', async () => {
+test('a report contains the latest findings and the repairs of records', async () => {
   const { query } = await openTestStore();
   await beginSweep(query, 100);
   const records = ['waiting', 'held', 'repaired', 'sending'].map(
@@ -152,7 +152,10 @@ test('a report tells of the latest findings, and what became of records that dif
   const { running, last } = await readSweeps(query);
   expect(last).toBeNull();
   expect(running).toMatchObject({
-    ...{ startedAt: 100, finishedAt: null, tasks: 0, records: 0 },
+    startedAt: 100,
+    finishedAt: null,
+    tasks: 0,
+    records: 0,
     found: { 'record-changed': 4, 'record-missing': 1, 'link-added': 20, 'link-removed': 0 },
     repairs: { done: 2, waiting: 2, held: 1 },
   });
@@ -161,7 +164,7 @@ test('a report tells of the latest findings, and what became of records that dif
   expect(running?.latest.slice(1).every(({ what }) => what === 'link-added')).toBe(true);
 });
 
-test('a round that found nothing, and a workspace without one, have nothing to tell', async () => {
+test('a round without findings and a workspace without rounds have empty reports', async () => {
   const { query } = await openTestStore();
   expect(await readSweeps(query)).toEqual({ running: null, last: null });
   await beginSweep(query, 100);
@@ -171,7 +174,7 @@ test('a round that found nothing, and a workspace without one, have nothing to t
   expect(last).toMatchObject({ finishedAt: 110, repairs: { done: 0, waiting: 0, held: 0 }, latest: [] });
 });
 
-test('each workspace has rounds of its own', async () => {
+test('each workspace has its own rounds', async () => {
   const { query } = await openTestStore();
   await beginSweep(query, 100);
   const other = query.workspace + 1;

@@ -5,18 +5,27 @@ import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import {
   afterListRefused,
+  afterRouteRefused,
   canRecord,
+  configureLinks,
   configureRecording,
   dropRecordChanges,
+  linksAreIdempotent,
   noteListRefused,
   noteRecordRefused,
   noteRecordsListed,
   noteRecordTaken,
+  noteRouteAnswered,
+  noteRouteRefused,
   type RecordsRoute,
   type RouteRefusal,
+  type RouteState,
   readRecordsRoute,
+  retryRefusedRoutes,
+  routeOffUntil,
   takeReopened,
   UNKNOWN_ROUTE,
+  wasAnsweredRecently,
 } from '../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
 import { PULL_REQUESTS_READ } from '../../../src/store/workspace-reads.ts';
@@ -24,11 +33,12 @@ import { differs } from '../../support/changes.ts';
 import { openTestStore } from '../../support/intake.ts';
 import { itemRow } from '../../support/items.ts';
 
-const NOW = 10_000_000;
+const NOW = 100_000_000;
 const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
 const error = 'why';
 const own = (status: number): RouteRefusal => ({ status, own: true, error });
-/** By something in front of the workspace. */
+/** A refusal by a server in front of the workspace. */
 const proxy = (status: number): RouteRefusal => ({ status, own: false, error });
 
 describe('a refused list of records', () => {
@@ -47,8 +57,8 @@ describe('a refused list of records', () => {
     ['403 by a proxy after ten minutes', refusedBefore(10), proxy(403), 'closed'],
     ['503 by a proxy after ten minutes', refusedBefore(10), proxy(503), 'unknown'],
     ['no answer', refusedBefore(10), { status: undefined, own: false, error }, 'unknown'],
-    ['a success that is no list', refusedBefore(10), { status: 200, own: false, error }, 'unknown'],
-    ['anything where it is closed', { state: 'closed', since: 5 }, proxy(503), 'closed'],
+    ['a success without a list', refusedBefore(10), { status: 200, own: false, error }, 'unknown'],
+    ['any refusal of a closed route', { state: 'closed', since: 5 }, proxy(503), 'closed'],
   ])('%s', (_what, route, refusal, state) => {
     const next = afterListRefused(route, refusal, NOW);
     expect(next).toMatchObject({ state, error });
@@ -87,7 +97,7 @@ describe('a refused record', () => {
   });
 });
 
-test('records are written only once the route is open and its list was read to the end', async () => {
+test('writes records only after the route opened and its list was read completely', async () => {
   const { query } = await openTestStore();
   expect(await canRecord(query)).toBe(false);
   await noteRecordsListed(query, NOW);
@@ -96,7 +106,7 @@ test('records are written only once the route is open and its list was read to t
   expect(await canRecord(query)).toBe(true);
 });
 
-test('a route that opens after it was closed is compared anew, once', async () => {
+test('compares all records once after a closed route has opened', async () => {
   const { query } = await openTestStore();
   await writeMeta(query, PULL_REQUESTS_READ, '1');
   await noteListRefused(query, own(404), { now: NOW, isWorkspaceRead: true });
@@ -107,7 +117,7 @@ test('a route that opens after it was closed is compared anew, once', async () =
 
 const record = (id: number) => blankEntity(`pull_request:github/7/${id}`, 'pull_request', { desired: '{}' });
 
-test('without the route, records that wait or need approval are dropped, and nothing else', async () => {
+test('deletes only pending and held changes of records without the route', async () => {
   const { query } = await openTestStore();
   const states = ['pending', 'held', 'sending'] as const;
   for (const [id, state] of states.entries()) await differs(query, record(id), { state });
@@ -117,8 +127,8 @@ test('without the route, records that wait or need approval are dropped, and not
   expect(left.map(({ entity }) => entity)).toEqual(['link:a>t1', 'pull_request:github/7/2']);
 });
 
-describe('at the start', () => {
-  it('drops what waits for connections that record no more', async () => {
+describe('the configuration of recording', () => {
+  it('deletes the changes of connections that no longer record', async () => {
     const { query } = await openTestStore();
     for (const [id, connection] of ['gh', 'other'].entries()) {
       await saveItem(query, itemRow(`${connection}:1`, { connection }), 1);
@@ -133,7 +143,7 @@ describe('at the start', () => {
     ['no connection more', ['b'], ['b'], false],
     ['a new connection', [], [], false],
     ['a connection that did not record before', ['a'], [], true],
-  ])('records %s: compared with the workspace again: %s', async (_what, before, now, isCompared) => {
+  ])('with %s: compares all records again: %s', async (_what, before, now, isCompared) => {
     const { query } = await openTestStore();
     await configureRecording(query, { recording: [], others: before });
     await writeServerFact(query, 'records', { state: 'open', since: 0 });
@@ -142,4 +152,70 @@ describe('at the start', () => {
     expect((await readMeta(query, PULL_REQUESTS_READ)) === undefined).toBe(isCompared);
     expect(await takeReopened(query)).toBe(isCompared);
   });
+});
+
+describe('a refused read', () => {
+  const refused = { status: 404, resource: 'a', at: 1 };
+  it.each<[what: string, state: RouteState, status: number, resource: string, offUntil: number | undefined]>([
+    ['is the first', {}, 404, 'a', undefined],
+    ['of the same resource', { refused }, 404, 'a', undefined],
+    ['of another resource with another status', { refused }, 403, 'b', undefined],
+    ['of another resource switches the route off for an hour', { refused }, 404, 'b', NOW + HOUR],
+    [
+      'that was in flight when the route was switched off changes nothing',
+      { refused: { ...refused, offUntil: NOW + HOUR }, timesOff: 1 },
+      404,
+      'c',
+      NOW + HOUR,
+    ],
+    ['once more without a success, for a day', { refused, timesOff: 1 }, 404, 'b', NOW + 24 * HOUR],
+    [
+      'of any resource once the hour is over, for a day',
+      { refused: { ...refused, offUntil: NOW - 1 }, timesOff: 1 },
+      404,
+      'a',
+      NOW + 24 * HOUR,
+    ],
+  ])('%s', (_what, state, status, resource, offUntil) => {
+    expect(afterRouteRefused(state, { status, resource }, NOW).refused?.offUntil).toBe(offUntil);
+  });
+
+  it.each([401, 408, 425, 429, 500, 502, 503])('with %i never switches a route off', async (status) => {
+    const { query } = await openTestStore();
+    for (const resource of ['a', 'b', 'c'])
+      expect(await noteRouteRefused(query, 'getTask', { status, resource }, NOW)).toBe(false);
+    expect(await routeOffUntil(query, 'getTask', NOW)).toBeUndefined();
+  });
+});
+
+test('a success or a restart ends the refusal of a route, and does not affect other routes', async () => {
+  const { query } = await openTestStore();
+  const refuse = (resource: string) => noteRouteRefused(query, 'listWorkItems', { status: 400, resource }, NOW);
+  await refuse('a');
+  await noteRouteAnswered(query, 'listWorkItems', NOW);
+  expect(await refuse('b')).toBe(false);
+  expect(await refuse('c')).toBe(true);
+  expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBe(NOW + HOUR);
+  expect(await routeOffUntil(query, 'getTask', NOW)).toBeUndefined();
+  await retryRefusedRoutes(query);
+  expect(await routeOffUntil(query, 'listWorkItems', NOW)).toBeUndefined();
+});
+
+test('a success is recent for ten minutes', async () => {
+  const { query } = await openTestStore();
+  expect(await wasAnsweredRecently(query, 'getTask', NOW)).toBe(false);
+  await noteRouteAnswered(query, 'getTask', NOW);
+  const after = (minutes: number) => wasAnsweredRecently(query, 'getTask', NOW + minutes * 60_000);
+  expect([await after(10), await after(11)]).toEqual([true, false]);
+});
+
+test('considers additions of links idempotent if configured, or if the server records pull requests', async () => {
+  const { query } = await openTestStore();
+  expect(await linksAreIdempotent(query)).toBe(false);
+  await configureLinks(query, true);
+  expect(await linksAreIdempotent(query)).toBe(true);
+  await configureLinks(query, false);
+  expect(await linksAreIdempotent(query)).toBe(false);
+  await noteRecordsListed(query, 1);
+  expect(await linksAreIdempotent(query)).toBe(true);
 });

@@ -1,0 +1,254 @@
+import { describe, expect, it, test } from 'vitest';
+import type { Store } from '../../../src/store/database.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
+import { addDifference, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import {
+  afterCreationRefused,
+  areTasksUnverified,
+  type CreationTrials,
+  creationBody,
+  creationTrials,
+  delayCreations,
+  disabledFields,
+  markTasksUnverified,
+  markTasksVerified,
+  noteCreationPassed,
+  noteCreationRefused,
+  omittedFields,
+  resumeCreations,
+  unknownCreations,
+} from '../../../src/store/task-creations.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
+import { openTestStore } from '../../support/intake.ts';
+
+const NOW = 1_000_000_000;
+/** How long creations wait for a list of tasks. */
+const MAX_DELAY = 900_000;
+
+/** Columns that all changes here have in common. */
+const CREATION = { lane: 'triage', since: 500, due: 600, weight: 1, waiting: [] } as const;
+
+type Row = Partial<Pick<Awaited<ReturnType<typeof rowsOf>>[number], 'kind' | 'state' | 'attempts' | 'sent'>>;
+const rowsOf = ({ query }: Store) => query.selectFrom('outbox').selectAll().orderBy('entity').execute();
+
+/** Changes that are not unsent creations. */
+const OTHERS: Readonly<Record<string, Row>> = {
+  'link:b': { kind: 'link' },
+  'task:failed': { attempts: 1 },
+  'task:flying': { state: 'sending', sent: '{}' },
+  'task:held': { state: 'held' },
+  'task:open': { sent: '{}' },
+};
+
+async function withChanges(): Promise<Store> {
+  const store = await openTestStore();
+  for (const [entity, row] of [['task:a', {} as Row] as const, ...Object.entries(OTHERS)]) {
+    const kind = row.kind === 'link' ? 'link' : 'task';
+    await addDifference(store.query, { ...CREATION, entity, kind });
+    await store.query
+      .updateTable('outbox')
+      .set({ ...row, due: 600 })
+      .where('entity', '=', entity)
+      .execute();
+  }
+  return store;
+}
+
+/** The entities of the changes that wait until then, and are not due earlier. */
+const waitingUntil = async (store: Store, time: number) =>
+  (await rowsOf(store))
+    .filter(({ not_before, due }) => not_before === time && due === time)
+    .map(({ entity }) => entity);
+
+const all = ['a', 'failed', 'flying', 'held', 'open'];
+
+test('delays only creations that were never sent', async () => {
+  const store = await withChanges();
+  expect(await delayCreations(store.query, [...all, 'b'], NOW)).toBe(true);
+  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
+  expect(await delayCreations(store.query, all.slice(1), NOW)).toBe(false);
+  expect(await delayCreations(store.query, [], NOW)).toBe(false);
+});
+
+test('delays only the creations for the given items', async () => {
+  const store = await withChanges();
+  expect(await delayCreations(store.query, ['other'], NOW)).toBe(false);
+  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual([]);
+});
+
+test('unverified tasks delay all creations until a list that was requested later', async () => {
+  const store = await withChanges();
+  expect(await areTasksUnverified(store.query)).toBe(false);
+  expect(await markTasksUnverified(store.query, NOW)).toBe(true);
+  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
+  await markTasksVerified(store.query, NOW - 1);
+  expect(await areTasksUnverified(store.query)).toBe(true);
+  await markTasksVerified(store.query, NOW);
+  expect(await areTasksUnverified(store.query)).toBe(false);
+});
+
+test('tasks become unverified even if no creation waits', async () => {
+  const store = await withChanges();
+  await removeChange(store.query, 'task:a');
+  expect(await markTasksUnverified(store.query, NOW)).toBe(false);
+  expect(await areTasksUnverified(store.query)).toBe(true);
+});
+
+test('returns only creations with unknown outcome', async () => {
+  const store = await withChanges();
+  expect(await unknownCreations(store.query)).toEqual([]);
+  for (const name of ['task:open', 'link:b']) await updateChange(store.query, name, { state: 'unknown' });
+  expect((await unknownCreations(store.query)).map(({ entity }) => entity)).toEqual(['task:open']);
+});
+
+test('leaves nothing half done if any statement fails', async () => {
+  const works: readonly ((query: Scope) => Promise<unknown>)[] = [
+    (query: Scope) => delayCreations(query, ['a'], NOW),
+    (query: Scope) => markTasksUnverified(query, NOW),
+    (query: Scope) => markTasksVerified(query, NOW),
+    (query: Scope) => resumeCreations(query, NOW, NOW),
+  ];
+  for (const work of works) {
+    const wrong = await wrongWhereStatementsFail(async (store) => {
+      await addDifference(store.query, {
+        ...CREATION,
+        entity: 'task:a',
+        kind: 'task',
+        notBefore: 1,
+      });
+      await writeMeta(store.query, 'tasks_unsure_since', '1');
+      return () => store.commit(work);
+    });
+    expect(wrong).toEqual([]);
+  }
+});
+
+test('a list ends the delay of creations that waited before its request, and no other pause', async () => {
+  const store = await withChanges();
+  await delayCreations(store.query, all, NOW);
+  const paused = { not_before: NOW, due: 600 };
+  await store.query.updateTable('outbox').set(paused).where('entity', 'in', Object.keys(OTHERS)).execute();
+  expect(await resumeCreations(store.query, NOW - 1, NOW)).toBe(true);
+  expect(await waitingUntil(store, NOW + MAX_DELAY)).toEqual(['task:a']);
+  expect(await resumeCreations(store.query, NOW, NOW)).toBe(false);
+  const rows = await rowsOf(store);
+  const free = rows.filter(({ not_before }) => not_before === 0);
+  expect(free.map(({ entity, due }) => [entity, due])).toEqual([['task:a', 500]]);
+  expect(rows.filter(({ not_before }) => not_before === NOW)).toHaveLength(Object.keys(OTHERS).length);
+});
+
+const DAY = 86_400_000;
+const TEXT = { title: 'a', description: 'b', reportedAt: 'c' };
+const BODY = { ...TEXT, labels: ['ui'], priority: 'p1', source: 'jira:1' };
+const NONE: CreationTrials = { fields: {}, without: {} };
+const TRYING: CreationTrials = { ...NONE, isTrying: true };
+
+describe('a creation leaves out', () => {
+  it.each<[what: string, trials: CreationTrials, fields: readonly string[]]>([
+    ['nothing while nothing was refused', NONE, []],
+    [
+      'the fields that were refused in it',
+      { ...NONE, without: { 'task:a': ['labels'], 'task:b': ['source'] } },
+      ['labels'],
+    ],
+    ['all but one field that never passed', TRYING, ['priority', 'source']],
+    [
+      'no field that passed, and all but one of the others',
+      { ...TRYING, fields: { labels: { passed: true } } },
+      ['source'],
+    ],
+    ['a field that is switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY + 1 } } }, ['labels']],
+    ['no field a day after it was switched off', { ...NONE, fields: { labels: { offSince: NOW - DAY } } }, []],
+  ])('%s', (_what, trials, fields) => {
+    expect(omittedFields(trials, 'task:a', BODY, NOW)).toEqual(fields);
+  });
+});
+
+describe('a refused creation', () => {
+  it.each<
+    [what: string, trials: CreationTrials, body: object, without: readonly string[] | undefined, refused: object]
+  >([
+    ['is sent again without all optional fields', NONE, BODY, ['labels', 'priority', 'source'], {}],
+    ['without any of them has a text that is refused', NONE, TEXT, undefined, {}],
+    [
+      'with one field that is tried leaves it out',
+      TRYING,
+      { ...TEXT, labels: ['x'] },
+      ['labels'],
+      { labels: { refused: [expect.any(String)] } },
+    ],
+    [
+      'whose fields all passed before is sent without them, and blames none',
+      { ...TRYING, fields: { labels: { passed: true } } },
+      { ...TEXT, labels: ['x'] },
+      ['labels'],
+      { labels: { passed: true } },
+    ],
+  ])('%s', (_what, trials, body, without, fields) => {
+    const next = afterCreationRefused(trials, 'task:a', { ...body }, NOW);
+    expect(next.without['task:a']).toEqual(without);
+    expect(next.fields).toEqual(fields);
+  });
+
+  it('is stored for the last 200 creations only', () => {
+    let trials = NONE;
+    for (let index = 0; index < 250; index++) trials = afterCreationRefused(trials, `task:${index}`, BODY, NOW);
+    expect(Object.keys(trials.without)).toHaveLength(200);
+    expect(trials.without['task:249']).toBeDefined();
+  });
+});
+
+test('switches off a field after three different refused values, unless one was accepted', () => {
+  const refuse = (values: readonly string[], trials: CreationTrials) =>
+    values.reduce((now, labels, index) => afterCreationRefused(now, `task:${index}`, { ...TEXT, labels }, NOW), trials);
+  expect(disabledFields(refuse(['a', 'b', 'b', 'a'], TRYING), NOW)).toEqual([]);
+  expect(disabledFields(refuse(['a', 'b', 'c'], TRYING), NOW)).toEqual(['labels']);
+  expect(disabledFields(refuse(['a', 'b', 'c'], { ...TRYING, fields: { labels: { passed: true } } }), NOW)).toEqual([]);
+});
+
+/** Creates tasks on a server that refuses these fields. @returns the optional fields of each request */
+async function create(query: Scope, names: readonly string[], refuses: readonly string[], now = NOW) {
+  const sent: string[][] = [];
+  for (const name of names) {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      const body = await creationBody(query, name, { ...BODY, labels: [name] }, now);
+      const fields = Object.keys(body).filter((field) => !(field in TEXT));
+      sent.push(fields);
+      if (!fields.some((field) => refuses.includes(field))) {
+        await noteCreationPassed(query, name, body);
+        break;
+      }
+      await noteCreationRefused(query, name, body, now);
+    }
+  }
+  return sent;
+}
+
+test('tries fields one at a time after a refusal, until each is accepted or switched off', async () => {
+  const { query } = await openTestStore();
+  const sent = await create(query, ['a', 'b', 'c', 'd', 'e'], ['labels']);
+  expect(sent).toEqual([
+    ['labels', 'priority', 'source'],
+    [],
+    // Labels are refused a first time, and priority is tried in their place.
+    ['labels'],
+    ['priority'],
+    ['labels', 'priority'],
+    ['priority', 'source'],
+    ['labels', 'priority', 'source'],
+    ['priority', 'source'],
+    // Three values were refused.
+    ['priority', 'source'],
+  ]);
+  expect(disabledFields(await creationTrials(query), NOW)).toEqual(['labels']);
+  // A day later the server accepts them.
+  expect(await create(query, ['f'], [], NOW + DAY)).toEqual([['labels', 'priority', 'source']]);
+  expect(disabledFields(await creationTrials(query), NOW + DAY)).toEqual([]);
+});
+
+test('stores nothing about a server that accepts everything', async () => {
+  const { query } = await openTestStore();
+  await create(query, ['a', 'b'], []);
+  expect(await creationTrials(query)).toEqual(NONE);
+});
