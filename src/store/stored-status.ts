@@ -191,7 +191,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]) {
   return groupByWorkspace(rows.flatMap(({ shown }) => rowsIn(shown)).toSorted((a, b) => b.at - a.at));
 }
 
-/** Without the links that a person removed: their item still desires them, but worksync does not add them again. */
+/** Counts entities and changes of one kind. Links that a person removed do not count, because worksync does not add them again. */
 function tally({ entities, changes }: Counts, kind: EntityKind): Tally {
   return {
     total: sumOf(entities, (each) => each.kind === kind && each.hand !== 'removed' && each.hand !== 'gone'),

@@ -18,7 +18,7 @@ export async function beginSweep(
 ): Promise<{ readonly sweep: Sweep; readonly isNew: boolean }> {
   const running = await openSweep(query);
   const previous = await latestSweep(query);
-  // A round from the future began before the clock was set back. All lists that are requested now would be older, so it would never end.
+  // A round from the future began before the clock was set back. Lists that are requested now would be older, so it could not end.
   if (running && running.started_at <= now) return { sweep: running, isNew: false };
   if (running) await query.deleteFrom('workspace_sweeps').where('id', '=', running.id).execute();
   await query.deleteFrom('workspace_listed').execute();
