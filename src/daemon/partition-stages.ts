@@ -20,8 +20,7 @@ import { createPolls, type Polls } from '../sync/intake/polls.ts';
 import { sweepJobs as vendorSweepJobs } from '../sync/intake/sweeps.ts';
 import { createVerification } from '../sync/intake/verify-items.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
-import type { Outbox } from '../sync/outbox/outbox.ts';
-import { createOutbox } from '../sync/outbox/outbox.ts';
+import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { sweepJobs as workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import type { Rules, Sources } from '../sync/reconcile/context.ts';
@@ -29,7 +28,7 @@ import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts'
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext } from './daemon-context.ts';
-import { activeConnections, type NameBooks, openNameBooks, writableOf } from './sources.ts';
+import { activeConnections, type NamesByConnection, openNamesByConnection, writableOf } from './sources.ts';
 import { workspaceReceiver } from './webhook-receivers.ts';
 
 /** Time between two reads of the task list that find finished tasks, milliseconds: one request for some hundreds of tasks. */
@@ -37,7 +36,7 @@ const TASKS_EVERY = 15 * 60_000;
 
 /** The intake of a partition: connections, webhook receivers, polls, fetches, backfills. */
 export interface PartitionIntake {
-  readonly books: NameBooks;
+  readonly namesByConnection: NamesByConnection;
   readonly connections: readonly ActiveConnection[];
   readonly polls: Polls;
   readonly fetches: Fetches;
@@ -55,9 +54,9 @@ export interface PartitionIntake {
 
 export async function openIntake(daemon: DaemonContext, partition: PartitionContext): Promise<PartitionIntake> {
   const { config, store, clock, random, logger, meter, tracer, wakeSignals } = partition;
-  const books = await openNameBooks(partition, daemon.connectors);
+  const namesByConnection = await openNamesByConnection(partition, daemon.connectors);
   const pauses = createPauses(clock);
-  const connections = activeConnections(daemon, partition, { books, pauses });
+  const connections = activeConnections(daemon, partition, { namesByConnection, pauses });
   const collector = createCollector({
     store,
     clock,
@@ -72,7 +71,7 @@ export async function openIntake(daemon: DaemonContext, partition: PartitionCont
   const { webhook } = config.workspace;
   const ofWorkspace = webhook && workspaceReceiver(webhook, { ...received, onEvent: partition.notifyWrite });
   return {
-    books,
+    namesByConnection,
     connections,
     polls,
     fetches,

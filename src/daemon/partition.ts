@@ -117,7 +117,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
   const { connectors, converter } = daemon;
   const api = openWorkspaceApi(daemon, partition);
   const intake = await openIntake(daemon, partition);
-  const sources = sourcesOf(config.connections, connectors, intake.books, converter);
+  const sources = sourcesOf(config.connections, connectors, intake.namesByConnection, converter);
   const rules = rulesOf(config, address.baseUrl, connectors);
   const lag = createLagWatch(clock);
   const onLag = (milliseconds: number): void => {
@@ -150,7 +150,13 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     timetable: stages.timetable,
     postponed,
     compile: (text) =>
-      compileConfig(text, { inUse: config, baseUrl: address.baseUrl, books: intake.books, connectors, converter }),
+      compileConfig(text, {
+        inUse: config,
+        baseUrl: address.baseUrl,
+        namesByConnection: intake.namesByConnection,
+        connectors,
+        converter,
+      }),
     passage: upstreamOf(daemon, partition, api),
     wakeOutbox: () => wakeSignals.outbox.notify(),
     wakeReconcile: () => wakeSignals.inbox.notify(),
@@ -167,8 +173,8 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
     startUnscheduled: stages.start,
     startWrites: () => stages.outbox.startWrites(),
     stop() {
-      const settleBooks = () => doAll([...intake.books.values()].map((book) => () => book.settled()));
-      const steps = [postponed.stop, stages.stop, throttle.stop, settleBooks];
+      const settleNames = () => doAll([...intake.namesByConnection.values()].map((names) => () => names.settled()));
+      const steps = [postponed.stop, stages.stop, throttle.stop, settleNames];
       stopped ??= stopWithin(steps, clock, api.cut);
       return stopped;
     },
@@ -188,7 +194,7 @@ function stopWithin(
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
-  { hooks, books }: PartitionIntake,
+  { hooks, namesByConnection: books }: PartitionIntake,
   { trouble }: PartitionStages,
 ): Pick<Partition, 'describe' | 'list' | 'status'> {
   const times = createCauseTimes();

@@ -17,8 +17,7 @@ import {
   type Sources,
   type WorkerTranslator,
 } from '../sync/reconcile/context.ts';
-import type { Converter } from '../sync/worker/converter.ts';
-import { parseInWorker } from '../sync/worker/converter.ts';
+import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
 import type { WritableConnection } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import type { DaemonContext, PartitionContext, ProcessContext } from './daemon-context.ts';
@@ -26,30 +25,34 @@ import type { DaemonContext, PartitionContext, ProcessContext } from './daemon-c
 type Connectors = ProcessContext['connectors'];
 
 /** The bindings of the names in the configured scopes, by connection. */
-export type NameBooks = ReadonlyMap<string, NameBindings>;
+export type NamesByConnection = ReadonlyMap<string, NameBindings>;
 
-export async function openNameBooks(partition: PartitionContext, connectors: Connectors): Promise<NameBooks> {
-  const books = new Map<string, NameBindings>();
+export async function openNamesByConnection(
+  partition: PartitionContext,
+  connectors: Connectors,
+): Promise<NamesByConnection> {
+  const namesByConnection = new Map<string, NameBindings>();
   for (const { name, connector: id, options } of partition.config.connections) {
     const { namesIn, unitOf } = connectorOf(id, connectors);
     const entries = namesIn?.(options) ?? [];
-    if (entries.length > 0) books.set(name, await openNameBindings(partition, { connection: name, entries, unitOf }));
+    if (entries.length > 0)
+      namesByConnection.set(name, await openNameBindings(partition, { connection: name, entries, unitOf }));
   }
-  return books;
+  return namesByConnection;
 }
 
 /** Creates the configured connections for intake. */
 export function activeConnections(
   daemon: DaemonContext,
   partition: PartitionContext,
-  { books, pauses }: { readonly books: NameBooks; readonly pauses: Pauses },
+  { namesByConnection, pauses }: { readonly namesByConnection: NamesByConnection; readonly pauses: Pauses },
 ): ActiveConnection[] {
   const { converter, grants, publicUrl } = daemon;
   const { clock, logger } = partition;
   return partition.config.connections.map((config) => {
     const { name, connector: id, webhookSecrets: secrets, poll, sweep } = config;
     const connector = connectorOf(id, daemon.connectors);
-    const names = books.get(name);
+    const names = namesByConnection.get(name);
     const options = withNames(config.options, names);
     const grant = connector.oauth?.(options);
     const connected = connector.connect(options, {
@@ -97,13 +100,13 @@ function withNames(options: unknown, names: NameBindings | undefined): unknown {
 export function sourcesOf(
   configs: readonly ConnectionConfig[],
   connectors: Connectors,
-  books: NameBooks,
+  namesByConnection: NamesByConnection,
   converter: Converter,
 ): Sources {
   return new Map(
     configs.map((config) => {
       const connector = connectorOf(config.connector, connectors);
-      return [config.name, sourceOf(config, connector, books.get(config.name), converter)];
+      return [config.name, sourceOf(config, connector, namesByConnection.get(config.name), converter)];
     }),
   );
 }
@@ -143,15 +146,15 @@ function withoutReports(names: NameBindings | undefined): NameBindings | undefin
 /** Translates deliveries in the worker, which has a copy of the names. Its reports about names are applied here. */
 function workerTranslator(
   { connector, options }: ConnectionConfig,
-  book: NameBindings | undefined,
+  bindings: NameBindings | undefined,
   converter: Converter,
 ): WorkerTranslator {
   return {
     async translate({ source, event, stored }) {
-      const names = book?.bindings().map(({ entry, id }) => [entry, id] as const);
+      const names = bindings?.bindings().map(({ entry, id }) => [entry, id] as const);
       const task = { connector, options, names, source, event, body: stored };
       const { translation, told } = await converter.translate(task);
-      for (const report of told) book?.report(report);
+      for (const report of told) bindings?.report(report);
       return translation;
     },
     parts: (body) => converter.parts({ body }),
@@ -196,7 +199,7 @@ interface CompileContext {
   /** The configuration in use. Its URL replaces the one of the text, which need not name the workspace. */
   readonly inUse: WorkspaceConfig;
   readonly baseUrl: string;
-  readonly books: NameBooks;
+  readonly namesByConnection: NamesByConnection;
   readonly connectors: Connectors;
   readonly converter: Converter;
 }
@@ -207,7 +210,7 @@ interface CompileContext {
  */
 export async function compileConfig(
   text: string,
-  { inUse, baseUrl, books, connectors, converter }: CompileContext,
+  { inUse, baseUrl, namesByConnection, connectors, converter }: CompileContext,
 ): Promise<TriedConfig> {
   const file = `${inUse.name}.yaml`;
   const config =
@@ -217,7 +220,7 @@ export async function compileConfig(
   return {
     config,
     rules: rulesOf({ ...config, workspace: { ...config.workspace, url: inUse.workspace.url } }, baseUrl, connectors),
-    sources: sourcesOf(config.connections, connectors, books, converter),
+    sources: sourcesOf(config.connections, connectors, namesByConnection, converter),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Identity } from '../../../src/cluster/signature.ts';
 import {
   createSignatures,
+  type Identity,
   isSignedBody,
   SIGNATURE_HEADER,
   type Signed,
