@@ -1,7 +1,7 @@
 import type { HeldClass } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { AuditQuery } from '../store/audit-rows.ts';
-import { heldChanges, releaseHeld } from '../store/held-changes.ts';
+import { releaseHeld } from '../store/held-changes.ts';
 import { quarantinedDeliveries, retryQuarantined } from '../store/inbox.ts';
 import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
 import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';
@@ -21,14 +21,14 @@ import { rebindNames } from './rebind.ts';
 import { refusedOf } from './refused.ts';
 import { scopeNames } from './sample-delivery.ts';
 import { startSweep, sweepProgress } from './sweep.ts';
-import { dropChanges, listChanges, retryChanges, showChanges } from './waiting-changes.ts';
+import { dropChanges, listChanges, namedHeldChanges, retryChanges, showChanges } from './waiting-changes.ts';
 
 /**
  * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
  * answers itself. Questions and answers are plain JSON.
  */
 const QUESTIONS = {
-  held: ({ store }: OpenWorkspace, { samples }: { samples: number }) => heldChanges(store.query, samples),
+  held: namedHeldChanges,
 
   async release(
     { store, wakeOutbox }: OpenWorkspace,

@@ -7,8 +7,10 @@ import type { Scope } from '../store/workspace-scope.ts';
 import type { PlanDifference, PlanDigest } from '../sync/outbox/planned-writes.ts';
 import { differenceOf, digestOf, firstDue, readPlan } from '../sync/outbox/planned-writes.ts';
 import { isStuck } from './drain.ts';
+import { entityNamesOf } from './human-names.ts';
 import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import type { ConnectionStatus } from './status.ts';
 
 /** What would be written, and how long that takes. */
 export interface ShownPlan {
@@ -19,18 +21,24 @@ export interface ShownPlan {
   readonly requests: number;
   /** When the last of them can be sent at the present share; epoch milliseconds. */
   readonly drainedAt: number;
-  readonly entities: readonly { readonly entity: string; readonly action: Action; readonly held: boolean }[];
+  readonly entities: readonly {
+    readonly entity: string;
+    /** As people call it: `link of acme/app#1 to BUG-12`. */
+    readonly label: string;
+    readonly action: Action;
+    readonly held: boolean;
+  }[];
   readonly mirror: MirrorStatus;
+  /** Sources that were never read completely, so that more writes may follow: `the workspace`, or a connection. */
+  readonly unread: readonly string[];
 }
 
 /** Name of the fact that holds the plan that was shown last, so that a difference to it can be named. */
 const SHOWN = 'plan.shown';
 
 /** What waits, by the configuration in use. */
-export async function showPlan(
-  { store, throttle, status }: OpenWorkspace,
-  { limit }: { readonly limit: number },
-): Promise<ShownPlan> {
+export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly limit: number }): Promise<ShownPlan> {
+  const { store, throttle } = workspace;
   const { plan, digest, reads, backfills } = await store.commit(async (transaction) => {
     const present = await readPresent(transaction);
     await writeMeta(transaction, SHOWN, JSON.stringify(present.digest));
@@ -39,6 +47,10 @@ export async function showPlan(
   });
   const counts = Map.groupBy(plan, ({ action }) => action);
   const requests = plan.length + reads;
+  const { mirror, connections } = await workspace.status();
+  const shown = firstDue(plan, limit);
+  const names = await entityNamesOf(workspace, shown);
+  const isUnread = (await tasksWereRead(store.query)) ? [] : ['the workspace'];
   return {
     id: digest.id,
     writes: [...counts].map(([action, writes]) => ({
@@ -48,9 +60,20 @@ export async function showPlan(
     })),
     requests,
     drainedAt: throttle.drainedAt(requests, Math.min(backfills, requests)),
-    mirror: (await status()).mirror,
-    entities: firstDue(plan, limit).map(({ entity, action, held }) => ({ entity, action, held })),
+    mirror,
+    unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
+    entities: shown.map(({ entity, action, held }) => ({
+      entity,
+      label: names[entity]?.label ?? entity,
+      action,
+      held,
+    })),
   };
+}
+
+/** Whether a connection polls, and no poll of it has ended yet. */
+function isNeverPolled({ schedule, lastPollAt }: ConnectionStatus): boolean {
+  return schedule !== null && lastPollAt === null;
 }
 
 async function readPresent(query: Scope) {

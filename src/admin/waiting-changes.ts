@@ -1,7 +1,8 @@
-import { CHANGE_STATES, type ChangeState, settlement } from '../model/change.ts';
+import { CHANGE_STATES, type ChangeState, HELD_CLASSES, type HeldClass, settlement } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { type EntityRow, findEntities } from '../store/entities.ts';
+import { type HeldChanges, heldChanges } from '../store/held-changes.ts';
 import {
   changesInState,
   changesOfItems,
@@ -12,7 +13,7 @@ import {
 } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import { findItems } from './find-named.ts';
-import { nameEntities } from './human-names.ts';
+import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** A change as people see it. */
@@ -172,4 +173,29 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
     return { ...{ entity, name, kind, effect, lane, state, since, due }, notBefore: row.not_before, attempts, error };
   };
   return { entities, describe };
+}
+
+/** A held change under the name that people give it. */
+type NamedHeldChange = HeldChanges[HeldClass]['samples'][number] & { readonly label: string };
+
+export type NamedHeldChanges = Readonly<
+  Record<HeldClass, { readonly count: number; readonly samples: readonly NamedHeldChange[] }>
+>;
+
+/** The held changes by group: how many, and the first of them. */
+export async function namedHeldChanges(
+  workspace: OpenWorkspace,
+  { samples }: { readonly samples: number },
+): Promise<NamedHeldChanges> {
+  const held = await heldChanges(workspace.store.query, samples);
+  const names = await entityNamesOf(
+    workspace,
+    HELD_CLASSES.flatMap((each) => held[each].samples),
+  );
+  const named = (sample: HeldChanges[HeldClass]['samples'][number]): NamedHeldChange => ({
+    ...sample,
+    label: names[sample.entity]?.label ?? sample.entity,
+  });
+  const entries = HELD_CLASSES.map((each) => [each, { ...held[each], samples: held[each].samples.map(named) }]);
+  return Object.fromEntries(entries) as NamedHeldChanges;
 }

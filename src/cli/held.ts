@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
+import type { NamedHeldChanges } from '../admin/waiting-changes.ts';
 import { HELD_CLASSES, type HeldClass } from '../model/change.ts';
-import type { HeldChanges } from '../store/held-changes.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { plural, printable } from './words.ts';
@@ -30,10 +30,13 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
   });
 }
 
-function describeHeld(held: HeldChanges): string {
+function describeHeld(held: NamedHeldChanges): string {
   const lines = HELD_CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
     `${each}: ${held[each].count} held`,
-    ...held[each].samples.map(({ entity, error }) => printable(`  ${entity}  ${error ?? ''}`)),
+    ...held[each].samples.flatMap(({ label, entity, error }) => [
+      printable(`  ${label}${error === null ? '' : `  ${error}`}`),
+      printable(`    ${entity}`),
+    ]),
     ...(held[each].count > held[each].samples.length ? ['  …'] : []),
   ]);
   return lines.length === 0 ? 'nothing is held' : lines.join('\n');

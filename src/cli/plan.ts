@@ -92,15 +92,24 @@ function named(entities: readonly string[]): string {
   return printable(entities.slice(0, NAMED).join(', ')) + more;
 }
 
-function describePlan({ id, writes, requests, drainedAt, entities, mirror }: ShownPlan, now: number): string {
-  const where = printable(`  pull requests: ${mirror.message}`);
-  if (requests === 0) return [`plan ${id}: nothing would be written`, where].join('\n');
+export function describePlan(
+  { id, writes, requests, drainedAt, entities, mirror, unread }: ShownPlan,
+  now: number,
+): string {
+  const where = [
+    printable(`  pull requests: ${mirror.message}`),
+    ...(unread.length > 0 ? [printable(`  not read yet: ${unread.join(', ')}; more writes may follow`)] : []),
+  ];
+  if (requests === 0) {
+    const nothing = unread.length > 0 ? 'nothing is known to be written yet' : 'nothing would be written';
+    return [`plan ${id}: ${nothing}`, ...where].join('\n');
+  }
   const total = writes.reduce((sum, { count }) => sum + count, 0);
   return [
     `plan ${id}: ${plural(requests, 'request')}, the last of them ${drainedAt > now ? `in ${span(drainedAt - now)}` : 'at once'}`,
-    where,
+    ...where,
     ...writes.map(({ action, count, held }) => `  ${action}: ${count}${held > 0 ? `, ${held} of them held` : ''}`),
-    ...entities.map(({ entity, action, held }) => printable(`    ${action}  ${entity}${held ? '  (held)' : ''}`)),
+    ...entities.map(({ label, action, held }) => printable(`    ${action}  ${label}${held ? '  (held)' : ''}`)),
     ...(total > entities.length ? [`    … ${total - entities.length} more`] : []),
   ].join('\n');
 }

@@ -45,6 +45,7 @@ describe('the mass-change guard', () => {
         samples: [
           {
             entity: expect.stringMatching(/^pull_request:github\/5001\/\d$/),
+            label: expect.stringMatching(/^record of acme\/app#\d$/),
             since: expect.any(Number),
             error: expect.stringMatching(/^guard_held: \d creations wait together, and guard.creations allows 5$/),
           },

@@ -39,7 +39,15 @@ describe('plan', () => {
       id: expect.stringMatching(/^[0-9a-f]{12}$/),
       writes: [{ action: 'record-pull-request', count: 8, held: 0 }],
       requests: 8,
-      entities: [{ entity: 'pull_request:github/5001/1', action: 'record-pull-request', held: false }, {}],
+      entities: [
+        {
+          entity: 'pull_request:github/5001/1',
+          label: 'record of acme/app#1',
+          action: 'record-pull-request',
+          held: false,
+        },
+        {},
+      ],
     });
     const { forecast, lanes } = await ask('quota', {});
     expect(forecast).toEqual({ requests: 8, backfill: 0, held: 0, drainedAt: plan.drainedAt });
@@ -65,7 +73,7 @@ describe('plan', () => {
     await world.settled();
     expect(await recorded()).toBe(3);
     expect(await ask('held', { samples: 9 })).toMatchObject({
-      creations: { count: 1, samples: [{ entity: 'pull_request:github/5001/4' }] },
+      creations: { count: 1, samples: [{ entity: 'pull_request:github/5001/4', label: 'record of acme/app#4' }] },
     });
   });
 
