@@ -75,8 +75,8 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
   const { holder } = deps;
   const all = createOwnedWorkspaces(deps);
   const { owned, broken, rejected } = all;
+  const serially = createSerialQueue();
   let current: AppliedConfig | undefined;
-  let queue: Promise<unknown> = Promise.resolve();
   let attempts = 0;
   let cancelRetry: Cancel = () => undefined;
 
@@ -161,12 +161,6 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
     cancelRetry = deps.clock.after(pause, () => void serially(followLeases).finally(scheduleRetry));
   }
 
-  function serially<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = queue.then(work);
-    queue = result.catch(() => undefined);
-    return result;
-  }
-
   return {
     partitions: () => [...owned.values()].map(({ partition }) => partition),
     find: (name) => owned.get(name)?.partition,
@@ -185,6 +179,16 @@ export function createWorkspaces(deps: WorkspacesDeps): Workspaces {
         cancelRetry();
         await all.closeAll();
       }),
+  };
+}
+
+/** Creates a queue that runs one operation at a time, also after one has failed. */
+function createSerialQueue(): <Result>(work: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const result = last.then(work);
+    last = result.catch(() => undefined);
+    return result;
   };
 }
 
