@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { CONFIG_TEXT, configText, DAEMON_OPTIONS, type Flags } from '../platform/config/daemon-options.ts';
+import { durationText } from '../platform/config/duration.ts';
 import type { CommandEnvironment } from '../platform/config/env-file.ts';
 import { createVariables, type Variables } from '../platform/config/interpolate.ts';
 import { configSourceOf } from '../platform/config/load.ts';
@@ -80,10 +81,7 @@ function workspaceValues(workspace: WorkspaceConfig, env: CommandEnvironment): E
     return { of: name, key: path.join('.'), value, origin };
   });
   const defaults = leavesOf(asWritten(workspace)).filter(({ path }) => !own.some((each) => isWithin(each.path, path)));
-  return [
-    ...inFile,
-    ...defaults.map(({ path, value }) => ({ of: name, key: path.join('.'), value, origin: 'default' })),
-  ];
+  return [...inFile, ...defaults.map((leaf) => ({ of: name, ...asTyped(leaf), origin: 'default' }))];
 }
 
 /** Every variable stands for its own name. */
@@ -109,6 +107,24 @@ function asWritten({ name: _name, file: _file, connections, ...config }: Workspa
     { ...connection, ...(options as object) },
   ];
   return { ...config, connections: Object.fromEntries(connections.map(written)) };
+}
+
+/** Keys whose values are durations, kept as milliseconds. */
+export const DURATIONS: readonly string[] = [
+  'quota.window',
+  'quota.burstWindow',
+  'retention.bodies',
+  'retention.deliveries',
+  'gateway.fresh',
+  'gateway.wait',
+];
+
+/** A default as one would write it into the file: a duration with its unit, `everyMs` as the value of its key. */
+function asTyped({ path, value }: Leaf): { readonly key: string; readonly value: unknown } {
+  const key = path.join('.');
+  if (typeof value !== 'number') return { key, value };
+  if (path.at(-1) === 'everyMs') return { key: path.slice(0, -1).join('.'), value: durationText(value) };
+  return { key, value: DURATIONS.includes(key) ? durationText(value) : value };
 }
 
 /** Scalars, and lists of scalars. What is neither (a compiled pattern) comes from a value of the file, which is listed. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { DURATIONS } from '../../src/admin/effective-config.ts';
 import { commandLine } from '../support/command-line.ts';
 import { folderOfTest } from '../support/folder.ts';
 
@@ -47,6 +48,10 @@ it('names the origin of each value, and shows no secret [U5]', async () => {
   expect(told.get('daemon data')).toEqual(['data', 'default']);
   expect(told.get('team quota.requests')).toEqual([300, `${file}:4`]);
   expect(told.get('team quota.burst')).toEqual([40, 'default']);
+  // Defaults are shown as one would write them, also each duration.
+  expect(told.get('team retention.bodies')).toEqual(['14d', 'default']);
+  for (const key of DURATIONS) expect(told.get(`team ${key}`)?.[0]).toMatch(/^\d+(?:s|m|h|d)$/);
+  expect([...told].filter(([, [value]]) => typeof value === 'number' && value >= 1_000)).toEqual([]);
   expect(told.get('team workspace.apiKey')).toEqual([hidden('literal-key-of-the-workspace'), `${file}:3`]);
   expect(told.get('team connections.hooks.token')).toEqual([hidden(TOKEN), `${file}:8, env SHOWN_TOKEN`]);
   expect(told.get('team connections.hooks.webhookSecrets')).toEqual([hidden(SECRET), `${file}:10`]);

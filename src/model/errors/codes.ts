@@ -85,7 +85,7 @@ export const CODES = {
   generated_stale: { verdict: 'never', hint: 'Run npm run generate and commit what it writes.' },
   not_running: {
     verdict: 'wait-until',
-    hint: 'Start the daemon first: npm start.',
+    hint: 'Start the daemon first: "worksync run".',
     exit: 75,
   },
   not_answering: {

@@ -77,7 +77,7 @@ function backlogWords({ doneAt, backfill }: WorkspaceStatus['backlog'], now: num
 
 function lagTile(lag: LagReport | null): Markup {
   if (lag === null)
-    return tile('From event to workspace', html`<span class="none">–</span>`, 'nothing was sent since the start');
+    return tile('From event to workspace', html`<span class="none">–</span>`, 'no delivery led to a write in 24 hours');
   return tile(
     'From event to workspace',
     inSeconds(lag.p50),
