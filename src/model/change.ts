@@ -1,19 +1,19 @@
 /**
- * A change is one entity on which desired and known differ: a row of the outbox. It holds no payload: what is sent is
- * computed from `desired` against `known` when a quota slot is free.
+ * A change is one entity whose desired and known state differ: a row of the outbox. It stores no payload. The request
+ * is computed from `desired` and `known` when a quota slot is free.
  *
- * States and who moves them:
+ * States, and the stage that sets each of them:
  *
- *   pending  waits for its due time and a free slot. Set by reconcile (a difference appeared), by settle (the answer
- *            came and desired has moved on meanwhile, or the attempt failed and may be repeated).
- *   sending  one transaction computed the body, stored it as in flight and wrote the ledger row; the request is, or
- *            is about to be, in flight. New facts change `desired` only. One request in flight per entity.
- *   unknown  the request got no answer, or the process died while it was `sending`, and repeating it could double
+ *   pending  waits for its due time and a free slot. Set by reconcile when a difference appears. Set by settle when
+ *            the desired state changed while the request was in flight, or when the request failed and is repeated.
+ *   sending  one transaction computed the body, stored it as in flight and wrote the ledger row. Each entity has at
+ *            most one request in flight; new facts change only `desired` meanwhile.
+ *   unknown  the request got no answer, or the process died while it was `sending`, and a repetition could duplicate
  *            something. It waits for the read that settles it (see `settlement`).
- *   held     needs approval: the workspace refused it for good, or a guard stopped it.
+ *   held     needs approval, because the workspace refused it for good or the guard stopped it.
  *
  *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
- *   held → pending (someone released it, or what it would send changed).
+ *   held → pending (a person released it, or its request changed).
  */
 export const CHANGE_STATES = ['pending', 'sending', 'unknown', 'held'] as const;
 export type ChangeState = (typeof CHANGE_STATES)[number];
@@ -22,13 +22,18 @@ export type ChangeState = (typeof CHANGE_STATES)[number];
  * The effect of a change, as the mass-change guard counts it.
  *
  *   creation  something that the workspace is not known to have yet.
- *   removal   a link that is taken away, or an open record that is to be closed or declined.
- *   repair    a record that somebody else changed, as a sweep found, and that must match its provider again.
+ *   removal   a link that is removed, or an open record that is closed or declined.
+ *   repair    a record that others changed, as a sweep found, and that must match its provider again.
  */
 export type Effect = (typeof EFFECTS)[number];
 export const EFFECTS = ['removal', 'creation', 'repair'] as const;
 
-/** What a link or a record brings about; null for a plain edit. Absent fields: not wanted, or not known to be there. */
+/**
+ * Returns the effect of a write; null for a plain edit.
+ *
+ * @param desired undefined: the entity is not desired
+ * @param known undefined: the workspace is not known to have the entity
+ */
 export function effectOf(
   kind: EntityKind,
   desired: Readonly<Record<string, unknown>> | undefined,
@@ -37,14 +42,14 @@ export function effectOf(
   if (kind === 'read') return null;
   if (known === undefined) return desired === undefined ? null : 'creation';
   if (desired === undefined) return kind === 'link' ? 'removal' : null;
-  // A merge is the normal end of a request: many of them after an outage are no damage.
-  const closes = known['state'] === 'open' && ['closed', 'declined'].includes(String(desired['state']));
-  return kind === 'pull_request' && closes ? 'removal' : null;
+  // A merge is the normal end of a pull request, so many merges after an outage are no sign of damage.
+  const isClosing = known['state'] === 'open' && ['closed', 'declined'].includes(String(desired['state']));
+  return kind === 'pull_request' && isClosing ? 'removal' : null;
 }
 
 export type EntityKind = 'pull_request' | 'link' | 'task' | 'document' | 'read';
 
-/** What the outbox asks of the workspace. */
+/** The requests that the outbox sends to the workspace. */
 export type Action =
   | 'read-tasks'
   | 'read-task'
@@ -59,46 +64,53 @@ export type Action =
   | 'attach-document';
 
 /**
- * What became of a request: `answered`, and its change is settled; `settled`: refused, which settles it too; `again`: it is sent
- * again; `unknown`: nobody knows whether it was carried out; `held`: its change needs approval.
+ * The outcome of a request, for its change.
+ *
+ *   answered  the request succeeded, and the change is settled.
+ *   settled   the request was refused, and the refusal settles the change.
+ *   again     the request is sent again.
+ *   unknown   the server may have carried out the request.
+ *   held      the change needs approval.
  */
 export type RequestOutcome = 'answered' | 'settled' | 'again' | 'unknown' | 'held';
 
 /**
- * What is done with a write whose outcome is unknown.
+ * How a write with unknown outcome is settled.
  *
- *   repeat  the server is idempotent for it: the same request is sent again. Recording a pull request is an upsert;
- *           adding a link is idempotent by URL, attaching a document to the same task too; removing a link again answers 404, which is done.
- *   list    creating a task is not idempotent: after `SETTLE_AFTER` one complete list read settles all such creates
- *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other reported.
+ *   repeat  the write is idempotent, so the same request is sent again. Recording a pull request is an upsert. Adding a
+ *           link is idempotent by URL, and so is attaching a document to the same task. Removing a link again is
+ *           answered with 404, which means success.
+ *   list    creating a task is not idempotent. After `SETTLE_AFTER` one complete list settles all such creations
+ *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other is reported.
  */
 export type Settlement = 'repeat' | 'list';
 
+/** Returns how a write of this kind is settled if its outcome is unknown. */
 export function settlement(kind: EntityKind): Settlement {
   return kind === 'task' ? 'list' : 'repeat';
 }
 
-/** The server's longest handling time and list lag, milliseconds: earlier a list read proves nothing. */
+/** The longest time until a request appears in a list, milliseconds. An earlier list proves nothing. */
 export const SETTLE_AFTER = 60_000;
 
 /**
- * How long a request whose answer nobody saw may still be on its way, also one of a process that died, milliseconds. Requests live
- * for 30 s.
+ * How long a request without an answer may still be in flight, milliseconds, also if its process died.
+ * A request lives for at most 30 s.
  */
 export const MAX_TIME_IN_FLIGHT = 40_000;
 
-/** The last request of ours about an entity that was answered. Epoch milliseconds. */
+/** The last answered request of worksync about an entity, as stored. Epoch milliseconds. */
 export interface Written {
   readonly action: Action;
   readonly sentAt: number;
   readonly answeredAt: number;
-  /** Of the answer. */
+  /** The id of the answer. */
   readonly id: string;
-  /** Nobody saw an answer to an earlier attempt. */
+  /** The outcome of an earlier attempt was unknown. */
   readonly isRepeat?: boolean;
 }
 
-/** From when on it can be undone: an earlier attempt that arrived after the undoing would do it anew. */
+/** Returns from when on a write can be undone. An earlier attempt that arrives after the undoing would repeat it. */
 export function undoableFrom(written: Written | undefined): number {
   return written?.isRepeat ? written.answeredAt + MAX_TIME_IN_FLIGHT : 0;
 }
@@ -112,7 +124,7 @@ export const entity = {
   readTasks: 'read:tasks',
   readTask: (taskId: string) => `read:task:${taskId}`,
   readPullRequests: 'read:pull_requests',
-  /** Of one branch: the few records that one of them is looked for among. */
+  /** The records of one branch: few, among which one record is searched. */
   readRecords: (provider: string, repoId: string, headBranch: string) =>
     `read:records:${JSON.stringify([provider, repoId, headBranch])}`,
   document: (documentId: string) => `document:${documentId}`,
@@ -120,7 +132,7 @@ export const entity = {
   readDocument: (documentId: string) => `read:document:${documentId}`,
 } as const;
 
-/** What a read of `entity.readRecords` asks for. */
+/** Returns the branch whose records `entity.readRecords` reads; undefined for every other name. */
 export function branchOfRecordsRead(
   name: string,
 ): { provider: string; repoId: string; headBranch: string } | undefined {
@@ -130,12 +142,12 @@ export function branchOfRecordsRead(
   return { provider, repoId, headBranch };
 }
 
-/** The id of the task whose links `entity.readLinks` reads; undefined for every other name. */
+/** Returns the id of the task whose links `entity.readLinks` reads; undefined for every other name. */
 export function taskOfLinkRead(name: string): string | undefined {
   const prefix = entity.readLinks('');
   return name.startsWith(prefix) ? name.slice(prefix.length) : undefined;
 }
 
-/** Why a change is held: the guard held it as one of many, or the workspace refused it. A person releases each group as a whole. */
+/** The groups of held changes, which a person releases as a whole: held by the guard, or refused by the workspace. */
 export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
 export type HeldClass = (typeof HELD_CLASSES)[number];

@@ -1,17 +1,17 @@
 /**
- * What worksync does about changes by others that no webhook reported: at the latest with the next sweep. The page
- * of it is generated from here, and a law proves each line.
+ * A change by others that no webhook reported, and the reaction of worksync, at the latest with the next sweep.
+ * The table in the reference is generated from this list, and a law proves each row.
  */
 export interface ForeignEdit {
   readonly side: 'workspace' | 'provider';
   readonly thing: string;
   readonly edit: string;
   readonly result: string;
-  /** Requests that it costs beside the lists. */
+  /** Requests besides the lists. */
   readonly writes: 0 | 1;
-  /** Found by the lists of the workspace sweep, by its reads of what no list contains, or by the sweep of the connection. */
-  readonly seen: 'lists' | 'turn' | 'connection';
-  /** How the sweep reports it; absent: it does not. */
+  /** Found by the lists of the workspace sweep, by its single reads (`turn`) of what no list contains, or by a connection's sweep. */
+  readonly foundBy: 'lists' | 'turn' | 'connection';
+  /** The name under which the sweep reports it; absent: it does not. */
   readonly finding?: Finding;
 }
 
@@ -27,16 +27,16 @@ export const FINDINGS = [
 ] as const;
 export type Finding = (typeof FINDINGS)[number];
 
-const RIGHT = 'matches its provider again';
+const MATCHES = 'matches its provider again';
 
 export const FOREIGN_EDITS = {
   recordChanged: {
     side: 'workspace',
     thing: 'record of a pull request',
     edit: 'a field is changed',
-    result: RIGHT,
+    result: MATCHES,
     writes: 1,
-    seen: 'lists',
+    foundBy: 'lists',
     finding: 'record-changed',
   },
   recordRemoved: {
@@ -45,7 +45,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is removed',
     result: 'is written again',
     writes: 1,
-    seen: 'lists',
+    foundBy: 'lists',
     finding: 'record-missing',
   },
   recordChangedBack: {
@@ -54,7 +54,7 @@ export const FOREIGN_EDITS = {
     edit: 'a field is changed, and changed back',
     result: 'stays',
     writes: 0,
-    seen: 'lists',
+    foundBy: 'lists',
   },
   recordAdded: {
     side: 'workspace',
@@ -62,7 +62,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is added, changed or removed',
     result: 'stays as people left it',
     writes: 0,
-    seen: 'lists',
+    foundBy: 'lists',
   },
   pullLinkRemoved: {
     side: 'workspace',
@@ -70,7 +70,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is removed',
     result: 'stays removed until the text names the task again',
     writes: 0,
-    seen: 'lists',
+    foundBy: 'lists',
     finding: 'link-removed',
   },
   pullLinkAdded: {
@@ -79,7 +79,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is added by hand',
     result: 'stays',
     writes: 0,
-    seen: 'lists',
+    foundBy: 'lists',
   },
   itemLinkRemoved: {
     side: 'workspace',
@@ -87,7 +87,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is removed',
     result: 'stays removed until the text names the task again',
     writes: 0,
-    seen: 'turn',
+    foundBy: 'turn',
     finding: 'link-removed',
   },
   itemLinkAdded: {
@@ -96,7 +96,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is added by hand',
     result: 'stays, and the task becomes the task of the work item',
     writes: 0,
-    seen: 'turn',
+    foundBy: 'turn',
     finding: 'link-added',
   },
   taskChanged: {
@@ -105,7 +105,7 @@ export const FOREIGN_EDITS = {
     edit: 'title or status is changed',
     result: 'stays as people left it',
     writes: 0,
-    seen: 'lists',
+    foundBy: 'lists',
     finding: 'task-changed',
   },
   taskRemoved: {
@@ -114,7 +114,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is removed',
     result: 'stays removed',
     writes: 0,
-    seen: 'lists',
+    foundBy: 'lists',
     finding: 'task-missing',
   },
   documentMoved: {
@@ -123,7 +123,7 @@ export const FOREIGN_EDITS = {
     edit: 'it is attached to another, or to none',
     result: 'stays as people left it',
     writes: 0,
-    seen: 'turn',
+    foundBy: 'turn',
     finding: 'document-moved',
   },
   itemRemoved: {
@@ -132,14 +132,14 @@ export const FOREIGN_EDITS = {
     edit: 'it is removed, or not shown to the credential any more',
     result: 'is gone: its record and its links stay as they are, and nothing is written for it',
     writes: 0,
-    seen: 'connection',
+    foundBy: 'connection',
   },
   itemRestored: {
     side: 'provider',
     thing: 'pull request or work item that was gone',
     edit: 'it is restored, or shown again, and was changed meanwhile',
-    result: `its record ${RIGHT}`,
+    result: `its record ${MATCHES}`,
     writes: 1,
-    seen: 'connection',
+    foundBy: 'connection',
   },
 } as const satisfies Readonly<Record<string, ForeignEdit>>;

@@ -2,7 +2,7 @@
  * An item is the latest known state of one external thing: a pull request or a work item.
  *
  * A field that a payload does not carry is absent (`undefined`): it is never compared and never cleared.
- * `null` is a value: the provider said that there is none.
+ * `null` is a value: the provider reports that there is none.
  */
 
 /** Natural key: connector + host + the vendor's stable id. Never a connection, a name or a URL. */
@@ -19,29 +19,29 @@ interface ItemBase {
   readonly host: string;
   /** The provider's own time of this state, epoch milliseconds. Newest wins. */
   readonly updatedAt: number;
-  /** The provider's own time where `updatedAt` is another one, since that was too far ahead of our clock to be believed. */
+  /** The provider's own time if it was too far ahead of our clock to be believed, so that `updatedAt` differs. */
   readonly toldAt?: number;
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;
   /**
-   * True where the event of its creation told this state: every other state of that time is later. For vendors whose times are
-   * not fine enough to tell.
+   * True if the event of its creation reported this state: every other state with that time is later.
+   * For vendors whose times are too coarse to show it.
    */
   readonly isCreation?: boolean;
   /**
-   * True when the provider says that the thing no longer exists, or does not show it to this credential any more, which looks
-   * the same. Gone items write nothing; their records, links and tasks in the workspace stay. Goes by no time: see
+   * True if the thing no longer exists, or the provider no longer shows it to this credential, which looks the same.
+   * Gone items write nothing; their records, links and tasks in the workspace stay. Does not depend on `updatedAt`, see
    * `sync/reconcile/newest-wins.ts`.
    */
   readonly gone?: boolean;
   readonly url?: string;
   readonly title?: string;
   readonly description?: string | null;
-  /** Who opened it: login, or the account UUID where logins do not exist. */
+  /** The login of the person who opened it, or the account UUID if the vendor has no logins. */
   readonly author?: string | null;
   readonly labels?: readonly string[];
   readonly assignees?: readonly string[];
-  /** E-mail addresses of people named above, by the name used there, where the vendor tells them. */
+  /** E-mail addresses of people named above, by the name used there, if the vendor reports them. */
   readonly emails?: Readonly<Record<string, string>>;
   /** RFC 3339, UTC. */
   readonly createdAt?: string;
@@ -56,7 +56,7 @@ export interface PullRequest extends ItemBase {
   /** Number within the repository, as a string. */
   readonly identifier: string;
   readonly state?: PullRequestState;
-  /** The vendor's own word for the state, kept for people. */
+  /** The vendor's own word for the state, for people. */
   readonly rawState?: string;
   readonly draft?: boolean;
   readonly headBranch?: string;
@@ -65,21 +65,21 @@ export interface PullRequest extends ItemBase {
   readonly reviewers?: readonly string[];
   /** RFC 3339, UTC; null while it is not merged. */
   readonly mergedAt?: string | null;
-  /** Messages of its commits, newest first, where a connection fetches them; searched for names and trailers. */
+  /** Messages of its commits, newest first, if the connection fetches them; searched for names and trailers. */
   readonly commitMessages?: readonly string[];
-  /** The head that those messages are of. */
+  /** The head commit to which those messages belong. */
   readonly commitsSha?: string;
 }
 
 export interface WorkItem extends ItemBase {
   readonly kind: 'work_item';
-  /** Project, repository or team that holds it, by the vendor's stable id. */
+  /** The vendor's stable id of its project, repository or team. */
   readonly containerId: string;
-  /** What people call it: `ENG`, `acme/api`, `Website`. */
+  /** The name of that project, repository or team for people: `ENG`, `acme/api`, `Website`. */
   readonly containerName?: string;
-  /** What people call it: `ENG-123`, `#45`. */
+  /** Its name for people: `ENG-123`, `#45`. */
   readonly identifier: string;
-  /** What people called it before it was moved, where the vendor tells. */
+  /** Its names for people before it was moved, if the vendor reports them. */
   readonly formerIdentifiers?: readonly string[];
   readonly state?: WorkItemState;
   readonly rawState?: string;
@@ -89,11 +89,11 @@ export interface WorkItem extends ItemBase {
 
 export type Item = PullRequest | WorkItem;
 
-/** Points at an item whose payload was partial or doubtful: intake fetches the object. */
+/** Points to an item whose payload was partial or doubtful, so that intake fetches the object. */
 export interface ItemReference {
   readonly kind: Item['kind'];
   readonly key: ItemKey;
-  /** What the connector's `fetch` needs, as plain JSON. Built from ids, never from a URL of a payload. */
+  /** Input of the connector's `fetch`, as plain JSON. Built from ids, never from a URL of a payload. */
   readonly locator: Readonly<Record<string, string>>;
 }
 
@@ -107,7 +107,7 @@ export function workItemKey(connector: string, host: string, id: string): ItemKe
   return `${connector}:${host}:issue:${id}`;
 }
 
-/** A finished item goes a little before others: its write is not outdated soon. */
+/** Whether an item is finished. Its changes are sent a little before others, because they are not outdated soon. */
 export function isFinished(item: Item): boolean {
   return item.kind === 'pull_request' ? item.state !== undefined && item.state !== 'open' : item.state === 'done';
 }

@@ -1,11 +1,11 @@
-/** Sizes that the workspace accepts (W11, W24): longer texts are cut before they are sent. */
+/** Sizes that the workspace accepts (W11, W24), UTF-16 units. Longer texts are cut before they are sent. */
 export const LONGEST_TITLE = 255;
 export const LONGEST_TEXT = 200_000;
-/** Of a person or a label, and how many of each a record may have (W59): what is beyond is left out. */
+/** The longest name of a person or a label, and the most of each in a record (W59). Others are left out. */
 export const LONGEST_NAME = 255;
 export const MOST_NAMES = 1_000;
 
-/** Of a text in a vendor's own format this much is read, UTF-16 units: what is made of it is cut to `LONGEST_TEXT` later. */
+/** How much of a text in a vendor's own format is read, UTF-16 units. The result is cut to `LONGEST_TEXT` later. */
 export const LONGEST_SOURCE = 262_144;
 
 /** Cuts to `longest` UTF-16 units, ending in an ellipsis, without splitting a surrogate pair. */

@@ -10,11 +10,11 @@ import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { differs, waits } from './changes.ts';
 import { openTestStore } from './intake.ts';
 
-/** Requests of the outbox that are in flight, and what may become of them. */
+/** Requests of the outbox in flight, and the errors that may end them. */
 
 export const SENT_AT = 1_000;
 export const NOW = 2_000;
-/** Draws the longest possible pause. */
+/** Makes each pause as long as possible. */
 const random = { ...systemRandom(), float: () => 1 };
 export const CONTEXT = { now: NOW, random, usedShare: 0 };
 export const ITEM = 'jira:cloud:issue:1';
@@ -38,7 +38,7 @@ export async function take(query: Scope): Promise<PreparedRequest> {
   return prepared;
 }
 
-/** On a server that never doubles a link. */
+/** Claims a change of this entity, on a server that never duplicates a link. */
 export async function inFlight(row: EntityRow, change: Partial<OutboxRow> = {}) {
   const store = await openTestStore();
   await configureLinks(store.query, true);
@@ -46,18 +46,19 @@ export async function inFlight(row: EntityRow, change: Partial<OutboxRow> = {}) 
   return { store, query: store.query, prepared: await take(store.query) };
 }
 
+/** Claims a read of this entity. */
 export async function readInFlight(entity: string, change: Partial<OutboxRow> = {}) {
   const store = await openTestStore();
   await waits(store.query, entity, { kind: 'read', ...change });
   return { store, query: store.query, prepared: await take(store.query) };
 }
 
-/** Changes the entity while its request is in flight. */
-export async function wishMeanwhile(query: Scope, row: EntityRow, at: number): Promise<void> {
+/** Changes the desired state of an entity while its request is in flight. */
+export async function changeMeanwhile(query: Scope, row: EntityRow, at: number): Promise<void> {
   await saveEntity(query, row);
   const { entity, kind } = row;
-  const wish = { entity, kind, lane: 'link', since: at, due: at, weight: 1, waiting: [{ id: 9, at }] } as const;
-  await addDifference(query, wish);
+  const difference = { entity, kind, lane: 'link', since: at, due: at, weight: 1, waiting: [{ id: 9, at }] } as const;
+  await addDifference(query, difference);
 }
 
 export const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
@@ -65,10 +66,10 @@ export const failed = (code: ErrorCode, status?: number, errorCode?: string) =>
 export const LOST = failed('outcome_unknown');
 export const UNREACHABLE = failed('unreachable');
 export const LIMITED = failed('rate_limited', 429, 'rate_limited');
-/** Result of `failureOf` for 507, whose `errorCode` is `storage_full`. */
+/** The error of an answer with 507 and the `errorCode` `storage_full`. */
 export const FULL = failed('workspace_full', 507, 'storage_full');
 export const REFUSED = failed('refused', 422, 'validation_failed');
 export const ABSENT = failed('not_found', 404, 'not_found');
-/** Answer of a server in front of the workspace. */
+/** The answer of a proxy in front of the workspace. */
 export const ABSENT_ROUTE = failed('not_found', 404);
 export const NEVER_SENT = failed('refused');

@@ -25,32 +25,32 @@ import { createTravellingClock, type TravellingClock } from './travelling-clock.
 const MINUTE = 60_000;
 const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
 
-/** The server at this address records pull requests, and so never doubles a link. */
+/** The server at this address records pull requests, and so never duplicates a link. */
 export const BASE_URL = 'https://workspace.example';
 
-/** Answer of the workspace to a request; undefined: no answer comes. */
+/** An answer of the workspace; undefined: no answer. */
 export type Answer = Pick<ApiResponse, 'status'> & { readonly json?: unknown };
 
-/** The parts that take a change and send it, over a store in which links wait to be added. */
+/** The parts that claim a change and send it, with a store that contains pending links. */
 export interface OutboxBench {
   readonly store: Store;
   readonly clock: TravellingClock;
   readonly throttle: Throttle;
   readonly breaker: Breaker;
   readonly client: OutboxClient;
-  /** Health that is reported of the workspace: error codes, and undefined when all is well. */
+  /** The reported troubles: codes of errors, and undefined for their end. */
   readonly told: (string | undefined)[];
   readonly attempt: SendAndSettle;
   slot(): Promise<Slot>;
   take(slot: Slot, entity?: string): Promise<PreparedRequest | undefined>;
-  /** Takes the change and sends it. */
+  /** Claims the change and sends it. */
   send(entity: string): Promise<void>;
 }
 
 export const linkOf = (number: number) => `link:jira:cloud:issue:${number}>t${number}`;
 const urlOf = (number: number) => `https://tracker.example/${number}`;
 
-/** Answer of the workspace to the link of this number. */
+/** The answer to the addition of the link with this number. */
 export const added = (number: number): Answer => ({
   status: 201,
   json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },

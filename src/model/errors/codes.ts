@@ -1,11 +1,11 @@
 /**
- * The one registry of error codes. A code is stable: scripts and alerts may branch on it.
+ * The registry of error codes. A code is stable: scripts and alerts may branch on it.
  *
- * verdict  `retry`       may succeed when repeated later;
- *          `wait-until`  succeeds only after something named: a time, a new key, a free disk;
- *          `never`       repeating the same thing is useless.
- * hint     the remedy, in one sentence.
- * exit     exit code of the command line when this error ends it (sysexits where one fits).
+ * verdict  `retry`       may succeed when it is repeated later;
+ *          `wait-until`  succeeds only after a certain event: a time, a new key, free space;
+ *          `never`       a repetition is useless.
+ * hint     the remedy.
+ * exit     exit code of the command line when this error ends it, from sysexits if one fits.
  */
 export type Verdict = 'retry' | 'wait-until' | 'never';
 
@@ -177,7 +177,7 @@ export const CODES = {
     verdict: 'wait-until',
     hint: 'If you mean the new one, run "worksync connections rebind" with the connection; else correct the name in the configuration.',
   },
-  // what a job of a CI service asks
+  // results of the CI gate
   not_received: {
     verdict: 'wait-until',
     hint: 'Its webhook may be on its way: give "worksync ci" a time with --wait. If that does not help, look at the connection with "worksync check".',
@@ -188,7 +188,7 @@ export const CODES = {
     hint: 'Put the key of a task into the title, the description or the branch of the pull request.',
     exit: 1,
   },
-  // changes to be sent
+  // the outbox
   guard_held: {
     verdict: 'wait-until',
     hint: 'List them with "worksync held"; release them with "worksync held release".',
@@ -281,7 +281,7 @@ export const CODES = {
 
 export type ErrorCode = keyof typeof CODES;
 
-/** The remedy for a code as it was stored or sent; undefined where it is none of ours. */
+/** Returns the remedy for a stored or received code; undefined if it is not in the registry. */
 export function hintOf(code: string): string | undefined {
   return Object.hasOwn(CODES, code) ? CODES[code as ErrorCode].hint : undefined;
 }

@@ -77,7 +77,7 @@ function foreignTable(): string {
       line.thing,
       line.edit,
       line.result,
-      SEEN[line.seen],
+      SEEN[line.foundBy],
       'finding' in line ? code(line.finding) : '',
     ]),
   );

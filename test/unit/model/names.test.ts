@@ -4,39 +4,39 @@ import { afterLookup, afterReport, type Binding, type NamedUnit } from '../../..
 const API: Binding = { entry: 'acme/api', id: '1', called: 'acme/api' };
 const RENAMED: Binding = { ...API, called: 'acme/core' };
 const REBOUND: Binding = { ...API, elsewhere: '2' };
-const seen = (id: string, name: string): NamedUnit => ({ id, name });
+const unit = (id: string, name: string): NamedUnit => ({ id, name });
 
-describe('what a delivery tells of a name', () => {
+describe('a delivery', () => {
   it.each<[string, Binding | undefined, NamedUnit, Binding | undefined]>([
-    ['binds it', undefined, seen('1', 'Acme/API'), { ...API, called: 'Acme/API' }],
-    ['says nothing of another', undefined, seen('1', 'acme/web'), undefined],
-    ['shows a rename', API, seen('1', 'acme/core'), RENAMED],
-    ['shows the rename back', RENAMED, seen('1', 'acme/api'), API],
-    ['shows that it leads elsewhere', API, seen('2', 'acme/api'), REBOUND],
-    ['shows that it leads elsewhere yet', REBOUND, seen('3', 'acme/api'), { ...API, elsewhere: '3' }],
-    // A late delivery of before: only the vendor says that it is over.
-    ['does not take that back', REBOUND, seen('1', 'acme/api'), REBOUND],
-    ['says nothing of it by another thing', API, seen('2', 'acme/core'), API],
-  ])('%s', (_, held, told, after) => {
-    expect(afterReport('acme/api', held, told)).toEqual(after);
+    ['binds a name', undefined, unit('1', 'Acme/API'), { ...API, called: 'Acme/API' }],
+    ['with another name binds nothing', undefined, unit('1', 'acme/web'), undefined],
+    ['shows a rename', API, unit('1', 'acme/core'), RENAMED],
+    ['shows the rename back', RENAMED, unit('1', 'acme/api'), API],
+    ['shows that another thing has the name', API, unit('2', 'acme/api'), REBOUND],
+    ['shows that a third thing has the name', REBOUND, unit('3', 'acme/api'), { ...API, elsewhere: '3' }],
+    // The delivery may be late: only the vendor's answer ends this.
+    ['does not end a rebound name', REBOUND, unit('1', 'acme/api'), REBOUND],
+    ['about another thing changes nothing', API, unit('2', 'acme/core'), API],
+  ])('%s', (_, binding, reported, after) => {
+    expect(afterReport('acme/api', binding, reported)).toEqual(after);
   });
 
-  it('is the same object where nothing is new', () => {
-    expect(afterReport('acme/api', REBOUND, seen('2', 'acme/api'))).toBe(REBOUND);
-    expect(afterReport('acme/api', API, seen('1', 'acme/api'))).toBe(API);
+  it('returns the same object if nothing is new', () => {
+    expect(afterReport('acme/api', REBOUND, unit('2', 'acme/api'))).toBe(REBOUND);
+    expect(afterReport('acme/api', API, unit('1', 'acme/api'))).toBe(API);
   });
 });
 
-describe('what the vendor answers when it is asked', () => {
+describe('an answer to a lookup', () => {
   it.each<[string, Binding | undefined, NamedUnit | undefined, Binding | undefined]>([
-    ['binds it', undefined, seen('1', 'acme/api'), API],
-    ['binds what is found under a name of before', undefined, seen('1', 'acme/core'), RENAMED],
-    ['binds nothing where there is nothing', undefined, undefined, undefined],
-    ['shows a rename', API, seen('1', 'acme/core'), RENAMED],
-    ['shows that it leads elsewhere', API, seen('2', 'acme/api'), REBOUND],
-    ['ends that where it leads back', REBOUND, seen('1', 'acme/api'), API],
-    ['ends that where it leads nowhere', REBOUND, undefined, API],
-  ])('%s', (_, held, found, after) => {
-    expect(afterLookup('acme/api', held, found)).toEqual(after);
+    ['binds a name', undefined, unit('1', 'acme/api'), API],
+    ['binds a thing that is found by an older name', undefined, unit('1', 'acme/core'), RENAMED],
+    ['without a thing binds nothing', undefined, undefined, undefined],
+    ['shows a rename', API, unit('1', 'acme/core'), RENAMED],
+    ['shows that another thing has the name', API, unit('2', 'acme/api'), REBOUND],
+    ['ends a rebound name when the bound thing has it again', REBOUND, unit('1', 'acme/api'), API],
+    ['ends a rebound name when no thing has it', REBOUND, undefined, API],
+  ])('%s', (_, binding, found, after) => {
+    expect(afterLookup('acme/api', binding, found)).toEqual(after);
   });
 });

@@ -1,12 +1,18 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CODES, type ErrorCode } from '../../../../src/model/errors/codes.ts';
-import { asSyncError, cleanErrorsWith, SyncError } from '../../../../src/model/errors/sync-error.ts';
+import {
+  asSyncError,
+  cleanErrorsWith,
+  formatFailure,
+  parseFailure,
+  SyncError,
+} from '../../../../src/model/errors/sync-error.ts';
 
 describe.each(Object.keys(CODES) as ErrorCode[])('%s', (code) => {
   const entry: { verdict: string; hint: string; exit?: number } = CODES[code];
 
-  it('is a stable word with a verdict, a hint in one sentence, and an exit code that tells failure', () => {
+  it('has a verdict, a hint and an exit code that means failure', () => {
     expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/);
     expect(['retry', 'wait-until', 'never']).toContain(entry.verdict);
     expect(entry.hint).toMatch(/^[A-Z].{10,}\.$/);
@@ -14,14 +20,14 @@ describe.each(Object.keys(CODES) as ErrorCode[])('%s', (code) => {
     expect(entry.exit ?? 1).toBeLessThan(126);
   });
 
-  it('gives them to its errors', () => {
+  it('passes them to its errors', () => {
     const error = new SyncError(code, 'why');
     expect(error).toMatchObject({ name: 'SyncError', code, message: 'why', verdict: entry.verdict, hint: entry.hint });
   });
 });
 
 describe('a SyncError', () => {
-  it('carries what the other side said, and the cause', () => {
+  it('has the details of the answer, and the cause', () => {
     const cause = new Error('socket hang up');
     const details = { cause, status: 429, errorCode: 'rate_limited', retryAfter: 3_000, hint: 'Wait.' };
     const error = new SyncError('rate_limited', 'too many', details);
@@ -29,7 +35,7 @@ describe('a SyncError', () => {
     expect(error).toMatchObject(details);
   });
 
-  it('without details has no cause, not an undefined one', () => {
+  it('without details has no property `cause`', () => {
     expect(Object.hasOwn(new SyncError('internal', 'x'), 'cause')).toBe(false);
   });
 });
@@ -39,7 +45,7 @@ describe('secrets', () => {
   beforeAll(() => cleanErrorsWith((text) => text.replaceAll(SECRET, '[secret]')));
   afterAll(() => cleanErrorsWith((text) => text));
 
-  it('are in none of the texts of an error, nor in its stack', () => {
+  it('are replaced in all texts of an error, and in its stack', () => {
     const text = `said: ${SECRET}`;
     const error = new SyncError('refused', text, { hint: text, errorCode: text });
     expect(error).toMatchObject({ message: 'said: [secret]', hint: 'said: [secret]', errorCode: 'said: [secret]' });
@@ -48,7 +54,7 @@ describe('secrets', () => {
     expect(asSyncError(text).message).toBe('said: [secret]');
   });
 
-  it('are in none of its causes, however deep', () => {
+  it('are replaced in all causes, however deep', () => {
     const inner = Object.assign(new TypeError(SECRET), { code: 'ERR_INNER', headers: { authorization: SECRET } });
     const several = new AggregateError([new Error('harmless'), new RangeError(SECRET)], 'several', { cause: inner });
     const outer = new Error('outer', { cause: several });
@@ -68,7 +74,7 @@ describe('secrets', () => {
     expect(new SyncError('internal', 'x', { cause: SECRET }).cause).toBe('[secret]');
   });
 
-  it('leave a cause as it is that holds none, also one that loops', () => {
+  it('leave a cause without secrets unchanged, even a cycle', () => {
     const cause = new Error('harmless', { cause: new Error('too') });
     expect(new SyncError('internal', 'x', { cause }).cause).toBe(cause);
     const loop = new Error('round');
@@ -77,8 +83,8 @@ describe('secrets', () => {
   });
 });
 
-describe('anything thrown', () => {
-  it('stays as it is where it is a SyncError', () => {
+describe('a thrown value', () => {
+  it('is returned unchanged if it is a SyncError', () => {
     const error = new SyncError('conflict', 'x');
     expect(asSyncError(error)).toBe(error);
   });
@@ -92,9 +98,29 @@ describe('anything thrown', () => {
     [{ odd: true }, '{ odd: true }'],
     [Object.create(null), '[Object: null prototype] {}'],
     [Symbol('s'), 'Symbol(s)'],
-  ])('%o is a fault of ours', (thrown, message) => {
+  ])('%o is an internal error', (thrown, message) => {
     const error = asSyncError(thrown);
     expect(error).toMatchObject({ code: 'internal', verdict: 'retry', message });
     expect(error.cause).toBe(thrown);
   });
+});
+
+it('a stored failure keeps its remedy', () => {
+  const plain = new SyncError('forbidden', 'status 403');
+  expect(formatFailure(plain)).toBe('forbidden: status 403');
+  expect(parseFailure(formatFailure(plain))).toEqual({
+    code: 'forbidden',
+    message: 'status 403',
+    hint: CODES.forbidden.hint,
+  });
+  const own = new SyncError('forbidden', 'two\nlines', { hint: 'Authorise the token.' });
+  expect(parseFailure(formatFailure(own))).toEqual({
+    code: 'forbidden',
+    message: 'two\nlines',
+    hint: 'Authorise the token.',
+  });
+});
+
+it.each(['no code at all', 'unheard_of: x', 'constructor: x'])('%j is parsed as an internal error', (text) => {
+  expect(parseFailure(text)).toEqual({ code: 'internal', message: text, hint: null });
 });

@@ -1,35 +1,46 @@
 import { expect, test } from 'vitest';
-import { createBreaker, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
+import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
+import { failed } from '../../../support/in-flight.ts';
 
-/** Requests in their order, by their changes: `+` got through, `-` did not. */
-type Course = readonly `${'+' | '-'}${string}`[];
+/** The results of requests in their order, each with its change: `+` success, `-` failure. */
+type Results = readonly `${'+' | '-'}${string}`[];
 
-function after(course: Course) {
+function after(results: Results) {
   const breaker = createBreaker();
-  for (const each of course) breaker[each.startsWith('+') ? 'passed' : 'failed'](each.slice(1));
+  for (const result of results) breaker[result.startsWith('+') ? 'passed' : 'failed'](result.slice(1));
   return breaker;
 }
 
-test.each<[what: string, course: Course, failing: boolean, open: boolean]>([
-  ['nothing has been sent', [], false, false],
-  ['two of two changes failed', ['-a', '-b'], false, false],
-  ['three of two changes failed', ['-a', '-b', '-a'], true, true],
-  ['three of one change failed', ['-a', '-a', '-a'], true, false],
-  ['one that fails alone is joined by another', ['-a', '-a', '-a', '-b'], true, true],
-  ['one got through', ['-a', '-b', '-c', '+d'], false, false],
-  ['one got through, and the next fails', ['-a', '-b', '-c', '+d', '-e', '-f'], false, false],
-  ['one got through, and one change fails from then on', ['-a', '-b', '+d', '-a', '-a', '-a'], true, false],
-])('%s', (_what, course, failing, open) => {
-  const breaker = after(course);
+test.each<[what: string, results: Results, failing: boolean, open: boolean]>([
+  ['no request', [], false, false],
+  ['two failures of two changes', ['-a', '-b'], false, false],
+  ['three failures of two changes', ['-a', '-b', '-a'], true, true],
+  ['three failures of one change', ['-a', '-a', '-a'], true, false],
+  ['failures of one change and then of another', ['-a', '-a', '-a', '-b'], true, true],
+  ['a success', ['-a', '-b', '-c', '+d'], false, false],
+  ['a success and two failures', ['-a', '-b', '-c', '+d', '-e', '-f'], false, false],
+  ['a success and three failures of one change', ['-a', '-b', '+d', '-a', '-a', '-a'], true, false],
+])('after %s', (_what, results, failing, open) => {
+  const breaker = after(results);
   expect([breaker.failing, breaker.open, breaker.pause()]).toEqual([failing, open, open ? PROBE_EVERY : 0]);
 });
 
-test.each<[what: string, course: Course, isAtFault: boolean]>([
+test.each<[what: string, results: Results, isAtFault: boolean]>([
   ['has never failed', ['+b'], false],
-  ['fails while nothing gets through', ['+b', '-a', '-c', '-a'], false],
-  ['fails while another gets through', ['-a', '+b', '-a'], true],
-  ['fails once, and another gets through after that', ['-a', '+b'], true],
-  ['got through, and fails anew', ['-a', '+b', '+a', '-a'], false],
-])('a change that %s: at fault itself: %s', (_what, course, isAtFault) => {
-  expect(after(course).isAtFault('a')).toBe(isAtFault);
+  ['fails while no request succeeds', ['+b', '-a', '-c', '-a'], false],
+  ['fails while another succeeds', ['-a', '+b', '-a'], true],
+  ['fails once before another succeeds', ['-a', '+b'], true],
+  ['succeeded and fails again', ['-a', '+b', '+a', '-a'], false],
+])('a change that %s is at fault: %s', (_what, results, isAtFault) => {
+  expect(after(results).isAtFault('a')).toBe(isAtFault);
+});
+
+test.each<[status: number | undefined, errorCode: string | undefined, isOwn: boolean]>([
+  [400, 'validation_failed', true],
+  [499, 'validation_failed', true],
+  [500, 'internal', false],
+  [400, undefined, false],
+  [undefined, 'internal', false],
+])('status %s with code %s is a refusal by the workspace itself: %s', (status, errorCode, isOwn) => {
+  expect(isWorkspaceRefusal(failed('refused', status, errorCode))).toBe(isOwn);
 });

@@ -7,7 +7,7 @@ const page = (answer: ListAnswer, length: number, place: ListPosition = {}) =>
   nextListStep({ body: { ...place }, sentAt: SENT_AT }, answer, length);
 
 const ended = (isComplete: boolean, began = SENT_AT) => ({ page: { began, isEnd: true, isComplete } });
-const goesOn = { began: SENT_AT, isEnd: false, isComplete: false };
+const notLast = { began: SENT_AT, isEnd: false, isComplete: false };
 const SECOND = { limit: 5_000, first: 50, began: 500 };
 
 describe('a page without a cursor', () => {
@@ -21,7 +21,7 @@ describe('a page without a cursor', () => {
       { isLast: null },
       50,
       {},
-      { page: goesOn, next: { limit: 5_000, first: 50, began: SENT_AT } },
+      { page: notLast, next: { limit: 5_000, first: 50, began: SENT_AT } },
     ],
     ['read a second time with as many elements is complete', {}, 50, SECOND, ended(true, 500)],
     ['read a second time with more elements is complete', {}, 73, SECOND, ended(true, 500)],
@@ -39,15 +39,15 @@ describe('a page without a cursor', () => {
   });
 });
 
-test('goes on with the cursor, and remembers when the list began and how often it began anew', () => {
+test('continues with the cursor, and keeps the start and the restarts of the list', () => {
   const first = page({ nextCursor: 'b' }, 50, { restarts: 1 });
-  expect(first).toMatchObject({ page: goesOn, next: { cursor: 'b', began: SENT_AT, restarts: 1 } });
+  expect(first).toMatchObject({ page: notLast, next: { cursor: 'b', began: SENT_AT, restarts: 1 } });
   const second = nextListStep({ body: { ...first.next }, sentAt: 2_000 }, { nextCursor: 'c' }, 50);
-  expect(second).toMatchObject({ page: goesOn, next: { cursor: 'c', began: SENT_AT, restarts: 1 } });
+  expect(second).toMatchObject({ page: notLast, next: { cursor: 'c', began: SENT_AT, restarts: 1 } });
   expect(second.next?.seen).toHaveLength(2);
 });
 
-test('ends as incomplete at a cursor that has come before', () => {
+test('ends as incomplete at a repeated cursor', () => {
   const first = page({ nextCursor: 'b' }, 50);
   const second = page({ nextCursor: 'c' }, 50, first.next);
   expect(page({ nextCursor: 'b' }, 50, second.next)).toEqual(ended(false));

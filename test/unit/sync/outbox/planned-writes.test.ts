@@ -19,17 +19,17 @@ describe('the id of a plan', async () => {
   const { id } = await digestOf([write('a'), write('b')]);
 
   it.each([
-    ['the order', [write('b'), write('a')], true],
-    ['what the guard holds', [write('a', { held: true }), write('b')], true],
-    ['another body', [write('a', { body: { title: 'c' } }), write('b')], false],
-    ['another action', [write('a', { action: 'remove-link' }), write('b')], false],
-    ['one more', [write('a'), write('b'), write('c')], false],
-    ['one less', [write('a')], false],
-  ])('%s: the same %#', async (_what, plan, isSame) => {
+    ['does not depend on the order', [write('b'), write('a')], true],
+    ['does not depend on what the guard holds', [write('a', { held: true }), write('b')], true],
+    ['changes with the body', [write('a', { body: { title: 'c' } }), write('b')], false],
+    ['changes with the action', [write('a', { action: 'remove-link' }), write('b')], false],
+    ['changes with one more write', [write('a'), write('b'), write('c')], false],
+    ['changes with one less write', [write('a')], false],
+  ])('%s', async (_what, plan, isSame) => {
     expect((await digestOf(plan)).id === id).toBe(isSame);
   });
 
-  it('goes with the difference, by entity', async () => {
+  it('comes with hashes that show the difference by entity', async () => {
     const present = await digestOf([write('b', { body: { title: 'new' } }), write('c')]);
     expect(differenceOf(await digestOf([write('a'), write('b')]), present)).toEqual({
       added: ['pull_request:c'],
@@ -40,7 +40,7 @@ describe('the id of a plan', async () => {
 });
 
 describe('the writes of a plan', () => {
-  it('are those that wait, are held by the guard, or are on the wire; not reads, refused ones or needless ones', async () => {
+  it('are pending, held by the guard or in flight, but not read, refused or without a difference', async () => {
     const { query } = await openTestStore();
     const states = {
       a: {},
@@ -76,7 +76,7 @@ describe('the writes of a plan', () => {
 });
 
 describe('a plan of many writes', () => {
-  it('lets the event loop turn while it is worked out, and comes by entity; the first are those due first', async () => {
+  it('is computed in batches between turns of the event loop, ordered by entity', async () => {
     const store = await openTestStore();
     const count = 3_000;
     await store.commit(async (transaction) => {

@@ -19,10 +19,10 @@ import { createTravellingClock, type TravellingClock } from '../../../support/tr
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-/** 2 % of 200 requests in 15 minutes, in a day. */
-const A_DAY = 384;
+/** Reads in a day: 2 % of 200 requests in 15 minutes. */
+const READS_PER_DAY = 384;
 
-/** Tasks, each with a link to a work item. */
+/** Stores tasks, each with a link to a work item. */
 async function linkedTasks(count: number, store?: Store): Promise<Store> {
   store ??= await openTestStore();
   for (let number = 0; number < count; number++) {
@@ -35,7 +35,7 @@ async function linkedTasks(count: number, store?: Store): Promise<Store> {
   return store;
 }
 
-/** Lets the job run so long, each read answered at once; gives the tasks whose links were read. */
+/** Runs the job for `ms` and answers each read at once. Returns the entities that were read. */
 async function readFor(store: Store, clock: TravellingClock, ms: number): Promise<string[]> {
   const quota = { requests: 200, window: 15 * MINUTE };
   const parts = {
@@ -64,20 +64,20 @@ async function readFor(store: Store, clock: TravellingClock, ms: number): Promis
   return read;
 }
 
-it('reads links of work items in turn, for at most 2 % of the quota, and goes on where the process ended', async () => {
+it('reads links of work items one by one with at most 2 % of the quota, and continues after a restart', async () => {
   const store = await linkedTasks(60);
   const clock = createTravellingClock();
   const first = await readFor(store, clock, 2 * HOUR);
   const second = await readFor(store, clock, HOUR);
-  expect(first.length).toBeGreaterThan(0.8 * (A_DAY / 12));
-  expect(first.length).toBeLessThanOrEqual(A_DAY / 12 + 1);
-  expect(first.length + second.length).toBeLessThanOrEqual(A_DAY / 8 + 1);
+  expect(first.length).toBeGreaterThan(0.8 * (READS_PER_DAY / 12));
+  expect(first.length).toBeLessThanOrEqual(READS_PER_DAY / 12 + 1);
+  expect(first.length + second.length).toBeLessThanOrEqual(READS_PER_DAY / 8 + 1);
   const all = [...first, ...second];
   expect(all).toEqual(all.map((_, at) => entity.readLinks(`t${String(at).padStart(3, '0')}`)));
   expect(await readSweepPosition(store.query)).toMatchObject({ endedAt: null, read: all.length });
 });
 
-it('comes to the end of its turn, and begins the next from the first', async () => {
+it('stores the end of a sweep, and starts the next one at the first task', async () => {
   const store = await linkedTasks(2);
   const clock = createTravellingClock();
   const names = [entity.readLinks('t000'), entity.readLinks('t001')];
@@ -87,9 +87,9 @@ it('comes to the end of its turn, and begins the next from the first', async () 
 });
 
 it.each([
-  ['begins a round', false],
-  ['asks again for the lists that a round lacks', true],
-])('%s together with the requests for its lists, or does neither', async (_name, isRunning) => {
+  ['starts a sweep', false],
+  ['requests missing lists again', true],
+])('%s in one transaction', async (_name, isRunning) => {
   expect(
     await remainsOf(async (store) => {
       const clock = createTravellingClock();
@@ -109,7 +109,7 @@ it.each([
   ).toEqual([]);
 });
 
-/** The job of this name, over links that are to be read. */
+/** Returns the job of this name, and its clock. */
 async function jobOver(store: Store, name: string, outbox = createWakeSignal()) {
   const clock = createTravellingClock();
   const quota = { requests: 200, window: 15 * MINUTE };
@@ -124,7 +124,7 @@ async function jobOver(store: Store, name: string, outbox = createWakeSignal()) 
 }
 
 it.each([false, true])(
-  'whichever statement of a round fails, whoever runs it is told, and nothing is begun: running %s',
+  'rejects and stores nothing when any statement of a sweep fails, running: %s',
   async (isRunning) => {
     expect(
       await wrongWhereStatementsFail(async (store) => {
@@ -136,14 +136,14 @@ it.each([false, true])(
   },
 );
 
-it('whichever statement of a turn fails, whoever runs it is told, and no read is wished without the place that it has in the turn', async () => {
+it('rejects and requests no read without its position when any statement fails', async () => {
   expect(
     await wrongWhereStatementsFail(async (store) => {
       await linkedTasks(1, store);
       const { clock, job } = await jobOver(store, 'workspace.links');
       return async () => {
         const stopping = new AbortController();
-        // Looked at only where it fails: by then the turn waits for its answer.
+        // Without a failure the job waits for an answer at this time.
         const run = Promise.resolve(job.run(stopping.signal));
         const isOver = run.then(
           () => true,
@@ -158,7 +158,7 @@ it('whichever statement of a turn fails, whoever runs it is told, and no read is
   ).toEqual([]);
 });
 
-it('asks again for a list that nobody wishes any more, and not for one that is on its way', async () => {
+it('requests a missing list again, but not one that is pending', async () => {
   const store = await openTestStore();
   await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
   const outbox = createWakeSignal();
@@ -183,7 +183,7 @@ it('asks again for a list that nobody wishes any more, and not for one that is o
   ]);
 });
 
-it('reads nothing more before the last read was answered, and the next one a whole pace after it', async () => {
+it('waits for the answer to its last read, and for the time between two reads', async () => {
   const store = await linkedTasks(3);
   const { clock, job } = await jobOver(store, 'workspace.links');
   const stopping = new AbortController();
@@ -196,7 +196,7 @@ it('reads nothing more before the last read was answered, and the next one a who
   await clock.advance(MINUTE / 2);
   expect(await reads()).toEqual([entity.readLinks('t001')]);
   await removeChange(store.query, entity.readLinks('t001'));
-  // A pace: a day for 384 reads.
+  // One read takes a day divided by 384.
   await clock.advance(3 * MINUTE);
   expect(await reads()).toEqual([]);
   await clock.advance(MINUTE);

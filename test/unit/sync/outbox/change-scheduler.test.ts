@@ -1,10 +1,11 @@
-import { expect, test } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
 import { writeMeta } from '../../../../src/store/meta.ts';
 import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import { createBreaker } from '../../../../src/sync/outbox/breaker.ts';
-import { createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
+import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';
 import { waits } from '../../../support/changes.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
@@ -15,7 +16,7 @@ import { createTravellingClock } from '../../../support/travelling-clock.ts';
 const HOUR = 3_600_000;
 const RECORD = 'pull_request:github/7/1';
 
-async function bench({ visibility = undefined as number | undefined, isRead = true } = {}) {
+async function setUp({ visibility = undefined as number | undefined, isRead = true } = {}) {
   const store = await openTestStore();
   if (isRead) for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(store.query, fact, '1');
   await writeServerFact(store.query, 'records', { state: 'open', since: 0 });
@@ -41,27 +42,27 @@ function schedulerOver(store: Pick<OpenedStore, 'query' | 'commit'>, visibility?
   return { clock, breaker, state, scheduler };
 }
 
-/** A record that differs since now, and is due so much later, milliseconds. */
+/** Stores a change of a record that differs from now on and is due `ms` later. */
 async function recordDueIn(store: OpenedStore, now: number, ms: number, entity = RECORD) {
   await waits(store.query, entity, { kind: 'pull_request', lane: 'mirror', since: now, due: now + ms });
 }
 
-test('a clock that was set back lets nothing wait until the old time has come again, and one that is corrected a little does', async () => {
-  const { store, clock, scheduler } = await bench();
+test('makes future changes due when the clock was set back by more than two seconds', async () => {
+  const { store, clock, scheduler } = await setUp();
   await recordDueIn(store, clock.now(), 5_000);
   expect((await scheduler.nextChange())?.at).toBe(clock.now() + 5_000);
   clock.jumpWall(-1_000);
   expect((await scheduler.nextChange())?.at).toBe(clock.now() + 6_000);
   clock.jumpWall(-1_001);
   expect(await scheduler.nextChange()).toMatchObject({ entity: RECORD, at: clock.now(), due: clock.now() });
-  // Only the jump itself: what comes from now on is dated by the new clock.
+  // Only the jump itself counts: later changes are dated by the new clock.
   await updateChange(store.query, RECORD, { since: clock.now() + 9_000, due: clock.now() + 9_000 });
   await clock.advance(10);
   expect((await scheduler.nextChange())?.at).toBe(clock.now() + 8_990);
 });
 
-test('a clock that was set ahead makes due what it says is due, and going back from there counts as set back', async () => {
-  const { store, clock, scheduler } = await bench();
+test('follows a clock that was set ahead, and treats its correction as set back', async () => {
+  const { store, clock, scheduler } = await setUp();
   await recordDueIn(store, clock.now(), 2 * HOUR);
   await scheduler.nextChange();
   clock.jumpWall(HOUR);
@@ -71,7 +72,7 @@ test('a clock that was set ahead makes due what it says is due, and going back f
   expect((await scheduler.nextChange())?.at).toBe(clock.now());
 });
 
-test('whichever statement fails after the clock was set back, whoever asks is told', async () => {
+test('rejects when a statement fails after the clock was set back', async () => {
   const wrong = await wrongWhereStatementsFail(
     async (store) => {
       const { clock, scheduler } = schedulerOver(store as OpenedStore);
@@ -85,8 +86,8 @@ test('whichever statement fails after the clock was set back, whoever asks is to
   expect(wrong).toEqual([]);
 });
 
-test('until the workspace was read once only reads go; from then on that is remembered', async () => {
-  const { store, clock, scheduler } = await bench({ isRead: false });
+test('selects only reads until the lists of the workspace were read once', async () => {
+  const { store, clock, scheduler } = await setUp({ isRead: false });
   await recordDueIn(store, clock.now(), 0);
   expect([await scheduler.nextChange(), scheduler.mayWrite()]).toEqual([undefined, false]);
   await writeMeta(store.query, TASKS_READ, '1');
@@ -95,8 +96,8 @@ test('until the workspace was read once only reads go; from then on that is reme
   expect([(await scheduler.nextChange())?.entity, scheduler.mayWrite()]).toEqual([RECORD, true]);
 });
 
-test('whoever is to send only writes reads nothing', async () => {
-  const { store, clock, scheduler } = await bench();
+test('selects no read after selectWritesOnly', async () => {
+  const { store, clock, scheduler } = await setUp();
   await waits(store.query, 'read:tasks', { kind: 'read', due: 1 });
   await recordDueIn(store, clock.now(), 0);
   expect((await scheduler.nextChange())?.entity).toBe('read:tasks');
@@ -104,8 +105,8 @@ test('whoever is to send only writes reads nothing', async () => {
   expect((await scheduler.nextChange())?.entity).toBe(RECORD);
 });
 
-test('before all backfills goes what is live', async () => {
-  const { store, clock, scheduler } = await bench();
+test('finds the next live change before all backfills', async () => {
+  const { store, clock, scheduler } = await setUp();
   await waits(store.query, 'pull_request:old', { kind: 'pull_request', lane: 'backfill' });
   expect([(await scheduler.nextChange())?.entity, await scheduler.nextLiveChange()]).toEqual([
     'pull_request:old',
@@ -115,8 +116,8 @@ test('before all backfills goes what is live', async () => {
   expect(await scheduler.nextLiveChange()).toMatchObject({ entity: RECORD, at: clock.now() + 7_000 });
 });
 
-test('while nothing gets through, or our key is refused, changes go in turn', async () => {
-  const { store, clock, scheduler, breaker, state } = await bench();
+test('lets changes take turns while the breaker is open or our key is refused', async () => {
+  const { store, clock, scheduler, breaker, state } = await setUp();
   await recordDueIn(store, clock.now() - 9_000, 0);
   await recordDueIn(store, clock.now() - 5_000, 0, 'pull_request:2');
   await updateChange(store.query, RECORD, { not_before: clock.now() });
@@ -130,17 +131,83 @@ test('while nothing gets through, or our key is refused, changes go in turn', as
 });
 
 test.each<[what: string, visibility: number | undefined, paces: readonly Pace[], ahead: number]>([
-  ['nothing is promised', undefined, [{ slots: 1, hold: HOUR }], 0],
-  ['the quota suffices', 60_000, [{ slots: 99, hold: 60_000 }], 0],
-  ['one slot must serve two that are due together', 60_000, [{ slots: 1, hold: 60_000 }], 62_000],
-])(
-  'changes go ahead of their due times where the quota cannot serve all in time: %s',
-  async (_what, visibility, paces, ahead) => {
-    const { store, clock, scheduler, state } = await bench({ visibility });
-    state.paces = paces;
-    for (const entity of [RECORD, 'pull_request:2']) await recordDueIn(store, clock.now(), HOUR, entity);
-    expect((await scheduler.eligible()).leadTime).toBe(ahead);
-    expect((await scheduler.nextChange())?.at).toBe(clock.now() + HOUR - ahead);
-    expect((await findChange(store.query, RECORD))?.due).toBe(clock.now() + HOUR);
-  },
-);
+  ['at their due time without a promised visibility', undefined, [{ slots: 1, hold: HOUR }], 0],
+  ['at their due time if the quota suffices', 60_000, [{ slots: 99, hold: 60_000 }], 0],
+  ['early if one slot must serve two that are due together', 60_000, [{ slots: 1, hold: 60_000 }], 62_000],
+])('sends changes %s', async (_what, visibility, paces, ahead) => {
+  const { store, clock, scheduler, state } = await setUp({ visibility });
+  state.paces = paces;
+  for (const entity of [RECORD, 'pull_request:2']) await recordDueIn(store, clock.now(), HOUR, entity);
+  expect((await scheduler.eligible()).leadTime).toBe(ahead);
+  expect((await scheduler.nextChange())?.at).toBe(clock.now() + HOUR - ahead);
+  expect((await findChange(store.query, RECORD))?.due).toBe(clock.now() + HOUR);
+});
+
+const PACES = [
+  { slots: 6, hold: 900_000 },
+  { slots: 2, hold: 60_000 },
+];
+
+/** Returns the largest delay if the first change starts at `from` and each starts when there is room. */
+function lateness(dues: readonly number[], from: number): number {
+  const starts: number[] = [];
+  let late = 0;
+  for (const due of dues) {
+    const rooms = PACES.map(({ slots, hold }) => (starts.at(-slots) ?? Number.NEGATIVE_INFINITY) + hold);
+    starts.push(Math.max(from, starts.at(-1) ?? from, ...rooms));
+    late = Math.max(late, (starts.at(-1) as number) - due);
+  }
+  return late;
+}
+
+describe('leadTime', () => {
+  it('is 0 if the quota can serve all changes at their due times', () => {
+    expect(leadTime([], PACES)).toBe(0);
+    expect(leadTime([5], PACES)).toBe(0);
+    expect(leadTime([0, 1, 60_000 + 5_000, 60_000 + 9_000], PACES)).toBe(0);
+  });
+
+  it('grows with each change beyond the slots of a window', () => {
+    expect(leadTime([0, 0, 0], PACES)).toBe(62_000);
+    expect(leadTime([0, 0, 0, 0, 0], PACES)).toBe(2 * 62_000);
+    expect(leadTime(Array<number>(7).fill(0), PACES)).toBe(902_000);
+  });
+
+  it('is in whole milliseconds, although expected due times are fractions', () => {
+    const burst = Array.from({ length: 7 }, (_, index) => 90_000 + index);
+    const expected = forecastDueTimes(burst, 100_000);
+    expect(expected.every(Number.isInteger)).toBe(false);
+    const start = leadTime(expected, PACES);
+    expect([start > 0, Number.isInteger(start)]).toEqual([true, true]);
+  });
+
+  it('lets every change start in time, for random due times', () => {
+    const all = fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(all, (times) => {
+        const dues = times.toSorted((a, b) => a - b);
+        expect(lateness(dues, (dues[0] as number) - leadTime(dues, PACES))).toBe(0);
+      }),
+    );
+  });
+});
+
+describe('forecastDueTimes', () => {
+  it('returns the known due times if no change is recent', () => {
+    expect(forecastDueTimes([], 100_000)).toEqual([]);
+    expect(forecastDueTimes([5, 70_000], 100_000)).toEqual([5, 70_000]);
+  });
+
+  it('continues a burst of the last 30 s for three further periods', () => {
+    const lately = [80_000, 100_000];
+    const expected = forecastDueTimes([10_000, ...lately], 100_000);
+    expect(expected.slice(0, 3)).toEqual([10_000, ...lately]);
+    expect(expected.slice(3)).toEqual([115_000, 130_000, 145_000, 160_000, 175_000, 190_000]);
+  });
+
+  it('lets a burst start before all of its changes are known', () => {
+    const begun = [99_000, 100_000];
+    expect(leadTime(begun, PACES)).toBe(0);
+    expect(leadTime(forecastDueTimes(begun, 100_000), PACES)).toBeGreaterThan(60_000);
+  });
+});

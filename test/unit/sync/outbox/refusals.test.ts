@@ -9,7 +9,6 @@ import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
-import { recover } from '../../../../src/sync/outbox/recovery.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
 import { differs, waits } from '../../../support/changes.ts';
@@ -48,7 +47,7 @@ describe('a refused list of records', () => {
     ['401', failed('unauthorized', 401, 'unauthorized'), 'unknown'],
     ['503', failed('server_failed', 503, 'internal'), 'unknown'],
     ['no answer', LOST, 'unknown'],
-  ])('%s: the route is %s', async (_what, error, state) => {
+  ])('with %s leaves the route %s', async (_what, error, state) => {
     const { query, prepared } = await readInFlight(RECORDS);
     await writeMeta(query, TASKS_READ, '1');
     await differs(query, record);
@@ -56,11 +55,11 @@ describe('a refused list of records', () => {
     expect((await readRecordsRoute(query)).state).toBe(state);
     const isClosed = state === 'closed';
     expect([outcome === 'settled', (await findChange(query, RECORDS)) === undefined]).toEqual([isClosed, isClosed]);
-    // What waits to be recorded is dropped only where it can never be sent.
+    // Pending records are dropped only if they can never be sent.
     expect((await findChange(query, RECORD)) === undefined).toBe(isClosed);
   });
 
-  it('with 403 before the tasks were read says something of the key, and not of the route', async () => {
+  it('with 403 before the tasks were read shows nothing about the route', async () => {
     const { query, prepared } = await readInFlight(RECORDS);
     await settleFailure(query, prepared, failed('forbidden', 403, 'forbidden'), FAILING);
     expect((await readRecordsRoute(query)).state).toBe('unknown');
@@ -68,7 +67,7 @@ describe('a refused list of records', () => {
   });
 });
 
-test('three records in a row refused with 404 close the route, and the last one is not sent again', async () => {
+test('three records in a row refused with 404 close the route and drop all pending records', async () => {
   const { query, prepared } = await inFlight(record);
   await writeServerFact(query, 'records', { state: 'open', since: 0 });
   await differs(query, { ...record, entity: `${RECORD}1` });
@@ -87,7 +86,7 @@ describe('a refused link', () => {
   it.each([
     ['an addition with 409', link, CONFLICT],
     ['a removal with 404', removal, ABSENT],
-  ])('%s leads to a read of the links of its task, and once to no more than that', async (_what, row, error) => {
+  ])('%s requests one read of the links of its task, and is held at the next refusal', async (_what, row, error) => {
     const { query, prepared } = await inFlight(row);
     expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
     expect(await findChange(query, LINK)).toMatchObject({
@@ -96,11 +95,10 @@ describe('a refused link', () => {
       not_before: NOW + MAX_BLOCK,
     });
     expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
-    // The read did not explain it: a person decides.
     expect(await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING)).toBe('held');
   });
 
-  it('is settled after a lost answer if the link became known otherwise, although the list did not count', async () => {
+  it('is settled after an unknown outcome if the link became known meanwhile', async () => {
     const { query, prepared } = await inFlight(link);
     await saveEntity(query, { ...link, known: '{"url":"u"}' });
     const repeated = { ...prepared, attempts: 4, open: true };
@@ -109,7 +107,7 @@ describe('a refused link', () => {
     expect(await findEntity(query, LINK)).toMatchObject({ known: link.desired, hand: null, remote_id: null });
   });
 
-  it('says by itself that a removed link is gone, where links cannot be read', async () => {
+  it('settles the removal of a missing link if links cannot be read', async () => {
     const { query, prepared } = await inFlight(removal);
     for (const resource of ['a', 'b']) await noteRouteRefused(query, 'listWorkItems', { status: 405, resource }, NOW);
     expect(await settleFailure(query, prepared, ABSENT, FAILING)).toBe('settled');
@@ -117,7 +115,7 @@ describe('a refused link', () => {
     expect(await findChange(query, LINKS)).toBeUndefined();
   });
 
-  it('by something in front of the workspace leads to a read too', async () => {
+  it('of a proxy in front of the workspace requests a read too', async () => {
     const { query, prepared } = await inFlight(removal);
     await settleFailure(query, prepared, ABSENT_ROUTE, FAILING);
     expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending' });
@@ -125,7 +123,7 @@ describe('a refused link', () => {
 });
 
 describe('a refused read of the links of a task', () => {
-  it('for two tasks switches the route off; links that wait for it are sent no sooner', async () => {
+  it('for two tasks switches the route off and delays the links that wait for it', async () => {
     const { query, prepared } = await readInFlight(LINKS);
     const METHOD = failed('refused', 400, 'validation_failed');
     expect(await settleFailure(query, prepared, METHOD, FAILING)).toBe('again');
@@ -139,7 +137,7 @@ describe('a refused read of the links of a task', () => {
     expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: off });
   });
 
-  it('is asked again once, and then holds the links that wait for it', async () => {
+  it('is repeated once, and then holds the links that wait for it', async () => {
     const { query, prepared } = await readInFlight(LINKS);
     await differs(query, link, { not_before: NOW + MAX_BLOCK });
     const error = failed('refused', 400, 'validation_failed');
@@ -155,7 +153,7 @@ describe('a refused creation', () => {
   const INVALID = failed('refused', 400, 'validation_failed');
   const task = { ...newTask, desired: JSON.stringify(BODY) };
 
-  it('is sent again without the optional fields, and held where its text is refused too', async () => {
+  it('is repeated without the optional fields, and held if it is refused again', async () => {
     const { query, prepared } = await inFlight(task);
     expect(prepared.body).toEqual(BODY);
     expect(await settleFailure(query, prepared, INVALID, FAILING)).toBe('again');
@@ -173,13 +171,13 @@ describe('a refused creation', () => {
   it.each([
     ['with 403', failed('forbidden', 403, 'forbidden')],
     ['with 413', failed('refused', 413, 'payload_too_large')],
-  ])('%s says nothing of its fields', async (_what, error) => {
+  ])('%s shows nothing about its fields', async (_what, error) => {
     const { query, prepared } = await inFlight(task);
     await settleFailure(query, prepared, error, FAILING);
     expect((await findChange(query, TASK))?.error).not.toContain('sent again without');
   });
 
-  it('lets the next creation go', async () => {
+  it('allows the next creation', async () => {
     const { query, prepared } = await inFlight(task);
     await differs(query, { ...task, entity: `${TASK}2` }, { not_before: NOW + 1 });
     await settleFailure(query, prepared, failed('refused', 422, 'validation_failed'), FAILING);
@@ -187,15 +185,13 @@ describe('a refused creation', () => {
   });
 });
 
-test('an answer that names no task leaves the outcome of the creation unknown', async () => {
-  const { store, query, prepared } = await inFlight(newTask);
-  await settle(query, prepared, undefined, { ...CONTEXT, status: 202 });
-  expect(await findChange(query, TASK)).toMatchObject({ state: 'unknown' });
-  expect(await findChange(query, entityName.readTasks)).toBeDefined();
-  expect(await inboxOf(store)).toEqual([]);
+test('a refused read of a task is settled by an empty answer, which requests the list of tasks', async () => {
+  const { store, query, prepared } = await readInFlight(entityName.readTask('t1'));
+  expect(await settleFailure(query, prepared, ABSENT_ROUTE, FAILING)).toBe('settled');
+  expect((await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').body)).toEqual([null]);
 });
 
-describe('a list', () => {
+describe('a refused page', () => {
   const page = (length: number, more: object = {}) => ({
     tasks: Array.from({ length }, (_, index) => ({ taskId: `t${index}` })),
     ...more,
@@ -203,42 +199,10 @@ describe('a list', () => {
   const pagesIn = async (store: Parameters<typeof inboxOf>[0]) =>
     (await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').page);
 
-  it('of exactly 50 that does not say that it is the last page is read a second time with a limit', async () => {
-    const { store, query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(50), CONTEXT);
-    const second = await take(query);
-    expect(second.body).toMatchObject({ limit: 5_000, first: 50 });
-    await settle(query, second, page(50), CONTEXT);
-    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
-    expect((await pagesIn(store)).map(({ isComplete }) => isComplete)).toEqual([false, true]);
-  });
-
-  it('ends as incomplete at a cursor that repeats itself', async () => {
-    const { store, query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(2, { nextCursor: 'b' }), CONTEXT);
-    await settle(query, await take(query), page(2, { nextCursor: 'b' }), CONTEXT);
-    expect(await findChange(query, entityName.readTasks)).toBeUndefined();
-    expect((await pagesIn(store)).at(-1)).toMatchObject({ isEnd: true, isComplete: false });
-  });
-
-  it('that is refused at a limit ends as incomplete, with what its first page had', async () => {
+  it('with a limit ends the list as incomplete', async () => {
     const { store, query, prepared } = await readInFlight(entityName.readTasks);
     await settle(query, prepared, page(50), CONTEXT);
     expect(await refuse(query, failed('refused', 400, 'validation_failed'))).toBe('settled');
     expect((await pagesIn(store)).at(-1)).toMatchObject({ isEnd: true, isComplete: false });
   });
-
-  it('is read on after the process died between two pages', async () => {
-    const { query, prepared } = await readInFlight(entityName.readTasks);
-    await settle(query, prepared, page(2, { nextCursor: 'b' }), CONTEXT);
-    const { body } = await take(query);
-    await recover(query, CONTEXT);
-    expect((await take(query)).body).toEqual(body);
-  });
-});
-
-test('a refused read of a task says nothing of the task itself, so that the list of tasks is read', async () => {
-  const { store, query, prepared } = await readInFlight(entityName.readTask('t1'));
-  expect(await settleFailure(query, prepared, ABSENT_ROUTE, FAILING)).toBe('settled');
-  expect((await inboxOf(store)).map(({ body }) => JSON.parse(body ?? '').body)).toEqual([null]);
 });

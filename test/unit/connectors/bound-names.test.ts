@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 const UUID = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';
 const BOUND = '6ce954b1-ce1f-45d1-b94d-e6bf2464ba2c';
 
-/** Says enough of everything for each vendor's check to go on. */
+/** An answer with enough fields for the check of each vendor. */
 const ANSWER = {
   ...{
     id: 70100,
@@ -58,12 +58,12 @@ const VENDORS: readonly (readonly [string, Vendor])[] = (
   ] as unknown as readonly Vendor[]
 ).map((vendor) => [vendor.connector.id, vendor]);
 
-/** A connection one of whose names is bound to this id, and what it asks. */
+/** Returns a connection with a name that is bound to this id, and its requests. */
 function connect({ connector, options, name, id }: Vendor) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const http = {
     async request({ method, url, body }: HttpRequest) {
-      asked.push(decodeURIComponent(`${method} ${url} ${String(body ?? '')}`));
+      requests.push(decodeURIComponent(`${method} ${url} ${String(body ?? '')}`));
       const answer = url.endsWith('/rest/webhooks/1.0/webhook') && method === 'GET' ? [] : ANSWER;
       return { status: 200, headers: {}, body: Buffer.from(JSON.stringify(answer)) };
     },
@@ -78,27 +78,27 @@ function connect({ connector, options, name, id }: Vendor) {
   const given = { ...(connector.options.parse(options) as object), names } as never;
   return {
     connection: connector.connect(given, { http, clock: createTravellingClock(), logger: silentLogger }),
-    asked,
+    requests,
   };
 }
 
-/** What follows after the answers make no sense any more is of no interest here. */
-async function unlessRefused(work: Promise<unknown> | undefined): Promise<void> {
+/** Ignores failures, because only the requests before them matter here. */
+async function ignoringFailure(work: Promise<unknown> | undefined): Promise<void> {
   await work?.catch(() => undefined);
 }
 
-it.each(VENDORS)('webhooks of %s are looked for and registered where its name is bound to', async (_, vendor) => {
-  const { connection, asked } = connect(vendor);
+it.each(VENDORS)('%s lists and registers webhooks by the bound id of a name', async (_, vendor) => {
+  const { connection, requests } = connect(vendor);
   const url = 'https://sync.example.com/webhooks/acme/vendor';
-  await unlessRefused(connection.hooks?.states(url, signal));
-  await unlessRefused(connection.hooks?.install(url, 'a secret of some length', signal));
-  expect(asked.filter((each) => each.includes(vendor.name))).toEqual([]);
-  expect(asked.some((each) => each.includes(vendor.id))).toBe(true);
+  await ignoringFailure(connection.hooks?.states(url, signal));
+  await ignoringFailure(connection.hooks?.install(url, 'a secret of some length', signal));
+  expect(requests.filter((each) => each.includes(vendor.name))).toEqual([]);
+  expect(requests.some((each) => each.includes(vendor.id))).toBe(true);
 });
 
-it.each(VENDORS)('the check of %s looks at what its name is bound to', async (_, vendor) => {
-  const { connection, asked } = connect(vendor);
-  await unlessRefused(connection.check(signal));
-  expect(asked.filter((each) => each.includes(vendor.name))).toEqual([]);
-  expect(asked.some((each) => each.includes(vendor.id))).toBe(true);
+it.each(VENDORS)('%s checks a unit by the bound id of its name', async (_, vendor) => {
+  const { connection, requests } = connect(vendor);
+  await ignoringFailure(connection.check(signal));
+  expect(requests.filter((each) => each.includes(vendor.name))).toEqual([]);
+  expect(requests.some((each) => each.includes(vendor.id))).toBe(true);
 });

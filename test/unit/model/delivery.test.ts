@@ -8,6 +8,6 @@ it.each([
   [49, null, false],
   [50, true, false],
   [50, false, false],
-])('may a list of %i whose isLast is %s be cut: %s', (length, isLast, expected) => {
+])('a list of %i with isLast %s may be cut: %s', (length, isLast, expected) => {
   expect(mayBeCut(length, isLast)).toBe(expected);
 });

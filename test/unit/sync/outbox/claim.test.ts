@@ -1,0 +1,298 @@
+import { describe, expect, it, test } from 'vitest';
+import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../../../src/model/change.ts';
+import { saveTask } from '../../../../src/store/cached-tasks.ts';
+import type { Store } from '../../../../src/store/database.ts';
+import { blankEntity, type EntityRow, findEntity } from '../../../../src/store/entities.ts';
+import { saveItem } from '../../../../src/store/items.ts';
+import { findChange, type OutboxRow } from '../../../../src/store/outbox-rows.ts';
+import { nextRevision } from '../../../../src/store/revision.ts';
+import { configureLinks } from '../../../../src/store/server-capabilities.ts';
+import { saveTaskMarks } from '../../../../src/store/task-creations.ts';
+import { noteLinksRead } from '../../../../src/store/workspace-reads.ts';
+import type { Scope } from '../../../../src/store/workspace-scope.ts';
+import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
+import {
+  acquireSlot,
+  blockedUntil,
+  claimChange,
+  MAX_BLOCK,
+  prepareNext,
+  UNVERIFIED_PAUSE,
+} from '../../../../src/sync/outbox/claim.ts';
+import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
+import { settle } from '../../../../src/sync/outbox/settle.ts';
+import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
+import { remainsOf } from '../../../support/all-or-nothing.ts';
+import { CAME, DUE, differs, waits } from '../../../support/changes.ts';
+import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
+import { CONTEXT, failed, ITEM, LINK, LOST, link, newTask, RECORD, TASK } from '../../../support/in-flight.ts';
+import { openTestStore } from '../../../support/intake.ts';
+import { itemRow } from '../../../support/items.ts';
+import { linkOf, outboxBench } from '../../../support/outbox-bench.ts';
+import { withoutTable } from '../../../support/without-table.ts';
+
+const NOW = 1_000;
+/** A time at which earlier requests may have expired. */
+const LATER = 1_000_000;
+const ELIGIBLE = { now: NOW, onlyReads: false };
+const LINKS = entityName.readLinks('t1');
+const FAILING = { ...CONTEXT, outage: false, atFault: false };
+const MADE = { taskId: 't1', key: 'T-1', title: 'a', status: 'open', source: ITEM, updatedAt: '' };
+
+const linkRow = (row: Partial<EntityRow> = {}) =>
+  blankEntity(LINK, 'link', { item_key: ITEM, task_id: 't1', desired: '{"url":"u"}', ...row });
+const claimAt = (query: Scope, now: number) => prepareNext(query, { now, onlyReads: false });
+
+/** A store of a workspace whose server never duplicates a link. */
+async function openedStore() {
+  const store = await openTestStore();
+  await configureLinks(store.query, true);
+  return store;
+}
+
+test('stores the request and its ledger row in one transaction', async () => {
+  expect(
+    await remainsOf(async (store) => {
+      const { slot, take } = await outboxBench(store, 1);
+      const own = await slot();
+      return () => take(own, linkOf(1));
+    }),
+  ).toEqual([]);
+});
+
+test('releases the slot if no change is eligible or the commit fails', async () => {
+  const store = await openTestStore();
+  const { slot, take, throttle } = await outboxBench(store, 0);
+  expect(await take(await slot())).toBeUndefined();
+  expect(throttle.used().used).toBe(0);
+  await withoutTable(store.database, 'outbox', () => expect(slot().then(take)).rejects.toThrow());
+  expect(throttle.used().used).toBe(0);
+});
+
+test('stops the timer for live work when a backfill has its slot', async () => {
+  const { clock, throttle, store } = await outboxBench(await openTestStore(), 0);
+  const later = { lane: 'link', due: clock.now() + 60_000, at: clock.now() + 60_000, entity: linkOf(1) } as const;
+  const scheduler = { nextLiveChange: async () => later } as unknown as ChangeScheduler;
+  // The throttle keeps a timer of its own from the first slot on.
+  (await throttle.acquire({ lane: 'link', due: 1 })).release();
+  const before = clock.pending;
+  const never = new Promise<void>(() => undefined);
+  const { signal } = new AbortController();
+  const due = { ...later, lane: 'backfill' } as const;
+  const slot = await acquireSlot({ store, throttle, clock, scheduler }, due, never, signal);
+  slot?.release();
+  expect(clock.pending).toBe(before);
+});
+
+test('dates a request after what others stored while its transaction waited', async () => {
+  const { clock, throttle, store, slot, breaker } = await outboxBench(await openTestStore(), 1);
+  const scheduler = createChangeScheduler({ store, throttle, clock, breaker, recordsPullRequests: true });
+  let storedAt = 0;
+  const busy: Store = {
+    ...store,
+    async commit(work) {
+      await clock.advance(5);
+      storedAt = clock.now();
+      return store.commit(work);
+    },
+  };
+  const taken = await claimChange({ store: busy, throttle, clock, scheduler }, await slot(), {
+    selected: linkOf(1),
+    askedAt: clock.now(),
+  });
+  expect(taken?.sentAt).toBe(storedAt);
+});
+
+describe('prepareNext', () => {
+  it('stores the request in flight, with its deliveries and times', async () => {
+    const { query } = await openedStore();
+    const waiting = JSON.stringify([7, 8].map((id) => ({ id, at: 50 })));
+    await differs(query, linkRow(), { waiting, attempts: 2 });
+    const prepared = await prepareNext(query, ELIGIBLE, undefined, { askedAt: 300, slotAt: 400 });
+    expect(prepared).toEqual({
+      ...{ action: 'add-link', entity: LINK, kind: 'link', lane: 'link', body: { url: 'u' }, known: '{"url":"u"}' },
+      ...{ taskId: 't1', waiting: 2, attempts: 2, open: false, sentAt: NOW, revision: 1 },
+      trace: { itemKey: ITEM, since: CAME, due: DUE, deliveries: [7, 8], askedAt: 300, slotAt: 400 },
+    });
+    const row = await findChange(query, LINK);
+    expect([row?.state, row?.sent_at, JSON.parse(row?.sent ?? '')]).toEqual(['sending', NOW, prepared]);
+    expect(await prepareNext(query, ELIGIBLE)).toBeUndefined();
+  });
+
+  it('marks a repeated request whose earlier outcome is unknown', async () => {
+    const { query } = await openedStore();
+    await differs(query, linkRow());
+    const first = await prepareNext(query, ELIGIBLE);
+    await query.updateTable('outbox').set({ state: 'pending' }).execute();
+    expect(await prepareNext(query, ELIGIBLE)).toEqual({ ...first, open: true, revision: 2 });
+  });
+
+  it('prefers the selected change while it is pending', async () => {
+    const { query } = await openedStore();
+    await differs(query, linkRow(), { due: DUE + 1 });
+    await waits(query, entityName.readTasks, { kind: 'read' });
+    expect(await prepareNext(query, ELIGIBLE, LINK)).toMatchObject({ entity: LINK });
+    expect(await prepareNext(query, ELIGIBLE, LINK)).toMatchObject({ entity: entityName.readTasks });
+    await waits(query, entityName.readLinks('t1'), { kind: 'read' });
+    expect(await prepareNext(query, ELIGIBLE, 'link:gone')).toMatchObject({ taskId: 't1' });
+  });
+
+  it.each<[what: string, row: EntityRow | undefined, stays: boolean]>([
+    ['link that is neither desired nor known', linkRow({ desired: null }), false],
+    ['task that is neither desired nor known', blankEntity('task:2', 'task'), false],
+    ['record that is neither desired nor known', blankEntity('pull_request:2', 'pull_request'), true],
+    ['link that is known', linkRow({ known: '{}' }), true],
+    ['known link that a person made', linkRow({ known: '{}', desired: null, hand: 'manual' }), true],
+    ['link that a person removed', linkRow({ hand: 'removed' }), true],
+    ['change without an entity', undefined, false],
+  ])('removes the change of a %s without a request', async (_what, row, stays) => {
+    const { query } = await openedStore();
+    const entity = row?.entity ?? LINK;
+    if (row) await differs(query, row);
+    else await waits(query, LINK, { kind: 'link' });
+    await waits(query, entityName.readTasks, { kind: 'read', due: DUE + 1 });
+    expect(await prepareNext(query, ELIGIBLE, entity)).toMatchObject({ action: 'read-tasks' });
+    expect(await findChange(query, entity)).toBeUndefined();
+    expect((await findEntity(query, entity)) !== undefined).toBe(stays);
+  });
+
+  it('stores a task that the workspace already has instead of creating it', async () => {
+    const { query } = await openedStore();
+    await saveTask(query, MADE, 1);
+    await differs(query, blankEntity(TASK, 'task', { item_key: ITEM, desired: '{"title":"a"}' }));
+    expect(await prepareNext(query, ELIGIBLE)).toBeUndefined();
+    expect(await findChange(query, TASK)).toBeUndefined();
+    expect(await findEntity(query, TASK)).toMatchObject({ known: '{"title":"a"}', remote_id: 't1' });
+  });
+});
+
+test('claims nothing and rejects when any statement of prepareNext fails', async () => {
+  expect(
+    await wrongWhereStatementsFail(async (store) => {
+      await saveTask(store.query, MADE, 1);
+      await differs(store.query, blankEntity(TASK, 'task', { item_key: ITEM, desired: '{}' }));
+      await differs(store.query, blankEntity('link:2', 'link'), { due: DUE + 1 });
+      await differs(store.query, linkRow(), { due: DUE + 2 });
+      return () => store.commit((query) => prepareNext(query, ELIGIBLE));
+    }),
+  ).toEqual([]);
+});
+
+describe('on a server that may duplicate links', () => {
+  it("the first link to a task waits for a read of the task's links", async () => {
+    const { query } = await openTestStore();
+    await differs(query, link);
+    const read = await claimAt(query, LATER);
+    expect(read).toMatchObject({ entity: LINKS, lane: link.kind });
+    expect(await findChange(query, LINK)).toMatchObject({ state: 'pending', not_before: LATER + MAX_BLOCK });
+    await settle(query, read as never, { workItems: [] }, { ...CONTEXT, now: LATER });
+    await noteLinksRead(query, 't1', read as PreparedRequest);
+    expect(await claimAt(query, LATER)).toMatchObject({ entity: LINK, action: 'add-link' });
+    // A second link to the task needs no read.
+    const other = { ...link, entity: `${LINK}2` };
+    await differs(query, other);
+    expect(await claimAt(query, LATER)).toMatchObject({ entity: other.entity });
+  });
+
+  it('a repeated addition waits for a read that starts when the first attempt must have arrived', async () => {
+    const { query } = await openTestStore();
+    await noteLinksRead(query, 't1', { revision: await nextRevision(query), sentAt: LATER });
+    await differs(query, link);
+    const first = await claimAt(query, LATER);
+    expect(first).toMatchObject({ entity: LINK });
+    await settleFailure(query, first as never, LOST, { ...FAILING, now: LATER + 1 });
+    // Sent before the addition.
+    await noteLinksRead(query, 't1', { revision: (first?.revision as number) - 1, sentAt: LATER });
+    const later = LATER + MAX_TIME_IN_FLIGHT - 1;
+    expect(await claimAt(query, later)).toBeUndefined();
+    const read = await claimAt(query, later + 1);
+    expect(read).toMatchObject({ entity: LINKS });
+    await noteLinksRead(query, 't1', read as PreparedRequest);
+    expect(await claimAt(query, later + 1)).toMatchObject({ entity: LINK, open: true });
+  });
+});
+
+describe('until a list has shown a task that worksync created', () => {
+  const second = { ...newTask, entity: `${TASK}2`, item_key: 'jira:cloud:issue:2' };
+  const twoTasks = async () => {
+    const { query } = await openTestStore();
+    await differs(query, newTask);
+    await differs(query, second);
+    return { query, first: await claimAt(query, LATER) };
+  };
+
+  it('one creation is in flight, and the next follows its answer', async () => {
+    const { query, first } = await twoTasks();
+    expect(first).toMatchObject({ entity: TASK });
+    expect(await claimAt(query, LATER)).toBeUndefined();
+    await settle(query, first as never, { taskId: 't1' }, { ...CONTEXT, now: LATER });
+    expect(await claimAt(query, LATER)).toMatchObject({ entity: second.entity });
+  });
+
+  it('the next creation waits while the outcome of the first is unknown', async () => {
+    const { query, first } = await twoTasks();
+    await settleFailure(query, first as never, LOST, { ...FAILING, now: LATER });
+    expect(await claimAt(query, LATER + 50_000)).toBeUndefined();
+    expect(await findChange(query, second.entity)).toMatchObject({ state: 'pending' });
+  });
+
+  it('the next creation follows the refusal of the first', async () => {
+    const { query, first } = await twoTasks();
+    expect(await claimAt(query, LATER)).toBeUndefined();
+    await settleFailure(query, first as never, failed('refused', 422, 'validation_failed'), { ...FAILING, now: LATER });
+    expect(await claimAt(query, LATER)).toMatchObject({ entity: second.entity });
+  });
+});
+
+test('creations are concurrent once a list has shown a task that worksync created', async () => {
+  const { query } = await openTestStore();
+  await saveTaskMarks(query, { source: false, description: true });
+  for (const entity of [TASK, `${TASK}2`]) await differs(query, { ...newTask, entity, item_key: entity.slice(5) });
+  expect(await claimAt(query, LATER)).toMatchObject({ entity: TASK });
+  expect(await claimAt(query, LATER)).toMatchObject({ entity: `${TASK}2` });
+});
+
+const ADD = { action: 'add-link', taskId: 't1', itemKey: null } as const;
+const ATTEMPTED_AT = LATER - 10_000;
+
+const changeSentAt = (sentAt: number) =>
+  ({ entity: 'link:i>t1', lane: 'link', sent: JSON.stringify({ sentAt, revision: 3 }) }) as OutboxRow;
+
+test.each([
+  ['before the first attempt', 2, ATTEMPTED_AT - 1, true],
+  ['while the first attempt may still arrive', 4, ATTEMPTED_AT + 5_000, true],
+  ['when the first attempt must have arrived', 4, ATTEMPTED_AT + MAX_TIME_IN_FLIGHT, false],
+])(
+  'a repeated addition, after a read that was sent %s is blocked only until then',
+  async (_when, revision, sentAt, isBlocked) => {
+    const { query } = await openTestStore();
+    await noteLinksRead(query, 't1', { revision, sentAt });
+    const now = LATER + MAX_TIME_IN_FLIGHT;
+    const until = await blockedUntil(query, changeSentAt(ATTEMPTED_AT), ADD, now);
+    expect(until).toBe(isBlocked ? now + MAX_BLOCK : undefined);
+    const read = await findChange(query, 'read:links:t1');
+    expect(read?.not_before).toBe(isBlocked ? ATTEMPTED_AT + MAX_TIME_IN_FLIGHT : undefined);
+  },
+);
+
+test('only the revision shows which came first after the clock was set back', async () => {
+  const { query } = await openTestStore();
+  await noteLinksRead(query, 't1', { revision: 4, sentAt: LATER });
+  expect(await blockedUntil(query, changeSentAt(LATER + 3_600_000), ADD, LATER)).toBeUndefined();
+});
+
+const PULL = 'github:github.com:1:pull:1';
+/** The request of an earlier attempt, whose outcome was unknown at the time of the backup. */
+const SENT = JSON.stringify({ action: 'record-pull-request', body: { a: 1 } });
+
+test('a write waits while its item is unverified', async () => {
+  const { query } = await openTestStore();
+  const row = blankEntity(RECORD, 'pull_request', { item_key: PULL, desired: '{"a":1}' });
+  await saveItem(query, itemRow(PULL, { kind: 'pull_request', unverified: 1 }), 1);
+  await differs(query, row, { sent: SENT });
+  expect(await prepareNext(query, { now: NOW, onlyReads: false })).toBeUndefined();
+  expect((await findChange(query, RECORD))?.not_before).toBe(NOW + UNVERIFIED_PAUSE);
+  await saveItem(query, itemRow(PULL, { kind: 'pull_request' }), 2);
+  const later = await prepareNext(query, { now: NOW + UNVERIFIED_PAUSE, onlyReads: false });
+  expect(later).toMatchObject({ action: 'record-pull-request', entity: RECORD });
+});
