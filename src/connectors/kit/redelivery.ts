@@ -56,8 +56,8 @@ export interface RedeliveryLimits {
 const HOOKS_KEPT_FOR = 60 * 60_000;
 
 /**
- * Creates the function that runs a round. The cursor stores where each list was read to, and which deliveries are still open, so
- * that a round costs as much as failed, not as was sent. A round that an error ends early returns what was done until then.
+ * Creates the function that runs a round. The cursor stores how far each list was read, and which deliveries are still open. So
+ * the cost of a round depends on the deliveries that failed, not on all that were sent. A round that fails returns its cursor too.
  */
 export function createRedelivery(
   clock: Clock,

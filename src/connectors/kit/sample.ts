@@ -73,8 +73,8 @@ export function samplesOf<Options, Name extends string, What, Sign extends Sampl
 }
 
 /**
- * Returns a place that the connection follows. A name is used only with the id that it is bound to, because an invented id
- * would be bound to the name, or would look like a renamed place. Throws `refused` if no id is known.
+ * Returns a place that the connection follows. A name is used only with the id that it is bound to. An invented id would be bound
+ * to the name, or would look as if the name led elsewhere. Throws `refused` if no id is known.
  */
 function placeIn(scope: Scope, { bindings }: Pick<SampleContext, 'bindings'>, invented: InventedPlace): Candidate {
   const names = boundNames(bindings);
