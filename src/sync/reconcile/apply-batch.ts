@@ -38,8 +38,8 @@ export interface BatchResult {
 }
 
 /**
- * Processes a batch in the caller's transaction: applies the deliveries to the items and to the known state, evaluates what changed,
- * enqueues the differences, and settles the deliveries.
+ * Processes a batch in the caller's transaction. Applies the deliveries to the items and to the known state, evaluates
+ * the changed items, enqueues the differences, and settles the deliveries.
  *
  * @param reevaluated further items to evaluate
  */
@@ -62,7 +62,10 @@ export async function applyBatch(
   return applied;
 }
 
-/** Requests the list of tasks if the items name possible new tasks, or if creations must wait until the tasks are verified. */
+/**
+ * Requests the list of tasks if the items name possible new tasks, or if creations must wait until the tasks are
+ * verified.
+ */
 async function requestTaskList(query: Scope, { evaluations }: Batch, context: BatchContext): Promise<void> {
   const { now, usedShare, rules, keyHorizon } = context;
   const naming = evaluations.itemsNamingNewTasks(keyHorizon);

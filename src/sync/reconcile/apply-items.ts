@@ -78,7 +78,8 @@ export class BatchItems {
       (translated.translation?.outcome === 'items' && (await this.#cameSinceRestore(delivery)));
     const stored = await this.#findStored(raw.key, mark);
     const item = clampTime(raw, delivery.receivedAt, stored?.item);
-    // After a webhook an older one may still come. Other sources that report an unknown item as gone would only add rows.
+    // After a webhook an older one may still come. Other sources that report an unknown item as gone would only add
+    // rows.
     if (!stored && item.gone && delivery.source !== 'webhook') return true;
     // A replayed fetch is no authority on the present existence: if it differs, the item is fetched again.
     const result = mergeNewest(stored, item, isReplayed ? 'webhook' : delivery.source);
@@ -92,7 +93,8 @@ export class BatchItems {
       await this.#store(delivery, source, stored, { hash: mark.hash, unverified });
     else if (!merged && stored && isReplayed && isVerified) this.#markChanged(delivery, source, stored.item);
     if (!merged) return result.outcome !== 'superseded';
-    // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even if it is equal.
+    // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
+    // if it is equal.
     await this.#store(delivery, source, merged, { hash: result.needsFetch ? '' : received.hash, unverified });
     return true;
   }
@@ -184,11 +186,12 @@ function fetchFor({
 }
 
 /**
- * Decides whether the commits of a pull request must be fetched: none are known, or its head changed and is not the head whose
- * commits are known. For finished pull requests only a webhook causes the fetch, because a list of old ones would cost a request each.
+ * Decides whether the commits of a pull request must be fetched: none are known, or its head changed and is not the
+ * head whose commits are known. For finished pull requests only a webhook causes the fetch, because a list of old ones
+ * would cost a request each.
  *
- * A fetched object causes another fetch only if its commits belong to a head that is no longer the newest. Otherwise it contained
- * the commits, or showed that they cannot be read.
+ * A fetched object causes another fetch only if its commits belong to a head that is no longer the newest. Otherwise it
+ * contained the commits, or showed that they cannot be read.
  *
  * @param before the stored item before the delivery
  * @param current the stored item after it
@@ -211,8 +214,8 @@ export function needsCommits(
 }
 
 /**
- * Decides whether a waiting or running fetch will return the missing commits, or show that they must be requested again. A fetch that
- * began when the commits of an older head were known may return none.
+ * Decides whether a waiting or running fetch will return the missing commits, or show that they must be requested
+ * again. A fetch that began when the commits of an older head were known may return none.
  */
 function isCoveredByFetch(current: Item, source: DeliverySource): boolean {
   return source === 'fetch' || (current.kind === 'pull_request' && current.commitsSha === undefined);
@@ -223,14 +226,17 @@ function headOf(item: Item | undefined): string | undefined {
 }
 
 /**
- * Decides whether the delivery verifies an item that is unverified since a restore. An old webhook may arrive late; all other
- * sources were read since then. Two contents of one time verify nothing: the fetch decides.
+ * Decides whether the delivery verifies an item that is unverified since a restore. An old webhook may arrive late; all
+ * other sources were read since then. Two contents of one time verify nothing: the fetch decides.
  */
 function verifies({ outcome, needsFetch }: MergeResult, source: DeliverySource): boolean {
   return outcome === 'applied' || (!needsFetch && (outcome === 'unchanged' || source !== 'webhook'));
 }
 
-/** Backfills also complete unchanged items with their commits. Repeated pages of polls do not, because that would cost requests. */
+/**
+ * Backfills also complete unchanged items with their commits. Repeated pages of polls do not, because that would cost
+ * requests.
+ */
 function mayLackCommits({ delivery, source }: Translated): boolean {
   return source?.fetchesCommits === true && delivery.source === 'backfill';
 }
@@ -241,7 +247,10 @@ export function itemsIn(translation: Translation | undefined): readonly Item[] {
   return translation?.outcome === 'references' ? (translation.told ?? []) : [];
 }
 
-/** Hashes the delivery's content, not the stored content, so that a repeated delivery is recognized without reading the item. */
+/**
+ * Hashes the delivery's content, not the stored content, so that a repeated delivery is recognized without reading the
+ * item.
+ */
 function hashOf(item: Item): string {
   return createHash('sha1').update(JSON.stringify(item)).digest('base64');
 }
@@ -257,14 +266,18 @@ export class FetchRequests {
     this.#context = context;
   }
 
-  /** @param isCovered a waiting or running fetch returns the missing content, or shows that it must be requested again */
+  /**
+   * @param isCovered a waiting or running fetch returns the missing content, or shows that it must be requested again
+   */
   async request({ connection, id }: PendingDelivery, reference: ItemReference, isCovered = false): Promise<void> {
     this.count++;
     const { now } = this.#context;
     await requestFetch(this.#query, { connection, reference, deliveryId: id, now, isCovered });
   }
 
-  /** Requests an item by the connection that it came through. Returns false if that connection is no longer configured. */
+  /**
+   * Requests an item by the connection that it came through. Returns false if that connection is no longer configured.
+   */
   async requestItem({ id }: PendingDelivery, key: ItemKey, query = this.#query): Promise<boolean> {
     const { now, sources } = this.#context;
     const row = await findItem(query, key);

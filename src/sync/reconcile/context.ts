@@ -164,8 +164,8 @@ export interface BatchContextOptions extends Pick<WorkspaceContext, 'store' | 'c
 /** Creates the contexts of batches, and caches what they read from the list of tasks. */
 export interface BatchContexts {
   /**
-   * Reads what a context needs. Returns a function that creates the context of a transaction when it begins.
-   * Must not be called within a transaction, because it runs queries of its own.
+   * Reads what a context needs. Returns a function that creates the context of a transaction when it begins. Must not
+   * be called within a transaction, because it runs queries of its own.
    */
   load(): Promise<() => BatchContext>;
   /** Returns the prefixes of task ids. Must not be called within a transaction. */
@@ -197,9 +197,9 @@ export function createBatchContexts(options: BatchContextOptions): BatchContexts
 }
 
 /**
- * Decides which unknown task keys may be worth a read of the task list. Keys are numbered upwards per prefix. An unknown key above
- * the highest cached one may be a new task; one below it never was a task or is gone. A prefix that no task has (`UTF-8`,
- * `CVE-2026`) is not of this workspace. Most unknown keys therefore cause no request.
+ * Decides which unknown task keys may be worth a read of the task list. Keys are numbered upwards per prefix. An
+ * unknown key above the highest cached one may be a new task; one below it never was a task or is gone. A prefix that
+ * no task has (`UTF-8`, `CVE-2026`) is not of this workspace. Most unknown keys therefore cause no request.
  */
 export interface KeyHorizon {
   mayBeNew(taskKey: string): boolean;

@@ -31,8 +31,8 @@ interface KnownDocument {
 }
 
 /**
- * Attaches the documents that an item names to its task. A document belongs to one task, so it is read first, and an attached one stays
- * where it is. If several items name a document, the first one claims it.
+ * Attaches the documents that an item names to its task. A document belongs to one task, so it is read first, and an
+ * attached one stays where it is. If several items name a document, the first one claims it.
  */
 export async function evaluateDocuments(evaluation: Evaluation, resolved: readonly Resolved[]): Promise<void> {
   if (!evaluation.rules.documents) return;
@@ -104,7 +104,10 @@ export async function applyListedDocuments(query: Scope, answer: Answer, context
   return (await runSequentially(query, updates)).flatMap(({ reevaluate }) => reevaluate);
 }
 
-/** Updates the known state. A document that worksync attached and that has another task now was moved by a person, and stays there. */
+/**
+ * Updates the known state. A document that worksync attached and that has another task now was moved by a person, and
+ * stays there.
+ */
 async function updateKnownDocument(
   query: Scope,
   { documentId, taskId, isMissing, updatedAt }: KnownDocument & { readonly documentId: string },

@@ -71,8 +71,8 @@ const GUARD_TEXTS: Readonly<Record<Effect, readonly [what: string, key: keyof Gu
 };
 
 /**
- * Holds the changes above the limits, the latest first. Counts the changes that wait together in the transaction that adds to them,
- * so that no surplus change can be sent first. Returns the limits that were exceeded just now.
+ * Holds the changes above the limits, the latest first. Counts the changes that wait together in the transaction that
+ * adds to them, so that no surplus change can be sent first. Returns the limits that were exceeded just now.
  */
 export async function guardChanges(query: Scope, limits: GuardLimits): Promise<ExceededLimit[]> {
   const tallies = await guardTally(query);
@@ -90,8 +90,9 @@ export async function guardChanges(query: Scope, limits: GuardLimits): Promise<E
 }
 
 /**
- * Returns how many of the fresh changes exceed the limit. Changes ahead of them count first, held ones too, so that the guard
- * treats a mass that arrives in pieces like one that arrives at once. A change that has passed the guard is not held later.
+ * Returns how many of the fresh changes exceed the limit. Changes ahead of them count first, held ones too, so that the
+ * guard treats a mass that arrives in pieces like one that arrives at once. A change that has passed the guard is not
+ * held later.
  */
 export function surplusOf(limit: number, { fresh, ahead }: GuardTally): number {
   return Math.max(0, Math.min(fresh, fresh + ahead - limit));

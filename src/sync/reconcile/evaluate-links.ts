@@ -32,7 +32,10 @@ export interface KnownLink {
   readonly url?: string;
   /** The owner: the id of the item if worksync owns the link. Absent: the owner is not known yet. */
   readonly externalId?: string | null;
-  /** The server's own spelling of the address. Absent: it is ours. The server's records may not show a link with another spelling. */
+  /**
+   * The server's own spelling of the address. Absent: it is ours. The server's records may not show a link with another
+   * spelling.
+   */
   readonly spelled?: string;
 }
 
@@ -63,8 +66,8 @@ export async function evaluateLinks(
 }
 
 /**
- * Keeps the existing links of an unchanged text: a name that now means another item, or none, removes no link. Links that do not exist
- * yet are no longer made.
+ * Keeps the existing links of an unchanged text: a name that now means another item, or none, removes no link. Links
+ * that do not exist yet are no longer made.
  */
 export async function keepLinksOfLostNames(
   { query, item, source, rules }: Evaluation,
@@ -161,7 +164,10 @@ async function cancelLink(evaluation: Evaluation, row: EntityRow): Promise<void>
   await enqueueChange(evaluation, target, { renewed: row.desired !== null, effect: 'removal' });
 }
 
-/** Removes a task from the known record, whose list is older than the row of the link. A new mention must add the link again. */
+/**
+ * Removes a task from the known record, whose list is older than the row of the link. A new mention must add the link
+ * again.
+ */
 async function removeTaskFromRecord({ query, item, source }: Evaluation, taskId: string): Promise<void> {
   if (item.kind !== 'pull_request') return;
   const row = await findEntity(query, recordEntity(item, source));

@@ -11,12 +11,16 @@ import type { Evaluation } from './context.ts';
 const FINISHED: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
 const SUCCESSFUL: ReadonlySet<string> = new Set(['completed', 'merged']);
 
-/** The delay of a commit status, milliseconds. A text may name a task whose read is in flight: the status would fail meanwhile. */
+/**
+ * The delay of a commit status, milliseconds. A text may name a task whose read is in flight: the status would fail
+ * meanwhile.
+ */
 const STATUS_DELAY_MS = 3_000;
 
 /**
- * Stores the notices that worksync writes to the vendor: a comment and a commit status with the linked tasks, and the closing of the
- * item once all its tasks are finished. Only existing links count, so that no comment names a link that was never made.
+ * Stores the notices that worksync writes to the vendor: a comment and a commit status with the linked tasks, and the
+ * closing of an item with finished tasks. Only existing links count, so that no comment names a link that was never
+ * made.
  */
 export async function evaluateNotices({ query, item, source, now }: Evaluation): Promise<void> {
   const { comment = false, close = false, status = false } = source.writeBack ?? {};
@@ -50,8 +54,8 @@ export async function evaluateNotices({ query, item, source, now }: Evaluation):
 }
 
 /**
- * Returns the keys of tasks, or the ids of tasks without a key. Never titles: outsiders may have written them, and the notice would
- * show them to readers at the vendor.
+ * Returns the keys of tasks, or the ids of tasks without a key. Never titles: outsiders may have written them, and the
+ * notice would show them to readers at the vendor.
  */
 function publicNames(tasks: readonly Pick<Task, 'taskId' | 'key'>[]): readonly string[] {
   return tasks

@@ -30,7 +30,9 @@ export interface PullRequestRecord {
   readonly mergedAt?: string | null;
 }
 
-/** A record as the workspace returned it: the fields that worksync writes, and the tasks that have a link with its URL. */
+/**
+ * A record as the workspace returned it: the fields that worksync writes, and the tasks that have a link with its URL.
+ */
 export interface KnownRecord extends Readonly<Record<string, unknown>> {
   readonly taskIds?: readonly string[];
 }
@@ -40,8 +42,8 @@ export function recordEntity(item: PullRequest, source: Source): string {
 }
 
 /**
- * Enqueues the difference between the desired and the known record of a pull request. Stores the desired record even if the
- * connection does not record, or the workspace has no route for records. Returns the known record.
+ * Enqueues the difference between the desired and the known record of a pull request. Stores the desired record even if
+ * the connection does not record, or the workspace has no route for records. Returns the known record.
  */
 export async function evaluateRecord(evaluation: Evaluation, item: PullRequest): Promise<KnownRecord | undefined> {
   const { query, source } = evaluation;
@@ -97,14 +99,16 @@ export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRec
   });
 }
 
-/** Returns the repository id that is sent to the workspace: `<host>:<id>` for a host other than the vendor's public one. */
+/**
+ * Returns the repository id that is sent to the workspace: `<host>:<id>` for a host other than the vendor's public one.
+ */
 export function sentRepoId(item: PullRequest, vendor: Vendor): string {
   return item.host === vendor.publicHost ? item.repoId : `${item.host}:${item.repoId}`;
 }
 
 /**
- * Sorts names, because vendors return them in changing order and the order has no meaning. Removes names that are too long, because
- * the workspace would reject the whole record.
+ * Sorts names, because vendors return them in changing order and the order has no meaning. Removes names that are too
+ * long, because the workspace would reject the whole record.
  */
 function nameSet(values: readonly string[] | undefined): readonly string[] | undefined {
   const names = values?.filter((name) => name.length <= LONGEST_NAME);
@@ -118,8 +122,8 @@ function withoutAbsent<Value extends object>(value: Value): Value {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Decides whether a record must be written. A closed pull request of a provider that cannot reopen is final in the workspace: any
- * update of it would be rejected, so none is sent.
+ * Decides whether a record must be written. A closed pull request of a provider that cannot reopen is final in the
+ * workspace: any update of it would be rejected, so none is sent.
  */
 export function recordDiffers(desired: Fields, known: Fields | undefined, capabilities: Capabilities): boolean {
   if (known === undefined) return true;
@@ -137,7 +141,10 @@ export function differingFields(desired: Fields, known: Fields): string[] {
 /** Fields that are instants (RFC 3339): servers may write them in another form. */
 const INSTANTS: ReadonlySet<string> = new Set(['createdAt', 'mergedAt']);
 
-/** Normalizes a value, because servers may return an empty text as null, as absent or as it is, and lists in another order. */
+/**
+ * Normalizes a value, because servers may return an empty text as null, as absent or as it is, and lists in another
+ * order.
+ */
 function normalized(field: string, value: unknown): unknown {
   if (Array.isArray(value)) return value.length === 0 ? null : [...new Set<string>(value)].sort();
   if (typeof value === 'string' && INSTANTS.has(field)) return Date.parse(value);

@@ -15,8 +15,8 @@ import { PLAIN_GRAMMAR } from './link-rules/scan.ts';
 import type { TriageDecision } from './triage.ts';
 
 /**
- * Evaluates whether a work item becomes a task, and stores its names. Returns the items that name this one if its tasks or its names
- * have changed.
+ * Evaluates whether a work item becomes a task, and stores its names. Returns the items that name this one if its tasks
+ * or its names have changed.
  */
 export async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): Promise<readonly ItemKey[]> {
   const { query, now, source } = evaluation;
@@ -35,8 +35,8 @@ export async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): 
 }
 
 /**
- * Returns the id of the task that was created for an item, by worksync or by another client that set its source. A task that only the
- * last line of its description identifies is stored, so that no second task is created.
+ * Returns the id of the task that was created for an item, by worksync or by another client that set its source. A task
+ * that only the last line of its description identifies is stored, so that no second task is created.
  */
 export async function adoptTask({ query, now }: Evaluation, item: WorkItem): Promise<string | undefined> {
   const name = entity.task(item.key);
@@ -54,8 +54,8 @@ export async function adoptTask({ query, now }: Evaluation, item: WorkItem): Pro
 }
 
 /**
- * Enqueues the creation of a task if the triage rules want one. Each item becomes at most one task: later changes of the item or of
- * the task create no other.
+ * Enqueues the creation of a task if the triage rules want one. Each item becomes at most one task: later changes of
+ * the item or of the task create no other.
  */
 async function evaluateTask(evaluation: Evaluation, item: WorkItem, taskIds: readonly string[]): Promise<void> {
   const { query, rules } = evaluation;

@@ -25,8 +25,9 @@ export interface EvaluationResult {
 }
 
 /**
- * Computes the desired state of the workspace for one item, compares it with the known state, and enqueues the differences.
- * The result depends only on the present states, not on the deliveries that caused the evaluation or on their number.
+ * Computes the desired state of the workspace for one item, compares it with the known state, and enqueues the
+ * differences. The result depends only on the present states, not on the deliveries that caused the evaluation or on
+ * their number.
  */
 export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
   const { item } = evaluation;
@@ -57,8 +58,8 @@ async function withdrawChanges({ query, item, source }: Evaluation): Promise<voi
 }
 
 /**
- * Stores that the item's repository or project has its present name. Returns the items that use a name whose meaning this changes,
- * because another repository or project had it before.
+ * Stores that the item's repository or project has its present name. Returns the items that use a name whose meaning
+ * this changes, because another repository or project had it before.
  */
 async function itemsOfLostNames({ query, item }: Evaluation): Promise<readonly ItemKey[]> {
   const [container, name] =
@@ -81,7 +82,9 @@ function unknownNamesIn({ resolved, added }: Resolution): UnknownNames {
   };
 }
 
-/** Recognizes words such as `task_name`: they are in code more often than they are ids, so they are not worth a request. */
+/**
+ * Recognizes words such as `task_name`: they are in code more often than they are ids, so they are not worth a request.
+ */
 function isIdentifierOfCode({ name, rule }: Resolved): boolean {
   return rule === 'task-id' && !/[A-Z0-9]/.test(name.slice(name.indexOf('_')));
 }
@@ -89,7 +92,10 @@ function isIdentifierOfCode({ name, rule }: Resolved): boolean {
 /** Items that are evaluated together. */
 const ITEMS_AT_ONCE = 500;
 
-/** The evaluations of a batch, in this order: changed items, items of answers, items of a sweep, and the dependents of all these. */
+/**
+ * The evaluations of a batch, in this order: changed items, items of answers, items of a sweep, and the dependents of
+ * all these.
+ */
 export class EvaluationQueue {
   /** How many evaluations were made. */
   evaluated = 0;
@@ -127,7 +133,10 @@ export class EvaluationQueue {
     }
   }
 
-  /** Returns the evaluated items that name possible new tasks: a key above the horizon, or an id that the text contains newly. */
+  /**
+   * Returns the evaluated items that name possible new tasks: a key above the horizon, or an id that the text contains
+   * newly.
+   */
   itemsNamingNewTasks(horizon: KeyHorizon): readonly ItemKey[] {
     const mayBeNew = ({ unknownKeys, unknownIds }: UnknownNames) =>
       unknownIds.length > 0 || unknownKeys.some((key) => horizon.mayBeNew(key));

@@ -7,19 +7,22 @@ import type { StoredItem } from '../../store/items.ts';
 
 // Newest wins, field by field.
 //
-// A delivery carries some fields of an item as of one time of the provider's clock. Each stored field has its own time: an older
-// delivery may still fill a field that newer ones do not carry, and changes no other. Two contents of one time cannot be ordered, so
-// the object is fetched, and the fetched content wins the tie. Until then the stored content stays, because old events may be
-// repeated. A state that follows a creation, or finishes an item, is certainly later.
+// A delivery carries some fields of an item as of one time of the provider's clock. Each stored field has its own time:
+// an older delivery may still fill a field that newer ones do not carry, and changes no other. Two contents of one time
+// cannot be ordered, so the object is fetched, and the fetched content wins the tie. Until then the stored content
+// stays, because old events may be repeated. A state that follows a creation, or finishes an item, is certainly later.
 //
-// Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority. Any other
-// report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that a gone item exists is
-// only a reason to fetch it.
+// Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority.
+// Any other report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that
+// a gone item exists is only a reason to fetch it.
 
 /** Orders two states of an item. If one of them has no version, only their times count. */
 type Stamp = Pick<Item, 'updatedAt' | 'version'>;
 
-/** `needsFetch`: only the object itself can settle the state, so it must be fetched. The stored state until then is a guess. */
+/**
+ * `needsFetch`: only the object itself can settle the state, so it must be fetched. The stored state until then is a
+ * guess.
+ */
 export type MergeResult =
   /** No stored field changes. */
   | { readonly outcome: 'unchanged'; readonly needsFetch: boolean }
@@ -50,9 +53,9 @@ type Fields = Readonly<Record<string, unknown>>;
 /**
  * Replaces a time in the future by the time of receipt, because it would block all later states until then.
  *
- * Our own clock may have been set back. A state that the provider dates after the stored one never becomes older than it by this: it
- * ties with it, and is fetched. A state that the provider does not date after the stored one ties with it too, even after our clock is
- * right again, because the stored time may be a receipt of the wrong clock.
+ * Our own clock may have been set back. A state that the provider dates after the stored one never becomes older than
+ * it by this: it ties with it, and is fetched. A state that the provider does not date after the stored one ties with
+ * it too, because the stored time may be a receipt of the wrong clock. This also holds after our clock is right again.
  *
  * @param receivedAt epoch milliseconds
  * @param stored the times of the stored state
@@ -106,8 +109,8 @@ function mergeContent(stored: StoredItem, received: Item, source: DeliverySource
 }
 
 /**
- * Decides whether the received state of one time is later than the stored state of that time: by the provider's own times if ours
- * replaced them, otherwise by the order of events.
+ * Decides whether the received state is later than a stored state of the same time. Compares the provider's own times
+ * if ours replaced them, otherwise the order of events.
  */
 function isLater(stored: Item, received: Item, contested: readonly string[]): boolean {
   const isClamped = received.toldAt !== undefined || stored.toldAt !== undefined;

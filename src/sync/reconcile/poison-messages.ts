@@ -2,7 +2,10 @@ import { lastPendingId, type PendingDelivery, retryQuarantined } from '../../sto
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 
-/** Names of stored facts: `yes` while a process works on the inbox, and the version that tried the quarantined deliveries. */
+/**
+ * Names of stored facts: `yes` while a process works on the inbox, and the version that tried the quarantined
+ * deliveries.
+ */
 const AT_WORK = 'reconcile.at_work';
 const TRIED_BY = 'reconcile.tried_by';
 
@@ -14,8 +17,8 @@ export interface PoisonMessagesOptions extends Pick<WorkspaceContext, 'store'> {
 }
 
 /**
- * Finds deliveries that may have crashed the process: it died while it worked on the inbox, and they were in the batch of that time.
- * They are processed one by one, so that the one at fault can be identified.
+ * Finds deliveries that may have crashed the process: it died while it worked on the inbox, and they were in the batch
+ * of that time. They are processed one by one, so that the one at fault can be identified.
  */
 export interface PoisonMessages {
   /** Finds the suspected deliveries, once after each start. */
@@ -36,8 +39,8 @@ export function createPoisonMessages({ store, version, batch }: PoisonMessagesOp
   const mark = (value: 'yes' | 'no') => store.commit((transaction) => writeMeta(transaction, AT_WORK, value));
 
   /**
-   * After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may need less
-   * time or memory for the quarantined ones, so they become pending again.
+   * After an unclean end the batch of that time is still pending, among the oldest deliveries. A different version may
+   * need less time or memory for the quarantined ones, so they become pending again.
    */
   async function detect(): Promise<void> {
     if (suspectedUntil !== undefined) return;

@@ -29,17 +29,20 @@ export interface ProcessorOptions extends Pick<WorkspaceContext, 'store' | 'cloc
 
 export interface Processor {
   /**
-   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch fails because of
-   * one delivery, its deliveries are retried one by one, so that only that one waits.
+   * Processes pending deliveries in batches, one transaction each: translate, apply, record the outcome. If a batch
+   * fails because of one delivery, its deliveries are retried one by one, so that only that one waits.
    */
   processDeliveries(pending: readonly PendingDelivery[]): Promise<void>;
-  /** Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process crashes. */
+  /**
+   * Processes a suspected poison message. Commits its attempt first, so that the attempt counts even if the process
+   * crashes.
+   */
   processAlone(delivery: PendingDelivery): Promise<void>;
 }
 
 /**
- * Items of one transaction: enough to share its cost, few enough not to delay intake. Changed items cost ten times as much as
- * unchanged ones.
+ * Items of one transaction: enough to share its cost, few enough not to delay intake. Changed items cost ten times as
+ * much as unchanged ones.
  */
 export const ITEMS_PER_TRANSACTION = { least: 10, most: 40 };
 
@@ -56,7 +59,10 @@ const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
 export function createProcessor(options: ProcessorOptions): Processor {
   const { store, sources, clock, logger, meter, tracer, contexts, poisonMessages } = options;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
-  /** Suspected deliveries whose current attempt is already stored. A failed commit is not another crash, so it is not counted. */
+  /**
+   * Suspected deliveries whose current attempt is already stored. A failed commit is not another crash, so it is not
+   * counted.
+   */
   const countedAttempts = new Set<number>();
   const unknownTypes = new Set<string>();
 
@@ -88,7 +94,10 @@ export function createProcessor(options: ProcessorOptions): Processor {
     countedAttempts.delete(delivery.id);
   }
 
-  /** @param failed deliveries with a failed part. Their further parts are skipped, because the last part would settle them. */
+  /**
+   * @param failed deliveries with a failed part. Their further parts are skipped, because the last part would settle
+   * them.
+   */
   async function processBatch(parts: readonly Translated[], failed: Set<number>): Promise<void> {
     const batch = parts.filter(({ delivery }) => !failed.has(delivery.id));
     if (batch.length === 0) return;
@@ -107,7 +116,8 @@ export function createProcessor(options: ProcessorOptions): Processor {
   async function commitBatch(batch: readonly Translated[]): Promise<BatchResult> {
     const contextNow = await contexts.load();
     const items = batch.reduce((sum, each) => sum + weightOf(each), 0);
-    // A relaxed commit is safe: until it is on disk the deliveries are pending, and the outbox commits each request with a sync.
+    // A relaxed commit is safe: until it is on disk the deliveries are pending, and the outbox commits each request
+    // with a sync.
     return store.commitRelaxed((transaction) =>
       batchSize.work(items, () => applyBatch(transaction, batch, contextNow())),
     );
@@ -183,7 +193,10 @@ export function isDeliveryFault(error: unknown): boolean {
   return !(error instanceof DatabaseFault) && asSyncError(error).code !== 'lease_lost';
 }
 
-/** Returns the items that each delivery changed, by its id. Includes pages of backfills, although no change waits for them. */
+/**
+ * Returns the items that each delivery changed, by its id. Includes pages of backfills, although no change waits for
+ * them.
+ */
 function changedItems({ changed }: BatchResult): ReadonlyMap<number, readonly ItemKey[]> {
   const keys = new Map<number, ItemKey[]>();
   for (const [key, { cause }] of changed) {

@@ -39,7 +39,10 @@ const BATCH_BYTES = 1024 * 1024;
 const MAX_LAG_MS = 5_000;
 const CROWD_CHECK_MS = 10;
 
-/** Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest first. */
+/**
+ * Creates the stage between inbox and outbox: process → evaluate → enqueue. Takes pending deliveries in batches, oldest
+ * first.
+ */
 export function createReconcile(options: ReconcileOptions): Reconcile {
   const { store, clock, logger, random, version } = options;
   const contexts = createBatchContexts(options);
@@ -84,8 +87,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   }
 
   /**
-   * Waits while intake is crowded, because senders wait for their 2xx and no caller waits for reconcile.
-   * After `until`, monotonic milliseconds, a lasting burst no longer delays the batches.
+   * Waits while intake is crowded, because senders wait for their 2xx and no caller waits for reconcile. After `until`,
+   * monotonic milliseconds, a lasting burst no longer delays the batches.
    */
   async function yieldToIntake(until: number, signal: AbortSignal): Promise<void> {
     while (!signal.aborted && options.isCrowded() && clock.monotonic() < until)

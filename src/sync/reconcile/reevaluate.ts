@@ -12,7 +12,10 @@ import { applyBatch } from './apply-batch.ts';
 import type { BatchContexts, Rules } from './context.ts';
 import { ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
 
-/** Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new rules. */
+/**
+ * Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new
+ * rules.
+ */
 const EVALUATED_BY = 'rules.looked_by';
 const PROGRESS = 'rules.looking';
 
@@ -26,8 +29,9 @@ export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'c
 }
 
 /**
- * Creates the function that evaluates all open items again after the rules or the prefixes of task ids changed. The items may need
- * other links; the guard holds a mass of them. Repeated calls with the same rules and prefixes do nothing.
+ * Creates the function that evaluates all open items again after the rules or the prefixes of task ids changed. The
+ * items may need other links; the guard holds a mass of them. Repeated calls with the same rules and prefixes do
+ * nothing.
  */
 export function createReevaluation(options: ReevaluationOptions): (signal: AbortSignal) => Promise<void> {
   const { store, clock, logger, contexts, rules, outbox, writeBack } = options;
@@ -68,8 +72,8 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
 }
 
 /**
- * Identifies the rules that items are evaluated by: the configured rules and the recognized prefixes of task ids. The usual
- * prefixes do not count, so that the first list of tasks causes no re-evaluation in most workspaces.
+ * Identifies the rules that items are evaluated by: the configured rules and the recognized prefixes of task ids. The
+ * usual prefixes do not count, so that the first list of tasks causes no re-evaluation in most workspaces.
  */
 export function digestOf({ digest }: Pick<Rules, 'digest'>, idPrefixes: readonly string[]): string | undefined {
   const unusual = idPrefixes.filter((prefix) => !USUAL_ID_PREFIXES.includes(prefix));
@@ -82,8 +86,8 @@ export function rulesEvaluatedBy(query: Scope): Promise<string | undefined> {
 }
 
 /**
- * Returns the next open items that were not evaluated by these rules, at most `limit`; undefined when all were. Finished items stay
- * as they are until they change.
+ * Returns the next open items that were not evaluated by these rules, at most `limit`; undefined when all were.
+ * Finished items stay as they are until they change.
  */
 async function nextToReevaluate(query: Scope, digest: string, limit: number): Promise<readonly ItemKey[] | undefined> {
   if ((await rulesEvaluatedBy(query)) === digest) return undefined;

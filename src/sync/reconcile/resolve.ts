@@ -85,8 +85,8 @@ function shortestReading(name: string): string {
 }
 
 /**
- * Keeps one of the ids that a text such as `tsk_a1-fix-door` may mean, see `idsIn`: the longest one that is a task, or the longest one
- * if none is.
+ * Keeps one of the ids that a text such as `tsk_a1-fix-door` may mean (see `idsIn`): the longest one that is a task,
+ * else the longest one.
  */
 function withoutShorterIds(resolved: readonly Resolved[]): Resolved[] {
   const ids = resolved.filter(({ name }) => name.startsWith(nameOf.taskId('')));
@@ -123,7 +123,10 @@ async function tasksByName({ query }: Evaluation, mentions: readonly Mention[]):
   return found;
 }
 
-/** Returns the named items of a pull request. Work items that name each other are related, but not the same work: they share no task. */
+/**
+ * Returns the named items of a pull request. Work items that name each other are related, but not the same work: they
+ * share no task.
+ */
 async function itemsByName(
   { query, item }: Evaluation,
   mentions: readonly Mention[],
@@ -154,7 +157,9 @@ async function resolveThroughItems(
   return resolved;
 }
 
-/** Returns the desired links by task, each with its first reason. Mentions of a task come before mentions of its item. */
+/**
+ * Returns the desired links by task, each with its first reason. Mentions of a task come before mentions of its item.
+ */
 export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkReason> {
   const links = new Map<string, LinkReason>();
   const direct = resolved.filter(({ via }) => via === undefined);

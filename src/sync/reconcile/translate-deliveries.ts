@@ -10,7 +10,9 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import type { PagePart, Source, Sources, WorkerTranslator } from './context.ts';
 import { translateEvent } from './workspace-events.ts';
 
-/** A delivery and its content. Deliveries are translated before the transaction, because translation changes nothing. */
+/**
+ * A delivery and its content. Deliveries are translated before the transaction, because translation changes nothing.
+ */
 export interface Translated {
   readonly delivery: PendingDelivery;
   readonly source?: Source;
@@ -41,7 +43,10 @@ export interface TranslationContext {
   readonly isSuspected: (delivery: PendingDelivery) => boolean;
 }
 
-/** Translates deliveries one by one. A failure becomes part of the result, so that it does not stop the other deliveries. */
+/**
+ * Translates deliveries one by one. A failure becomes part of the result, so that it does not stop the other
+ * deliveries.
+ */
 export async function translateAll(
   deliveries: readonly PendingDelivery[],
   context: TranslationContext,
@@ -52,8 +57,8 @@ export async function translateAll(
 }
 
 /**
- * Splits a delivery into parts of at most `limit` items. If the process ends between two parts, the delivery is still pending, and
- * processing the finished parts again changes nothing.
+ * Splits a delivery into parts of at most `limit` items. If the process ends between two parts, the delivery is still
+ * pending, and processing the finished parts again changes nothing.
  */
 export function partsOf(translated: Translated, limit: number): readonly Translated[] {
   const { translation, rejected, ...common } = translated;
@@ -70,7 +75,9 @@ export function partsOf(translated: Translated, limit: number): readonly Transla
   return parts;
 }
 
-/** Returns the number of things that a delivery names. Pages and lists of the workspace name many, and each is a lookup. */
+/**
+ * Returns the number of things that a delivery names. Pages and lists of the workspace name many, and each is a lookup.
+ */
 export function weightOf({ translation, answer }: Translated): number {
   if (translation?.outcome === 'items') return Math.max(1, translation.items.length);
   const lists = Object.values((answer?.body ?? {}) as object).filter(Array.isArray);
@@ -82,7 +89,10 @@ export function reasonOf({ code, message }: SyncError, place = ''): string {
   return `${code}: ${place}${message}`.slice(0, 500);
 }
 
-/** Converts the vendor's texts to the form that the database stores, because later deliveries are compared with stored texts. */
+/**
+ * Converts the vendor's texts to the form that the database stores, because later deliveries are compared with stored
+ * texts.
+ */
 function withStorableContent(translated: Translated): Translated {
   const { translation } = translated;
   return translation ? { ...translated, translation: withStorableTexts(translation) } : translated;
@@ -113,7 +123,10 @@ function headOf({ id, connection, source, event, receivedAt }: PendingDelivery):
   return { id, connection, source, event, receivedAt };
 }
 
-/** Translates an answer of the workspace, to a request of worksync or of a gateway client, or a webhook of the workspace. */
+/**
+ * Translates an answer of the workspace, to a request of worksync or of a gateway client, or a webhook of the
+ * workspace.
+ */
 function translateWorkspaceDelivery(delivery: PendingDelivery): Translated {
   if (delivery.source !== 'workspace') return { delivery, answer: readAnswer(delivery.body) };
   try {
@@ -134,8 +147,8 @@ interface PageTranslator {
 }
 
 /**
- * Translates a delivery. If this fails for a page, translates the page element by element, so that only the faulty elements are left
- * out. A page without a well-formed element fails as a whole.
+ * Translates a delivery. If this fails for a page, translates the page element by element, so that only the faulty
+ * elements are left out. A page without a well-formed element fails as a whole.
  */
 async function translatePage(
   delivery: PendingDelivery,
@@ -158,7 +171,9 @@ async function translatePage(
 /** Failures that one element of a page may cause. */
 const ELEMENT_FAILURES: ReadonlySet<SyncError['code']> = new Set(['over_budget', 'delivery_malformed']);
 
-/** Translates each element of a page by itself. Skips elements that are quarantined because they exceeded their budget. */
+/**
+ * Translates each element of a page by itself. Skips elements that are quarantined because they exceeded their budget.
+ */
 async function translateElements(
   parts: readonly PagePart[],
   { connection }: PendingDelivery,

@@ -12,8 +12,8 @@ import { createGlob, createPattern, type Pattern, type PatternText } from '../..
 type Names = readonly string[];
 
 /**
- * Workspace users by the names that a vendor uses for them. The outer key is a connection, a connector, or `email`. A person without an
- * entry is left out, never guessed.
+ * Workspace users by the names that a vendor uses for them. The outer key is a connection, a connector, or `email`. A
+ * person without an entry is left out, never guessed.
  */
 export type Users = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -66,7 +66,8 @@ export interface Triage {
   /**
    * Returns the decision of the first matching rule. Pure.
    *
-   * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules without one
+   * @param since the time at which triage was switched on for the connection, epoch milliseconds: the default of rules
+   * without one
    */
   decide(item: WorkItem, connection: string, since: number): TriageDecision;
 }

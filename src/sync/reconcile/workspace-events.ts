@@ -39,11 +39,10 @@ const resourceShape = z
 const idsShape = z.object({ taskId: id, workItemId: id, documentId: id }).catch({});
 
 /**
- * Reads a CloudEvent of the workspace (W65). The signed body decides its type, not the header. Content is accepted under a
- * camelCase or a snake_case name, flat or nested once more under its name. An event that names a resource without carrying
- * it whole becomes the answer `named`, which leads to a read.
- * A time in the future is accepted: no order depends on the time of an event, and the events of a server with a wrong clock must not
- * be lost.
+ * Reads a CloudEvent of the workspace (W65). The signed body decides its type, not the header. Content is accepted
+ * under a camelCase or a snake_case name, flat or nested once more under its name. An event that names a resource
+ * without carrying it whole becomes the answer `named`, which leads to a read. A time in the future is accepted,
+ * because no order depends on it, and the events of a server with a wrong clock must not be lost.
  *
  * Throws `delivery_malformed` if the body is not JSON or has no type.
  */
@@ -155,7 +154,10 @@ function named(resources: NamedResources): EventContent {
   return ['named', resources];
 }
 
-/** Returns the resource that the event carries, under its camelCase or snake_case name, perhaps nested once more under that name. */
+/**
+ * Returns the resource that the event carries, under its camelCase or snake_case name, perhaps nested once more under
+ * that name.
+ */
 function contentOf(data: EventData, name: string): EventData | undefined {
   const names = [name, name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)];
   const outer = objectIn(data, names);

@@ -23,13 +23,16 @@ import { applyCreatedTask, applyTaskList, applyTasks, saveWorkspaceId } from './
 export interface AppliedAnswer extends SweepResult {
   /** The sweep found the items to evaluate: their changes go behind all others. */
   readonly isSweep?: boolean;
-  /** Items whose record was edited in the workspace, and perhaps at the provider first. The provider is right, so it must be read. */
+  /**
+   * Items whose record was edited in the workspace, and perhaps at the provider first. The provider is right, so it
+   * must be read.
+   */
   readonly edited?: readonly ItemKey[];
 }
 
 /**
- * Updates the known state by an answer of the workspace. The answer was true at some time between its request and its receipt, so it
- * never overrides a state that became known after the request was sent.
+ * Updates the known state by an answer of the workspace. The answer was true at some time between its request and its
+ * receipt, so it never overrides a state that became known after the request was sent.
  *
  * Throws `answer_malformed` if an identifying field is missing or invalid.
  */

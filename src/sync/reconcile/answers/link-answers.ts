@@ -32,9 +32,9 @@ import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
 import { type ListedLink, type ListedRecord, linkShape } from './shapes.ts';
 
-// An answer never overrides a state that became known after its request was sent (`isNews`). The owner of a link follows from the
-// writes of worksync. The `externalId` that a server returns counts only for links that worksync does not know, for example after the
-// loss of its database.
+// An answer never overrides a state that became known after its request was sent (`isNews`). The owner of a link
+// follows from the writes of worksync. The `externalId` that a server returns counts only for links that worksync does
+// not know, for example after the loss of its database.
 
 /** Whether an answer that is true as of this revision may change the row. */
 export function isNews({ revision }: EntityRow, asOf: number): boolean {
@@ -50,8 +50,8 @@ export interface LinkReport extends Pick<Answer, 'receivedRevision'> {
 }
 
 /**
- * Compares the links of an item with its record, which names the tasks that link to its address. Links that people add and remove are
- * found in this way without a request.
+ * Compares the links of an item with its record, which names the tasks that link to its address. Links that people add
+ * and remove are found in this way without a request.
  */
 export async function compareLinks(
   query: Scope,
@@ -63,8 +63,8 @@ export async function compareLinks(
   await loadChanges(query, links);
   for (const link of links) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
-    // A record lists only the links with its own address. After a rename at the provider the link has another one. A server that stores
-    // addresses in its own spelling finds no task by ours.
+    // A record lists only the links with its own address. After a rename at the provider the link has another one. A
+    // server that stores addresses in its own spelling finds no task by ours.
     const known = json<KnownLink>(link.known);
     const isListed = known?.spelled === undefined && (known?.url ?? record.url) === record.url;
     if (!isListed || !isNews(link, report.asOf)) continue;
@@ -81,7 +81,9 @@ export async function loadChanges(query: Scope, links: readonly EntityRow[]): Pr
   );
 }
 
-/** Stores a link that the record shows. Its owner is unknown, so the links of the task are read before it is removed. */
+/**
+ * Stores a link that the record shows. Its owner is unknown, so the links of the task are read before it is removed.
+ */
 async function linkIsInRecord(query: Scope, link: EntityRow, record: ListedRecord, report: LinkReport): Promise<void> {
   const change = await findChange(query, link.entity);
   if (change && change.state !== 'pending') return;
@@ -162,9 +164,9 @@ async function mayBeExisting(query: Scope, { written }: EntityRow): Promise<bool
 }
 
 /**
- * Applies a link that an event of the workspace reports, which may be minutes late, or the answer to another client. A link with an
- * unknown id is added; one that was removed under this id stays removed. If the address is known under another id, the links of the task
- * are read, because only they show which of the two exists.
+ * Applies a link that an event of the workspace reports, which may be minutes late, or the answer to another client. A
+ * link with an unknown id is added; one that was removed under this id stays removed. If the address is known under
+ * another id, the links of the task are read, because only they show which of the two exists.
  */
 export async function applyReportedLink(
   query: Scope,
@@ -184,7 +186,8 @@ export async function applyReportedLink(
     const isUnchanged = byId.known === null || comparableUrl(urlOf(byId)) === comparableUrl(link.url);
     return isUnchanged ? [] : requestLinks(query, taskId, now);
   }
-  // A link of ours that is no longer known was removed since, so the event is late. If it is desired, its addition will show it.
+  // A link of ours that is no longer known was removed since, so the event is late. If it is desired, its addition will
+  // show it.
   if (row.known === null && isAutomatic(link.externalId)) return [];
   // An event may also report a link of ours that existed before the one that worksync removed last.
   const isDoubtful = asOf === undefined && row.remote_id !== null && row.hand !== 'removed';

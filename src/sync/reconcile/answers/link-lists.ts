@@ -59,8 +59,8 @@ export async function applyLinkList(query: Scope, answer: Answer, { now }: Answe
 }
 
 /**
- * Returns the listed link of each row: by its id, else by its address. Servers may drop the slash, the case or the fragment of an
- * address, so such a spelling counts only if it matches a single row.
+ * Returns the listed link of each row: by its id, else by its address. Servers may drop the slash, the case or the
+ * fragment of an address, so such a spelling counts only if it matches a single row.
  */
 function matchLinks(
   rows: readonly EntityRow[],
@@ -95,8 +95,8 @@ async function sentRequest(query: Scope, row: EntityRow): Promise<SentAddition |
 }
 
 /**
- * Returns the revisions of additions that may have been in flight when this list was requested. The list does not settle them: the links
- * are read again before they are repeated.
+ * Returns the revisions of additions that may have been in flight when this list was requested. The list does not
+ * settle them: the links are read again before they are repeated.
  */
 async function unsettledRevisions(query: Scope, rows: readonly EntityRow[], { sentAt }: Answer): Promise<number[]> {
   const revisions: number[] = [];
@@ -107,7 +107,10 @@ async function unsettledRevisions(query: Scope, rows: readonly EntityRow[], { se
   return revisions;
 }
 
-/** Returns the addresses of links by their entities, including a link that is no longer desired but whose addition was sent. */
+/**
+ * Returns the addresses of links by their entities, including a link that is no longer desired but whose addition was
+ * sent.
+ */
 async function addressesOf(query: Scope, rows: readonly EntityRow[]): Promise<ReadonlyMap<string, string>> {
   const addresses = new Map<string, string>();
   for (const row of rows) {
@@ -147,8 +150,8 @@ async function linkIsInList(query: Scope, row: EntityRow, link: MatchedLink, rep
 }
 
 /**
- * Decides whether worksync wrote a link: it is known as ours under the same id, or it did not exist before a request of ours whose answer
- * was lost. A record, which does not show the owner, may have shown the latter link since.
+ * Decides whether worksync wrote a link: it is known as ours under the same id, or it appeared after a lost addition. A
+ * record, which does not show the owner, may have shown the latter link since.
  */
 function isOwn(row: EntityRow, link: ListedLink, change: OutboxRow | undefined): boolean {
   const known = json<KnownLink>(row.known);

@@ -12,9 +12,10 @@ import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';
 
-// Creations whose answer was lost. The task is searched in one complete list that was requested late enough: first by its `source`,
-// then by the line of its description that names the item, then by title, reporter and time. A single match is adopted. Without a
-// match the creation is sent again, if lists are known to show our marks. All other cases need a person's decision.
+// Creations whose answer was lost. The task is searched in one complete list that was requested late enough. It is
+// identified by its `source`, else by the line of its description, else by title, reporter and time. A single match is
+// adopted. Without a match the creation is sent again, if lists are known to show our marks. All other cases need a
+// person's decision.
 
 /** A task that a lost creation may have created. */
 type Candidate = Pick<ListedTask, 'taskId' | 'key' | 'title'>;
@@ -142,7 +143,10 @@ async function repeatCreation(query: Scope, change: OutboxRow): Promise<void> {
   await saveChange(query, { ...change, state: 'pending', not_before: 0, sent: null, sent_at: null });
 }
 
-/** Holds the creation and keeps its request: a new version of the item must not send it again, and a later list may show the task. */
+/**
+ * Holds the creation and keeps its request: a new version of the item must not send it again, and a later list may show
+ * the task.
+ */
 async function holdForDecision(query: Scope, change: OutboxRow, found: readonly Candidate[]): Promise<void> {
   const named = found.map(({ key, title }) => `${key} "${title.slice(0, 80)}"`).join(', ');
   const why =
@@ -171,8 +175,8 @@ export async function requestNextList(query: Scope, { now, usedShare }: AnswerCo
 }
 
 /**
- * Stores that the task was created for the item, by worksync or by another client that set its `source`, so that no second one is
- * created. A request in flight is settled by its own answer.
+ * Stores that the task was created for the item, by worksync or by another client that set its `source`, so that no
+ * second one is created. A request in flight is settled by its own answer.
  */
 export async function adoptCreation(query: Scope, name: string, taskId: string, { now }: AnswerContext): Promise<void> {
   const row = await findEntity(query, name);

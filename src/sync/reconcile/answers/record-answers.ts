@@ -26,8 +26,8 @@ import { advanceByRecords, sweepOf } from './sweep-answers.ts';
 type RecordFields = Readonly<Record<string, unknown>>;
 
 /**
- * Keys of a known record besides its fields: a hash of the server's spelling, and the time of the last change by the server's clock.
- * They identify the echo of our own write, and the echo of an earlier one.
+ * Keys of a known record besides its fields: a hash of the server's spelling, and the time of the last change by the
+ * server's clock. They identify the echo of our own write, and the echo of an earlier one.
  */
 const SPELLING = 'spelling';
 const CHANGED_AT = 'changedAt';
@@ -46,8 +46,8 @@ function entityOf({ provider, repoId, identifier }: ListedRecord): string {
 }
 
 /**
- * Applies the answer to our own write. The record is known as worksync wrote it, so that the server's spelling is no difference.
- * Returns the items to evaluate.
+ * Applies the answer to our own write. The record is known as worksync wrote it, so that the server's spelling is no
+ * difference. Returns the items to evaluate.
  */
 export async function applyOwnRecord(
   query: Scope,
@@ -85,9 +85,9 @@ interface RecordReport {
 }
 
 /**
- * Applies a record as it exists in the workspace: the echo of our own write, or another client's. The latter becomes the known state; if
- * it differs from the provider's state, the record is written again. Content decides which of them it is, not time. A report that was
- * requested before our last write is ignored.
+ * Applies a record as it exists in the workspace: the echo of our own write, or another client's. The latter becomes
+ * the known state; if it differs from the provider's state, the record is written again. Content decides which of them
+ * it is, not time. A report that was requested before our last write is ignored.
  */
 async function applyReported(query: Scope, report: RecordReport): Promise<RecordChanges> {
   const { record, sentAt, context } = report;
@@ -181,7 +181,10 @@ export async function applyRecordPage(query: Scope, answer: Answer, context: Ans
 
 const WHOLE_LIST = { isEnd: true, isComplete: true };
 
-/** Appends the next step of the comparison of all mirrored records with the workspace. Each step is a delivery of its own. */
+/**
+ * Appends the next step of the comparison of all mirrored records with the workspace. Each step is a delivery of its
+ * own.
+ */
 async function evaluateRecordsFrom(query: Scope, after: string, now: number): Promise<void> {
   await flushRows(query);
   const answer = { action: 'evaluate-records', entity: after, sentAt: now, body: null } as const;

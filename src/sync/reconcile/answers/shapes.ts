@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { withKey } from '../../../model/task.ts';
 import { identifiedOnly, idText, timeText } from '../../../platform/lib/lenient.ts';
 
-// The fields of the workspace's answers that worksync reads; it ignores all others. A field that does not identify its thing never
-// fails an answer: if it is missing or of another type, its default is used.
+// The fields of the workspace's answers that worksync reads; it ignores all others. A field that does not identify its
+// thing never fails an answer: if it is missing or of another type, its default is used.
 
 const id = z.preprocess(idText, z.string());
 const optionalId = z.preprocess(idText, z.string().optional());

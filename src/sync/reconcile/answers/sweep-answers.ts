@@ -64,8 +64,8 @@ interface SweptPage {
 }
 
 /**
- * Advances the round by a page of records. Only a list that began within the round can prove that a record is missing. A list that
- * begins again replaces the previous one.
+ * Advances the round by a page of records. Only a list that began within the round can prove that a record is missing.
+ * A list that begins again replaces the previous one.
  */
 export async function advanceByRecords(
   query: Scope,
@@ -91,7 +91,10 @@ interface ComparisonStep {
   readonly after: string;
 }
 
-/** Appends the next step as a delivery of its own, so that no other work waits for all steps and a crash repeats only one. */
+/**
+ * Appends the next step as a delivery of its own, so that no other work waits for all steps and a crash repeats only
+ * one.
+ */
 async function compareFrom(query: Scope, { id }: Sweep, { began, after }: ComparisonStep, now: number): Promise<void> {
   const answer = { action: 'compare-records', entity: after, sentAt: began, body: null } as const;
   await flushRows(query);
@@ -99,8 +102,8 @@ async function compareFrom(query: Scope, { id }: Sweep, { began, after }: Compar
 }
 
 /**
- * Compares the next known records with the list of the round. A missing record is no longer known; if it is desired, it is written
- * again. Records with a request in flight are skipped, because its answer decides.
+ * Compares the next known records with the list of the round. A missing record is no longer known; if it is desired, it
+ * is written again. Records with a request in flight are skipped, because its answer decides.
  */
 export async function continueComparison(
   query: Scope,

@@ -18,7 +18,10 @@ import { adoptCreation, collectCandidates, recordMarks, requestNextList, settleC
 import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
 import { advanceByTasks, type SweepResult, sweepOf } from './sweep-answers.ts';
 
-/** Caches tasks. Returns the items to evaluate: those that name a changed task, that it was created for, or that are linked to it. */
+/**
+ * Caches tasks. Returns the items to evaluate: those that name a changed task, that it was created for, or that are
+ * linked to it.
+ */
 export async function applyTasks(
   query: Scope,
   tasks: readonly ListedTask[],
@@ -29,8 +32,8 @@ export async function applyTasks(
 }
 
 /**
- * Caches tasks. Returns those that are new or whose key or status changed. Events and answers may overtake one another, so a state that
- * is older than the cached one changes nothing.
+ * Caches tasks. Returns those that are new or whose key or status changed. Events and answers may overtake one another,
+ * so a state that is older than the cached one changes nothing.
  */
 async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: AnswerContext): Promise<ListedTask[]> {
   const cachedTasks = await tasksByKeys(
@@ -96,8 +99,8 @@ export async function saveWorkspaceId(query: Scope, task: ListedTask | undefined
 }
 
 /**
- * Applies a page of the list of tasks. At the end of a complete list, cached tasks that it lacks are removed, and creations with an
- * unknown outcome are settled. Any other list only adds and updates tasks.
+ * Applies a page of the list of tasks. At the end of a complete list, cached tasks that it lacks are removed, and
+ * creations with an unknown outcome are settled. Any other list only adds and updates tasks.
  */
 export async function applyTaskList(query: Scope, answer: Answer, context: AnswerContext): Promise<SweepResult> {
   const { tasks, unreadable } = taskList.parse(answer.body);
@@ -138,7 +141,9 @@ function isFirstPage({ cursor, page, sentAt }: Answer): boolean {
 /** A list that lacks a task which another answer contained this recently is not complete, milliseconds. */
 const RECENT_MS = 3_600_000;
 
-/** Returns the cached tasks that a list lacks; undefined if one of them is so recent that the list cannot be complete. */
+/**
+ * Returns the cached tasks that a list lacks; undefined if one of them is so recent that the list cannot be complete.
+ */
 async function lackingTasks(
   query: Scope,
   { began, now }: { readonly began: number; readonly now: number },

@@ -57,7 +57,10 @@ export interface LinkRulesInput {
   readonly links: readonly UserPattern[];
   /** The addresses of the workspace's API and pages. */
   readonly addresses: readonly string[];
-  /** The grammars of all connections. Their keywords, and the numbers that a host counts over all projects, are understood everywhere. */
+  /**
+   * The grammars of all connections. Their keywords, and the numbers that a host counts over all projects, are
+   * understood everywhere.
+   */
   readonly grammars: readonly (NumberSpace & { readonly grammar?: Grammar })[];
 }
 
@@ -152,7 +155,10 @@ function findMentions(item: Item, reader: Reader, rules: CompiledRules): Mention
   return mentions.all();
 }
 
-/** Returns the options for a text. Ids keep their case, so a text that is folded for keys is searched for ids in its original form. */
+/**
+ * Returns the options for a text. Ids keep their case, so a text that is folded for keys is searched for ids in its
+ * original form.
+ */
 function scanOptionsOf({ place, original }: ItemText, { scanOptions }: CompiledRules): ScanOptions {
   // The words of a trailer are read one by one: see `addTrailerIds`.
   if (place === 'trailer') return { ...scanOptions, ids: undefined };

@@ -4,8 +4,8 @@ import { withoutEnd } from '../../../platform/lib/text.ts';
 import { idsIn, type NameToken, readingsOf } from './scan.ts';
 
 /**
- * The names under which tasks, items and documents are looked up. All share one space: a key is its own name (`BUG-12`, also the key of
- * an item), and every other name contains a character that no key has.
+ * The names under which tasks, items and documents are looked up. All share one space. A key is its own name: `BUG-12`,
+ * also for an item. Every other name contains a character that no key has.
  */
 export const nameOf = {
   taskId: (taskId: string) => `id:${taskId}`,
@@ -34,8 +34,8 @@ export function placeNameOf({ connector, host }: NumberSpace, container: string)
 }
 
 /**
- * Returns the names of a work item, each with the place whose name is a part of it. A container that takes over the name of a place also
- * takes over these names.
+ * Returns the names of a work item, each with the place whose name is a part of it. A container that takes over the
+ * name of a place also takes over these names.
  */
 export function placedNamesOf(item: WorkItem, grammar: Grammar) {
   const { containerId: container, containerName } = item;
@@ -137,7 +137,10 @@ export function namesOfToken(token: NameToken, place: string, context: TokenCont
   }
 }
 
-/** Returns the names of `#12`: an item of the same project, and, behind a keyword, an item of a host that counts over all projects. */
+/**
+ * Returns the names of `#12`: an item of the same project, and, behind a keyword, an item of a host that counts over
+ * all projects.
+ */
 function namesOfNumber(token: NameToken, item: PullRequest, { reader, config }: TokenContext): RuleName[] {
   const at = token.text.lastIndexOf('#');
   const [path, number] = [token.text.slice(0, at), token.text.slice(at + 1)];
@@ -182,8 +185,8 @@ function numbersOfUrl(url: string, item: PullRequest, { grammar }: Reader): stri
 }
 
 /**
- * Returns the name of an address of the workspace: a task by its key or by an id with a usual prefix in any segment, by any other id behind
- * `tasks`; a document behind `documents`.
+ * Returns the name of an address of the workspace. A key, or an id with a known prefix, is a task in any segment. Any
+ * other id is a task behind `tasks`, and a document behind `documents`.
  */
 function namesOfWorkspacePath(path: readonly string[], idPrefixes: readonly string[]): RuleName[] {
   const idBehind = (words: readonly string[]) => {

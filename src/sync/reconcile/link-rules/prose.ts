@@ -1,6 +1,7 @@
 /**
- * Replaces with blanks all parts of a Markdown text that are not its author's own prose: fenced and inline code, quotes, HTML comments. The
- * length stays the same, so that a position in the result is the same position in the text. Takes one pass for each kind, for any text.
+ * Replaces with blanks all parts of a Markdown text that are not its author's own prose: fenced and inline code,
+ * quotes, HTML comments. The length stays the same, so that a position in the result is the same position in the text.
+ * Takes one pass for each kind, for any text.
  */
 export function proseOf(markdown: string): string {
   return withoutInlineCode(withoutElements(withoutComments(withoutBlocks(markdown))));
@@ -60,7 +61,10 @@ function withoutElements(text: string): string {
   return pieces.join('') + (depth > 0 ? blank(rest) : rest);
 }
 
-/** Blanks inline code: a run of backticks opens a span, and the next run of the same length in the same paragraph closes it. */
+/**
+ * Blanks inline code: a run of backticks opens a span, and the next run of the same length in the same paragraph closes
+ * it.
+ */
 function withoutInlineCode(text: string): string {
   return text
     .split(/(\n[ \t]*\n)/)

@@ -16,7 +16,10 @@ export const PLAIN_GRAMMAR: Grammar = {
   names: ['key'],
 };
 
-/** Returns the intent of a text towards an item that it names; undefined if by the item's grammar the text does not name it. */
+/**
+ * Returns the intent of a text towards an item that it names; undefined if by the item's grammar the text does not name
+ * it.
+ */
 export function intentOf(grammar: Grammar, words: readonly NameWord[]): Intent | undefined {
   const { closing, mentioning = [], suppressing = [], closes } = grammar;
   if (words.some(({ word }) => suppressing.includes(word))) return undefined;
@@ -30,8 +33,8 @@ export function wordsOf({ closing, mentioning = [], suppressing = [] }: Grammar)
 }
 
 /**
- * A name in a text, with the keyword in front of it. Which words close, and which names they cover, depends on the grammar of the named
- * item, which is not known yet.
+ * A name in a text, with the keyword in front of it. Which words close, and which names they cover, depends on the
+ * grammar of the named item, which is not known yet.
  */
 export interface NameToken {
   /** `path-number` is `group/project#12`, `prefix-number` is `AB#12`, `id` has the prefix of task ids. */
@@ -49,10 +52,10 @@ export interface NameToken {
 const NO_VERSION = String.raw`(?!\.(?:[0-9]|[xX](?![A-Za-z0-9])))`;
 
 /**
- * Matches `BUG-12` and `4U-41`: a word of upper-case letters and digits with at least one letter, a hyphen, a number. No digit and no
- * letter of a cased script may be on either side. Scripts without case are written without spaces around a foreign word, so their letters
- * end a key. The left boundary also keeps matching linear, because a run of letters and digits has one possible start. The patterns below
- * rely on it too.
+ * Matches `BUG-12` and `4U-41`: a word of upper-case letters and digits with at least one letter, a hyphen, a number.
+ * No digit and no letter of a cased script may be on either side. Scripts without case are written without spaces
+ * around a foreign word, so their letters end a key. The left boundary also keeps matching linear, because a run of
+ * letters and digits has one possible start. The patterns below rely on it too.
  */
 const KEY = new RegExp(
   String.raw`(?<![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])[0-9]*[A-Z][A-Z0-9]*-[1-9][0-9]{0,8}(?![\p{Lu}\p{Ll}\p{Lt}\p{Nd}])${NO_VERSION}`,
@@ -71,8 +74,8 @@ export function idPattern(prefixes: readonly string[]): RegExp | undefined {
 const MAX_ID_ENDS = 5;
 
 /**
- * Returns the ids that a text such as `tsk_a1-fix-door` may mean, the longest first: the whole text, and the text before each of the first
- * hyphens and underscores. Only the cached tasks show which of them exists.
+ * Returns the ids that a text such as `tsk_a1-fix-door` may mean, the longest first. An id may end at the end of the
+ * text, and before each of the first hyphens and underscores. Only the cached tasks show which of them exists.
  */
 export function idsIn(text: string): string[] {
   const start = text.indexOf('_') + 2;
@@ -92,7 +95,10 @@ const NUMBER = new RegExp(`(?:${PATH}|${PLAIN}[A-Z]{2,10}|${PLAIN})#[1-9][0-9]{0
 const HAS_NUMBER = /#[1-9]/;
 /** Signs outside ASCII end an address, and so do letters of scripts that are written without spaces. */
 const ADDRESSES = /(?<![A-Za-z0-9])https?:\/\/[\w!#$%&*+,\-./:;=?@^~\p{Lu}\p{Ll}\p{Lt}\p{M}\p{Nd}]+/giu;
-/** Separates the addresses of a list without spaces. A pattern of its own, because within the other one it would cost a stack. */
+/**
+ * Separates the addresses of a list without spaces. A pattern of its own, because within the other one it would cost a
+ * stack.
+ */
 const NEXT_ADDRESS = /[,;](?=https?:\/\/)/giu;
 const ONLY_SCHEME = /^https?:\/\/$/iu;
 
@@ -153,8 +159,8 @@ function withoutEnd(text: string): string {
 const MAX_SIGNS = 3;
 
 /**
- * Returns all readings of a match, the longest first. Ids may end in the signs of emphasis and dashes, and only the existing ids show which
- * reading is right.
+ * Returns all readings of a match, the longest first. Ids may end in the signs of emphasis and dashes, and only the
+ * existing ids show which reading is right.
  */
 export function readingsOf(text: string): string[] {
   const readings = [text];
@@ -227,8 +233,8 @@ function keywordBefore(text: string, index: number, words: RegExp): Pick<NameTok
 }
 
 /**
- * Creates the pattern of a keyword at the end of a text, with the signs that may separate it from a name. It matches backwards from the end,
- * because forwards it would try all words at each position.
+ * Creates the pattern of a keyword at the end of a text, with the signs that may separate it from a name. It matches
+ * backwards from the end, because forwards it would try all words at each position.
  */
 export function wordPattern(words: Iterable<string>): RegExp {
   const longestFirst = [...new Set(words)].sort((left, right) => right.length - left.length);
