@@ -18,7 +18,7 @@ export class BatchItems {
   readonly #query: Scope;
   readonly #context: BatchContext;
   readonly #fetches: FetchRequests;
-  #marks = new Map<ItemKey, ItemVersion>();
+  #versions = new Map<ItemKey, ItemVersion>();
   /** By the items as the deliveries contain them. */
   readonly #received = new Map<Item, ReceivedItem>();
   readonly #stored = new Map<ItemKey, StoredItem>();
@@ -40,11 +40,11 @@ export class BatchItems {
         this.#received.set(raw, { item, hash: hashOf(item) });
       }
     }
-    this.#marks = await itemVersions(this.#query, [...keys]);
+    this.#versions = await itemVersions(this.#query, [...keys]);
   }
 
   isKnown(key: ItemKey): boolean {
-    return this.#marks.has(key);
+    return this.#versions.has(key);
   }
 
   /** Returns the items that differ from the stored ones, and the references that would fetch them. */
@@ -59,8 +59,8 @@ export class BatchItems {
   }
 
   #isUnchanged({ item, hash }: ReceivedItem): boolean {
-    const mark = this.#marks.get(item.key);
-    return mark?.provider_time === item.updatedAt && mark.hash === hash;
+    const version = this.#versions.get(item.key);
+    return version?.provider_time === item.updatedAt && version.hash === hash;
   }
 
   /** Merges one item of a delivery. Returns false if everything that it contains is outdated. */
@@ -69,14 +69,14 @@ export class BatchItems {
     const received = this.#received.get(raw) as ReceivedItem;
     const isCompletion = mayLackCommits(translated);
     const { isReplayed = false } = delivery;
-    const mark = this.#marks.get(raw.key);
-    const isUnverified = mark?.unverified === 1;
+    const version = this.#versions.get(raw.key);
+    const isUnverified = version?.unverified === 1;
     if (this.#isUnchanged(received) && !isCompletion && !isReplayed && !isUnverified) return true;
     // After a restore, older deliveries and partial items do not verify an item.
     const mayVerify =
-      mark?.unverified === 0 ||
+      version?.unverified === 0 ||
       (translated.translation?.outcome === 'items' && (await this.#cameSinceRestore(delivery)));
-    const stored = await this.#findStored(raw.key, mark);
+    const stored = await this.#findStored(raw.key, version);
     const item = clampTime(raw, delivery.receivedAt, stored?.item);
     // After a webhook an older one may still come. Other sources that report an unknown item as gone would only add
     // rows.
@@ -90,7 +90,7 @@ export class BatchItems {
     const isVerified = mayVerify && (!isUnverified || verifies(result, delivery.source));
     const unverified = isVerified ? 0 : 1;
     if (!merged && stored && isUnverified && isVerified)
-      await this.#store(delivery, source, stored, { hash: mark.hash, unverified });
+      await this.#store(delivery, source, stored, { hash: version.hash, unverified });
     else if (!merged && stored && isReplayed && isVerified) this.#markChanged(delivery, source, stored.item);
     if (!merged) return result.outcome !== 'superseded';
     // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
@@ -104,9 +104,9 @@ export class BatchItems {
     return id > this.#lastBeforeRestore;
   }
 
-  async #findStored(key: ItemKey, mark: ItemVersion | undefined): Promise<StoredItem | undefined> {
+  async #findStored(key: ItemKey, version: ItemVersion | undefined): Promise<StoredItem | undefined> {
     const stored = this.#stored.get(key);
-    if (stored || !mark) return stored;
+    if (stored || !version) return stored;
     const row = await findItem(this.#query, key);
     return row && readFields(row);
   }
@@ -119,7 +119,7 @@ export class BatchItems {
   ): Promise<void> {
     const { item } = stored;
     this.#stored.set(item.key, stored);
-    this.#marks.set(item.key, { key: item.key, provider_time: item.updatedAt, hash, unverified });
+    this.#versions.set(item.key, { key: item.key, provider_time: item.updatedAt, hash, unverified });
     const row = {
       key: item.key,
       kind: item.kind,

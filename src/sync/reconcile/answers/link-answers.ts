@@ -32,12 +32,12 @@ import type { KnownLink } from '../evaluate-links.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
 import { type ListedLink, type ListedRecord, linkShape } from './shapes.ts';
 
-// An answer never overrides a state that became known after its request was sent (`isNews`). The owner of a link
+// An answer never overrides a state that became known after its request was sent (`mayUpdate`). The owner of a link
 // follows from the writes of worksync. The `externalId` that a server returns counts only for links that worksync does
 // not know, for example after the loss of its database.
 
 /** Whether an answer that is true as of this revision may change the row. */
-export function isNews({ revision }: EntityRow, asOf: number): boolean {
+export function mayUpdate({ revision }: EntityRow, asOf: number): boolean {
   return revision <= asOf;
 }
 
@@ -67,9 +67,9 @@ export async function compareLinks(
     // server that stores addresses in its own spelling finds no task by ours.
     const known = json<KnownLink>(link.known);
     const isListed = known?.spelled === undefined && (known?.url ?? record.url) === record.url;
-    if (!isListed || !isNews(link, report.asOf)) continue;
-    if (!exists) await linkIsMissing(query, link, report);
-    else if (link.known === null) await linkIsInRecord(query, link, record, report);
+    if (!isListed || !mayUpdate(link, report.asOf)) continue;
+    if (!exists) await applyMissingLink(query, link, report);
+    else if (link.known === null) await applyRecordedLink(query, link, record, report);
   }
 }
 
@@ -84,7 +84,12 @@ export async function loadChanges(query: Scope, links: readonly EntityRow[]): Pr
 /**
  * Stores a link that the record shows. Its owner is unknown, so the links of the task are read before it is removed.
  */
-async function linkIsInRecord(query: Scope, link: EntityRow, record: ListedRecord, report: LinkReport): Promise<void> {
+async function applyRecordedLink(
+  query: Scope,
+  link: EntityRow,
+  record: ListedRecord,
+  report: LinkReport,
+): Promise<void> {
   const change = await findChange(query, link.entity);
   if (change && change.state !== 'pending') return;
   const url = json<KnownLink>(link.desired)?.url ?? record.url ?? undefined;
@@ -103,7 +108,7 @@ export async function saveLink(
 }
 
 /** Stores that the workspace does not have a link: our removal took effect, or a person removed it. */
-export async function linkIsMissing(query: Scope, link: EntityRow, report: LinkReport): Promise<void> {
+export async function applyMissingLink(query: Scope, link: EntityRow, report: LinkReport): Promise<void> {
   if (link.known === null) return;
   const change = await findChange(query, link.entity);
   if (change?.state === 'sending') return;
@@ -132,7 +137,7 @@ export async function applyAddedLink(query: Scope, answer: Answer): Promise<Item
   const link = linkShape.nullish().parse(answer.body);
   const row = await findEntity(query, answer.entity);
   if (!row) return [];
-  if (link && row.known !== null && isNews(row, answer.asOf ?? 0)) {
+  if (link && row.known !== null && mayUpdate(row, answer.asOf ?? 0)) {
     const isForeign = answer.status === 200 && !isAutomatic(link.externalId) && (await mayBeExisting(query, row));
     const url = json<KnownLink>(row.known)?.url ?? link.url;
     const own = { url, externalId: externalIdOf(row.item_key ?? ''), ...serverSpelling(link.url, url) };
@@ -181,7 +186,7 @@ export async function applyReportedLink(
   const byId = rows.find((row) => row.remote_id === link.workItemId);
   const row = byId ?? rows.find((each) => urlOf(each) === link.url);
   if (!row) return saveForeignLink(query, link, answer, now);
-  if (asOf !== undefined && !isNews(row, asOf)) return [];
+  if (asOf !== undefined && !mayUpdate(row, asOf)) return [];
   if (byId) {
     const isUnchanged = byId.known === null || comparableUrl(urlOf(byId)) === comparableUrl(link.url);
     return isUnchanged ? [] : requestLinks(query, taskId, now);
@@ -217,7 +222,7 @@ export async function saveForeignLink(
   for (const itemKey of await itemsAtAddress(query, link.url)) {
     const name = entity.link(itemKey, link.taskId);
     const row = await findEntity(query, name);
-    if (row && (row.hand !== 'gone' || (asOf !== undefined && !isNews(row, asOf)))) continue;
+    if (row && (row.hand !== 'gone' || (asOf !== undefined && !mayUpdate(row, asOf)))) continue;
     // A person may have added again a link that worksync removed, or the event is late.
     if (row && asOf === undefined) {
       await requestLinks(query, link.taskId, now);
@@ -260,9 +265,9 @@ export async function applyReportedRemoval(query: Scope, answer: Answer, { now }
     const isOld = rows.some((each) => each.remote_id === workItemId);
     return rows.some(mayBeRemoved) && !isOld && answer.asOf === undefined ? requestLinks(query, taskId, now) : [];
   }
-  if (answer.asOf !== undefined && !isNews(row, answer.asOf)) return [];
+  if (answer.asOf !== undefined && !mayUpdate(row, answer.asOf)) return [];
   if (url != null && comparableUrl(urlOf(row)) !== comparableUrl(url)) return requestLinks(query, taskId, now);
   const { asOf = 0, receivedRevision } = answer;
-  await linkIsMissing(query, row, { asOf, receivedRevision, now, isSwept: false });
+  await applyMissingLink(query, row, { asOf, receivedRevision, now, isSwept: false });
   return row.item_key ? [row.item_key] : [];
 }

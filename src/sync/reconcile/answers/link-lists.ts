@@ -12,11 +12,11 @@ import { addFindings } from '../../../store/workspace-sweeps.ts';
 import type { AnswerContext } from '../context.ts';
 import type { KnownLink } from '../evaluate-links.ts';
 import {
+  applyMissingLink,
   comparableUrl,
-  isNews,
   type LinkReport,
-  linkIsMissing,
   loadChanges,
+  mayUpdate,
   saveForeignLink,
   saveLink,
   sentAction,
@@ -39,10 +39,10 @@ export async function applyLinkList(query: Scope, answer: Answer, { now }: Answe
   const addresses = await addressesOf(query, rows);
   const matches = matchLinks(rows, workItems, addresses);
   for (const row of rows) {
-    if (!isNews(row, asOf)) continue;
+    if (!mayUpdate(row, asOf)) continue;
     const link = matches.get(row.entity);
-    if (link) await linkIsInList(query, row, { ...link, ownUrl: addresses.get(row.entity) }, report);
-    else if (isComplete) await linkIsMissing(query, row, report);
+    if (link) await applyListedLink(query, row, { ...link, ownUrl: addresses.get(row.entity) }, report);
+    else if (isComplete) await applyMissingLink(query, row, report);
     if (row.item_key) reevaluate.push(row.item_key);
   }
   const revision = Math.min(asOf + 1, ...(await unsettledRevisions(query, rows, answer)));
@@ -126,7 +126,7 @@ type MatchedLink = ListedLink & {
   readonly ownUrl: string | undefined;
 };
 
-async function linkIsInList(query: Scope, row: EntityRow, link: MatchedLink, report: LinkReport): Promise<void> {
+async function applyListedLink(query: Scope, row: EntityRow, link: MatchedLink, report: LinkReport): Promise<void> {
   const change = await findChange(query, row.entity);
   if (change?.state === 'sending') return;
   const isOurs = isOwn(row, link, change);

@@ -20,8 +20,8 @@ const rule = (fields: Partial<TriageRule> = {}): TriageRule => ({
 const decide = (rules: readonly TriageRule[], item: Partial<WorkItem> = {}, since = 0) =>
   createTriage({ triage: rules, users: { jira: { ann: 'u1' } } }).decide(workItem(item), 'main', since);
 
-describe('which items', () => {
-  it.each<[when: TriageRule['when'], item: Partial<WorkItem>, fits: boolean]>([
+describe('the items', () => {
+  it.each<[when: TriageRule['when'], item: Partial<WorkItem>, matches: boolean]>([
     [{}, {}, true],
     [{ connection: ['ma*'] }, {}, true],
     [{ connection: ['other', 'm'] }, {}, false],
@@ -39,29 +39,29 @@ describe('which items', () => {
     [{ text: patternText('(?i)crash') }, { title: 'It CRASHES' }, true],
     [{ text: patternText('crash') }, { title: 'x', description: 'a crash' }, true],
     [{ text: patternText('^crash') }, { title: 'x', description: 'a crash' }, false],
-    // What is finished becomes no task unless a rule says so.
+    // A finished item becomes no task unless a rule names its state.
     [{}, { state: 'done' }, false],
     [{}, { state: 'in_progress' }, true],
     [{ status: ['done'] }, { state: 'done' }, true],
     [{ status: ['Verified'] }, { state: 'done', rawState: 'verified' }, true],
     [{ status: ['open'] }, { state: 'in_progress', rawState: 'Doing' }, false],
-  ])('%j %j', (when, item, fits) => {
-    expect(decide([rule({ when })], item).outcome === 'create').toBe(fits);
+  ])('by %j match %j: %j', (when, item, matches) => {
+    expect(decide([rule({ when })], item).outcome === 'create').toBe(matches);
   });
 
-  it('the first rule that fits decides, and says why others do not', () => {
+  it('are decided by the first matching rule, with a reason for the others', () => {
     const rules = [rule({ when: { type: ['Epic'] } }), rule({ create: 'nothing' }), rule({ create: 'idea' })];
     expect(decide(rules)).toMatchObject({ outcome: 'nothing', rule: 2 });
     expect(decide(rules, { type: 'epic' })).toMatchObject({ outcome: 'create', rule: 1 });
     expect(decide([rules[0] as TriageRule])).toEqual({ outcome: 'no rule', why: ['rule 1: type does not fit'] });
   });
 
-  it('only what was changed since triage was switched on, or since the rule says', () => {
+  it('have changed since triage was switched on, or since the time of the rule', () => {
     expect(decide([rule()], { updatedAt: 999 }, 1_000).outcome).toBe('nothing');
     expect(decide([rule()], { updatedAt: 1_000 }, 1_000).outcome).toBe('create');
     expect(decide([rule({ since: 0 })], { updatedAt: 5 }, 1_000).outcome).toBe('create');
     expect(decide([rule({ since: 2_000 })], { updatedAt: 1_500 }, 1_000).outcome).toBe('nothing');
-    // Our clock was set back to before triage was switched on; the provider's was not.
+    // Our clock was set back to a time before triage was switched on.
     expect(decide([rule()], { updatedAt: 500, toldAt: 1_500 }, 1_000).outcome).toBe('create');
   });
 });
@@ -73,7 +73,7 @@ describe('the task', () => {
     return decision.task;
   };
 
-  it('carries what is known, and nothing else', () => {
+  it('contains the known fields only', () => {
     const description = 'Source: jira ENG-1';
     expect(taskOf({}, {})).toEqual({ kind: 'bug', title: 'An issue', description, source: workItem().key });
   });
@@ -93,7 +93,7 @@ describe('the task', () => {
     expect(taskOf({ priority: map }, { priority }).priority).toBe(expected);
   });
 
-  it('is within what the workspace takes, whatever the item holds', () => {
+  it('respects the limits of the workspace for any item', () => {
     const hostile = {
       title: `${'x'.repeat(500)}`,
       description: 'd'.repeat(300_000),
@@ -110,7 +110,7 @@ describe('the task', () => {
     expect(taskOf({ title: '{author} {priority}' }, {}).title).toBe('ENG-1');
   });
 
-  it('names people who are configured, and guesses nobody', () => {
+  it('contains configured users only, and never a guess', () => {
     expect(taskOf({}, { author: 'Ann', assignees: ['ann', 'bo'] })).toMatchObject({
       reporterUserId: 'u1',
       assigneeIds: ['u1'],
@@ -125,7 +125,7 @@ describe('the fields that are sent', () => {
     [undefined, 'assigneeIds,labels,priority,reporterUserId,source'],
     [['labels', 'source'], 'labels,source'],
     [[], ''],
-  ])('are text and time, and what is listed: %j', (send, fields) => {
+  ])('are the texts, the time, and the listed fields: %j', (send, fields) => {
     const { decide: decideOn } = createTriage({ triage: [rule()], send, users: { jira: { ann: 'u1' } } });
     const full = { labels: ['a'], priority: 'high', author: 'ann', assignees: ['ann'], createdAt: '2026-01-31T00:00Z' };
     const decision = decideOn(workItem(full), 'main', 0);
@@ -161,11 +161,11 @@ describe('the reporter is the workspace user of the author', () => {
 });
 
 describe('patterns', () => {
-  it.each(['(', 'a(?=b)', '', 'x'.repeat(257), '((a?){50}){50}'])('%j is refused with a reason', (text) => {
+  it.each(['(', 'a(?=b)', '', 'x'.repeat(257), '((a?){50}){50}'])('reject %j with a reason', (text) => {
     expect(() => patternText(text)).toThrow(PatternError);
   });
 
-  it('give their groups, also those that took no part', () => {
+  it('return all groups, also those without a match', () => {
     expect(createPattern(patternText('(a)|(b)')).all('ab', 9)).toEqual([
       { groups: ['a', 'a', undefined], index: 0 },
       { groups: ['b', undefined, 'b'], index: 1 },
@@ -184,7 +184,7 @@ describe('patterns', () => {
     expect(createGlob(glob).test(text)).toBe(expected);
   });
 
-  it('take time in proportion to the text', () => {
+  it('take linear time', () => {
     const glob = createGlob('*a*a*a*a*a*a*b');
     let isMatch = true;
     expect(cpuTimeOf(() => (isMatch = glob.test('a'.repeat(20_000))))).toBeLessThan(3_000);
