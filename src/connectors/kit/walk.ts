@@ -12,7 +12,7 @@ export type Selection =
    * began, unless the vendor names pages by a position that does not move.
    */
   | { readonly items: 'open'; readonly began: number }
-  /** What was changed since a time; everything if there is none. */
+  /** The elements that changed since a time; all if there is none. */
   | { readonly items: 'changed'; readonly since: number | undefined; readonly way: 'poll' | 'history' }
   /** Only the ids, of everything, in an order that never changes. */
   | { readonly items: 'ids'; readonly containerId: string };
