@@ -33,7 +33,7 @@ const refusals: Refusals = {
 export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'clock'>): Api {
   const links = { bases: [apiBase(access), PUBLIC_API], isSame: isSameList } as const;
   const authorization = authorizationOf(access);
-  const speech: ApiDialect = {
+  const dialect: ApiDialect = {
     ...links,
     target: 'bitbucket',
     headers: { accept: 'application/json', 'user-agent': 'worksync' },
@@ -48,7 +48,7 @@ export function createApi(access: Access, deps: Pick<ConnectionDeps, 'http' | 'c
       throw malformed(`GET ${path}: the link to the next page leads back`);
     },
   };
-  return createGitApi(speech, deps);
+  return createGitApi(dialect, deps);
 }
 
 interface Page {

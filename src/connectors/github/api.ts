@@ -26,7 +26,7 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
     return link === undefined ? undefined : linkedUrl(links, link, path);
   };
   const nextQuery: Api['nextQuery'] = (answer, path) => urlOf(answer, 'next', path)?.search.slice(1);
-  const speech: ApiDialect = {
+  const dialect: ApiDialect = {
     ...links,
     target: 'github',
     headers: HEADERS,
@@ -39,7 +39,7 @@ export function createApi(access: Access, deps: ConnectionDeps, auth: Auth): Api
     pageOf: (answer, { path }) => ({ found: listIn(answer, path), next: nextQuery(answer, path) }),
   };
   return {
-    ...createGitApi(speech, deps),
+    ...createGitApi(dialect, deps),
     nextQuery,
     linkedPage(answer, rel, path) {
       const url = urlOf(answer, rel, path);

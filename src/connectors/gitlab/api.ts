@@ -32,7 +32,7 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
   };
   // GitLab accepts `Bearer` for tokens of every kind, OAuth's too (GL10).
   const authorization = bearer(access.token);
-  const speech: ApiDialect = {
+  const dialect: ApiDialect = {
     ...links,
     target: 'gitlab',
     headers: { accept: 'application/json', 'user-agent': 'worksync' },
@@ -50,7 +50,7 @@ export function createApi(access: Access, deps: ConnectionDeps): Api {
     },
     firstQuery: (query = 'per_page=100') => `${query.includes('per_page=') ? query : `${query}&per_page=100`}&page=1`,
   };
-  return { ...createGitApi(speech, deps), pageNumber };
+  return { ...createGitApi(dialect, deps), pageNumber };
 }
 
 const PAGE = /&page=(\d+)$/;
