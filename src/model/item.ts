@@ -81,6 +81,8 @@ export interface WorkItem extends ItemBase {
   readonly identifier: string;
   /** Its names for people before it was moved, if the vendor reports them. */
   readonly formerIdentifiers?: readonly string[];
+  /** The item in which it goes on, where the vendor closed this one and copied it: that item takes over its names and its task. */
+  readonly movedTo?: ItemKey;
   readonly state?: WorkItemState;
   readonly rawState?: string;
   readonly type?: string | null;

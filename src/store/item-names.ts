@@ -65,6 +65,24 @@ export async function saveItemNames(
   };
 }
 
+/** Makes the names of an item, and its former names, former names of the item to which it was moved. */
+export async function passItemNames(
+  query: Scope,
+  from: ItemKey,
+  { to, names, former, now }: NamesToSave & { readonly to: ItemKey },
+): Promise<SavedNames> {
+  const rows = await rowsWhere(query, 'item_names', 'item_key', [from, to]);
+  const own = rows.filter(({ item_key }) => item_key === from);
+  await removeRows(query, 'item_names', own);
+  const passed = new Set([...own, ...names].map(({ name }) => name));
+  const current = rows.filter(({ item_key, former_at }) => item_key === to && former_at === null);
+  return saveItemNames(query, to, {
+    names: current.map(({ name, place, container }) => ({ name, place, container })),
+    former: [...passed, ...former],
+    now,
+  });
+}
+
 function newestFirst(left: NameRow, right: NameRow): number {
   return (right.former_at as number) - (left.former_at as number);
 }

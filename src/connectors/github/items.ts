@@ -127,14 +127,20 @@ function issueComment(payload: unknown, options: Options): Translation {
   return item?.state === undefined ? needed : { ...needed, told: [item] };
 }
 
-/** A transferred issue is fetched in both places, the old and the new one; a deleted one in its place. */
+/** A transferred issue is fetched in both places, and names the new one; a deleted one is fetched in its place. */
 function issueEvent(payload: unknown, options: Options): Translation {
   if (!options.issues) return NOT_FOLLOWED;
   const { action, issue, repository } = read(schema.namedIssue, payload);
-  const arrivals = action === 'transferred' ? arrivalOf(payload, options) : [];
+  const arrival = action === 'transferred' ? arrivalOf(payload, options) : undefined;
+  const arrivals = arrival === undefined ? [] : [arrival];
   if (!isFollowed(repository, options)) return arrivals.length === 0 ? NOT_IN_SCOPE : references(...arrivals);
-  if (action === 'deleted' || action === 'transferred')
-    return references(issueReference(options.host, repository, issue), ...arrivals);
+  const here = issueReference(options.host, repository, issue);
+  const moved = arrival && readable(schema.issueEvent, payload);
+  if (moved) {
+    const item = { ...toIssue(moved.issue, options.host, moved.repository), movedTo: arrival.key };
+    return { outcome: 'items', items: [item], references: [here, arrival] };
+  }
+  if (action === 'deleted' || action === 'transferred') return references(here, ...arrivals);
   return issueAsCarried(payload, options);
 }
 
@@ -152,11 +158,12 @@ function asCreation(action: string | undefined) {
   return action === 'opened' ? { isCreation: true } : {};
 }
 
-function arrivalOf(payload: unknown, options: Options): readonly ItemReference[] {
-  const told = readable(schema.transfer, payload);
-  if (!told) return [];
-  const { new_issue, new_repository } = told.changes;
-  return isFollowed(new_repository, options) ? [issueReference(options.host, new_repository, new_issue)] : [];
+/** Undefined where the new place is not followed. */
+function arrivalOf(payload: unknown, options: Options): ItemReference | undefined {
+  const changes = readable(schema.transfer, payload)?.changes;
+  return changes && isFollowed(changes.new_repository, options)
+    ? issueReference(options.host, changes.new_repository, changes.new_issue)
+    : undefined;
 }
 
 function isFollowed({ id, full_name, archived, fork }: schema.GithubRepository, options: Options): boolean {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import type { Item, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
+import { type Item, type PullRequest, type PullRequestState, type WorkItem, workItemKey } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import {
   type GitVendor,
@@ -275,6 +275,7 @@ function issueOf(
     ...omitUndefined({
       containerName: path,
       state: told.state && ISSUE_STATES[told.state],
+      movedTo: told.moved_to_id == null ? undefined : workItemKey('gitlab', options.host, String(told.moved_to_id)),
       // `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API.
       type: (told.issue_type ?? told.type)?.toLowerCase().replaceAll(' ', '_'),
     }),

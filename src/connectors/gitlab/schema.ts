@@ -66,6 +66,9 @@ const inApi = {
   web_url: url,
 };
 
+/** The issue that GitLab made from this one, in another project; null where it was not moved. */
+const moved = { moved_to_id: absent(id.nullable()) };
+
 /** What the REST API says of a merge request, and of an issue, in a list or alone. */
 export const mergeRequest = z.object({
   ...ofMergeRequests,
@@ -74,7 +77,7 @@ export const mergeRequest = z.object({
   reviewers: accounts,
   merged_at: absent(instant.nullable()),
 });
-export const issue = z.object({ ...ofIssues, ...inApi, issue_type: absent(text) });
+export const issue = z.object({ ...ofIssues, ...inApi, issue_type: absent(text), ...moved });
 
 /** What `fetch` writes. */
 export const fetchedMergeRequest = mergeRequest.extend({ commit_messages: commitMessages });
@@ -130,7 +133,7 @@ export const mergeRequestHook = z
 
 /** Issues and all other work items. */
 export const issueHook = z
-  .object({ object_attributes: z.object({ ...ofIssues, ...inHook }), ...people })
+  .object({ object_attributes: z.object({ ...ofIssues, ...inHook, ...moved }), ...people })
   .transform(({ object_attributes: own, ...beside }) => asInApi(beside, own));
 
 /** What is told of either, by the API or by a webhook. */

@@ -3,7 +3,7 @@ import type { ItemKey, WorkItem } from '../../model/item.ts';
 import { itemLine } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
 import { blankEntity, findEntity, forgetEntity, saveEntity } from '../../store/entities.ts';
-import { itemsNaming, saveItemNames } from '../../store/item-names.ts';
+import { itemsNaming, passItemNames, saveItemNames } from '../../store/item-names.ts';
 import { readEvaluatedTasks, saveEvaluatedTasks } from '../../store/items.ts';
 import { triageSince } from '../../store/meta.ts';
 import { dropDifference, findChange, removeChange } from '../../store/outbox-rows.ts';
@@ -23,11 +23,13 @@ export async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): 
   const taskIds = await tasksOfItem(query, item.key);
   await evaluateTask(evaluation, item, taskIds);
   const grammar = source.grammar ?? PLAIN_GRAMMAR;
-  const { all, isRenamed, isTaken } = await saveItemNames(query, item.key, {
-    names: placedNamesOf(item, grammar),
-    former: formerNamesOf(item, grammar),
-    now,
-  });
+  const names = { names: placedNamesOf(item, grammar), former: formerNamesOf(item, grammar), now };
+  const { movedTo } = item;
+  if (movedTo !== undefined) await passTask(evaluation, item, movedTo);
+  const { all, isRenamed, isTaken } =
+    movedTo === undefined
+      ? await saveItemNames(query, item.key, names)
+      : await passItemNames(query, item.key, { to: movedTo, ...names });
   const before = await readEvaluatedTasks(query, item.key);
   const haveTasksChanged = before.join() !== taskIds.join();
   if (haveTasksChanged) await saveEvaluatedTasks(query, item.key, taskIds);
@@ -51,6 +53,20 @@ export async function adoptTask({ query, now }: Evaluation, item: WorkItem): Pro
   const known = { known: row?.desired ?? '{}', known_at: now, remote_id: task.taskId };
   await saveEntity(query, { ...(row ?? blankEntity(name, 'task', { item_key: item.key })), ...known });
   return task.taskId;
+}
+
+/** The task that was created for an issue belongs to the issue as which it goes on, so that no second task is created. */
+async function passTask({ query, now }: Evaluation, { key }: WorkItem, to: ItemKey): Promise<void> {
+  const row = await findEntity(query, entity.task(key));
+  const name = entity.task(to);
+  const existing = await findEntity(query, name);
+  if (!row?.remote_id || existing?.remote_id) return;
+  const change = await findChange(query, name);
+  // A request in flight is settled by its own answer.
+  if (change?.state === 'sending') return;
+  if (change) await removeChange(query, name);
+  const known = { desired: row.desired, known: row.known ?? '{}', known_at: now, remote_id: row.remote_id };
+  await saveEntity(query, { ...(existing ?? blankEntity(name, 'task', { item_key: to })), ...known });
 }
 
 /**

@@ -217,15 +217,19 @@ describe('issues', () => {
     expect(ofIssue('deleted')).toEqual({ outcome: 'references', references });
   });
 
-  it('that were transferred are asked for at both places, as far as those are followed', () => {
+  it('are fetched at both places after a transfer, as far as those are followed, and the old one names the new one', () => {
     const delivery = { source: 'webhook' as const, event: 'issues', body: Buffer.from(fixture('issues.transferred')) };
     const keys = (...repositories: string[]) => {
       const translation = github.translate(delivery, github.options.parse({ repositories, issues: true }));
-      return translation.outcome === 'references' ? translation.references.map(({ key }) => key) : translation;
+      return 'references' in translation ? translation.references?.map(({ key }) => key) : translation;
     };
     expect(keys('acme/api')).toEqual(['github:github.com:issue:880013']);
     expect(keys('acme/web')).toEqual(['github:github.com:issue:990002']);
     expect(keys('acme/api', 'acme/web')).toHaveLength(2);
+    const both = github.options.parse({ repositories: ['acme/api', 'acme/web'], issues: true });
+    expect(github.translate(delivery, both)).toMatchObject({
+      items: [{ key: 'github:github.com:issue:880013', movedTo: 'github:github.com:issue:990002' }],
+    });
     expect(keys('acme/other')).toEqual({ outcome: 'ignored', reason: 'repository_not_in_scope' });
   });
 

@@ -3,8 +3,10 @@ import { entity } from '../../../../src/model/change.ts';
 import type { WorkItem } from '../../../../src/model/item.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
+import { itemsNamed } from '../../../../src/store/item-names.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
+import { saidOf, takeBatch } from '../../../support/batches.ts';
 import { look } from '../../../support/evaluations.ts';
 import { openTestStore } from '../../../support/intake.ts';
 import { workItem } from '../../../support/items.ts';
@@ -124,4 +126,24 @@ test('a backfill does not confirm new tasks', async () => {
   const store = await openTestStore();
   await look(store, BUG, { cause: { isBackfill: true } });
   expect(await findChange(store.query, NAME)).toMatchObject({ lane: 'backfill', guard: null });
+});
+
+test('a moved item passes its names and its task to the item in which it goes on', async () => {
+  const moved = workItem({ type: 'Bug', identifier: 'ENG-1', url: 'https://a.example/browse/ENG-1' });
+  const next = workItem({
+    key: 'jira:cloud-1:10077',
+    type: 'Bug',
+    identifier: 'OPS-9',
+    url: 'https://a.example/browse/OPS-9',
+  });
+  const { query, commit } = await openTestStore();
+  const made = { known: '{}', desired: DESIRED, remote_id: 't1' };
+  await saveEntity(query, { ...blankEntity(entity.task(moved.key), 'task', { item_key: moved.key }), ...made });
+  await commit((transaction) => takeBatch(transaction, [saidOf(moved)], 1));
+  await commit((transaction) => takeBatch(transaction, [saidOf({ ...moved, updatedAt: 2_000, movedTo: next.key })], 2));
+  await commit((transaction) => takeBatch(transaction, [saidOf(next)], 3));
+  const named = async (name: string) => (await itemsNamed(query, [name])).map(({ itemKey }) => itemKey);
+  expect([await named('ENG-1'), await named('OPS-9')]).toEqual([[next.key], [next.key]]);
+  expect(await findEntity(query, entity.task(next.key))).toMatchObject({ remote_id: 't1' });
+  expect(await findChange(query, entity.task(next.key))).toBeUndefined();
 });
