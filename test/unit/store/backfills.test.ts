@@ -51,9 +51,9 @@ describe('a paused backfill', () => {
   });
 
   it('stays paused if its units become known meanwhile', async () => {
-    const asked = await due();
+    const requested = await due();
     await pauseBackfill(store.query, 'github');
-    await splitBackfill(store.query, asked, ['app', 'web']);
+    await splitBackfill(store.query, requested, ['app', 'web']);
     expect([await next(), await isPaused()]).toEqual([undefined, true]);
     await resumeBackfill(store.query, 'github');
     expect(await next()).toMatchObject({ unit: 'app' });

@@ -29,18 +29,18 @@ test('finds deliveries by any number of ids, the newest first and each once', as
 });
 
 test.each(['quarantined', 'applied'] as const)(
-  'one look goes no further back than it may, among %s ones',
+  'searches only the given number of deliveries in one step, among %s ones',
   async (state) => {
     const query = await open(9);
     await query.updateTable('inbox').set({ state, settled_at: 6 }).execute();
     const filter = { states: [state], connection: 'rare' };
-    const look = (before: DeliveryPosition | undefined) =>
+    const search = (before: DeliveryPosition | undefined) =>
       searchDeliveries(query, filter, { before, most: 4, wanted: 2 });
-    const first = await look(undefined);
+    const first = await search(undefined);
     expect([ids(first), first.next]).toEqual([[], { id: 6, at: 5 }]);
-    const second = await look(first.next);
+    const second = await search(first.next);
     expect([ids(second), second.next]).toEqual([[], { id: 2, at: 5 }]);
-    const third = await look(second.next);
+    const third = await search(second.next);
     expect([ids(third), third.next]).toEqual([[1], undefined]);
   },
 );

@@ -10,7 +10,7 @@ async function withHeld(): Promise<Store> {
   const { query } = store;
   const held = { state: 'held', error: 'guard_held: many', guard: 'held' } as const;
   const rows = {
-    'link:made': { ...held, effect: 'creation' },
+    'link:created': { ...held, effect: 'creation' },
     'link:removed': { ...held, effect: 'removal' },
     'link:refused': { ...held, guard: null, effect: 'creation', attempts: 5 },
     'link:waits': { attempts: 2, not_before: 900, error: 'server_failed: down' },
@@ -29,7 +29,7 @@ const stillHeld = async ({ query }: Store) =>
 
 test('releases only the named changes', async () => {
   const store = await withHeld();
-  expect(await releaseHeld(store, { entities: ['link:made', 'link:refused', 'link:made'] })).toBe(2);
+  expect(await releaseHeld(store, { entities: ['link:created', 'link:refused', 'link:created'] })).toBe(2);
   expect(await stillHeld(store)).toEqual(['link:removed']);
   const waits = await store.query.selectFrom('outbox').selectAll().where('entity', '=', 'link:waits').execute();
   expect(waits).toMatchObject([{ attempts: 2, not_before: 900, guard: null, error: 'server_failed: down' }]);
@@ -37,9 +37,9 @@ test('releases only the named changes', async () => {
 
 test.each([
   ['creations', ['link:refused', 'link:removed']],
-  ['removals', ['link:made', 'link:refused']],
-  ['refused', ['link:made', 'link:removed']],
-  ['repairs', ['link:made', 'link:refused', 'link:removed']],
+  ['removals', ['link:created', 'link:refused']],
+  ['refused', ['link:created', 'link:removed']],
+  ['repairs', ['link:created', 'link:refused', 'link:removed']],
 ] as const)('of the class %s all are released, and none of another', async (which, left) => {
   const store = await withHeld();
   const { count } = (await heldChanges(store.query, 9))[which];
@@ -48,10 +48,10 @@ test.each([
 });
 
 test.each<[entities: readonly string[], message: string]>([
-  [['link:made', 'link:no'], 'no change of link:no is held'],
-  [['link:no', 'link:made', 'link:waits'], 'no change of link:no is held, and 1 more of those named'],
+  [['link:created', 'link:no'], 'no change of link:no is held'],
+  [['link:no', 'link:created', 'link:waits'], 'no change of link:no is held, and 1 more of those named'],
 ])('releases none of %j if one is not held', async (entities, message) => {
   const store = await withHeld();
   await expect(releaseHeld(store, { entities })).rejects.toMatchObject({ code: 'not_found', message });
-  expect(await stillHeld(store)).toEqual(['link:made', 'link:refused', 'link:removed']);
+  expect(await stillHeld(store)).toEqual(['link:created', 'link:refused', 'link:removed']);
 });

@@ -73,7 +73,7 @@ describe('items', () => {
     statements.length = 0;
     for (const name of [called, spelt]) expect(await itemsByDisplayName(query, name)).toEqual(['a']);
     expect(await itemsAtUrl(query, url)).toEqual(['a']);
-    expect(await itemsByDisplayName(query, 'nobody')).toEqual([]);
+    expect(await itemsByDisplayName(query, 'unknown')).toEqual([]);
     for (const text of [...statements]) {
       const { indexes } = await planOf(store.database, text);
       expect(indexes).toEqual([expect.stringMatching(/^items_(url|called)$/)]);

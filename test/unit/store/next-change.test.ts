@@ -40,7 +40,7 @@ describe('the next change to send', () => {
   it.each<[rule: string, rows: readonly Partial<Difference>[], next: string | undefined]>([
     ['nothing', [], undefined],
     ['nothing is due', [{ entity: 'a', ...at(1, -1) }], undefined],
-    ['due at this very moment', [{ entity: 'a', ...at(2, 0) }], 'a'],
+    ['due now', [{ entity: 'a', ...at(2, 0) }], 'a'],
     [
       'overdue the longest',
       [
@@ -75,7 +75,7 @@ describe('the next change to send', () => {
       'a',
     ],
     [
-      'a backfill only where nothing else is due',
+      'a backfill only if nothing else is due',
       [
         { entity: 'a', ...at(900, 800), lane: 'backfill' },
         { entity: 'b', ...at(3, 1) },
@@ -83,7 +83,7 @@ describe('the next change to send', () => {
       'b',
     ],
     [
-      'a backfill before what is not due yet',
+      'a backfill before a change that is not due yet',
       [
         { entity: 'a', ...at(900, 800), lane: 'backfill' },
         { entity: 'b', ...at(3, -1) },
@@ -91,7 +91,7 @@ describe('the next change to send', () => {
       'a',
     ],
     [
-      'a read that nobody waits for only where nothing else is due',
+      'a read of a backfill only if nothing else is due',
       [
         { entity: 'read:tasks', kind: 'read', ...at(900, 800), lane: 'backfill' },
         { entity: 'b', ...at(3, 1) },
@@ -99,7 +99,7 @@ describe('the next change to send', () => {
       'b',
     ],
     [
-      'by name where all is equal',
+      'by name if all else is equal',
       [
         { entity: 'b', ...at(5, 3) },
         { entity: 'a', ...at(5, 3) },
@@ -259,7 +259,7 @@ describe('any pending changes', () => {
     state: fc.constantFrom<OutboxRow['state'][]>('pending', 'pending', 'pending', 'held'),
   });
 
-  /** The same by a look at every row. */
+  /** Computes the same result by a scan of all rows. */
   function searched(rows: readonly OutboxRow[], { onlyReads, onlyWrites, retriesLast, leadTime = 0 }: Eligibility) {
     const isBackfill = ({ lane }: OutboxRow) => lane === 'backfill';
     const waiting = rows.filter((each) => {

@@ -287,7 +287,7 @@ describe('the guard of a change', () => {
       { guard: null },
     ],
     [
-      'is that of the person who asks for something else',
+      'is that of the person who requests something else',
       'pending',
       null,
       { effect: 'removal', confirmed: true },
@@ -365,10 +365,10 @@ test.each<[what: string, work: (query: Scope) => Promise<unknown>]>([
 });
 
 test.each<[what: string, lane: string, change: Partial<Difference>]>([
-  ['nobody waits', 'backfill', {}],
+  ['no delivery waits', 'backfill', {}],
   ['a delivery waits', 'mirror', { waiting: [{ id: 1, at: 10 }] }],
-  ['a read is asked for by somebody', 'mirror', { kind: 'read' }],
-  ['a read is asked for by another backfill', 'backfill', { kind: 'read', lane: 'backfill' }],
+  ['a live read is requested', 'mirror', { kind: 'read' }],
+  ['a read is requested by another backfill', 'backfill', { kind: 'read', lane: 'backfill' }],
 ])('a change of a backfill, if %s, is in the lane %s', async (_what, lane, change) => {
   const { query } = await openTestStore();
   await addDifference(query, difference({ ...change, lane: 'backfill', waiting: [], since: 1, due: 2 }));

@@ -34,8 +34,8 @@ interface Read {
 }
 
 const before = NOW - 30 * 86_400_000;
-/** Retention looks once at each workspace, and finds nothing old. */
-const ONE_LOOK_EACH = 8 * WORKSPACES;
+/** Retention needs one index lookup for each workspace, and finds nothing old. */
+const ONE_LOOKUP_EACH = 8 * WORKSPACES;
 /** A page, a sweep or a deletion of one workspace reads what that workspace has, in a few statements. */
 const OF_ONE = 12 * OWN;
 
@@ -48,11 +48,11 @@ const READS: readonly Read[] = [
   },
   { name: 'status of one workspace', run: (query) => readStatuses(query, [7], NOW), most: 10 * OWN },
   { name: 'list of 250 workspaces', run: (query) => readHealthSummaries(query, SOME, NOW), most: SOME.length * 20 },
-  { name: 'workspaces with pending deliveries', run: (query) => pendingWorkspaces(query), most: ONE_LOOK_EACH },
-  { name: 'retention: old bodies', run: (query) => withOldBodies(query, ALL, before), most: ONE_LOOK_EACH },
-  { name: 'retention: old deliveries', run: (query) => withOldDeliveries(query, ALL, before), most: ONE_LOOK_EACH },
-  { name: 'retention: old requests', run: (query) => withOldRequests(query, ALL, before), most: ONE_LOOK_EACH },
-  { name: 'retention: old use of quota', run: (query) => withOldQuotaUse(query, ALL, before), most: ONE_LOOK_EACH },
+  { name: 'workspaces with pending deliveries', run: (query) => pendingWorkspaces(query), most: ONE_LOOKUP_EACH },
+  { name: 'retention: old bodies', run: (query) => withOldBodies(query, ALL, before), most: ONE_LOOKUP_EACH },
+  { name: 'retention: old deliveries', run: (query) => withOldDeliveries(query, ALL, before), most: ONE_LOOKUP_EACH },
+  { name: 'retention: old requests', run: (query) => withOldRequests(query, ALL, before), most: ONE_LOOKUP_EACH },
+  { name: 'retention: old use of quota', run: (query) => withOldQuotaUse(query, ALL, before), most: ONE_LOOKUP_EACH },
   { name: 'deletion of audit', run: (query) => deleteAudit(query, before, 100), most: 10 },
   { name: 'purge of bodies', run: (_, own) => purgeBodies(own, NOW + 1, 20), most: OF_ONE },
   { name: 'deletion of deliveries', run: (_, own) => deleteDeliveries(own, NOW - 20_000, 20), most: OF_ONE },
@@ -74,7 +74,7 @@ const READS: readonly Read[] = [
     run: (_, own) => storedItemsAfter(own, { connection: 'gh', seenBefore: NOW }, ''),
     most: OF_ONE,
   },
-  { name: 'turn of links', run: (_, own) => nextSweepStep(own, SWEEP_START), most: OF_ONE },
+  { name: 'step of the workspace sweep', run: (_, own) => nextSweepStep(own, SWEEP_START), most: OF_ONE },
   { name: 'page of refused requests', run: (query) => listRefused(query, { workspaces: null, limit: 20 }), most: 100 },
   {
     name: 'page of the audit',

@@ -50,7 +50,7 @@ const document = (name: string) => ({ kind: 'document', name }) as const;
 
 it.each<[what: string, step: SweepStep, rows: readonly Row[], after?: string]>([
   [
-    'the first task that a work item is linked to',
+    'the first task with a link of a work item',
     { found: link('t2') },
     [
       ['t1', 'pull'],
@@ -68,7 +68,7 @@ it.each<[what: string, step: SweepStep, rows: readonly Row[], after?: string]>([
     't2',
   ],
   [
-    'no task of which nothing is a link',
+    'no task without a link',
     { after: document('') },
     [
       ['t2', 'item', 'pull_request'],
@@ -88,10 +88,10 @@ it.each<
 >([
   ['has the address of its record', false, { known: OLD, desired: OLD }],
   ['has the address from before a rename', true, { known: OLD, desired: NEW }],
-  ['is not known to stand there', false, { known: null, desired: NEW }],
-  ['a person took away', false, { known: null, desired: NEW, hand: 'removed' }],
-  ['a person made, with the address of its record', false, { known: NEW, desired: null, hand: 'manual' }],
-  ['a person made before a rename', true, { known: OLD, desired: null, hand: 'manual' }],
+  ['is not known in the workspace', false, { known: null, desired: NEW }],
+  ['a person removed', false, { known: null, desired: NEW, hand: 'removed' }],
+  ['a person added, with the address of its record', false, { known: NEW, desired: null, hand: 'manual' }],
+  ['a person added before a rename', true, { known: OLD, desired: null, hand: 'manual' }],
 ])('reads a link of a pull request that %s: %j', async (_what, isRead, { known, desired, hand = null }) => {
   const { query } = await recordingStore();
   await saveItem(query, itemRow('pull', { kind: 'pull_request', fields: JSON.stringify({ item: { url: NEW } }) }), 1);
@@ -136,11 +136,11 @@ it('examines one page of links in one step', async () => {
 });
 
 it.each<[what: string, step: SweepStep, known: object | null, task: string | null, after?: string]>([
-  ['one that stands where we attached it', { found: document('document:a') }, { taskId: 't1' }, 't1'],
+  ['one that is attached to its task', { found: document('document:a') }, { taskId: 't1' }, 't1'],
   ['none after the last one', {}, { taskId: 't1' }, 't1', 'document:a'],
-  ['none that stands elsewhere', {}, { taskId: 't2' }, 't1'],
-  ['none that nobody attached', {}, { taskId: null }, null],
-  ['none of which nothing is known', {}, null, 't1'],
+  ['none that is attached elsewhere', {}, { taskId: 't2' }, 't1'],
+  ['none that is not attached', {}, { taskId: null }, null],
+  ['none without a known state', {}, null, 't1'],
 ])('reads of the documents %s', async (_what, step, known, task_id, after = '') => {
   const { query } = await recordingStore();
   const row = blankEntity('document:a', 'document', { task_id });
