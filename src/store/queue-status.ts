@@ -32,7 +32,7 @@ export interface DeliveryRow {
 /** The status of the inbox. Times are epoch milliseconds. */
 export interface InboxStatus {
   readonly lastReceivedAt: number | null;
-  /** Received in the last 24 hours. */
+  /** Received from vendors in the last 24 hours, as the page of deliveries lists them: without what the workspace sent. */
   readonly lastDay: number;
   readonly pending: number;
   readonly quarantined: number;
@@ -87,6 +87,7 @@ export async function readInboxStatus(
       .select((build) => ['workspace', build.fn.countAll<number>().as('count')])
       .where('workspace', 'in', workspaces)
       .where('received_at', '>', now - DAY)
+      .where('source', 'not in', ['answer', 'workspace'])
       .groupBy('workspace')
       .execute(),
   );

@@ -50,7 +50,7 @@ async function createIntakeTables(db: Kysely<unknown>): Promise<void> {
     .execute();
   await index(db, 'inbox', 'pending', ['id']).where(sql.ref('state'), '=', 'pending').execute();
   await index(db, 'inbox', 'quarantined', ['id']).where(sql.ref('state'), '=', 'quarantined').execute();
-  await index(db, 'inbox', 'received', ['received_at']).execute();
+  await index(db, 'inbox', 'received', ['received_at', 'source']).execute();
   // Rows whose body is still to be purged. A row enters this index when it is settled, so that appending stays cheap.
   await index(db, 'inbox', 'bodies', ['settled_at'])
     .where(sql.ref('settled_at'), 'is not', null)

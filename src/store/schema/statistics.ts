@@ -24,7 +24,7 @@ const SHAPES: Shapes = {
     sqlite_autoindex_inbox_1: [1_000_000, 100_000, 25_000, 1],
     inbox_pending: [10_000, 1_000, 1],
     inbox_quarantined: [1_000, 100, 1],
-    inbox_received: [1_000_000, 100_000, 10],
+    inbox_received: [1_000_000, 100_000, 10, 8],
     inbox_bodies: [300_000, 30_000, 10],
   },
   fetches: {

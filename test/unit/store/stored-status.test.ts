@@ -104,6 +104,15 @@ describe('readStatus', () => {
     ]);
   });
 
+  it('counts the deliveries of vendors alone, as the page of deliveries lists them', async () => {
+    const lastDay = async () => (await readStatus(store.query, NOW)).deliveries.lastDay;
+    const before = await lastDay();
+    const answer = { ...deliveryRow(39), delivery_key: 'an answer', source: 'answer' as const };
+    await store.query.insertInto('inbox').values(answer).execute();
+    expect(await lastDay()).toBe(before);
+    await store.query.deleteFrom('inbox').where('delivery_key', '=', 'an answer').execute();
+  });
+
   it('separates workspaces, with as many statements for all as for one', async () => {
     statements.length = 0;
     const alone = await readStatus(store.query, NOW);
