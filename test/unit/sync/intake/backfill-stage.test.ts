@@ -15,7 +15,7 @@ import { createTravellingClock, type TravellingClock } from '../../../support/tr
 
 const MINUTE = 60_000;
 
-/** One unit, of which one page has been read when the work ends. */
+/** Returns a function that reads one page of a backfill of one unit. */
 async function backfill(
   store: Store,
   history: () => Promise<{ event: string; body: Buffer }>,
@@ -34,8 +34,14 @@ async function backfill(
   await requestBackfill(store.query, { connection: active.name, since: null, now: clock.now() });
   await store.query.updateTable('backfills').set({ unit: 'unit' }).execute();
   const stage = createBackfills({
-    ...{ store, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
-    ...{ connections: [active], pauses: createPauses(clock), inbox: createWakeSignal() },
+    store,
+    clock,
+    random: systemRandom(),
+    logger: silentLogger,
+    meter: silentMeter,
+    connections: [active],
+    pauses: createPauses(clock),
+    inbox: createWakeSignal(),
   });
   return async (meanwhile: () => Promise<void> = () => clock.advance(0)) => {
     stage.start();

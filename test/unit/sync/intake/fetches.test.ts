@@ -64,7 +64,7 @@ async function bench(connections: readonly ActiveConnection[], options: BenchOpt
 
 const rows = (store: Store) => store.query.selectFrom('fetches').selectAll().execute();
 
-/** Lets real work on the database finish, without letting time pass. */
+/** Waits until the database work is done, while the virtual time stands still. */
 async function untilIdle({ fetches, clock }: Bench): Promise<void> {
   while (!fetches.idle()) await clock.advance(0);
 }
@@ -227,7 +227,9 @@ test('gives up an object after five refusals, until a new delivery or a restart'
   expect(requested).toBe(5);
   const [activity] = (await readStatus(site.store.query, site.clock.now())).connections;
   expect(activity).toMatchObject({
-    ...{ connection: 'notes', fetches: 0, refusedFetches: 1 },
+    connection: 'notes',
+    fetches: 0,
+    refusedFetches: 1,
     fetchRefusal: 'not_found: GET /projects/7: 404',
   });
   await site.request('a');
@@ -235,8 +237,13 @@ test('gives up an object after five refusals, until a new delivery or a restart'
   expect(requested).toBe(6);
   await site.fetches.stop();
   const again = createFetches({
-    ...{ store: site.store, connections: [activeWith({ connection })], pauses: createPauses(site.clock) },
-    ...{ inbox: createWakeSignal(), clock: site.clock, random: systemRandom(), logger: silentLogger },
+    store: site.store,
+    connections: [activeWith({ connection })],
+    pauses: createPauses(site.clock),
+    inbox: createWakeSignal(),
+    clock: site.clock,
+    random: systemRandom(),
+    logger: silentLogger,
   });
   again.start();
   await site.clock.advance(3_600_000);

@@ -47,7 +47,7 @@ function begin(leeway: number): void {
   endpoint = createTokenEndpoint(clock, { leeway, life: HOUR });
   grant = {
     tokenUrl: 'https://auth.atlassian.com/oauth/token',
-    // Each another one, so that the store of one test may hold several.
+    // Each grant differs, so that the store of one test may contain several.
     clientId: `client-${++begun}`,
     clientSecret: 'the-client-secret',
     refreshToken: endpoint.consent(),
@@ -55,7 +55,7 @@ function begin(leeway: number): void {
   };
 }
 
-/** As a process has them. */
+/** Returns the grants of one process. */
 function grants(more: Partial<GrantDeps> = {}): Grants {
   return createGrants({
     installation,
@@ -70,7 +70,7 @@ function grants(more: Partial<GrantDeps> = {}): Grants {
 
 const tokens = (of: Grants = grants(), wanted = grant): AccessTokens => of.tokensOf(wanted, 'jira');
 
-/** The process ends, whatever it was about, and another one starts on the same files. */
+/** Ends the process at once and starts another one on the same files. */
 async function restart(): Promise<AccessTokens> {
   await installation.close();
   installation = await openTestInstallation({ file: join(folder, 'worksync.db') });
@@ -317,7 +317,7 @@ describe('several processes over one database', () => {
   });
 });
 
-/** As the store names the grant, once a process has renewed it; its access token has ended by then. */
+/** Returns the stored id of the grant, after a process has renewed it and its access token has expired. */
 async function idOfStored(): Promise<string> {
   await tokens(grants({ isShared: true })).get(signal);
   await clock.advance(2 * HOUR);

@@ -15,7 +15,7 @@ import { createTravellingClock } from '../../../support/travelling-clock.ts';
 const ENTRIES = ['acme/app', 'acme/web'];
 const signal = new AbortController().signal;
 
-/** The name leads to 7 first, and to 8 later. */
+/** Opens bindings of which `acme/app` leads to 7 first, and to 8 later. */
 async function reboundNames(store: Store) {
   const clock = createTravellingClock();
   const gauges: number[] = [];

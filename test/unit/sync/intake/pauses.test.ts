@@ -114,7 +114,11 @@ test('passes the answers of a wrapped connection through, and adds no operation'
 
 function connectionOf(call: () => Promise<never> | Promise<string>): Connection {
   return {
-    ...{ units: call, poll: call, fetch: call, check: call, identify: call },
+    units: call,
+    poll: call,
+    fetch: call,
+    check: call,
+    identify: call,
     hooks: { states: call, install: call },
     status: { right: 'to write', write: call },
   } as unknown as Connection;

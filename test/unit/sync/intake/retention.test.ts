@@ -174,9 +174,20 @@ function linkKnownAt(name: string, at: number, hand: EntityRow['hand']): EntityR
 
 function requestOf(at: number): Parameters<typeof addRequest>[1] {
   return {
-    ...{ entity: 'link:a>t', kind: 'link', item_key: 'a', action: 'add-link', lane: 'link', sent_at: at },
-    ...{ since: at, due: at, asked_at: at, slot_at: at },
-    ...{ completed_at: at, outcome: 'answered', attempt: 1, deliveries: '[]' },
+    entity: 'link:a>t',
+    kind: 'link',
+    item_key: 'a',
+    action: 'add-link',
+    lane: 'link',
+    sent_at: at,
+    since: at,
+    due: at,
+    asked_at: at,
+    slot_at: at,
+    completed_at: at,
+    outcome: 'answered',
+    attempt: 1,
+    deliveries: '[]',
   };
 }
 
@@ -257,7 +268,7 @@ describe('many workspaces', () => {
       await job.run(signal);
       counts.push(statements.length);
     }
-    // One for each kind, and two for the audit, which is of no workspace.
+    // One for each kind, and two for the audit, which belongs to no workspace.
     expect(counts).toEqual([7, 7]);
   });
 
@@ -294,7 +305,7 @@ describe('many workspaces', () => {
     const wanted = [/inbox_bodies.*settled_at ?</s, /inbox_received.*workspace ?=/s];
     for (const [index, found] of wanted.entries()) {
       const plan = await planOf(whole, statements[index] as string);
-      // PostgreSQL plans by what it has counted of these few rows, and may choose another index of the workspace.
+      // PostgreSQL plans by the statistics of these few rows, and may choose another index of the workspace.
       if (!ON_POSTGRES) expect(plan.text).toMatch(found);
       expect(plan.scanned).toEqual([]);
     }

@@ -21,7 +21,7 @@ type SweepContext = Parameters<typeof sweepJobs>[0];
 const COUNT = 4_000;
 const HOUR = 3_600_000;
 
-/** A store that holds so many pull requests of a repository of which the vendor lists none. */
+/** Opens a store with `COUNT` pull requests of a repository whose list is empty. */
 async function filledStore() {
   const commits: number[] = [];
   let statements = 0;
@@ -53,8 +53,12 @@ function sweepOf(
   connection = connector.connect({}, {} as never),
 ) {
   return sweepJobs({
-    ...{ random: systemRandom(), logger: silentLogger, meter: silentMeter, pauses: createPauses(deps.clock) },
-    ...{ fetches: { notify: () => undefined }, ...deps },
+    random: systemRandom(),
+    logger: silentLogger,
+    meter: silentMeter,
+    pauses: createPauses(deps.clock),
+    fetches: { notify: () => undefined },
+    ...deps,
     connections: [activeWith({ name: 'forge', connector, connection, sweep: { everyMs: HOUR } })],
   });
 }
@@ -68,7 +72,7 @@ test('requests few fetches at a time if many items are missing', async () => {
     most.push((await dueFetches(store.query, 'forge', clock.now(), 0, COUNT)).length);
     await store.query.deleteFrom('fetches').execute();
   };
-  // As if each were fetched some time later.
+  // Simulates that each is fetched some time later.
   const fetches = { notify: () => void clock.after(1, () => void fetchAll()) };
   const jobs = sweepOf({ store, clock, fetches }, connector);
   const timetable = startJobs(jobs, clock);
@@ -103,7 +107,7 @@ test('retries a vendor that does not answer a few times, with growing pauses', a
       throw new SyncError('unreachable', 'nobody answers');
     },
   };
-  // Nothing is left to chance: each pause is as long as it may be.
+  // Without jitter: each pause has its full length.
   const random = { ...systemRandom(), float: () => 1 };
   const [job] = sweepOf({ store, clock, random }, connector, connection);
   let isOver = false;
@@ -179,7 +183,7 @@ test('stops at once during a rate limit', async () => {
   expect(requested).toBe(1);
 });
 
-/** A sweep of a repository that lists `listed`, over a store that holds these; each by its number. */
+/** Returns a sweep of a repository that lists `listed`, over a store with the items `stored`, by number. */
 async function sweepOver(store: Store, stored: Readonly<Record<number, 'there' | 'gone'>>, listed: readonly number[]) {
   const clock = createTravellingClock();
   const items = Object.keys(stored).map((number) => forgeItem('app', { ...ANY, number: Number(number) }));

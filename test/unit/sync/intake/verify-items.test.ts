@@ -14,7 +14,7 @@ import { createTravellingClock } from '../../../support/travelling-clock.ts';
 
 const MINUTE = 60_000;
 
-/** Unverified pull requests of these numbers, of which 1 and 2 are merged. @param fetch throws what the vendor answers */
+/** Stores unverified pull requests with these numbers; 1 and 2 are merged. @param fetch throws the vendor's error */
 async function verifying(numbers: readonly number[], fetch: (number: string, time: number) => void) {
   const store = await openTestStore();
   const clock = createTravellingClock();
@@ -35,14 +35,12 @@ async function verifying(numbers: readonly number[], fetch: (number: string, tim
     },
   };
   const verification = createVerification({
-    ...{
-      store,
-      clock,
-      random: systemRandom(),
-      logger: silentLogger,
-      inbox: createWakeSignal(),
-      pauses: createPauses(clock),
-    },
+    store,
+    clock,
+    random: systemRandom(),
+    logger: silentLogger,
+    inbox: createWakeSignal(),
+    pauses: createPauses(clock),
     connections: [activeWith({ name: 'forge', connector, connection })],
   });
   return { ...store, clock, requested, verification };

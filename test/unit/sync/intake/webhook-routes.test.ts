@@ -23,14 +23,14 @@ interface Parts {
   readonly source?: Receiver['source'];
   readonly sharedKey?: Receiver['sharedKey'];
   readonly answerWithin?: number;
-  /** When the delivery is stored. */
+  /** Resolves when the delivery is to be stored. */
   readonly storing?: Promise<void>;
-  /** What becomes of a delivery. */
+  /** The outcome of each append. */
   readonly appended?: Appended | SyncError;
   readonly isBroken?: boolean;
 }
 
-/** A server with the webhooks of `main/notes`, and what it did. */
+/** Starts a server with the webhooks of `main/notes`, and records its work. */
 async function bench(parts: Parts = {}) {
   const { secrets = [SECRET], connector, source, sharedKey, answerWithin, appended = 'new', isBroken = false } = parts;
   const server = createServer();
@@ -112,7 +112,7 @@ test('verifies and stores nothing before the turn of a sender, and rejects it if
   waitFor(() => turn.promise);
   const answer = post();
   await expect.poll(() => turns).toEqual([['127.0.0.1', BODY.length]]);
-  // More than a delivery takes that does not wait.
+  // Longer than a delivery takes that does not wait.
   await bench().then((other) => other.post());
   expect([verified, stored]).toEqual([0, []]);
   turn.resolve();
@@ -159,7 +159,7 @@ test.each<[bytes: number, isNamed: boolean, status: number]>([
 ])('answers %d bytes with content-length %s with %d', async (bytes, isNamed, status) => {
   const { url, turns } = await bench();
   const body = Buffer.alloc(bytes, 'x');
-  // Chunked, where no length is named.
+  // Chunked if no length is named.
   const sent = isNamed ? body : new Blob([body]).stream();
   const init = { method: 'POST', body: sent, headers: signed(body), duplex: 'half' } as RequestInit;
   const answer = await fetch(`${url}/webhooks/main/notes`, init);

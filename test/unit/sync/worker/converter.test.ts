@@ -10,7 +10,7 @@ import { createConverter, parseInWorker, readLargeBy } from '../../../../src/syn
 import { ROUTES } from '../../../../src/workspace-api/contract.ts';
 import { PROFILES } from '../../../contracts/connectors/index.ts';
 
-/** The thread reads what the main thread would read. */
+/** Runs tasks in a real thread; its results must equal those of the main thread. */
 const converter = createConverter();
 afterAll(() => converter.close());
 
@@ -78,7 +78,7 @@ describe('an answer of the workspace of 25 MB', () => {
     const kept = { taskId: 't', key: 'BUG-1', title: 'T', status: 'open', workspaceId: '', source: 'api' };
     const texts = { createdAt: null, updatedAt: null, description: '', reporterUserId: null };
     expect(content).toEqual({ tasks: Array(125).fill({ ...kept, ...texts }), nextCursor: null, isLast: null });
-    // Given away.
+    // The memory was transferred.
     expect(bytes.length).toBe(0);
   });
 
@@ -99,8 +99,10 @@ describe('an answer of the workspace of 25 MB', () => {
 describe('an answer to a request with `keep`', () => {
   const shape: Shape = { id: true, body: true, user: { login: true } };
   const page = Array.from({ length: 40 }, (_, id) => ({
-    ...{ id, body: `${id} "long" é `.repeat(7_000), user: { login: 'ada', junk: 'x' } },
-    ...{ junk: [id, { more: 'y'.repeat(500) }] },
+    id,
+    body: `${id} "long" é `.repeat(7_000),
+    user: { login: 'ada', junk: 'x' },
+    junk: [id, { more: 'y'.repeat(500) }],
   }));
   const bytes = Buffer.from(JSON.stringify(page));
 
