@@ -1,5 +1,6 @@
 import { CHANGE_STATES, type ChangeState, HELD_CLASSES, type HeldClass, settlement } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { LANES, type Lane } from '../model/lane.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
 import { type EntityRow, findEntities } from '../store/entities.ts';
 import { type HeldChanges, heldChanges } from '../store/held-changes.ts';
@@ -10,8 +11,10 @@ import {
   type OutboxRow,
   removeChange,
   retryChange,
+  waitingByLane,
 } from '../store/outbox-rows.ts';
 import type { Scope } from '../store/workspace-scope.ts';
+import type { Throttle } from '../sync/quota/throttle.ts';
 import { findItems } from './find-named.ts';
 import { entityNamesOf, nameEntities } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -30,6 +33,8 @@ export interface ListedChange {
   readonly since: number;
   readonly due: number;
   readonly notBefore: number;
+  /** When it is sent at the present share of the quota if nothing else arrives, epoch milliseconds; null unless it is pending. */
+  readonly expectedAt: number | null;
   readonly attempts: number;
   readonly error: string | null;
 }
@@ -42,13 +47,43 @@ export interface ShownChange extends ListedChange {
 
 /** What waits to be written, due first, by state. */
 export async function listChanges(
-  { store: { query } }: OpenWorkspace,
+  { store: { query }, throttle }: OpenWorkspace,
   { states = CHANGE_STATES, limit }: { readonly states?: readonly ChangeState[]; readonly limit: number },
 ): Promise<readonly ListedChange[]> {
   const rows: OutboxRow[] = [];
   for (const state of states) rows.push(...(await changesInState(query, state, limit - rows.length)));
   const { describe } = await namesOf(query, rows);
-  return rows.map(describe);
+  const ahead = requestsAhead(await waitingByLane(query), rows);
+  return rows.map((row) => ({ ...describe(row), expectedAt: expectedAt(row, ahead.get(row.entity), throttle) }));
+}
+
+/** The number of requests up to each pending change: those of more urgent lanes, and those of its own lane that are due before it. */
+function requestsAhead(
+  waiting: readonly { readonly lane: Lane; readonly count: number }[],
+  rows: readonly OutboxRow[],
+): ReadonlyMap<string, number> {
+  const counts = new Map(waiting.map(({ lane, count }) => [lane, count]));
+  const next = new Map<Lane, number>();
+  let before = 0;
+  for (const lane of LANES) {
+    next.set(lane, before);
+    before += counts.get(lane) ?? 0;
+  }
+  const ahead = new Map<string, number>();
+  for (const { entity, lane } of rows.filter(({ state }) => state === 'pending')) {
+    const count = (next.get(lane) ?? 0) + 1;
+    next.set(lane, count);
+    ahead.set(entity, count);
+  }
+  return ahead;
+}
+
+function expectedAt(
+  { due, not_before, lane }: OutboxRow,
+  requests: number | undefined,
+  { drainedAt }: Pick<Throttle, 'drainedAt'>,
+): number | null {
+  return requests === undefined ? null : Math.max(due, not_before, drainedAt(requests, lane === 'backfill' ? 1 : 0));
 }
 
 interface Named {
@@ -170,7 +205,13 @@ async function namesOf(query: Scope, rows: readonly OutboxRow[]) {
     const { entity, kind, effect, lane, state, since, due, attempts, error } = row;
     const about = entities.get(entity);
     const name = about ? nameOf(about) : null;
-    return { ...{ entity, name, kind, effect, lane, state, since, due }, notBefore: row.not_before, attempts, error };
+    return {
+      ...{ entity, name, kind, effect, lane, state, since, due },
+      notBefore: row.not_before,
+      expectedAt: null,
+      attempts,
+      error,
+    };
   };
   return { entities, describe };
 }

@@ -40,12 +40,12 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 }
 
 function describe(
-  { entity, name, kind, effect, state, since, notBefore, attempts, error }: ListedChange,
+  { entity, name, kind, effect, state, since, expectedAt, attempts, error }: ListedChange,
   now: number,
 ): string {
   const what = effect === null ? kind : `${effect} of a ${kind}`;
-  const again = notBefore > now ? `, next in ${span(notBefore - now)}` : '';
-  const tried = attempts > 0 ? `, tried ${plural(attempts, 'time')}${again}` : '';
+  const next = expectedAt !== null && expectedAt > now ? `, sent in about ${span(expectedAt - now)}` : '';
+  const tried = `${attempts > 0 ? `, tried ${plural(attempts, 'time')}` : ''}${next}`;
   const head = `${state}  ${name ?? entity}: ${what.replace('_', ' ')}, for ${span(now - since)}${tried}`;
   return [head, `    ${entity}`, ...(error === null ? [] : [`    ${error}`])].map(printable).join('\n');
 }

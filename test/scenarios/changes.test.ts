@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 
 import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
+import { createWorld, GITHUB, type World, type WorldOptions } from '../support/daemon.ts';
 import { pullEvent } from '../support/github-payloads.ts';
 
 /** Changes by the names that people use: what waits, tried again, dropped. */
@@ -22,11 +22,11 @@ async function recorded(): Promise<string[]> {
   return pullRequests.map(({ title }) => title).sort();
 }
 
-async function open(guard: object = {}, faults?: Faults): Promise<void> {
+async function open(guard: object = {}, faults?: Faults, quota: WorldOptions['quota'] = {}): Promise<void> {
   const connections = {
     github: GITHUB,
   };
-  world = await createWorld({ config: { connections, guard }, ...(faults && { faults }) });
+  world = await createWorld({ config: { connections, guard }, quota, ...(faults && { faults }) });
   await world.settled();
 }
 
@@ -43,6 +43,18 @@ it('lists what waits, with the name of the item, and shows what is to stand ther
     expect(await ask('changes-show', { targets: [target] })).toMatchObject([
       { entity: 'pull_request:github/5001/7', desired: { title: 'Pay by card' }, known: null },
     ]);
+});
+
+it('estimates when each change is sent, at the present share of the quota', async () => {
+  await open({}, undefined, { requests: 30, burst: 5 });
+  for (let number = 1; number <= 20; number++) await deliver(number, `Number ${number}`);
+  await world.partition().reconcile.drain();
+  const waiting = await ask('changes', { states: ['pending'], limit: 50 });
+  const times = waiting.map(({ expectedAt }) => expectedAt as number);
+  expect(times).toEqual(times.toSorted((a, b) => a - b));
+  await world.settled();
+  // The last one is sent about when it was expected, some debounces later at most.
+  expect(Math.abs(world.clock.now() - times.at(-1)!)).toBeLessThan(20_000);
 });
 
 it('names a link by its item and its task', async () => {

@@ -94,12 +94,11 @@ function errorWords({ error, attempts }: ListedChange): Markup | null {
   return html`<span class="text">${error}</span><div class="hint">${counted(attempts, 'attempt')}</div>`;
 }
 
-function goesWhen({ state, notBefore, due }: ListedChange, now: number): Markup | string | null {
+function goesWhen({ state, expectedAt }: ListedChange, now: number): Markup | string | null {
   if (state === 'held') return 'when approved';
   if (state === 'unknown') return 'when its outcome is read';
   if (state === 'sending') return 'now';
-  const at = Math.max(notBefore, due);
-  return at > now ? when(at, now) : 'with the next slot';
+  return expectedAt !== null && expectedAt > now ? when(expectedAt, now) : 'now';
 }
 
 function buttonsOf(visit: WorkspaceVisit, { entity, state, kind, attempts }: ListedChange): Markup | null {
