@@ -17,7 +17,7 @@ An installation for production (\`npm ci --omit=dev\`) has **${installed.length}
 in \`sbom.cdx.json\` (CycloneDX).
 
 npm takes no version that has been out for less than ${LEAST_AGE} days (\`min-release-age\` in \`.npmrc\`; npm 11.10 and later). A release is published by
-[\`publish.yaml\`](workflows/publish.yaml), without a token, and npm shows which commit it was built from (provenance).
+[\`release.yaml\`](workflows/release.yaml), without a token, and npm shows which commit it was built from (provenance).
 
 ## What we ask for
 
