@@ -23,6 +23,7 @@ import {
 } from '../../../store/outbox-rows.ts';
 import { currentRevision } from '../../../store/revision.ts';
 import { linksAreIdempotent } from '../../../store/server-capabilities.ts';
+import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
 import { enqueueReads } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
@@ -241,9 +242,10 @@ async function itemsAtAddress(query: Scope, address: string): Promise<readonly I
   const url = normalUrl(address);
   if (url === undefined) return [];
   const named = await itemsNamed(query, [nameOf.url(url)]);
-  return named.length > 0
-    ? named.map(({ itemKey }) => itemKey)
-    : itemsAtUrl(query, `${URL.parse(address)?.protocol}//${url}`);
+  if (named.length > 0) return named.map(({ itemKey }) => itemKey);
+  // The items of this batch are found by a statement of its own.
+  await flushRows(query);
+  return itemsAtUrl(query, `${URL.parse(address)?.protocol}//${url}`);
 }
 
 const removalShape = z.object({
