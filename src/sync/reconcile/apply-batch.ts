@@ -17,7 +17,7 @@ import { prefetchFetches } from '../../store/wanted-fetches.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { applyAnswer } from './answers/apply.ts';
+import { applyAnswer } from './answers/apply-answer.ts';
 import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
 import type { BatchContext, Cause, EvaluatedItem, Source } from './context.ts';
 import { guardChanges } from './enqueue.ts';

@@ -52,9 +52,8 @@ export class BatchItems {
     const { source, translation } = translated;
     if (!source) return [];
     const received = itemsIn(translation).flatMap((raw) => this.#received.get(raw) ?? []);
-    const isAlwaysApplied = mayLackCommits(translated) || translated.delivery.isReplayed === true;
     return received
-      .filter((each) => !this.#isUnchanged(each) || isAlwaysApplied)
+      .filter((each) => !this.#isUnchanged(each) || isAlwaysMerged(translated))
       .map(({ item }) => ({ item, reference: source.reference(item) }));
   }
 
@@ -67,41 +66,50 @@ export class BatchItems {
   async apply(translated: Translated, source: Source, raw: Item): Promise<boolean> {
     const { delivery } = translated;
     const received = this.#received.get(raw) as ReceivedItem;
-    const isCompletion = mayLackCommits(translated);
-    const { isReplayed = false } = delivery;
     const version = this.#versions.get(raw.key);
     const isUnverified = version?.unverified === 1;
-    if (this.#isUnchanged(received) && !isCompletion && !isReplayed && !isUnverified) return true;
-    // After a restore, older deliveries and partial items do not verify an item.
-    const mayVerify =
-      version?.unverified === 0 ||
-      (translated.translation?.outcome === 'items' && (await this.#cameSinceRestore(delivery)));
+    if (this.#isUnchanged(received) && !isUnverified && !isAlwaysMerged(translated)) return true;
+    const mayVerify = version?.unverified === 0 || (await this.#mayVerify(translated));
     const stored = await this.#findStored(raw.key, version);
     const item = clampTime(raw, delivery.receivedAt, stored?.item);
     // After a webhook an older one may still come. Other sources that report an unknown item as gone would only add
     // rows.
     if (!stored && item.gone && delivery.source !== 'webhook') return true;
     // A replayed fetch is no authority on the present existence: if it differs, the item is fetched again.
-    const result = mergeNewest(stored, item, isReplayed ? 'webhook' : delivery.source);
-    const merged = result.outcome === 'applied' ? result.stored : undefined;
-    const current = merged ?? (isCompletion ? stored : undefined);
-    const fetch = fetchFor({ translated, source, received: item, before: stored, current, result });
-    if (fetch) await this.#fetches.request(delivery, source.reference(item), fetch.isCovered);
+    const result = mergeNewest(stored, item, delivery.isReplayed ? 'webhook' : delivery.source);
+    await this.#requestFetch({ translated, source, received: item, before: stored, result });
     const isVerified = mayVerify && (!isUnverified || verifies(result, delivery.source));
-    const unverified = isVerified ? 0 : 1;
-    if (!merged && stored && isUnverified && isVerified)
-      await this.#store(delivery, source, stored, { hash: version.hash, unverified });
-    else if (!merged && stored && isReplayed && isVerified) this.#markChanged(delivery, source, stored.item);
-    if (!merged) return result.outcome !== 'superseded';
-    // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
-    // if it is equal.
-    await this.#store(delivery, source, merged, { hash: result.needsFetch ? '' : received.hash, unverified });
-    return true;
+    if (result.outcome === 'applied') {
+      // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
+      // if it is equal.
+      const hash = result.needsFetch ? '' : received.hash;
+      await this.#store(delivery, source, result.stored, { hash, unverified: isVerified ? 0 : 1 });
+      return true;
+    }
+    if (stored && isVerified) {
+      if (isUnverified) await this.#store(delivery, source, stored, { hash: version.hash, unverified: 0 });
+      else if (delivery.isReplayed) this.#markChanged(delivery, source, stored.item);
+    }
+    return result.outcome !== 'superseded';
   }
 
-  async #cameSinceRestore({ id }: PendingDelivery): Promise<boolean> {
+  /** Whether a delivery may verify an item after a restore. Older deliveries and partial items may not. */
+  async #mayVerify({ delivery, translation }: Translated): Promise<boolean> {
+    if (translation?.outcome !== 'items') return false;
     this.#lastBeforeRestore ??= await lastBeforeRestore(this.#query);
-    return id > this.#lastBeforeRestore;
+    return delivery.id > this.#lastBeforeRestore;
+  }
+
+  /** Requests the object if only a fetch can settle its state, or if its commits are missing. */
+  async #requestFetch({ translated, source, received, before, result }: MergedDelivery): Promise<void> {
+    const { delivery } = translated;
+    const merged = result.outcome === 'applied' ? result.stored : undefined;
+    const current = (merged ?? (mayLackCommits(translated) ? before : undefined))?.item;
+    const lacksCommits =
+      source.fetchesCommits && current && needsCommits(before?.item, current, delivery.source, received);
+    if (!lacksCommits && !result.needsFetch) return;
+    const isCovered = !result.needsFetch && current !== undefined && isCoveredByFetch(current, delivery.source);
+    await this.#fetches.request(delivery, source.reference(received), isCovered);
   }
 
   async #findStored(key: ItemKey, version: ItemVersion | undefined): Promise<StoredItem | undefined> {
@@ -165,24 +173,7 @@ interface MergedDelivery {
   /** The content of the delivery itself. */
   readonly received: Item;
   readonly before: StoredItem | undefined;
-  /** The stored item after the delivery, if it may lack commits. */
-  readonly current: StoredItem | undefined;
   readonly result: MergeResult;
-}
-
-/** Decides whether the object must be fetched, and whether a waiting fetch is enough. */
-function fetchFor({
-  translated,
-  source,
-  received,
-  before,
-  current,
-  result,
-}: MergedDelivery): { isCovered: boolean } | undefined {
-  const via = translated.delivery.source;
-  const lacksCommits = source.fetchesCommits && current && needsCommits(before?.item, current.item, via, received);
-  if (!lacksCommits && !result.needsFetch) return undefined;
-  return { isCovered: !result.needsFetch && current !== undefined && isCoveredByFetch(current.item, via) };
 }
 
 /**
@@ -231,6 +222,11 @@ function headOf(item: Item | undefined): string | undefined {
  */
 function verifies({ outcome, needsFetch }: MergeResult, source: DeliverySource): boolean {
   return outcome === 'applied' || (!needsFetch && (outcome === 'unchanged' || source !== 'webhook'));
+}
+
+/** Replays and completing backfills are merged even if the item is unchanged. */
+function isAlwaysMerged(translated: Translated): boolean {
+  return translated.delivery.isReplayed === true || mayLackCommits(translated);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
-import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { BatchItems, FetchRequests, itemsIn } from '../../../../src/sync/reconcile/apply-items.ts';
 import { EvaluationQueue } from '../../../../src/sync/reconcile/evaluate.ts';
 import type { Translated } from '../../../../src/sync/reconcile/translate-deliveries.ts';

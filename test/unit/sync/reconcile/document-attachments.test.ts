@@ -4,7 +4,7 @@ import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
-import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { PLAIN_RULES, type Rules } from '../../../../src/sync/reconcile/context.ts';
 import { look } from '../../../support/evaluations.ts';
 import { openTestStore } from '../../../support/intake.ts';

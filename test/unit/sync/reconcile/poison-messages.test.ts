@@ -115,14 +115,14 @@ test('another version retries the deliveries that exceeded their budget, once', 
   expect(await state()).toBe('quarantined');
 });
 
-test.each<[what: string, before: readonly Step[], step: Step]>([
+test.each<[what: string, earlier: readonly Step[], step: Step]>([
   ['marks the process as busy', ['detect'], 'markBusy'],
   ['marks it as idle', ['detect', 'markBusy'], 'markIdle'],
   ['detects', [], 'detect'],
-])('a process that lost its lease stores nothing when it %s', async (_what, before, step) => {
+])('a process that lost its lease stores nothing when it %s', async (_what, earlier, step) => {
   const remains = await remainsOfLost(async (store) => {
     const poisonMessages = process(store);
-    for (const each of before) await poisonMessages[each]();
+    for (const each of earlier) await poisonMessages[each]();
     return () => poisonMessages[step]();
   });
   expect(remains).toEqual([]);

@@ -9,7 +9,7 @@ import { configureLinks } from '../../../../../src/store/server-capabilities.ts'
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { lastLinksRead } from '../../../../../src/store/workspace-reads.ts';
 import { beginSweep } from '../../../../../src/store/workspace-sweeps.ts';
-import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { saidOf, takeBatch } from '../../../../support/batches.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 import { pull, workItem } from '../../../../support/items.ts';

@@ -6,7 +6,7 @@ import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/en
 import { findChange, type OutboxRow, updateChange } from '../../../../../src/store/outbox-rows.ts';
 import { saveTaskMarks, taskMarks } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
-import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { START, saidOf, takeBatch } from '../../../../support/batches.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 import { workItem } from '../../../../support/items.ts';

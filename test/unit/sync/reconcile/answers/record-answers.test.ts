@@ -7,7 +7,7 @@ import { addDifference, updateChange } from '../../../../../src/store/outbox-row
 import { noteListRefused, noteRecordsListed } from '../../../../../src/store/server-capabilities.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { PULL_REQUESTS_READ } from '../../../../../src/store/workspace-reads.ts';
-import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 import { PULL_IDENTITY } from '../../../../support/items.ts';

@@ -7,7 +7,7 @@ import { findChange, updateChange } from '../../../../../src/store/outbox-rows.t
 import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts';
 import { type Answer, readAnswer } from '../../../../../src/store/workspace-answers.ts';
 import { beginSweep, noteListed, openSweep, type Sweep } from '../../../../../src/store/workspace-sweeps.ts';
-import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { answered, START, saidOf, takeBatch } from '../../../../support/batches.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 import { pull } from '../../../../support/items.ts';

@@ -19,7 +19,7 @@ import { lastLinksRead, TASKS_READ } from '../../../../../src/store/workspace-re
 import { beginSweep, openSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
 import { recover } from '../../../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
-import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { answered, START, saidOf, takeBatch } from '../../../../support/batches.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 import { pull, workItem } from '../../../../support/items.ts';

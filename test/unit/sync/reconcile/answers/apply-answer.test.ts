@@ -4,7 +4,7 @@ import { saveTask } from '../../../../../src/store/cached-tasks.ts';
 import { blankEntity, saveEntity } from '../../../../../src/store/entities.ts';
 import { readMeta, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
-import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply.ts';
+import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import type { NamedResources } from '../../../../../src/sync/reconcile/answers/shapes.ts';
 import { openTestStore } from '../../../../support/intake.ts';
 
