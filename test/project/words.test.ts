@@ -177,6 +177,7 @@ describe('the terms', () => {
     ].slice(2);
     const terms = rows.flatMap(([, term]) => term!.split(', '));
     expect(terms.length).toBeGreaterThan(30);
+    expect(terms.length).toBeLessThanOrEqual(50);
     expect(new Set(terms).size).toBe(terms.length);
     expect(rows.filter(([, , meaning]) => !/[.?]$/.test(meaning!))).toEqual([]);
   });

@@ -7,6 +7,8 @@ import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { writeMeta } from '../../../src/store/meta.ts';
+import { noteRecordsListed } from '../../../src/store/server-capabilities.ts';
+import { bindServerFacts } from '../../../src/store/server-facts.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
@@ -82,7 +84,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
   const outbox = createOutbox({
     ...{ ...common, ...wakeSignals, throttle, client, visibility, untouched: succession?.untouched },
-    ...{ recordsPullRequests: true, baseUrl: 'bench', linksAreIdempotent: false },
+    ...{ recordsPullRequests: true, baseUrl: ADDRESS, linksAreIdempotent: false },
   });
   if (!options.straight) reconcile.start();
   outbox.start();
@@ -120,8 +122,13 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   };
 }
 
-/** As if the lists had been read at an earlier start: the workspace holds nothing yet. */
+/** The address of the workspace. What is known about a server holds for one address. */
+const ADDRESS = 'bench';
+
+/** As if the lists had been read at an earlier start: the workspace has a route for records, and holds nothing yet. */
 export async function knowLists(store: Store): Promise<void> {
+  await bindServerFacts(store.query, ADDRESS);
+  await noteRecordsListed(store.query, 0);
   for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(store.query, fact, '0');
 }
 
@@ -152,7 +159,7 @@ function sendTo(server: Server, life: { readonly isOver: boolean }): Send<SendCo
 }
 
 function itemOf({ route, body }: ApiRequest): string | undefined {
-  if (route !== 'createPullRequest') return undefined;
+  if (route !== 'recordPullRequest') return undefined;
   const { repoId, identifier } = body as { repoId: string; identifier: string };
   return `${repoId}/${identifier}`;
 }
@@ -163,7 +170,7 @@ const TIME = '2026-01-05T09:00:00Z';
 function success({ route, body }: ApiRequest): ApiResponse {
   const record = { taskIds: [], updatedAt: TIME, ...(body as object) };
   const lists = { tasks: [], pullRequests: [], nextCursor: null };
-  return respond(route === 'createPullRequest' ? 201 : 200, route === 'createPullRequest' ? record : lists);
+  return respond(route === 'recordPullRequest' ? 201 : 200, route === 'recordPullRequest' ? record : lists);
 }
 
 /** W68: the delay stands in the message, in whole seconds. */
