@@ -4,8 +4,14 @@ import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, expedite, waitingByLane } from '../store/outbox-rows.ts';
 import { tasksWereRead } from '../store/workspace-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { PlanDifference, PlanDigest } from '../sync/outbox/planned-writes.ts';
-import { differenceOf, digestOf, firstDue, readPlan } from '../sync/outbox/planned-writes.ts';
+import {
+  differenceOf,
+  digestOf,
+  firstDue,
+  type PlanDifference,
+  type PlanDigest,
+  readPlan,
+} from '../sync/outbox/planned-writes.ts';
 import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { MirrorStatus } from './mirror.ts';

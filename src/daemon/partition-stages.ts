@@ -22,7 +22,7 @@ import { createVerification } from '../sync/intake/verify-items.ts';
 import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
-import { sweepJobs as workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
+import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
 import type { Rules, Sources } from '../sync/reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts';
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';

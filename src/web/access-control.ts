@@ -1,8 +1,7 @@
 // Design: src/decisions/pages-and-admin.md
 
 import { type Actor, NOBODY } from '../admin/audit.ts';
-import type { Identity } from '../cluster/signature.ts';
-import { isSignedBody, type Signed } from '../cluster/signature.ts';
+import { type Identity, isSignedBody, type Signed } from '../cluster/signature.ts';
 import { canAccess } from '../model/caller.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { USER_HEADER } from '../platform/http/ask-daemon.ts';

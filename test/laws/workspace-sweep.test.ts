@@ -18,7 +18,7 @@ import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
-import { SWEEP, sweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
+import { SWEEP, workspaceSweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
 import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
 import { createKeyHorizon, createRules, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
@@ -225,7 +225,13 @@ class World {
   #jobs() {
     const quota = { requests: 200, window: 900_000 };
     const parts = { clock: this.clock, logger: silentLogger, outbox: createWakeSignal() };
-    return sweepJobs({ store: this.store, recordsPullRequests: true, ...parts, when: { everyMs: DAY }, quota });
+    return workspaceSweepJobs({
+      store: this.store,
+      recordsPullRequests: true,
+      ...parts,
+      when: { everyMs: DAY },
+      quota,
+    });
   }
 
   async sweep(): Promise<void> {

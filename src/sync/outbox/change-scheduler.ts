@@ -1,8 +1,7 @@
 import { debounceOf } from '../../model/lane.ts';
 import { onClockSetBack } from '../../platform/lib/clock-set-back.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';
-import type { DueChange, Eligibility } from '../../store/next-change.ts';
-import { firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
+import { type DueChange, type Eligibility, firstDueTimes, nextDue, nextLive } from '../../store/next-change.ts';
 import { canRecord } from '../../store/server-capabilities.ts';
 import { tasksWereRead } from '../../store/workspace-reads.ts';
 import type { Breaker } from './breaker.ts';
@@ -50,12 +49,12 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: isProbing(),
-      leadTime: await leadNow(),
+      leadTime: await currentLeadTime(),
     };
   }
 
   /** Milliseconds by which changes are sent before their due time, so that the quota can serve all of them in time. */
-  async function leadNow(): Promise<number> {
+  async function currentLeadTime(): Promise<number> {
     if (visibility === undefined) return 0;
     const paces = throttle.paces();
     const limit = WINDOWS_AHEAD * Math.max(0, ...paces.map(({ slots }) => slots));

@@ -1,12 +1,16 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
-import type { EntityRow } from '../../store/entities.ts';
-import { findEntity, json, removeOrTombstone } from '../../store/entities.ts';
+import { type EntityRow, findEntity, json, removeOrTombstone } from '../../store/entities.ts';
 import { isUnverified } from '../../store/items.ts';
-import type { DueChange, Eligibility } from '../../store/next-change.ts';
-import { nextChange } from '../../store/next-change.ts';
-import type { OutboxRow } from '../../store/outbox-rows.ts';
-import { addDifference, findChange, readWaiting, removeChange, updateChange } from '../../store/outbox-rows.ts';
+import { type DueChange, type Eligibility, nextChange } from '../../store/next-change.ts';
+import {
+  addDifference,
+  findChange,
+  type OutboxRow,
+  readWaiting,
+  removeChange,
+  updateChange,
+} from '../../store/outbox-rows.ts';
 import { nextRevision } from '../../store/revision.ts';
 import { linksAreIdempotent, routeOffUntil } from '../../store/server-capabilities.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/task-creations.ts';

@@ -37,7 +37,7 @@ export function createOutbox(context: OutboxContext): Outbox {
   });
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
-  /** A commit failed. The database may have taken it all the same. */
+  /** A commit failed, although the database may have stored it. */
   let isClaimUncertain = false;
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;

@@ -4,11 +4,12 @@ import type { SyncError } from '../../model/errors/sync-error.ts';
 import { isTaskCached } from '../../store/cached-tasks.ts';
 import { findEntity, linksOfTask } from '../../store/entities.ts';
 import { findChange, findChanges, removeChange, updateChange } from '../../store/outbox-rows.ts';
-import type { OptionalRoute, RouteRefusal } from '../../store/server-capabilities.ts';
 import {
   noteListRefused,
   noteRecordRefused,
   noteRouteRefused,
+  type OptionalRoute,
+  type RouteRefusal,
   readRecordsRoute,
   routeOffUntil,
   wasAnsweredRecently,

@@ -1,11 +1,9 @@
 import { type Action, branchOfRecordsRead, entity as entityName } from '../../model/change.ts';
 import { itemLineIn } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
-import type { EntityRow } from '../../store/entities.ts';
-import { json, saveEntity } from '../../store/entities.ts';
+import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
 import type { OutboxRow } from '../../store/outbox-rows.ts';
-import type { OptionalRoute } from '../../store/server-capabilities.ts';
-import { routeOffUntil } from '../../store/server-capabilities.ts';
+import { type OptionalRoute, routeOffUntil } from '../../store/server-capabilities.ts';
 import { creationBody } from '../../store/task-creations.ts';
 import { requestTaskList } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';

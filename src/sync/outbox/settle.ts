@@ -2,11 +2,16 @@ import { effectOf, entity as entityName, SETTLE_AFTER, undoableFrom, type Writte
 import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
 import type { Random } from '../../platform/lib/random.ts';
-import type { EntityRow } from '../../store/entities.ts';
-import { findEntity, json, saveEntity } from '../../store/entities.ts';
+import { type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { isReadAfterRestore } from '../../store/mark-unverified.ts';
-import type { OutboxRow, OutboxUpdate } from '../../store/outbox-rows.ts';
-import { findChange, readWaiting, removeChange, updateChange } from '../../store/outbox-rows.ts';
+import {
+  findChange,
+  type OutboxRow,
+  type OutboxUpdate,
+  readWaiting,
+  removeChange,
+  updateChange,
+} from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
 import { currentRevision } from '../../store/revision.ts';
 import {

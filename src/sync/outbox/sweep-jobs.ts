@@ -5,15 +5,19 @@ import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/server-capabilities.ts';
-import type { SweepPosition } from '../../store/sweep-position.ts';
-import { nextSweepStep, readSweepPosition, SWEEP_START, writeSweepPosition } from '../../store/sweep-position.ts';
+import {
+  nextSweepStep,
+  readSweepPosition,
+  SWEEP_START,
+  type SweepPosition,
+  writeSweepPosition,
+} from '../../store/sweep-position.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { enqueueReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Sweep } from '../../store/workspace-sweeps.ts';
-import { beginSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
+import { beginSweep, recordsSwept, type Sweep } from '../../store/workspace-sweeps.ts';
 
-export interface SweepContext extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
+export interface WorkspaceSweepContext extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
   readonly when: Schedule;
   /** The requests that the workspace allows in one window, and the length of the window in milliseconds. */
   readonly quota: { readonly requests: number; readonly window: number };
@@ -33,7 +37,7 @@ const DAY = 86_400_000;
  * Returns the jobs that sweep the workspace: the lists, and one by one what no list contains.
  * The jobs only request reads, as changes of the lowest lane. Reconcile compares their answers with the known state.
  */
-export function sweepJobs(context: SweepContext): Job[] {
+export function workspaceSweepJobs(context: WorkspaceSweepContext): Job[] {
   const { when, recordsPullRequests } = context;
   return [
     { name: SWEEP, when, run: () => sweepLists(context) },
@@ -43,7 +47,7 @@ export function sweepJobs(context: SweepContext): Job[] {
 }
 
 /** Requests the list of records if the workspace had no route for them, because it may have one now. */
-async function checkRecordsRoute({ store, clock, outbox }: SweepContext): Promise<void> {
+async function checkRecordsRoute({ store, clock, outbox }: WorkspaceSweepContext): Promise<void> {
   await store.commit(async (transaction) => {
     if ((await readRecordsRoute(transaction)).state !== 'closed') return;
     await enqueueReads(transaction, [entity.readPullRequests], clock.now());
@@ -55,7 +59,7 @@ async function checkRecordsRoute({ store, clock, outbox }: SweepContext): Promis
  * Starts a sweep of the lists if none is running; the answers end it.
  * Requests a list again if a running sweep lacks it and its read is not pending any more.
  */
-async function sweepLists({ store, clock, outbox, recordsPullRequests }: SweepContext): Promise<void> {
+async function sweepLists({ store, clock, outbox, recordsPullRequests }: WorkspaceSweepContext): Promise<void> {
   await store.commit(async (transaction) => {
     const now = clock.now();
     const { isNew, sweep: begun } = await beginSweep(transaction, now);
@@ -88,7 +92,7 @@ const RUN_SHARE = 0.9;
 const ANSWER_CHECK_EVERY = 30_000;
 
 /** Reads one by one what no list contains, from the position of the last run, until the interval ends. */
-async function sweepUnlisted(context: SweepContext, signal: AbortSignal): Promise<void> {
+async function sweepUnlisted(context: WorkspaceSweepContext, signal: AbortSignal): Promise<void> {
   const { clock, when, quota } = context;
   const pace = msPerRead(quota);
   const interval = typeof when === 'object' && 'everyMs' in when ? when.everyMs : DAY;
@@ -102,12 +106,12 @@ async function sweepUnlisted(context: SweepContext, signal: AbortSignal): Promis
   }
 }
 
-function msPerRead({ requests, window }: SweepContext['quota']): number {
+function msPerRead({ requests, window }: WorkspaceSweepContext['quota']): number {
   return DAY / Math.max(1, Math.floor((UNLISTED_SHARE * requests * DAY) / window));
 }
 
 /** Returns the position of an unfinished sweep, or the start of a new one. */
-async function resume({ store, clock }: SweepContext): Promise<SweepPosition> {
+async function resume({ store, clock }: WorkspaceSweepContext): Promise<SweepPosition> {
   const last = await readSweepPosition(store.query);
   if (last && last.endedAt === null) return last;
   return { startedAt: clock.now(), endedAt: null, readAt: 0, read: 0, after: SWEEP_START };
@@ -115,7 +119,7 @@ async function resume({ store, clock }: SweepContext): Promise<SweepPosition> {
 
 /** Waits until the last read was answered, so that reads do not accumulate while the quota is used up. */
 async function waitForAnswer(
-  { store, clock }: SweepContext,
+  { store, clock }: WorkspaceSweepContext,
   { after, read }: SweepPosition,
   signal: AbortSignal,
 ): Promise<void> {
@@ -130,7 +134,7 @@ function readOf({ kind, name }: SweepPosition['after']): string {
 
 /** Requests the next read, and stores the new position with it. @returns the position; undefined at the end */
 async function requestNext(
-  { store, clock, outbox, logger }: SweepContext,
+  { store, clock, outbox, logger }: WorkspaceSweepContext,
   position: SweepPosition,
 ): Promise<SweepPosition | undefined> {
   const found = await findNext(store.query, position.after);

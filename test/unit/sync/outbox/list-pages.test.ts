@@ -1,6 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import type { ListAnswer, ListPosition } from '../../../../src/sync/outbox/list-pages.ts';
-import { nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
+import { type ListAnswer, type ListPosition, nextListStep } from '../../../../src/sync/outbox/list-pages.ts';
 
 const SENT_AT = 1_000;
 const page = (answer: ListAnswer, length: number, place: ListPosition = {}) =>

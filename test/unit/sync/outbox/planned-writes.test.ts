@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { blankEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
-import type { PlannedWrite } from '../../../../src/sync/outbox/planned-writes.ts';
-import { differenceOf, digestOf, firstDue, readPlan } from '../../../../src/sync/outbox/planned-writes.ts';
+import {
+  differenceOf,
+  digestOf,
+  firstDue,
+  type PlannedWrite,
+  readPlan,
+} from '../../../../src/sync/outbox/planned-writes.ts';
 import { openTestStore } from '../../../support/intake.ts';
 
 const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite => ({

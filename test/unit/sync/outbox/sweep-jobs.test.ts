@@ -10,7 +10,7 @@ import { removeChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { readSweepPosition } from '../../../../src/store/sweep-position.ts';
 import { beginSweep } from '../../../../src/store/workspace-sweeps.ts';
-import { SWEEP, sweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
+import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
 import { remainsOf } from '../../../support/all-or-nothing.ts';
 import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
 import { openTestStore } from '../../../support/intake.ts';
@@ -45,7 +45,9 @@ async function readFor(store: Store, clock: TravellingClock, ms: number): Promis
     when: { everyMs: 24 * HOUR } as const,
     quota,
   };
-  const job = sweepJobs({ store, recordsPullRequests: true, ...parts }).find(({ name }) => name === 'workspace.links');
+  const job = workspaceSweepJobs({ store, recordsPullRequests: true, ...parts }).find(
+    ({ name }) => name === 'workspace.links',
+  );
   const stopping = new AbortController();
   const run = job?.run(stopping.signal);
   const read: string[] = [];
@@ -95,7 +97,7 @@ it.each([
       const clock = createTravellingClock();
       if (isRunning) await store.commit((query) => beginSweep(query, clock.now()));
       const quota = { requests: 200, window: 15 * MINUTE };
-      const jobs = sweepJobs({
+      const jobs = workspaceSweepJobs({
         recordsPullRequests: true,
         store,
         clock,
@@ -113,7 +115,7 @@ it.each([
 async function jobOver(store: Store, name: string, outbox = createWakeSignal()) {
   const clock = createTravellingClock();
   const quota = { requests: 200, window: 15 * MINUTE };
-  const jobs = sweepJobs({
+  const jobs = workspaceSweepJobs({
     recordsPullRequests: true,
     ...{ store, clock, logger: silentLogger, outbox, quota },
     when: { everyMs: HOUR },
