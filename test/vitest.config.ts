@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig, type TestProjectConfiguration, type TestUserConfig } from 'vitest/config';
-import { LongestFirst } from './support/longest-first.ts';
-import { folderOfTests } from './support/memory-disk.ts';
+import { LongestFirst } from './support/harness/longest-first.ts';
+import { folderOfTests } from './support/harness/memory-disk.ts';
 
 /** Milliseconds. No limit of time decides a test; this ends what hangs, also beside twenty busy processes. */
 const HANGS = 300_000;
@@ -92,7 +92,7 @@ function project(name: string, include: string[], more: TestUserConfig = {}): Te
   };
 }
 
-const OVER_POSTGRES = { globalSetup: ['test/support/postgres-setup.ts'], env: { TEST_STORE: 'postgres' } };
+const OVER_POSTGRES = { globalSetup: ['test/support/postgres/postgres-setup.ts'], env: { TEST_STORE: 'postgres' } };
 
 const EACH_STEP = { TEST_DEPTH: 'deep', TEST_KILLS: '3' };
 
@@ -120,7 +120,7 @@ export default defineConfig({
     // Two more than there are cores: two fifths of a run are spent waiting, for disks, time-outs and windows of real time.
     maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongestFirst },
-    setupFiles: ['test/support/setup.ts'],
+    setupFiles: ['test/support/harness/setup.ts'],
     testTimeout: HANGS,
     hookTimeout: HANGS,
     expect: { poll: { timeout: HANGS, interval: 20 } },

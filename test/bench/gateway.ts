@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { announcedPort, spawnDaemon, stopDaemon } from './daemon.ts';
 import { repeatRequest, startPeer } from './load.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { announcedPort, countDeliveries, spawnDaemon, stopDaemon, WEBHOOK_PATH } from './daemon.ts';
 import { pullRequestBodies, type SignedBody } from './deliveries.ts';

@@ -19,7 +19,7 @@ import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
 import { createReconcile, type Reconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
 import { databaseFile, WORKSPACE, writeConfiguration } from './daemon.ts';
 import { pullEvent } from './pulls.ts';
 

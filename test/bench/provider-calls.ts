@@ -1,8 +1,8 @@
-import { createWorld, type World } from '../support/daemon.ts';
-import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
-import { githubVendor } from '../support/provider-servers/github.ts';
-import { gitlabVendor } from '../support/provider-servers/gitlab.ts';
-import { type Asked, openProvider, type Provider } from '../support/provider-servers/provider.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
+import { githubVendor } from '../support/vendors/provider-servers/github.ts';
+import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
+import { type Asked, openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 import type { Bench } from './bench.ts';
 import { generateDay } from './quota/references/day.ts';
 import { eventsOf, type Line } from './quota/references/trace.ts';

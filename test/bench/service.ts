@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import BetterSqlite from 'better-sqlite3';
-import { type Running, startWorksync } from '../support/processes.ts';
+import { type Running, startWorksync } from '../support/harness/processes.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { repeatRequest, startPeer } from './load.ts';
 import { compared } from './report.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { freePort } from '../support/listen.ts';
+import { freePort } from '../support/harness/listen.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { PROGRAM, VARIABLES } from './daemon.ts';
 import { figure } from './report.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
-import { freePort } from '../support/listen.ts';
+import { freePort } from '../support/harness/listen.ts';
 import { type Bench, RUNS } from './bench.ts';
 import { announcedPort, logOf, spawnDaemon, stopDaemon } from './daemon.ts';
 import { figure } from './report.ts';

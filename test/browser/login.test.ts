@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listenLocally } from '../support/listen.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 import { launchChromium } from './chromium.ts';
 import { lowContrasts } from './contrast.ts';
 

@@ -4,9 +4,9 @@ import axe from 'axe-core';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
-import { createBusyWorld } from '../support/busy-world.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { openReplicas } from '../support/replicas.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { openReplicas } from '../support/postgres/replicas.ts';
+import { createBusyWorld } from '../support/rows/busy-world.ts';
 import { launchChromium } from './chromium.ts';
 
 /** Every page in a real browser, light and dark, wide and narrow, of workspaces in every state. */

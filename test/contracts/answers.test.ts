@@ -6,7 +6,7 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../src/model/item.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
 
 /**
  * Whatever a vendor answers, nothing but a `SyncError` leaves its connector. Each conversation is held once as it should go,

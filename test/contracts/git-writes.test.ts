@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gitCourse } from '../support/course.ts';
+import { gitCourse } from '../support/vendors/course.ts';
 import { profile as bitbucket } from './git-writes/bitbucket.ts';
 import { profile as github } from './git-writes/github.ts';
 import { profile as gitlab } from './git-writes/gitlab.ts';

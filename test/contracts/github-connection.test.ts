@@ -6,8 +6,8 @@ import { github } from '../../src/connectors/github/index.ts';
 import type { Item, ItemReference } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
-import { conversations, exactly, failing, itemsIn } from '../support/conversation.ts';
-import { courseOf, failure, playing, type Reply, type Turn } from '../support/course.ts';
+import { conversations, exactly, failing, itemsIn } from '../support/vendors/conversation.ts';
+import { courseOf, failure, playing, type Reply, type Turn } from '../support/vendors/course.ts';
 
 /** What a connection of GitHub does beside the polls and fetches of the contract suite. */
 

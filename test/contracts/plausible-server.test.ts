@@ -2,20 +2,20 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { createHttpClient, type HttpClient, type HttpRequest } from '../../src/platform/http/http-client.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import { createWorld } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { coveringArray } from '../support/plausible-server/covering-array.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { coveringArray } from '../support/fakes/plausible-server/covering-array.ts';
 import {
   type Behaviours,
   DIMENSIONS,
   singles,
   tableOfDimensions,
   valuesByDimension,
-} from '../support/plausible-server/dimensions.ts';
-import { type PlausibleServerOptions, plausibleServer } from '../support/plausible-server/plausible-server.ts';
-import { doubled } from '../support/plausible-server/seen.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
-import { NO_QUOTA, startWorkspaceService } from '../support/workspace-service.ts';
+} from '../support/fakes/plausible-server/dimensions.ts';
+import { type PlausibleServerOptions, plausibleServer } from '../support/fakes/plausible-server/plausible-server.ts';
+import { doubled } from '../support/fakes/plausible-server/seen.ts';
+import { NO_QUOTA, startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import { createWorld } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 const BUGS = '/workspaces/current/bugs';
 const TASKS = '/workspaces/current/tasks';

@@ -4,8 +4,8 @@ import { github } from '../../src/connectors/github/index.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
 import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
-import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
-import { documentedOnly } from '../support/vendor-requests/index.ts';
+import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { documentedOnly } from '../support/vendors/vendor-requests/index.ts';
 
 /**
  * Rounds of redelivery beside vendors that send 100 000 deliveries a day: what a round costs there, and what is kept between

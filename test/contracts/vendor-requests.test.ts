@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { connectors } from '../../src/connectors/registry.ts';
 import type { HttpRequest } from '../../src/platform/http/http-client.ts';
-import { DESCRIPTIONS, undocumented } from '../support/vendor-requests/index.ts';
+import { DESCRIPTIONS, undocumented } from '../support/vendors/vendor-requests/index.ts';
 
 /**
  * That every request of every connector is documented is checked where requests are made: no test reaches a vendor, or its

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { coveringArray } from '../support/plausible-server/covering-array.ts';
-import { type Behaviours, valuesByDimension } from '../support/plausible-server/dimensions.ts';
-import { exceptionsOf } from '../support/plausible-server/exceptions.ts';
-import { type Ending, playDay, playFirstStart } from '../support/plausible-server/story.ts';
+import { coveringArray } from '../support/fakes/plausible-server/covering-array.ts';
+import { type Behaviours, valuesByDimension } from '../support/fakes/plausible-server/dimensions.ts';
+import { exceptionsOf } from '../support/fakes/plausible-server/exceptions.ts';
+import { type Ending, playDay, playFirstStart } from '../support/fakes/plausible-server/story.ts';
 
 /** Servers in which each pair of values of two dimensions occurs. Their version header is configured. */
 const SERVERS = (coveringArray(valuesByDimension()) as readonly Behaviours[]).map(withPromise);

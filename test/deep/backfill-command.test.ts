@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { complaintsOf } from '../support/complaints.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
-import { githubVendor } from '../support/provider-servers/github.ts';
-import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
+import { githubVendor } from '../support/vendors/provider-servers/github.ts';
+import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
 /** `worksync backfill` as people run it: real processes, the wall clock, GitHub's connector. */
 

@@ -7,13 +7,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { Status } from '../../src/admin/status.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { cookieOf } from '../support/browser-session.ts';
-import { piecesOf } from '../support/canaries.ts';
-import { folderOfFile } from '../support/folder.ts';
-import { listenLocally } from '../support/listen.ts';
-import { keptByPostgres } from '../support/postgres-bytes.ts';
-import { type Running, startWorksync } from '../support/processes.ts';
-import { ON_POSTGRES, storePlace } from '../support/store-place.ts';
+import { cookieOf } from '../support/harness/browser-session.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { type Running, startWorksync } from '../support/harness/processes.ts';
+import { keptByPostgres } from '../support/postgres/postgres-bytes.ts';
+import { ON_POSTGRES, storePlace } from '../support/postgres/store-place.ts';
+import { piecesOf } from '../support/rows/canaries.ts';
 
 /**
  * Every vendor, and the workspace itself, repeats what it was sent: all headers and the body, in clear and encoded, in

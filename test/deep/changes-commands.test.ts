@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { complaintsOf } from '../support/complaints.ts';
-import { startOwnDaemon } from '../support/own-daemon.ts';
-import { worksync } from '../support/processes.ts';
-import { useScratch } from '../support/scratch.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { startOwnDaemon } from '../support/harness/own-daemon.ts';
+import { worksync } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
 
 /** changes as real commands, beside a daemon. */
 

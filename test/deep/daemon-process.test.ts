@@ -1,9 +1,9 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { postPull } from '../support/post-pull.ts';
-import { startNode, startProgram } from '../support/processes.ts';
-import { useScratch } from '../support/scratch.ts';
+import { postPull } from '../support/harness/post-pull.ts';
+import { startNode, startProgram } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
 
 /** A daemon as what starts it, reads it, or lives beside it on the machine meets it. */
 

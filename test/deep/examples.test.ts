@@ -2,8 +2,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folderOfTest } from '../support/folder.ts';
-import { TOP, worksync } from '../support/processes.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { TOP, worksync } from '../support/harness/processes.ts';
 
 function variablesOf(file: string): string[] {
   const text = readFileSync(join(TOP, 'config/examples', file), 'utf8');

@@ -17,10 +17,10 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/dockerfile.ts';
-import { npm } from '../support/npm.ts';
-import { type Running, startNode, startProgram, TOP } from '../support/processes.ts';
-import { CAN_MOUNT } from '../support/small-volume.ts';
+import { CAN_MOUNT } from '../support/faults/small-volume.ts';
+import { npm } from '../support/harness/npm.ts';
+import { type Running, startNode, startProgram, TOP } from '../support/harness/processes.ts';
+import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/source/dockerfile.ts';
 
 /**
  * What a container engine does with our image, as far as the kernel alone can do it: the folders of the image are the root, which may

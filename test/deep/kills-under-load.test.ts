@@ -8,12 +8,12 @@ import { lookInto, WEBHOOK_PATH, WORKSPACE } from '../bench/daemon.ts';
 import { SECRET, type SignedBody } from '../bench/deliveries.ts';
 import { deliver } from '../bench/load.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
-import { allRecords } from '../support/all-records.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { freePort } from '../support/listen.ts';
-import type { Running } from '../support/processes.ts';
-import { useScratch } from '../support/scratch.ts';
-import { startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+import { startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
+import { allRecords } from '../support/harness/all-records.ts';
+import { freePort } from '../support/harness/listen.ts';
+import type { Running } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Kills the daemon's process under load while titles move pull requests from task to task. */
 

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TOP } from '../../.ci/supply/lock.ts';
 import { LEAST_AGE } from '../../.ci/supply/settings.ts';
-import { folderOfFile } from '../support/folder.ts';
-import { listenLocally } from '../support/listen.ts';
-import { startProgram } from '../support/processes.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { startProgram } from '../support/harness/processes.ts';
 
 /** What npm does with the settings of this project at a registry that has just got another version of a package. */
 const DAY = 86_400_000;

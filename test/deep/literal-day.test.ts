@@ -5,13 +5,13 @@ import { parse } from 'yaml';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
-import { loseDatabase } from '../support/lose-database.ts';
-import type { PlausibleServerOptions } from '../support/plausible-server/plausible-server.ts';
-import { doubled } from '../support/plausible-server/seen.ts';
-import { TOP } from '../support/processes.ts';
-import { createTracker, issue, tell } from '../support/tracker.ts';
+import type { PlausibleServerOptions } from '../support/fakes/plausible-server/plausible-server.ts';
+import { doubled } from '../support/fakes/plausible-server/seen.ts';
+import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
+import { loseDatabase } from '../support/faults/lose-database.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { TOP } from '../support/harness/processes.ts';
+import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 
 /** The reference service as `workspace serve --literal --headers X-One-` runs it, and a daemon with the settings of the profile. */
 

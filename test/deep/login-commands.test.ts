@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cookieOf } from '../support/browser-session.ts';
-import { folderOfFile } from '../support/folder.ts';
-import { type Running, startProgram, startWorksync, worksync } from '../support/processes.ts';
+import { cookieOf } from '../support/harness/browser-session.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { type Running, startProgram, startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** `worksync login` and `worksync logout`, beside a real daemon and without one. */
 const folder = folderOfFile('login');

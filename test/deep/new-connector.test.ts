@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TOP } from '../support/processes.ts';
+import { TOP } from '../support/harness/processes.ts';
 
 /** `npm run new:connector` in a copy of the project: what it makes passes all that a connector must pass, as it is. */
 

@@ -2,13 +2,13 @@ import { afterEach, expect, it } from 'vitest';
 import { createChance } from '../bench/quota/references/chance.ts';
 import { optimum } from '../bench/quota/references/optimum.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
-import { type Absence, awayAtTimes, hangs, refuses } from '../support/absence.ts';
-import { allRecords } from '../support/all-records.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { githubVendor } from '../support/provider-servers/github.ts';
-import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
-import type { TravellingClock } from '../support/travelling-clock.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { type Absence, awayAtTimes, hangs, refuses } from '../support/fakes/absence.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { allRecords } from '../support/harness/all-records.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { githubVendor } from '../support/vendors/provider-servers/github.ts';
+import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
 /** A provider is away for a day: no webhook comes, and no poll is answered. Then everything that happened there is caught up with. */
 

@@ -13,10 +13,10 @@ import { delimiter, dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readLock, readManifest } from '../../.ci/supply/lock.ts';
 import { faultsOfSbom } from '../../.ci/supply/sbom.ts';
-import { folderOfFile } from '../support/folder.ts';
-import { copyProductionPackages, npm } from '../support/npm.ts';
-import { startProgram, TOP, worksync } from '../support/processes.ts';
-import { startWorkspaceService } from '../support/workspace-service.ts';
+import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { copyProductionPackages, npm } from '../support/harness/npm.ts';
+import { startProgram, TOP, worksync } from '../support/harness/processes.ts';
 
 /** The package as npm installs it into an empty folder, under the oldest Node that it is for. */
 

@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { complaintsOf } from '../support/complaints.ts';
-import { startOwnDaemon } from '../support/own-daemon.ts';
-import { worksync } from '../support/processes.ts';
-import { useScratch } from '../support/scratch.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { startOwnDaemon } from '../support/harness/own-daemon.ts';
+import { worksync } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
 
 /** held, plan and quota as real commands, beside a daemon and without one. */
 

@@ -2,9 +2,9 @@ import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { installedPaths, LINUX, readLock, TOP } from '../../.ci/supply/lock.ts';
-import { folderOfFile } from '../support/folder.ts';
-import { npm } from '../support/npm.ts';
-import { startNode } from '../support/processes.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { npm } from '../support/harness/npm.ts';
+import { startNode } from '../support/harness/processes.ts';
 
 /** What npm really installs for production, without running any script of a package. */
 const folder = folderOfFile('production');

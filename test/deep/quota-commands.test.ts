@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { fullest } from '../bench/quota/references/windows.ts';
-import { listenLocally } from '../support/listen.ts';
-import { startOwnDaemon } from '../support/own-daemon.ts';
-import { worksync } from '../support/processes.ts';
-import { useScratch } from '../support/scratch.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { startOwnDaemon } from '../support/harness/own-daemon.ts';
+import { worksync } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
 
 /** Command lines as real processes beside a loaded daemon, and every request that reaches the workspace counted. */
 

@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
-import { databaseRestarted, frozen } from '../support/replicas/faults.ts';
-import { describeFaults } from '../support/replicas/one-after-another.ts';
+import { databaseRestarted, frozen } from '../support/postgres/replicas/faults.ts';
+import { describeFaults } from '../support/postgres/replicas/one-after-another.ts';
 
 // Leases expire in them, which takes real time.
 describe('three replicas under load [F24]', () => {

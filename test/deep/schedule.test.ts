@@ -4,11 +4,11 @@ import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createScheduler, type Job } from '../../src/platform/lib/scheduler.ts';
 import { installationRuns } from '../../src/store/job-runs.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { drawn } from '../support/depth.ts';
-import { createForge, pulls } from '../support/forge.ts';
-import { createRunMemory } from '../support/timetable.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
+import { createRunMemory } from '../support/clocks/timetable.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createForge, pulls } from '../support/fakes/forge.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { drawn } from '../support/harness/depth.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type StartOptions, startNode } from '../support/processes.ts';
+import { type StartOptions, startNode } from '../support/harness/processes.ts';
 
 /** Runs of the simulation, which a process of its own plays: they take memory, and end it where a promise is left alone. */
 const play = (...args: string[]) => startNode(['test/sim/main.ts', ...args]).ended;
@@ -13,7 +13,7 @@ async function hashesOf(seed: number, runs: number, options: StartOptions = {}):
 
 /** In its plan a backup is taken and restored, and its check of the whole database falls into the run: both use real files. */
 const OF_FILES = 8;
-const ON_A_SLOW_DISK = { UV_THREADPOOL_SIZE: '1', NODE_OPTIONS: '--import ./test/support/slow-disk.ts' };
+const ON_A_SLOW_DISK = { UV_THREADPOOL_SIZE: '1', NODE_OPTIONS: '--import ./test/support/faults/slow-disk.ts' };
 
 /** Seeds 1 to 200, after every fifth a calm day; in parts, of which each ends in time though others use the machine. */
 const PART = 25;

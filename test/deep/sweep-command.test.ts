@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { complaintsOf } from '../support/complaints.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** `worksync sweep` as people run it: real processes, the wall clock. */
 

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { optimum } from '../bench/quota/references/optimum.ts';
-import { allRecords } from '../support/all-records.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
-import { TOP } from '../support/processes.ts';
-import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
+import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
+import { allRecords } from '../support/harness/all-records.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { TOP } from '../support/harness/processes.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Two daemons, each with a database of its own, beside each other on one workspace by mistake: neither knows of the other. */
 

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { commandLine } from '../support/command-line.ts';
-import { complaintsOf } from '../support/complaints.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
-import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** No command waits without a word, or without an end. */
 

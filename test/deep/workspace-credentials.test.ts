@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { folderOfTest } from '../support/folder.ts';
-import { type GithubStandIn, startGithub } from '../support/github-stand-in.ts';
-import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
+import { type GithubStandIn, startGithub } from '../support/vendors/github-stand-in.ts';
 
 /** Credentials from the command line, as real processes, beside a service that runs and without one. */
 

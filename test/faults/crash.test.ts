@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { EXPECTED, expectGoodEnd, held, openWithTasks, STORY } from '../support/crash-story.ts';
-import { killsOf, PARTS_OF_KILLS } from '../support/depth.ts';
+import { EXPECTED, expectGoodEnd, held, openWithTasks, STORY } from '../support/faults/crash-story.ts';
+import { killsOf, PARTS_OF_KILLS } from '../support/harness/depth.ts';
 
 /** Of all steps, one of so many in a plain run. */
 const EVERY = 24;

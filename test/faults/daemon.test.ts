@@ -8,11 +8,11 @@ import { systemClock } from '../../src/platform/lib/clock.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWorkspaceService, type WorkspaceService } from '../../src/reference-service/service.ts';
-import { createWorld } from '../support/daemon.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { postPull } from '../support/post-pull.ts';
-import { type Ended, type Running, startWorksync, TOP } from '../support/processes.ts';
+import { createWorld } from '../support/harness/daemon.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { postPull } from '../support/harness/post-pull.ts';
+import { type Ended, type Running, startWorksync, TOP } from '../support/harness/processes.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** If one of these is ever printed, it is found. */
 const WEBHOOK_SECRET = 'canary-webhook-secret-4f1d';

@@ -20,10 +20,10 @@ import { type CheckFile, checkInWorker } from '../../src/platform/lib/integrity.
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { CAN_LIMIT_FILES, limitFiles } from '../support/file-limit.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { openStore } from '../support/store.ts';
+import { CAN_LIMIT_FILES, limitFiles } from '../support/faults/file-limit.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { openStore } from '../support/harness/store.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** What happens to a database while the daemon runs: everybody is told, and nothing is promised that cannot be kept. */
 

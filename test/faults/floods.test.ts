@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
-import { signed } from '../support/notes.ts';
+import { signed } from '../support/fakes/notes.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 
 /** Who sends without a secret takes no memory and no connection that others need. Real sockets, small limits. */
 

@@ -8,10 +8,10 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { createPauses } from '../../src/sync/intake/pauses.ts';
 import { createPolls } from '../../src/sync/intake/polls.ts';
-import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
-import { signed } from '../support/notes.ts';
-import type { OpenedStore } from '../support/store.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { signed } from '../support/fakes/notes.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
+import type { OpenedStore } from '../support/harness/store.ts';
 
 const PATH = '/webhooks/main/notes';
 // Random, so that it takes its room on the disk.

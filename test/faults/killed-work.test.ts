@@ -12,17 +12,17 @@ import { readBackfills, requestBackfill } from '../../src/store/backfills.ts';
 import { openInstallationFile, openTables } from '../../src/store/installation.ts';
 import { INSTALLATION_MIGRATIONS } from '../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
-import { fastClock } from '../support/crash-clock.ts';
-import { killsOf } from '../support/depth.ts';
-import { dumpStore, fillStore } from '../support/filled-store.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { inboxOf } from '../support/intake.ts';
-import type { WorkInputs } from '../support/killed-work.ts';
-import { COMPILE_CACHE } from '../support/processes.ts';
-import { sessionsEnded } from '../support/server-sessions.ts';
-import { openStore } from '../support/store.ts';
-import { newPlace, ON_POSTGRES, storePlace } from '../support/store-place.ts';
-import { NO_QUOTA, startWorkspaceService } from '../support/workspace-service.ts';
+import { fastClock } from '../support/clocks/crash-clock.ts';
+import { NO_QUOTA, startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import type { WorkInputs } from '../support/faults/killed-work.ts';
+import { killsOf } from '../support/harness/depth.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { inboxOf } from '../support/harness/intake.ts';
+import { COMPILE_CACHE } from '../support/harness/processes.ts';
+import { openStore } from '../support/harness/store.ts';
+import { sessionsEnded } from '../support/postgres/server-sessions.ts';
+import { newPlace, ON_POSTGRES, storePlace } from '../support/postgres/store-place.ts';
+import { dumpStore, fillStore } from '../support/rows/filled-store.ts';
 
 /** Real processes that are killed in the middle of what is done once: the next one goes on, and nothing is lost or doubled. */
 

@@ -4,11 +4,11 @@ import BetterSqlite from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { backUp, restore } from '../../src/admin/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { loseDatabase } from '../support/lose-database.ts';
-import { githubTracker } from '../support/provider-servers/github.ts';
-import { openProvider, type Provider } from '../support/provider-servers/provider.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { loseDatabase } from '../support/faults/lose-database.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { githubTracker } from '../support/vendors/provider-servers/github.ts';
+import { openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
 /** A daemon begins anew, or with an older database, beside a workspace that is full of what it had made there. */
 

@@ -5,9 +5,9 @@ import BetterSqlite from 'better-sqlite3';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LOG_LIMIT } from '../../src/platform/database/file-log.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { startNode, worksync } from '../support/processes.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { startNode, worksync } from '../support/harness/processes.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Another program that has a database of ours open, and has begun something there. */
 interface OtherProgram {

@@ -3,10 +3,10 @@ import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { Webhooks } from '@octokit/webhooks';
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
-import { folderOfFile } from '../support/folder.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { startNginx, WITHOUT_NGINX } from '../support/fakes/nginx.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /**
  * A real reverse proxy before the daemon. To the daemon everything comes from this very machine then, with a `Host` of

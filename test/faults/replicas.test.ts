@@ -1,6 +1,6 @@
 import { describe } from 'vitest';
-import { cutOff, killed } from '../support/replicas/faults.ts';
-import { describeFaults } from '../support/replicas/one-after-another.ts';
+import { cutOff, killed } from '../support/postgres/replicas/faults.ts';
+import { describeFaults } from '../support/postgres/replicas/one-after-another.ts';
 
 // The two quickest; others: `test/deep/replicas.test.ts`.
 describe('three replicas under load [F24]', () => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { folderOfTest } from '../support/folder.ts';
-import { type Running, startWorksync } from '../support/processes.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Running, startWorksync } from '../support/harness/processes.ts';
 
 /** A real `worksync workspace serve` under 50 clients, killed in the middle. */
 

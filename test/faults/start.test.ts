@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { memoryFolder } from '../../src/platform/lib/memory-folder.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { sampleOf } from '../support/depth.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { postPull } from '../support/post-pull.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
-import { CAN_MOUNT, mountSmallVolume } from '../support/small-volume.ts';
+import { CAN_MOUNT, mountSmallVolume } from '../support/faults/small-volume.ts';
+import { sampleOf } from '../support/harness/depth.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { postPull } from '../support/harness/post-pull.ts';
+import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** Starts that cannot succeed end with their documented code; those that can in part succeed in part. */
 

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { verifyWorkspaceWebhook } from '../../src/workspace-api/contract.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { type Running, startWorksync } from '../support/processes.ts';
-import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../support/fakes/webhook-receiver.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Running, startWorksync } from '../support/harness/processes.ts';
 
 /** A real `worksync workspace serve`, killed while events wait for their delivery. */
 

@@ -6,13 +6,13 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { HttpAnswer, HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { Exchange } from '../contracts/connectors/profile.ts';
-import { fuzzed } from '../support/depth.ts';
-import { VICTIMS, type Victim } from '../support/fuzz/deliveries.ts';
-import { HOSTILE_ADDRESSES, HOSTILE_TEXTS } from '../support/fuzz/hostile.ts';
-import { type Tree, treeOf } from '../support/fuzz/json-tree.ts';
-import { bytesOf, damage, mutated, mutations } from '../support/fuzz/mutations.ts';
-import { faultsOf } from '../support/fuzz/sound-items.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { VICTIMS, type Victim } from '../support/faults/fuzz/deliveries.ts';
+import { HOSTILE_ADDRESSES, HOSTILE_TEXTS } from '../support/faults/fuzz/hostile.ts';
+import { type Tree, treeOf } from '../support/faults/fuzz/json-tree.ts';
+import { bytesOf, damage, mutated, mutations } from '../support/faults/fuzz/mutations.ts';
+import { faultsOf } from '../support/faults/fuzz/sound-items.ts';
+import { fuzzed } from '../support/harness/depth.ts';
 
 /** Whatever a vendor answers, or the workspace: it is read as what it should be, or refused, and nothing else is asked for it. */
 

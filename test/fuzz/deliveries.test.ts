@@ -11,14 +11,14 @@ import { MEBIBYTE } from '../../src/platform/lib/quantities.ts';
 import type { PendingDelivery } from '../../src/store/inbox.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
 import { type TranslationContext, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { cpuTimeOf } from '../support/cpu-time.ts';
-import { fuzzed } from '../support/depth.ts';
-import { deliveryOf, outcomeOf, readPlaces, VICTIMS, type Victim } from '../support/fuzz/deliveries.ts';
-import { HOSTILE_TEXTS } from '../support/fuzz/hostile.ts';
-import { bytesOf, damage, mutated, mutations } from '../support/fuzz/mutations.ts';
-import { faultsOf } from '../support/fuzz/sound-items.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
-import { undocumented } from '../support/vendor-requests/index.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { cpuTimeOf } from '../support/cost/cpu-time.ts';
+import { deliveryOf, outcomeOf, readPlaces, VICTIMS, type Victim } from '../support/faults/fuzz/deliveries.ts';
+import { HOSTILE_TEXTS } from '../support/faults/fuzz/hostile.ts';
+import { bytesOf, damage, mutated, mutations } from '../support/faults/fuzz/mutations.ts';
+import { faultsOf } from '../support/faults/fuzz/sound-items.ts';
+import { fuzzed } from '../support/harness/depth.ts';
+import { undocumented } from '../support/vendors/vendor-requests/index.ts';
 
 /**
  * Whatever a vendor sends, or somebody who knows the secret of its webhook: it is taken as sound items of what the connection

@@ -16,13 +16,13 @@ import { fieldsOf, wantedOf } from '../../src/web/pages/delivery-filter.ts';
 import { apiOverrides, fillPath, ROUTES, type Route, type RouteName } from '../../src/workspace-api/contract.ts';
 import { encodeQuery } from '../../src/workspace-api/query.ts';
 import { createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
-import { cpuTimeOf } from '../support/cpu-time.ts';
-import { fuzzed } from '../support/depth.ts';
-import { readDom } from '../support/dom.ts';
-import { HOSTILE_ADDRESSES, HOSTILE_TEXTS, HOSTILE_TIMES } from '../support/fuzz/hostile.ts';
-import { type Tree, treeOf } from '../support/fuzz/json-tree.ts';
-import { bytesOf, damage, mutated, mutations } from '../support/fuzz/mutations.ts';
-import { pull } from '../support/items.ts';
+import { cpuTimeOf } from '../support/cost/cpu-time.ts';
+import { HOSTILE_ADDRESSES, HOSTILE_TEXTS, HOSTILE_TIMES } from '../support/faults/fuzz/hostile.ts';
+import { type Tree, treeOf } from '../support/faults/fuzz/json-tree.ts';
+import { bytesOf, damage, mutated, mutations } from '../support/faults/fuzz/mutations.ts';
+import { fuzzed } from '../support/harness/depth.ts';
+import { readDom } from '../support/harness/dom.ts';
+import { pull } from '../support/rows/items.ts';
 
 /** Whatever a text, a path, a file or an answer holds: its reader says what it is, or refuses it, and never breaks. */
 

@@ -5,11 +5,11 @@ import { CACHED_TABLES, type CachedTable } from '../../src/store/unit-of-work/ca
 import { beginUnitOfWork } from '../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../src/store/workspace-scope.ts';
 import type { Translated } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { answered, saidOf, takeBatch } from '../support/batches.ts';
-import { drawn } from '../support/depth.ts';
-import { pull, workItem } from '../support/items.ts';
-import { openRecords } from '../support/records-route.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
+import { answered, saidOf, takeBatch } from '../support/rows/batches.ts';
+import { pull, workItem } from '../support/rows/items.ts';
+import { openRecords } from '../support/rows/records-route.ts';
 
 /**
  * A batch works with rows in memory, and reads ahead. It leaves what it would leave if each row were read and written where it is

@@ -22,9 +22,9 @@ import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
 import { createKeyHorizon, PLAIN_RULES, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { drawn } from '../support/depth.ts';
-import { createModelWorkspace } from '../support/model-workspace.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
+import { createModelWorkspace } from '../support/fakes/model-workspace.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
 
 /**
  * The whole way from deliveries to the workspace, without HTTP: the real reconcile and the real preparing and settling

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { applyOperations, type TextOperation } from '../../src/reference-service/documents/document-operations.ts';
 import { placesOf } from '../../src/reference-service/documents/text-places.ts';
-import { cpuTimeOf } from '../support/cpu-time.ts';
-import { drawn } from '../support/depth.ts';
+import { cpuTimeOf } from '../support/cost/cpu-time.ts';
+import { drawn } from '../support/harness/depth.ts';
 
 /** Where a text occurs, said once more in the plainest way: every start is tried. */
 function allPlaces(text: string, wanted: string): number[] {

@@ -5,8 +5,8 @@ import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
-import { drawn } from '../support/depth.ts';
-import { bare, PULL_IDENTITY } from '../support/items.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { bare, PULL_IDENTITY } from '../support/rows/items.ts';
 
 const FIELDS = ['title', 'description', 'state', 'draft', 'labels', 'headBranch'] as const;
 type Content = Pick<PullRequest, (typeof FIELDS)[number]>;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Lease } from '../../src/cluster/lease-holder.ts';
-import { drawn } from '../support/depth.ts';
-import { type Cluster, commitUnder, leaseRow, type Member, openCluster } from '../support/holders.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type Cluster, commitUnder, leaseRow, type Member, openCluster } from '../support/postgres/holders.ts';
 
 const WORKSPACES = ['one', 'two', 'three', 'four', 'five'];
 const MEMBERS = 3;

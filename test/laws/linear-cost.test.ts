@@ -6,9 +6,9 @@ import { connectors } from '../../src/connectors/registry.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { LONGEST_SOURCE } from '../../src/model/text-limits.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
-import { drawn, isDeep } from '../support/depth.ts';
-import { openStepCounter } from '../support/steps/count-steps.ts';
-import { type Hostile, READERS, SIGNS, SINGLE, textOf } from '../support/stranger-texts.ts';
+import { openStepCounter } from '../support/cost/count-steps.ts';
+import { type Hostile, READERS, SIGNS, SINGLE, textOf } from '../support/faults/stranger-texts.ts';
+import { drawn, isDeep } from '../support/harness/depth.ts';
 
 /**
  * Law: whatever a stranger writes, reading it takes time in proportion to its length. Steps are counted, not seconds, over

@@ -3,7 +3,7 @@ import { type AST, RegExpParser } from '@eslint-community/regexpp';
 import { parseSync, Visitor } from 'oxc-parser';
 import { analyse } from 'scslre';
 import { describe, expect, it } from 'vitest';
-import { createMatcher } from '../support/steps/matcher.ts';
+import { createMatcher } from '../support/cost/matcher.ts';
 
 /**
  * Texts that a backtracking search for this pattern finds hard, of about the given length: parts of what it matches,

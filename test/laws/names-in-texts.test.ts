@@ -4,8 +4,8 @@ import { grammar as azure } from '../../src/connectors/azure-boards/grammar.ts';
 import { grammar as github } from '../../src/connectors/github/grammar.ts';
 import { grammar as sentry } from '../../src/connectors/sentry/grammar.ts';
 import { createLinkRules } from '../../src/sync/reconcile/link-rules/link-rules.ts';
-import { drawn } from '../support/depth.ts';
-import { pull } from '../support/items.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { pull } from '../support/rows/items.ts';
 
 /** Whatever stands around a name, and whatever signs its own alphabet has, it is found where a text holds it. */
 

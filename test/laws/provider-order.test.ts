@@ -6,9 +6,9 @@ import { connectors } from '../../src/connectors/registry.ts';
 import type { DeliverySource } from '../../src/model/delivery.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
-import { drawn } from '../support/depth.ts';
-import { modelProviders } from '../support/model-providers/index.ts';
-import type { ModelProvider, Rendered, State } from '../support/model-providers/provider.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { modelProviders } from '../support/vendors/model-providers/index.ts';
+import type { ModelProvider, Rendered, State } from '../support/vendors/model-providers/provider.ts';
 
 /**
  * For every connector: whatever order and how often the deliveries of one item come in, with polls between, in the end it

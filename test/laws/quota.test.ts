@@ -10,9 +10,9 @@ import { silentMeter } from '../../src/platform/lib/meter.ts';
 import type { Random } from '../../src/platform/lib/random.ts';
 import type { QuotaOptions } from '../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../src/sync/quota/throttle.ts';
-import { drawn } from '../support/depth.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
-import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

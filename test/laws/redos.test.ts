@@ -1,8 +1,8 @@
 import { analyse } from 'scslre';
 import { describe, expect, it } from 'vitest';
 import { createPattern, patternText } from '../../src/platform/lib/pattern.ts';
-import { quickestOf } from '../support/cpu-time.ts';
-import { READERS, SINGLE, textOf } from '../support/stranger-texts.ts';
+import { quickestOf } from '../support/cost/cpu-time.ts';
+import { READERS, SINGLE, textOf } from '../support/faults/stranger-texts.ts';
 
 /**
  * Law: no pattern of a configuration and no reader of ours takes more than 10 ms for a text of a thousand signs, whatever the text.

@@ -10,11 +10,11 @@ import type { NamedUnit } from '../../src/model/names.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { type NameBindings, openNameBindings } from '../../src/sync/intake/name-bindings.ts';
-import { drawn } from '../support/depth.ts';
-import { modelProviders } from '../support/model-providers/index.ts';
-import { altered, type ModelProvider } from '../support/model-providers/provider.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
-import { createTravellingClock, type TravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
+import { modelProviders } from '../support/vendors/model-providers/index.ts';
+import { altered, type ModelProvider } from '../support/vendors/model-providers/provider.ts';
 
 /**
  * For every connector that follows repositories, projects or teams by name: whatever is renamed, moved, deleted and made again

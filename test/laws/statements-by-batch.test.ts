@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { BATCH_SHAPES, type BatchShape, makeReady, takeShape } from '../support/batch-shapes.ts';
-import { createQueryPlans } from '../support/query-plans.ts';
-import { openStore } from '../support/store.ts';
+import { createQueryPlans } from '../support/cost/query-plans.ts';
+import { openStore } from '../support/harness/store.ts';
+import { BATCH_SHAPES, type BatchShape, makeReady, takeShape } from '../support/rows/batch-shapes.ts';
 
 /**
  * A database across a network costs each statement a way there and back: so their number does not grow with the batch. It

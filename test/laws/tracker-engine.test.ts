@@ -7,9 +7,14 @@ import type { Item, ItemKey } from '../../src/model/item.ts';
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import type { PollState } from '../../src/store/poll-states.ts';
 import { afterPage, positionOf, walkOf } from '../../src/sync/intake/poll-walk.ts';
-import { drawn } from '../support/depth.ts';
-import { type ModelOptions, ModelTracker, modelConnector, modelGitConnector } from '../support/model-tracker.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { drawn } from '../support/harness/depth.ts';
+import {
+  type ModelOptions,
+  ModelTracker,
+  modelConnector,
+  modelGitConnector,
+} from '../support/vendors/model-tracker.ts';
 
 /**
  * The engines of trackers and of git providers over a vendor in memory, with the positions that intake keeps. Whatever happens there while pages are

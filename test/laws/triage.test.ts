@@ -18,9 +18,9 @@ import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
 import { createKeyHorizon, createRules, type Source } from '../../src/sync/reconcile/context.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { drawn } from '../support/depth.ts';
-import { workItem } from '../support/items.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
+import { workItem } from '../support/rows/items.ts';
 
 /**
  * Creates of tasks over the real reconcile and outbox and a real database, without HTTP: whatever is lost, killed, repeated

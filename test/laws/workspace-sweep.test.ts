@@ -23,10 +23,10 @@ import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
 import { createKeyHorizon, createRules, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { drawn } from '../support/depth.ts';
-import { createModelWorkspace } from '../support/model-workspace.ts';
-import { type OpenedStore, openStore } from '../support/store.ts';
-import { createTravellingClock } from '../support/travelling-clock.ts';
+import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createModelWorkspace } from '../support/fakes/model-workspace.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { type OpenedStore, openStore } from '../support/harness/store.ts';
 
 /**
  * The table of `model/foreign-edits.ts`, line by line: whatever others do, in whatever order, and whenever the process dies, it

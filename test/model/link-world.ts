@@ -13,10 +13,10 @@ import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
-import { batchContext, SOURCES, START, saidOf, takeBatch } from '../support/batches.ts';
-import { pull } from '../support/items.ts';
-import { openRecords } from '../support/records-route.ts';
-import { openStore } from '../support/store.ts';
+import { openStore } from '../support/harness/store.ts';
+import { batchContext, SOURCES, START, saidOf, takeBatch } from '../support/rows/batches.ts';
+import { pull } from '../support/rows/items.ts';
+import { openRecords } from '../support/rows/records-route.ts';
 import type { Step } from './search.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isDeep } from '../support/depth.ts';
+import { isDeep } from '../support/harness/depth.ts';
 import { keyOf, type LinkBounds, openLinkWorld, type Server } from './link-world.ts';
 import { search } from './search.ts';
 

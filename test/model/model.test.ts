@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isDeep } from '../support/depth.ts';
+import { isDeep } from '../support/harness/depth.ts';
 import { ALL_RULES, type Bounds, faultsOf, isDone, keyOf, type Rules, type State, startOf } from './model.ts';
 import { openReal } from './real-store.ts';
 import { search } from './search.ts';

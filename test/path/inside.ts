@@ -2,7 +2,7 @@ import { Session } from 'node:inspector';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
-import { TOP } from '../support/processes.ts';
+import { TOP } from '../support/harness/processes.ts';
 
 /**
  * For `node --import` in a process with an IPC channel: answers each message with the files of `src` that have run in the main

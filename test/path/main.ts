@@ -7,8 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import BetterSqlite from 'better-sqlite3';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { postPull } from '../support/post-pull.ts';
-import { COMPILE_CACHE, startWorksync, TOP } from '../support/processes.ts';
+import { postPull } from '../support/harness/post-pull.ts';
+import { COMPILE_CACHE, startWorksync, TOP } from '../support/harness/processes.ts';
 
 /**
  * `npm run path`: prints the files of `src` that run for one webhook of GitHub about a pull request that names a task, from its

@@ -7,8 +7,8 @@ import { complaintsOf } from '../../src/platform/database/sqlite.ts';
 import { throwAll } from '../../src/platform/lib/failures.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
-import { type ChildStart, QUOTA, type Site, type Witness } from '../support/crash-site.ts';
-import { expectGoodEnd, openWithTasks, STORY } from '../support/crash-story.ts';
+import { type ChildStart, QUOTA, type Site, type Witness } from '../support/faults/crash-site.ts';
+import { expectGoodEnd, openWithTasks, STORY } from '../support/faults/crash-story.ts';
 import { type Before, diskAfter, lay, MANNERS } from './disk.ts';
 import { type Change, makeRecorder, readRecord } from './recording.ts';
 

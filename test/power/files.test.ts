@@ -8,7 +8,7 @@ import { readKeyFile } from '../../src/platform/lib/key-file.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
 import { INSTALLATION_FILE, openInstallation } from '../../src/store/installation.ts';
 import { createChance } from '../bench/quota/references/chance.ts';
-import { startNode } from '../support/processes.ts';
+import { startNode } from '../support/harness/processes.ts';
 import { diskAfter, lay, MANNERS, readBefore } from './disk.ts';
 import { makeRecorder, readRecord } from './recording.ts';
 

@@ -6,7 +6,7 @@ import { WARNINGS } from '../../src/admin/verdict.ts';
 import type { Labels } from '../../src/platform/lib/meter.ts';
 import { createMetrics, METRICS } from '../../src/platform/observe/metrics.ts';
 import { setGauges } from '../../src/web/gauges.ts';
-import { statusWith } from '../support/web.ts';
+import { statusWith } from '../support/harness/web.ts';
 
 /** Files for Prometheus and Grafana name existing metrics and labels, and each alert has its runbook. */
 

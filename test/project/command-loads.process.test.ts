@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
-import { type Ended, type StartOptions, startNode, worksync } from '../support/processes.ts';
+import { type Ended, type StartOptions, startNode, worksync } from '../support/harness/processes.ts';
 
 /** Packages that a command for people and containers may load. Any other takes longer than the whole command may. */
 const LIGHT = ['commander', 'fastest-levenshtein'];
@@ -18,7 +18,8 @@ interface Loaded extends Ended {
 }
 
 async function loadedBy(args: readonly string[], options: StartOptions = {}): Promise<Loaded> {
-  const ended = await startNode(['--import', './test/support/tell-loads.ts', 'src/main.ts', ...args], options).ended;
+  const ended = await startNode(['--import', './test/support/source/tell-loads.ts', 'src/main.ts', ...args], options)
+    .ended;
   const urls = [...ended.stderr.matchAll(/^loads (.+)$/gm)].map((match) => match[1] as string);
   const matches = (pattern: RegExp) => [...new Set(urls.flatMap((url) => pattern.exec(url)?.[1] ?? []))].sort();
   return {

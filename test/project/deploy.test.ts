@@ -10,8 +10,8 @@ import { CONFIG_TEXT, DAEMON_OPTIONS, daemonOptions } from '../../src/platform/c
 import { loadConfig } from '../../src/platform/config/load.ts';
 import { isMemoryFolder } from '../../src/platform/lib/memory-folder.ts';
 import { apiOverrides } from '../../src/workspace-api/contract.ts';
-import { environmentOf, execForm, readDockerfile } from '../support/dockerfile.ts';
-import { worksync } from '../support/processes.ts';
+import { worksync } from '../support/harness/processes.ts';
+import { environmentOf, execForm, readDockerfile } from '../support/source/dockerfile.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: manifests have no types here, and a wrong path fails the test.
 type Loose = any; // oxlint-disable-line typescript/no-explicit-any

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { TOP } from '../support/processes.ts';
+import { TOP } from '../support/harness/processes.ts';
 
 /** The tables of `test/evidence.md` are written by hand. The tests of each row are those with its id as a tag in their title. */
 

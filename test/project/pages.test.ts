@@ -6,7 +6,7 @@ import { COMMAND_FILES } from '../../src/cli/commands.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
-import { worksync } from '../support/processes.ts';
+import { worksync } from '../support/harness/processes.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 const MOST_WORDS = 1_200;

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Flow, flowOf, type Scope, type Source } from '../support/secrets/secret-flow.ts';
-import { bare, isNode, type Node, nameOf } from '../support/secrets/syntax.ts';
+import { type Flow, flowOf, type Scope, type Source } from '../support/source/secret-flow.ts';
+import { bare, isNode, type Node, nameOf } from '../support/source/syntax.ts';
 
 /** Methods and functions that end earlier the sooner two values differ, or that look one up by the other. */
 const COMPARES =

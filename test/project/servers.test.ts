@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { tableOfDimensions } from '../support/plausible-server/dimensions.ts';
-import { EXCEPTIONS, EXCEPTIONS_OF_PAIRS, type Exception } from '../support/plausible-server/exceptions.ts';
-import type { Feature } from '../support/plausible-server/story.ts';
+import { tableOfDimensions } from '../support/fakes/plausible-server/dimensions.ts';
+import { EXCEPTIONS, EXCEPTIONS_OF_PAIRS, type Exception } from '../support/fakes/plausible-server/exceptions.ts';
+import type { Feature } from '../support/fakes/plausible-server/story.ts';
 
 const FEATURES: Readonly<Record<Feature, string>> = {
   everything: 'everything',

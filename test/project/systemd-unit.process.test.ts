@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { TOP } from '../support/processes.ts';
+import { TOP } from '../support/harness/processes.ts';
 
 const ANALYZE = '/usr/bin/systemd-analyze';
 

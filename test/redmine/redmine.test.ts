@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { WorkItem } from '../../src/model/item.ts';
 import { readFields } from '../../src/store/items.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { startProgram } from '../support/processes.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { startProgram } from '../support/harness/processes.ts';
 
 /** Where the package of Debian puts it. */
 const HOME = '/usr/share/redmine';

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { lateRequest } from '../support/replicas/late-request.ts';
-import { ROWS } from '../support/replicas/rows.ts';
-import { figuresOf, pageOf, type RowFigures } from '../support/replicas/table.ts';
+import { lateRequest } from '../support/postgres/replicas/late-request.ts';
+import { ROWS } from '../support/postgres/replicas/rows.ts';
+import { figuresOf, pageOf, type RowFigures } from '../support/postgres/replicas/table.ts';
 
 /** Three replicas under load, each row with a cluster of its own. With `-u` what was run is written into the table. */
 

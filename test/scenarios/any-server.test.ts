@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { type Behaviours, singles } from '../support/plausible-server/dimensions.ts';
-import { exceptionsOf } from '../support/plausible-server/exceptions.ts';
-import { playDay } from '../support/plausible-server/story.ts';
+import { type Behaviours, singles } from '../support/fakes/plausible-server/dimensions.ts';
+import { exceptionsOf } from '../support/fakes/plausible-server/exceptions.ts';
+import { playDay } from '../support/fakes/plausible-server/story.ts';
 
 /** A server that doubles links cannot have the route for records, which promises that it does not (W74). */
 const SERVERS: readonly Behaviours[] = singles().map((behaviours) =>

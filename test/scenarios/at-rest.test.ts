@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

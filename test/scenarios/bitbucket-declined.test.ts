@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { editPull } from '../support/edit-pull.ts';
-import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
-import { loseDatabase } from '../support/lose-database.ts';
+import { loseDatabase } from '../support/faults/lose-database.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { editPull } from '../support/harness/edit-pull.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 const URL_OF_ONE = 'https://github.com/acme/app/pull/1';
 

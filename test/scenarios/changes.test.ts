@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 
 import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
-import { createWorld, GITHUB, type World, type WorldOptions } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Changes by the names that people use: what waits, tried again, dropped. */
 

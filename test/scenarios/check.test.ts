@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/connectors/connector.ts';
 import { acquireDataFolder } from '../../src/store/data-folder.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { worksync } from '../support/processes.ts';
-import { ON_POSTGRES } from '../support/store-place.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { worksync } from '../support/harness/processes.ts';
+import { ON_POSTGRES } from '../support/postgres/store-place.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** What `check` collects beside configuration and credentials; `unit/admin/check-facts.test.ts` has every judgement. */
 

@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { PullRequestTasks } from '../../src/admin/pull-request-tasks.ts';
-import { complaintsOf } from '../support/complaints.ts';
-import { startConnectProxy } from '../support/connect-proxy.ts';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { listenLocally } from '../support/listen.ts';
-import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
+import { startConnectProxy } from '../support/fakes/connect-proxy.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Jobs of a CI service as programs of their own, beside a daemon of two workspaces. */
 

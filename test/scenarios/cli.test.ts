@@ -2,10 +2,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
-import { commandLine } from '../support/command-line.ts';
-import { complaintsOf } from '../support/complaints.ts';
-import { type Running, TOP, worksync } from '../support/processes.ts';
-import { useScratch } from '../support/scratch.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { type Running, TOP, worksync } from '../support/harness/processes.ts';
+import { useScratch } from '../support/harness/scratch.ts';
 
 /** The command line as its users meet it: real processes, real files, the wall clock. What ends before it does anything needs no process. */
 

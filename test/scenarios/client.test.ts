@@ -6,7 +6,12 @@ import {
   type Workspace,
   type WorkspaceError,
 } from '../../src/workspace-api/client/client.ts';
-import { NO_QUOTA, SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+import {
+  NO_QUOTA,
+  SPECIFIED_QUOTA,
+  startWorkspaceService,
+  type TestService,
+} from '../support/fakes/workspace-service.ts';
 
 /** `worksync/client` against the real service, over HTTP. */
 

@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type CommandEnded, commandLine as run } from '../support/command-line.ts';
-import { complaintsOf } from '../support/complaints.ts';
-import { startWorksync, worksync } from '../support/processes.ts';
-import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/workspace-service.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../support/fakes/workspace-service.ts';
+import { type CommandEnded, commandLine as run } from '../support/harness/command-line.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** The commands for people and CI jobs, against a real workspace service. */
 

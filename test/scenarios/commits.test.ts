@@ -1,9 +1,9 @@
 import { createServer, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
-import { type PullSetting, pullEvent, pullObject } from '../support/github-payloads.ts';
-import { listenLocally } from '../support/listen.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { type PullSetting, pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 let close: () => void;

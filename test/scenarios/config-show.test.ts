@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { DURATIONS } from '../../src/admin/effective-config.ts';
-import { commandLine } from '../support/command-line.ts';
-import { folderOfTest } from '../support/folder.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
 
 /** The configuration in use, and where each value comes from. */
 

@@ -4,18 +4,18 @@ import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import { generateDay } from '../bench/quota/references/day.ts';
 import type { Event } from '../bench/quota/references/trace.ts';
 import { fewestWrites } from '../bench/quota/references/visibility.ts';
-import { allRecords } from '../support/all-records.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
-import { githubVendor } from '../support/provider-servers/github.ts';
-import { gitlabVendor } from '../support/provider-servers/gitlab.ts';
+import { allRecords } from '../support/harness/all-records.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
+import { githubVendor } from '../support/vendors/provider-servers/github.ts';
+import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
 import {
   type ExpectedRecord,
   type HeldPull,
   openProvider,
   type Provider,
   type Vendor,
-} from '../support/provider-servers/provider.ts';
+} from '../support/vendors/provider-servers/provider.ts';
 
 const SECRET = 'a webhook secret for tests only';
 const VENDORS = [githubVendor(SECRET), gitlabVendor(SECRET), bitbucketVendor(SECRET)];

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
-import { editPull } from '../support/edit-pull.ts';
-import type { PullSetting } from '../support/github-payloads.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { editPull } from '../support/harness/edit-pull.ts';
+import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());

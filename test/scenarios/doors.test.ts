@@ -2,9 +2,9 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { GuardedRoute } from '../../src/web/access-control.ts';
 import { QUESTION_BODIES } from '../../src/web/admin-bodies.ts';
-import { cookieOf, logIn } from '../support/browser-session.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { ON_POSTGRES } from '../support/store-place.ts';
+import { cookieOf, logIn } from '../support/harness/browser-session.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { ON_POSTGRES } from '../support/postgres/store-place.ts';
 
 /**
  * Every route of the whole daemon, against every kind of credential. The routes are those that it has, so that one which

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { OPENED_PULL as PULL } from '../support/github-payloads.ts';
-import { answerByNock, nock } from '../support/nock.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { answerByNock, nock } from '../support/harness/nock.ts';
+import { OPENED_PULL as PULL } from '../support/vendors/github-payloads.ts';
 
 /** What is opened through the workspace comes back as a webhook: the daemon takes it for what it is. */
 

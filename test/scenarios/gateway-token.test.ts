@@ -2,8 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { osUser } from '../../src/platform/lib/os-user.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { type Running, startWorksync, worksync } from '../support/processes.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** Gateway tokens by real commands, with and without a daemon; two embedded workspaces. */
 

@@ -9,11 +9,11 @@ import { noSteps } from '../../src/platform/lib/steps.ts';
 import type { Faults } from '../../src/reference-service/http/faults.ts';
 import { createSend } from '../../src/workspace-api/transport.ts';
 import { createWorkspaceClient } from '../../src/workspace-api/typed-client.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { drawn } from '../support/depth.ts';
-import { dumpStore } from '../support/filled-store.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { dumpStore } from '../support/rows/filled-store.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** The workspace API on the daemon's own port, asked as any HTTP client would. */
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { createForge, type Forge, pulls } from '../support/forge.ts';
+import { createForge, type Forge, pulls } from '../support/fakes/forge.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 const MINUTE = 60_000;
 const SECRET = 'a webhook secret for tests only';

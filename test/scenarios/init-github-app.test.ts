@@ -7,8 +7,8 @@ import { makeApp } from '../../src/cli/init-github-app.ts';
 import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
-import { folderOfTest } from '../support/folder.ts';
-import { listenLocally } from '../support/listen.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
 
 /** A GitHub App from a manifest: the page, GitHub's part by a stand-in, the browser by hand. */
 

@@ -4,8 +4,8 @@ import { basename, join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { askQuestions } from '../../src/cli/init-questions.ts';
-import { commandLine } from '../support/command-line.ts';
-import { folderOfTest } from '../support/folder.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
 
 /** A first configuration, from each example. */
 

@@ -3,9 +3,9 @@ import { connect } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { pendingDeliveries } from '../../src/store/inbox.ts';
-import { drawn } from '../support/depth.ts';
-import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/intake.ts';
-import { notesConnector, SECRET, signed } from '../support/notes.ts';
+import { notesConnector, SECRET, signed } from '../support/fakes/notes.ts';
+import { drawn } from '../support/harness/depth.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../support/harness/intake.ts';
 
 const PATH = '/webhooks/main/notes';
 const MEBIBYTE = 1024 * 1024;

@@ -2,9 +2,9 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { afterEach, expect, inject, it, onTestFinished } from 'vitest';
 import { addAudit } from '../../src/store/audit-rows.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { ON_POSTGRES } from '../support/store-place.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { ON_POSTGRES } from '../support/postgres/store-place.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** What all tests rely on in which a process is killed. */
 

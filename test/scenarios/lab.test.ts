@@ -5,9 +5,9 @@ import { parse } from 'yaml';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { type LabReport, tryRules } from '../../src/admin/lab.ts';
 import { describeLab } from '../../src/cli/lab-report.ts';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
-import { editPull } from '../support/edit-pull.ts';
-import type { PullSetting } from '../support/github-payloads.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { editPull } from '../support/harness/edit-pull.ts';
+import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());

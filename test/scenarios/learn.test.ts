@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 /** All answers of the workspace, to any caller, are captured in one way. */
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
-import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { editPull } from '../support/edit-pull.ts';
-import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
-import { createTracker, issue, tell } from '../support/tracker.ts';
+import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
+import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { editPull } from '../support/harness/edit-pull.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { createListener, describeHeard, type Heard } from '../../src/cli/listen.ts';
 import { askOwner } from '../../src/cli/owner.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** `listen`, beside a daemon. That it goes on while the daemon is away is what `status --watch` does too. */
 

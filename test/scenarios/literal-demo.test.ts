@@ -5,8 +5,8 @@ import { parse } from 'yaml';
 import { signedDeliveries } from '../../src/reference-service/demo/bundled-deliveries.ts';
 import { TASKS } from '../../src/reference-service/demo/story.ts';
 import { OWN_VARIANT } from '../../src/reference-service/http/variant.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { TOP } from '../support/processes.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { TOP } from '../support/harness/processes.ts';
 
 let world: World | undefined;
 afterEach(() => world?.close());

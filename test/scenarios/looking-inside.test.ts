@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CAPABILITY_DEFAULTS } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import { TOP, worksync } from '../support/processes.ts';
+import { TOP, worksync } from '../support/harness/processes.ts';
 
 /** `connectors` and `translate`, as people meet them. */
 

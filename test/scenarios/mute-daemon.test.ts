@@ -3,18 +3,18 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { DataFolder } from '../../src/store/data-folder.ts';
-import type { Leaf } from '../support/command-line.ts';
-import { folderOfFile } from '../support/folder.ts';
-import { listenLocally } from '../support/listen.ts';
-import { PACE } from '../support/paced-clock.ts';
-import { replaceClock } from '../support/replace-clock.ts';
+import { PACE } from '../support/clocks/paced-clock.ts';
+import { replaceClock } from '../support/clocks/replace-clock.ts';
+import type { Leaf } from '../support/harness/command-line.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
 
 /** No command waits silently, or without end, for a daemon that takes connections and says nothing. */
 
-replaceClock(new URL('../support/paced-clock.ts', import.meta.url).href);
+replaceClock(new URL('../support/clocks/paced-clock.ts', import.meta.url).href);
 // Loaded after it, so that they have the other clock.
 const { acquireDataFolder } = await import('../../src/store/data-folder.ts');
-const { allCommands, commandLine } = await import('../support/command-line.ts');
+const { allCommands, commandLine } = await import('../support/harness/command-line.ts');
 
 /** They ask the workspace themselves, as a person. */
 const ASK_WORKSPACE = ['keys list', 'keys create', 'keys revoke', 'keys rotate'];

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
-import { createWorld } from '../support/daemon.ts';
-import { listenLocally } from '../support/listen.ts';
+import { createWorld } from '../support/harness/daemon.ts';
+import { listenLocally } from '../support/harness/listen.ts';
 
 const HOUR = 3_600_000;
 

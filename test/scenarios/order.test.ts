@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { allRecords } from '../support/all-records.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { isDeep, sampleOf } from '../support/depth.ts';
-import { pullEvent, pullObject } from '../support/github-payloads.ts';
-import { listenLocally } from '../support/listen.ts';
+import { allRecords } from '../support/harness/all-records.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { isDeep, sampleOf } from '../support/harness/depth.ts';
+import { listenLocally } from '../support/harness/listen.ts';
+import { pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 
 type Setting = NonNullable<Parameters<typeof pullEvent>[0]>;
 

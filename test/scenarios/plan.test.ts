@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
-import { type PullSetting, pullEvent } from '../support/github-payloads.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /**
  * Who may have what done by writing texts at a vendor (the confused deputy): the table of SECURITY.md, against a public repository and the

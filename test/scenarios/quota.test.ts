@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;

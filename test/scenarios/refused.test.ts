@@ -1,9 +1,9 @@
 import { dirname, join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
-import { commandLine } from '../support/command-line.ts';
-import { complaintsOf } from '../support/complaints.ts';
-import { createWorld, STORE, type World } from '../support/daemon.ts';
-import { ON_POSTGRES, storePlace } from '../support/store-place.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { createWorld, STORE, type World } from '../support/harness/daemon.ts';
+import { ON_POSTGRES, storePlace } from '../support/postgres/store-place.ts';
 
 /** `deliveries refused`, beside a daemon and without one. */
 

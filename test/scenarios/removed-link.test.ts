@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** A link that worksync removes, while an answer is on its way that still tells of it. */
 

@@ -5,7 +5,7 @@ import { connectors } from '../../src/connectors/registry.ts';
 import type { Partition } from '../../src/daemon/partition.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
 import { PROFILES } from '../contracts/connectors/index.ts';
-import { createWorld, type World } from '../support/daemon.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
 
 /**
  * A delivery that is validly signed does nothing where it does not belong, and nothing a second time: for every vendor, at the whole

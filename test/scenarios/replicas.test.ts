@@ -4,8 +4,8 @@ import type { Status } from '../../src/admin/status.ts';
 import { askOwner } from '../../src/cli/owner.ts';
 import { describeStatus } from '../../src/cli/status.ts';
 import type { Finding } from '../../src/connectors/connector.ts';
-import { cookieOf } from '../support/browser-session.ts';
-import { openReplicas, type TestReplica, type TestReplicas } from '../support/replicas.ts';
+import { cookieOf } from '../support/harness/browser-session.ts';
+import { openReplicas, type TestReplica, type TestReplicas } from '../support/postgres/replicas.ts';
 
 /** Three processes over one PostgreSQL: whoever is asked, the one that works on the workspace answers. */
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { backUp, restore } from '../../src/admin/data.ts';
 import { INSTALLATION_FILE } from '../../src/store/installation.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { githubTracker } from '../support/provider-servers/github.ts';
-import { type HeldPull, openProvider, type Provider } from '../support/provider-servers/provider.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { githubTracker } from '../support/vendors/provider-servers/github.ts';
+import { type HeldPull, openProvider, type Provider } from '../support/vendors/provider-servers/provider.ts';
 
 /** A daemon with an older database that neither polls nor, where the vendor refuses, fetches. */
 

@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { rebindNames } from '../../src/admin/rebind.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { listenLocally } from '../support/listen.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { listenLocally } from '../support/harness/listen.ts';
 
 const DAY = 24 * 3_600_000;
 

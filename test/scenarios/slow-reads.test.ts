@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { afterEach, expect, it } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { ON_POSTGRES } from '../support/store-place.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { ON_POSTGRES } from '../support/postgres/store-place.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** A read that PostgreSQL cancels because it takes too long. */
 

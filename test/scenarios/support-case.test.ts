@@ -3,8 +3,8 @@ import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { HttpClient, HttpRequest } from '../../src/platform/http/http-client.ts';
 import { createLogger } from '../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../src/platform/observe/scrubber.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** What became of a delivery, told by the log alone: one line for each step, all under its number. */
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { jobRuns } from '../../src/store/job-runs.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/forge.ts';
+import { createForge, type Forge, type ForgePull, forgeItem, pulls } from '../support/fakes/forge.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 const HOUR = 3_600_000;
 const THEN = Date.UTC(2026, 0, 4, 9);

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { runAdminOperation } from '../../src/admin/admin-operations.ts';
 import { systemRandom } from '../../src/platform/lib/random.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 afterEach(() => world.close());

@@ -2,8 +2,8 @@ import { afterEach, expect, it } from 'vitest';
 import { describeExplained } from '../../src/cli/explained.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
 import type { HttpClient } from '../../src/platform/http/http-client.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { editPull } from '../support/edit-pull.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { editPull } from '../support/harness/edit-pull.ts';
 
 /** A workspace whose tasks have no keys, and whose other fields are not as in the contract. */
 

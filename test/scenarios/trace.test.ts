@@ -2,9 +2,9 @@ import { afterEach, expect, it } from 'vitest';
 import type { Asked } from '../../src/admin/admin-operations.ts';
 import { describeDelivery } from '../../src/cli/deliveries.ts';
 import { describeItems } from '../../src/cli/show-items.ts';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
-import { editPull } from '../support/edit-pull.ts';
-import type { PullSetting } from '../support/github-payloads.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { editPull } from '../support/harness/edit-pull.ts';
+import type { PullSetting } from '../support/vendors/github-payloads.ts';
 
 /** What happened to a delivery, and to an item: as pages and commands are told. */
 

@@ -7,14 +7,14 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { type Chance, createChance } from '../bench/quota/references/chance.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { azureTracker } from '../support/provider-servers/azure-boards.ts';
-import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
-import { genericTracker } from '../support/provider-servers/generic.ts';
-import { githubTracker } from '../support/provider-servers/github.ts';
-import { gitlabTracker } from '../support/provider-servers/gitlab.ts';
-import { jiraTracker } from '../support/provider-servers/jira.ts';
-import { linearTracker } from '../support/provider-servers/linear.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { azureTracker } from '../support/vendors/provider-servers/azure-boards.ts';
+import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
+import { genericTracker } from '../support/vendors/provider-servers/generic.ts';
+import { githubTracker } from '../support/vendors/provider-servers/github.ts';
+import { gitlabTracker } from '../support/vendors/provider-servers/gitlab.ts';
+import { jiraTracker } from '../support/vendors/provider-servers/jira.ts';
+import { linearTracker } from '../support/vendors/provider-servers/linear.ts';
 import {
   type ExpectedRecord,
   type HeldIssue,
@@ -25,8 +25,8 @@ import {
   type Provider,
   type Tracker,
   type Vendor,
-} from '../support/provider-servers/provider.ts';
-import { redmineTracker } from '../support/provider-servers/redmine.ts';
+} from '../support/vendors/provider-servers/provider.ts';
+import { redmineTracker } from '../support/vendors/provider-servers/redmine.ts';
 
 const SECRET = 'a webhook secret for tests only';
 const MINUTE = 60_000;

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import type { WorkItem } from '../../src/model/item.ts';
-import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { loseDatabase } from '../support/lose-database.ts';
-import { createTracker, issue, type Tracker, tell } from '../support/tracker.ts';
+import { createTracker, issue, type Tracker, tell } from '../support/fakes/tracker.ts';
+import { loseDatabase } from '../support/faults/lose-database.ts';
+import { createWorld, GITHUB, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 let world: World;
 let tracker: Tracker;

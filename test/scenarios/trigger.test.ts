@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
-import { commandLine } from '../support/command-line.ts';
-import { complaintsOf } from '../support/complaints.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { commandLine } from '../support/harness/command-line.ts';
+import { complaintsOf } from '../support/harness/complaints.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** `trigger`, beside a daemon. That each sample is what its vendor would send, the contracts say. */
 

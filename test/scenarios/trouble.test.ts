@@ -5,12 +5,12 @@ import { blankEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
 import { saveTaskMarks } from '../../src/store/task-creations.ts';
 import { enqueueReads } from '../../src/store/workspace-reads.ts';
-import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/absence.ts';
-import { createWorld, type World } from '../support/daemon.ts';
-import { isDeep } from '../support/depth.ts';
-import { pullEvent } from '../support/github-payloads.ts';
-import { loseDatabase } from '../support/lose-database.ts';
-import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/weather.ts';
+import { type Absence, awayAtTimes, hangs, refuses, resets } from '../support/fakes/absence.ts';
+import { type Arrival, createWeather, errorAnswer, type Weather } from '../support/fakes/weather.ts';
+import { loseDatabase } from '../support/faults/lose-database.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { isDeep } from '../support/harness/depth.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

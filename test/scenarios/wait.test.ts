@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { folderOfFile } from '../support/folder.ts';
-import { type Ended, type Running, startWorksync, worksync } from '../support/processes.ts';
+import { folderOfFile } from '../support/harness/folder.ts';
+import { type Ended, type Running, startWorksync, worksync } from '../support/harness/processes.ts';
 
 /** Commands that wait for a daemon, or watch it: the demo, which plays its deliveries by itself. */
 

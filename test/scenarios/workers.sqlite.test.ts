@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
-import { createWorld, type World } from '../support/daemon.ts';
-import { pullEvent } from '../support/github-payloads.ts';
+import { createWorld, type World } from '../support/harness/daemon.ts';
+import { pullEvent } from '../support/vendors/github-payloads.ts';
 
 const DAY = 86_400_000;
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Faults } from '../../src/reference-service/http/faults.ts';
-import { createWorld, type World, type WorldOptions } from '../support/daemon.ts';
-import { createForge, type Forge, pulls } from '../support/forge.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createForge, type Forge, pulls } from '../support/fakes/forge.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 /** The sweep of the workspace against the real service; its law stands in `test/laws/workspace-sweep.test.ts`. */
 

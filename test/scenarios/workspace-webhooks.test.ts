@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createWorld, GITHUB, type World } from '../support/daemon.ts';
-import { pullEvent, pullObject } from '../support/github-payloads.ts';
-import { answerByNock, nock } from '../support/nock.ts';
-import { createWeather, type Weather } from '../support/weather.ts';
+import { createWeather, type Weather } from '../support/fakes/weather.ts';
+import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { answerByNock, nock } from '../support/harness/nock.ts';
+import { pullEvent, pullObject } from '../support/vendors/github-payloads.ts';
 
 /** The workspace's own webhooks: CloudEvents to `/webhooks/<workspace>/workspace`. */
 

@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
-import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/daemon.ts';
-import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/tracker.ts';
+import { createTracker, issue, pullRequest, type Tracker, tell } from '../support/fakes/tracker.ts';
+import { createWorld, WEBHOOK_SECRET, type World, type WorldOptions } from '../support/harness/daemon.ts';
 
 let world: World;
 let tracker: Tracker;

@@ -1,4 +1,4 @@
-import type { Hook } from '../support/provider-servers/provider.ts';
+import type { Hook } from '../support/vendors/provider-servers/provider.ts';
 import { MINUTE, NEVER, NUMBER, PROMPT, statusOf, type Ways } from './calm-ways.ts';
 import { createOperator } from './operator.ts';
 import type { Replica, Site } from './site.ts';

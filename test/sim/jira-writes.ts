@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { altered, fixture } from '../support/model-providers/provider.ts';
+import { altered, fixture } from '../support/vendors/model-providers/provider.ts';
 import type {
   Asked,
   Happening,
@@ -8,7 +8,7 @@ import type {
   ProviderState,
   Tracker,
   WholeAnswer,
-} from '../support/provider-servers/provider.ts';
+} from '../support/vendors/provider-servers/provider.ts';
 
 /** A comment as Jira holds it, and its texts alone. */
 export interface Comment {

@@ -1,4 +1,4 @@
-import type { ProviderState, Vendor } from '../support/provider-servers/provider.ts';
+import type { ProviderState, Vendor } from '../support/vendors/provider-servers/provider.ts';
 import type { Forge } from './plan.ts';
 import { BLANK } from './pull-fields.ts';
 

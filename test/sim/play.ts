@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Hook } from '../support/provider-servers/provider.ts';
+import type { Hook } from '../support/vendors/provider-servers/provider.ts';
 import { calmDay } from './calm.ts';
 import { chanceOf } from './chances.ts';
 import { differences } from './checker-convergence.ts';

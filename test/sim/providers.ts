@@ -1,11 +1,12 @@
 import type { HttpRequest } from '../../src/platform/http/http-client.ts';
 import type { Fields } from '../bench/quota/references/trace.ts';
-import { bitbucketVendor } from '../support/provider-servers/bitbucket.ts';
-import { genericTracker } from '../support/provider-servers/generic.ts';
-import { githubVendor } from '../support/provider-servers/github.ts';
-import { gitlabVendor } from '../support/provider-servers/gitlab.ts';
-import { jiraTracker } from '../support/provider-servers/jira.ts';
-import { linearTracker } from '../support/provider-servers/linear.ts';
+import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { bitbucketVendor } from '../support/vendors/provider-servers/bitbucket.ts';
+import { genericTracker } from '../support/vendors/provider-servers/generic.ts';
+import { githubVendor } from '../support/vendors/provider-servers/github.ts';
+import { gitlabVendor } from '../support/vendors/provider-servers/gitlab.ts';
+import { jiraTracker } from '../support/vendors/provider-servers/jira.ts';
+import { linearTracker } from '../support/vendors/provider-servers/linear.ts';
 import {
   type Asked,
   createProvider,
@@ -13,8 +14,7 @@ import {
   type ProviderState,
   type Tracker,
   type Vendor,
-} from '../support/provider-servers/provider.ts';
-import type { TravellingClock } from '../support/travelling-clock.ts';
+} from '../support/vendors/provider-servers/provider.ts';
 import type { Look } from './history.ts';
 import { createJiraWrites, WORKSYNC } from './jira-writes.ts';
 import type { Network } from './network.ts';

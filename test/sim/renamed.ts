@@ -1,6 +1,6 @@
 import { createHmac, hash } from 'node:crypto';
 import type { HttpRequest } from '../../src/platform/http/http-client.ts';
-import type { Hook } from '../support/provider-servers/provider.ts';
+import type { Hook } from '../support/vendors/provider-servers/provider.ts';
 import type { PlainAnswer } from './network.ts';
 
 const FIRST = 'acme/app';

@@ -1,7 +1,7 @@
 import type { CompiledQuery, DatabaseConnection, Kysely, QueryResult, Transaction } from 'kysely';
 import type { Database } from '../../src/platform/database/database-types.ts';
 import type { Schema } from '../../src/store/schema/tables.ts';
-import { kyselyOver } from '../support/kysely-over.ts';
+import { kyselyOver } from '../support/harness/kysely-over.ts';
 
 /** A transaction that is open, as whoever stands beside the database sees it. */
 export interface Open {

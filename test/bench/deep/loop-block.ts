@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import BetterSqlite from 'better-sqlite3';
-import { openStore } from '../../support/store.ts';
+import { openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { databaseFile, lookInto, WEBHOOK_PATH, WORKSPACE, writeConfiguration } from '../daemon.ts';
 import { largeBody } from '../deliveries.ts';

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openStore } from '../../support/store.ts';
+import { openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { countDeliveries, databaseFile } from '../daemon.ts';
 import { pullRequestBodies } from '../deliveries.ts';

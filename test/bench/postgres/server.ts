@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { startPostgres } from '../../support/postgres-server.ts';
+import { startPostgres } from '../../support/postgres/postgres-server.ts';
 import { familyCpu } from '../usage.ts';
 
 /** A PostgreSQL as in production: each commit is on the disk before it is answered. */

@@ -1,8 +1,8 @@
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
-import { openStore } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { compared, figure, type Measured } from '../report.ts';
 import { mean, sendAll, type Wait } from './another.ts';

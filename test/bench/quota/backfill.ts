@@ -1,5 +1,5 @@
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { figure } from '../report.ts';
 import { atOnce } from './at-once.ts';

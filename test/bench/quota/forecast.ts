@@ -1,6 +1,6 @@
 import type { Throttle } from '../../../src/sync/quota/throttle.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import type { Bench } from '../bench.ts';
 import { figure, type Measured } from '../report.ts';
 import { sendAll } from './another.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/platform/lib/clock.ts';
-import { openStore } from '../../support/store.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openStore } from '../../support/harness/store.ts';
 import { atOnce } from './at-once.ts';
 import { knowLists, type QuotaDaemonOptions, startDaemon } from './daemon.ts';
 import { type Played, untilSettled } from './play.ts';

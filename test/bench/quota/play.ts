@@ -1,6 +1,6 @@
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
 import type { Line } from './references/trace.ts';
 import { createServer, type Server } from './server.ts';

@@ -1,6 +1,6 @@
 import { bitbucket } from '../../../src/connectors/bitbucket/index.ts';
 import type { Connector } from '../../../src/connectors/connector.ts';
-import type { Reply, Turn } from '../../support/course.ts';
+import type { Reply, Turn } from '../../support/vendors/course.ts';
 import { actsIn, failing, type WritesProfile, written } from './writing.ts';
 
 const REPO = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';

@@ -1,7 +1,7 @@
 import type { Connector } from '../../../src/connectors/connector.ts';
 import { github } from '../../../src/connectors/github/index.ts';
-import type { Reply, Turn } from '../../support/course.ts';
-import { OPENED_PULL as PULL } from '../../support/github-payloads.ts';
+import type { Reply, Turn } from '../../support/vendors/course.ts';
+import { OPENED_PULL as PULL } from '../../support/vendors/github-payloads.ts';
 import { actsIn, failing, type WritesProfile, written } from './writing.ts';
 
 const REPOSITORY = PULL.base.repo;

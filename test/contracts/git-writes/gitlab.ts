@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Connector } from '../../../src/connectors/connector.ts';
 import { gitlab } from '../../../src/connectors/gitlab/index.ts';
-import type { Reply, Turn } from '../../support/course.ts';
+import type { Reply, Turn } from '../../support/vendors/course.ts';
 import { actsIn, failing, type WritesProfile, written } from './writing.ts';
 
 const fixture = new URL('../../../src/connectors/gitlab/fixtures/merge_requests.get.json', import.meta.url);

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Connector, GitProvider, MemberAccess } from '../../../src/connectors/connector.ts';
-import type { Turn } from '../../support/course.ts';
+import type { Turn } from '../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 

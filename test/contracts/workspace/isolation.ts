@@ -1,8 +1,8 @@
 import { Agent, request as httpRequest } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { drawn } from '../../support/depth.ts';
-import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
+import { drawn } from '../../support/harness/depth.ts';
 
 /** Stands in every text of the one workspace, and must reach nobody of the other. */
 const MARK = 'belongs-to-the-one-workspace';

@@ -5,9 +5,9 @@ import { createHttpClient } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../src/platform/lib/steps.ts';
-import { startGithub } from '../../support/github-stand-in.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
-import { NO_QUOTA, startWorkspaceService } from '../../support/workspace-service.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { NO_QUOTA, startWorkspaceService } from '../../support/fakes/workspace-service.ts';
+import { startGithub } from '../../support/vendors/github-stand-in.ts';
 import { failure } from './general.ts';
 import { ask } from './target.ts';
 

@@ -3,9 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
-import { drawn } from '../../support/depth.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
-import { SPECIFIED_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import {
+  SPECIFIED_QUOTA,
+  startWorkspaceService,
+  type TestServiceOptions,
+} from '../../support/fakes/workspace-service.ts';
+import { drawn } from '../../support/harness/depth.ts';
 import { failure } from './general.ts';
 import { ask } from './target.ts';
 

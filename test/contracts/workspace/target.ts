@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest';
-import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
+import { NO_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
 
 /**
  * The server under test: the reference service, or the one that `WORKSPACE_URL` (ending in /api/v1) and

@@ -3,9 +3,9 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openServiceDatabase } from '../../../src/reference-service/storage/open-database.ts';
 import { verifyWorkspaceWebhook } from '../../../src/workspace-api/contract.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
-import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
-import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/workspace-service.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { startWebhookReceiver } from '../../support/fakes/webhook-receiver.ts';
+import { NO_QUOTA, startWorkspaceService, type TestServiceOptions } from '../../support/fakes/workspace-service.ts';
 import { failure } from './general.ts';
 import { ask, isEmbedded, type Target, unique } from './target.ts';
 

@@ -55,11 +55,11 @@ function registrations(names: Names): readonly Registration[] {
       edit: (text) => listed(imported(text, `import { profile as ${name} } from './${id}.ts';`), name),
     },
     {
-      path: 'test/support/model-providers/index.ts',
+      path: 'test/support/vendors/model-providers/index.ts',
       edit: (text) => listed(imported(text, `import { ${name} } from './${id}.ts';`), name),
     },
     {
-      path: 'test/support/vendor-requests/index.ts',
+      path: 'test/support/vendors/vendor-requests/index.ts',
       edit: (text) =>
         listed(imported(text, `import { ${name} } from './${id}.ts';`), id === name ? name : `${key}: ${name}`),
     },

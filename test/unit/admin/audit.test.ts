@@ -5,8 +5,8 @@ import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { cleanErrorsWith, SyncError } from '../../../src/model/errors/sync-error.ts';
 import { deleteAudit, listAudit } from '../../../src/store/audit-rows.ts';
 import type { ApiRequest } from '../../../src/workspace-api/exchange.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const DAY = 86_400_000;
 const ALL = { workspaces: null, since: null, before: null, limit: 100 };

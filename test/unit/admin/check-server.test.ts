@@ -9,7 +9,7 @@ import { readCounts } from '../../../src/store/counts.ts';
 import { findWorkspace, forgetWorkspace } from '../../../src/store/deletions.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
-import { ON_POSTGRES } from '../../support/store-place.ts';
+import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const SOUND: ServerFacts = {
   version: 180_004,

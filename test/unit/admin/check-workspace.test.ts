@@ -3,7 +3,7 @@ import { checkWorkspace } from '../../../src/admin/check-workspace.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { configureLinks } from '../../../src/store/server-capabilities.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const TASK = { taskId: 't1', key: 'T-1' };
 const refused = (status: number, own = true) => new SyncError('refused', 'why', { status, own });

@@ -19,8 +19,8 @@ import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import { PULL_REQUESTS_READ, TASKS_READ, tasksWereRead } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
-import { folderOfTest } from '../../support/folder.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 
 const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { replay } from '../../../src/admin/deliveries.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const STATES = ['applied', 'applied', 'ignored', 'pending', 'quarantined'] as const;
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { itemsAbout, MOST_ABOUT } from '../../../src/admin/find-named.ts';
 import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 test('of a task that a template names everywhere some items are found, those with links first', async () => {
   const store = await openTestStore();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLagWatch } from '../../../src/admin/lag.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 describe('the lag of a workspace', () => {
   it('is unknown until a delivery led to a write', () => {

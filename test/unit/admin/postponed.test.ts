@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createPostponed, DELAY } from '../../../src/admin/postponed.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 function setUp() {
   const clock = createTravellingClock();

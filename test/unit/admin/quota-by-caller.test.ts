@@ -7,8 +7,8 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { addGatewayToken } from '../../../src/store/gateway-tokens.ts';
 import { createThrottle } from '../../../src/sync/quota/throttle.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -13,10 +13,10 @@ import { takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
-import { commandLine } from '../../support/command-line.ts';
-import { folderOfTest } from '../../support/folder.ts';
-import { newPlace, ON_POSTGRES, storePlace } from '../../support/store-place.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { commandLine } from '../../support/harness/command-line.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { newPlace, ON_POSTGRES, storePlace } from '../../support/postgres/store-place.ts';
 
 const WINDOW = { hold: 900_000, window: 900_000, cap: 200 };
 const WHO = { actor: 'command ann', clock: createTravellingClock() };

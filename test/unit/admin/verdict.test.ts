@@ -4,7 +4,7 @@ import { WARNINGS } from '../../../src/admin/verdict.ts';
 import { describeStatus } from '../../../src/cli/status.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { EMPTY, NOW, statusWith } from '../../support/web.ts';
+import { EMPTY, NOW, statusWith } from '../../support/harness/web.ts';
 
 type Parts = NonNullable<Parameters<typeof statusWith>[0]>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { conditionOf, judgeCondition } from '../../../src/admin/wait.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
-import { EMPTY, statusWith } from '../../support/web.ts';
+import { EMPTY, statusWith } from '../../support/harness/web.ts';
 
 /** Nothing is to come, unless the parts say so. */
 const calm = (parts: Parameters<typeof statusWith>[0] = {}, rest: Parameters<typeof statusWith>[1] = {}) =>

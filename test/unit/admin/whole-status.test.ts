@@ -3,8 +3,8 @@ import type { Status, WorkspaceStatus } from '../../../src/admin/status.ts';
 import { readWholeStatus, readWorkspaceList } from '../../../src/admin/whole-status.ts';
 import { type ListedWorkspace, listBroken, worstFirst } from '../../../src/admin/workspace-list.ts';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
-import { createWorld, GITHUB, type World } from '../../support/daemon.ts';
-import { pullEvent } from '../../support/github-payloads.ts';
+import { createWorld, GITHUB, type World } from '../../support/harness/daemon.ts';
+import { pullEvent } from '../../support/vendors/github-payloads.ts';
 
 let world: World;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allCommands, commandLine } from '../../support/command-line.ts';
+import { allCommands, commandLine } from '../../support/harness/command-line.ts';
 
 /** What all commands have in common, looked at in every one of them. */
 

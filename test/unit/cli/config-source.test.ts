@@ -5,7 +5,7 @@ import { configSource } from '../../../src/cli/config-source.ts';
 import { connectors } from '../../../src/connectors/registry.ts';
 import { LARGE_CONFIG, loadConfig } from '../../../src/platform/config/load.ts';
 import { apiOverrides } from '../../../src/workspace-api/contract.ts';
-import { folderOfTest } from '../../support/folder.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 
 const KIBIBYTE = 1_024;
 /** Microseconds of this thread; to start the other one takes most of it. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Ended, startNode } from '../../support/processes.ts';
+import { type Ended, startNode } from '../../support/harness/processes.ts';
 
 /** A process that ends on signals, closes as the first text says, and does what the second one says. */
 async function endOf(close: string, work = ''): Promise<Ended> {

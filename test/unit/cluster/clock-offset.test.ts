@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createClockOffset, ledgerClock, offsetClock } from '../../../src/cluster/clock-offset.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 const HOUR = 3_600_000;
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { soleHolder } from '../../../src/cluster/lease-holder.ts';
 import { removeExpired, replicasOf } from '../../../src/store/leases.ts';
-import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/holders.ts';
-import { ON_POSTGRES } from '../../support/store-place.ts';
+import { type Cluster, commitUnder, leaseRow, openCluster } from '../../support/postgres/holders.ts';
+import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const SIX = ['one', 'two', 'three', 'four', 'five', 'six'];
 const TTL = 3_000;

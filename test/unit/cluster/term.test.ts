@@ -3,8 +3,8 @@ import { createRenewals, createTerms } from '../../../src/cluster/term.ts';
 import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { localTime, replicasOf } from '../../../src/store/leases.ts';
-import { openTestInstallation } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const TTL = 3_000;
 

@@ -9,7 +9,7 @@ import { linear } from '../../../src/connectors/linear/index.ts';
 import type { Names } from '../../../src/model/names.ts';
 import type { HttpRequest } from '../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 const { signal } = new AbortController();
 const UUID = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';

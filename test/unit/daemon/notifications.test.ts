@@ -2,8 +2,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { createNotifications } from '../../../src/daemon/notifications.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import type { Installation } from '../../../src/store/installation.ts';
-import { openTestInstallation } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const SECOND = 1_000;
 

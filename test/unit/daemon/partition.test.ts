@@ -6,9 +6,9 @@ import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { markRunning, wasUncleanShutdown } from '../../../src/sync/quota/slot.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { openTestInstallation } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const MINUTE = 60_000;
 const QUOTA = { requests: 10, window: 15 * MINUTE, burst: 4, burstWindow: MINUTE, share: 1, concurrency: 4 };

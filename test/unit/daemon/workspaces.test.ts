@@ -7,7 +7,7 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import type { WorkspaceConfig } from '../../../src/platform/config/schema.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createTravellingClock, type TravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 const MINUTE = 60_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createCache, type Reading } from '../../../src/gateway/cache.ts';
 import type { Outgoing } from '../../../src/gateway/outgoing.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 const answer = (body: string, status = 200): Outgoing => ({ status, headers: {}, body });
 const reading = (address: string, workspace = 'one', flight = address): Reading => ({ workspace, address, flight });

@@ -5,7 +5,7 @@ import { createCallers } from '../../../src/gateway/known-callers.ts';
 import type { TokenBook } from '../../../src/gateway/token-book.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 interface Setting {
   readonly name?: string;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTokenBook, createTokens } from '../../../src/gateway/token-book.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
-import { withLateAnswers } from '../../support/late-answers.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
+import { withLateAnswers } from '../../support/fakes/late-answers.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 let store: OpenedStore;
 

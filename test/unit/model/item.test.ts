@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { isFinished, pullRequestKey, workItemKey } from '../../../src/model/item.ts';
 import { externalIdOf, isAutomatic } from '../../../src/model/link.ts';
-import { bare, workItem } from '../../support/items.ts';
+import { bare, workItem } from '../../support/rows/items.ts';
 
 it('keys of items are natural keys', () => {
   expect(pullRequestKey('github', 'github.com', '1296269', '1347')).toBe('github:github.com:1296269:pull:1347');

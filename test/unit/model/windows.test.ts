@@ -9,7 +9,7 @@ import {
   usedAt,
   windowOf,
 } from '../../../src/model/windows.ts';
-import { drawn } from '../../support/depth.ts';
+import { drawn } from '../../support/harness/depth.ts';
 
 const NOW = Number.NEGATIVE_INFINITY;
 const AFTER_ANSWER = Number.POSITIVE_INFINITY;

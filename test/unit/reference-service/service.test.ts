@@ -11,13 +11,13 @@ import { createWorkspaceService } from '../../../src/reference-service/service.t
 import { MIGRATIONS } from '../../../src/reference-service/storage/migrations.ts';
 import type { ServiceTables } from '../../../src/reference-service/storage/service-tables.ts';
 import { createCommits } from '../../../src/reference-service/storage/transactions.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 import {
   NO_QUOTA,
   SPECIFIED_QUOTA,
   startWorkspaceService,
   type TestServiceOptions,
-} from '../../support/workspace-service.ts';
+} from '../../support/fakes/workspace-service.ts';
 
 async function temporaryFile(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'worksync-test-'));

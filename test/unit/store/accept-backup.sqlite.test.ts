@@ -12,7 +12,7 @@ import { createWorkspaceService } from '../../../src/reference-service/service.t
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { acceptBackup } from '../../../src/store/restore/accept-backup.ts';
 import { INSTALLATION_MIGRATIONS, READABLE_SINCE } from '../../../src/store/schema/installation-migrations.ts';
-import { folderOfTest } from '../../support/folder.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 
 async function backupIn(folder: string): Promise<string> {
   const { file, close } = await openInstallationFile({ file: join(folder, 'own.db'), random: systemRandom() });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { appendDeliveries, type NewDelivery } from '../../../src/store/append-deliveries.ts';
 import { COSTLY } from '../../../src/store/inbox.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { inboxOf, openTestStore } from '../../support/intake.ts';
+import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 
 const delivery = (key: string, text = 'body', connection = 'notes'): NewDelivery => ({
   ...{ connection, key, source: 'webhook', event: 'note', body: Buffer.from(text) },

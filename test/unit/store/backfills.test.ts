@@ -10,8 +10,8 @@ import {
   resumeBackfill,
   splitBackfill,
 } from '../../../src/store/backfills.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { withoutTable } from '../../support/without-table.ts';
+import { withoutTable } from '../../support/faults/without-table.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const HOUR = 3_600_000;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { forgetTasks, saveTask, taskIdPrefixes, tasksByKeys } from '../../../src/store/cached-tasks.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { allTaskKeys } from '../../support/task-keys.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { allTaskKeys } from '../../support/rows/task-keys.ts';
 
 describe('cached tasks', () => {
   const task = (number: number, key = `BUG-${number}`) => ({

@@ -4,10 +4,10 @@ import { bumpClockEra, clampFutureTimestamps, readClockEra } from '../../../src/
 import { blankEntity, findEntities, saveEntity } from '../../../src/store/entities.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import { areTasksUnverified, markTasksUnverified, markTasksVerified } from '../../../src/store/task-creations.ts';
-import { waits } from '../../support/changes.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { openTestInstallation } from '../../support/store.ts';
-import { withoutTable } from '../../support/without-table.ts';
+import { withoutTable } from '../../support/faults/without-table.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
+import { waits } from '../../support/rows/changes.ts';
 
 /** After the wall clock was set back by a day. */
 const NOW = 10_000_000;

@@ -5,7 +5,7 @@ import {
   recordSweepFailure,
   storedItemsAfter,
 } from '../../../src/store/connection-sweeps.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const RESULT = { at: 5, listed: 3, asked: 1 };
 

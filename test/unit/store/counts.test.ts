@@ -10,12 +10,12 @@ import { INSTALLATION_MIGRATIONS } from '../../../src/store/schema/installation-
 import type { Schema } from '../../../src/store/schema/tables.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
-import { drawn } from '../../support/depth.ts';
-import { folderOfTest } from '../../support/folder.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { planOf } from '../../support/plans.ts';
-import { openStore, openTestInstallation } from '../../support/store.ts';
-import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
+import { planOf } from '../../support/cost/plans.ts';
+import { drawn } from '../../support/harness/depth.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openStore, openTestInstallation } from '../../support/harness/store.ts';
+import { newPlace, ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 /** Counts by reading every row. */
 async function countRows(query: Sql, workspace: number) {

@@ -6,7 +6,7 @@ import { restore } from '../../../src/admin/data.ts';
 import { daemonOptions } from '../../../src/platform/config/daemon-options.ts';
 import { memoryFolder } from '../../../src/platform/lib/memory-folder.ts';
 import { acquireDataFolder } from '../../../src/store/data-folder.ts';
-import { refusal } from '../../support/config-files.ts';
+import { refusal } from '../../support/rows/config-files.ts';
 
 const NAME = `:memory:test-${process.pid}`;
 const path = memoryFolder(NAME) as string;

@@ -9,7 +9,7 @@ import {
   withOldBodies,
   withOldDeliveries,
 } from '../../../src/store/deletions.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const BEFORE = 100;
 const SETTLED: readonly DeliveryState[] = ['applied', 'superseded', 'ignored', 'quarantined'];

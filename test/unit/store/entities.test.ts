@@ -8,7 +8,7 @@ import {
   linksOfTask,
   saveEntity,
 } from '../../../src/store/entities.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 describe('entities', () => {
   it('saves, overwrites, finds and forgets a row', async () => {

@@ -7,7 +7,7 @@ import {
   searchDeliveries,
 } from '../../../src/store/find-deliveries.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 async function open(count: number): Promise<Scope> {
   const { query } = await openTestStore();

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
 import { readHealthSummaries, readStatus, serverStatusesOf } from '../../../src/store/stored-status.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const HOUR = 3_600_000;

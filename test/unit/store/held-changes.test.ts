@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Store } from '../../../src/store/database.ts';
 import { heldChanges, releaseHeld } from '../../../src/store/held-changes.ts';
 import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 /** Two that the guard held, one that the workspace refused, and one that waits after a failure. */
 async function withHeld(): Promise<Store> {

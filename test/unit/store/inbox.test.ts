@@ -11,7 +11,7 @@ import {
   retryQuarantined,
   settleDeliveries,
 } from '../../../src/store/inbox.ts';
-import { inboxOf, openTestStore } from '../../support/intake.ts';
+import { inboxOf, openTestStore } from '../../support/harness/intake.ts';
 
 describe('the inbox', () => {
   const append = (store: Awaited<ReturnType<typeof openTestStore>>, bodies: readonly string[]) =>

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/platform/database/open.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
-import { folderOfTest } from '../../support/folder.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
 
 async function open(): Promise<Installation> {
   const installation = await openInstallation(folderOfTest('installation'), { random: systemRandom() });

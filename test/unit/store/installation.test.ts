@@ -4,8 +4,8 @@ import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { type Installation, readInstallationId, UNFINISHED_COPY } from '../../../src/store/installation.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
-import { folderOfTest } from '../../support/folder.ts';
-import { openTestInstallation } from '../../support/store.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 async function open(): Promise<Installation> {
   const installation = await openTestInstallation({ file: ':memory:' });

@@ -11,8 +11,8 @@ import {
 } from '../../../src/store/item-names.ts';
 import { saveItem } from '../../../src/store/items.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { itemRow } from '../../support/items.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 const item = (key: string) => itemRow(key, { connection: `of ${key}` });
 

@@ -12,9 +12,9 @@ import {
   saveEvaluatedTasks,
   saveItem,
 } from '../../../src/store/items.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { itemRow } from '../../support/items.ts';
-import { planOf } from '../../support/plans.ts';
+import { planOf } from '../../support/cost/plans.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 const many = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 

@@ -2,8 +2,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { readInstallationId } from '../../../src/store/installation.ts';
 import { installationRuns, jobRuns } from '../../../src/store/job-runs.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { openTestInstallation } from '../../support/store.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 test('stores the last run of each job of a workspace, and replaces all of them', async () => {
   const store = await openTestStore();

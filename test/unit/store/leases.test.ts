@@ -20,9 +20,9 @@ import {
 } from '../../../src/store/leases.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
 import type { Sql } from '../../../src/store/workspace-scope.ts';
-import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
-import { openTestInstallation } from '../../support/store.ts';
-import { withoutTable } from '../../support/without-table.ts';
+import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
+import { withoutTable } from '../../support/faults/without-table.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const NAMES = ['one', 'two', 'three', 'four'];
 const NOW = 1_000;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { addLedgerRow, endLedgerRow, forgetLedgerRows, readLedger } from '../../../src/store/ledger.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 /** Three requests in flight. */
 async function withRequests() {

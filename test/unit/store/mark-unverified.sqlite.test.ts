@@ -10,9 +10,9 @@ import { saveItem } from '../../../src/store/items.ts';
 import { isReadAfterRestore, lastBeforeRestore } from '../../../src/store/mark-unverified.ts';
 import { readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/workspace-reads.ts';
-import { waits } from '../../support/changes.ts';
-import { folderOfTest } from '../../support/folder.ts';
-import { itemRow } from '../../support/items.ts';
+import { folderOfTest } from '../../support/harness/folder.ts';
+import { waits } from '../../support/rows/changes.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 async function open(file: string, onStatement?: (text: string) => void): Promise<Installation> {
   const installation = await openInstallationFile({

@@ -9,8 +9,8 @@ import {
 } from '../../../src/store/meta.ts';
 import { currentRevision, nextRevision } from '../../../src/store/revision.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { openTestInstallation } from '../../support/store.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 const NOON = Date.UTC(2026, 0, 5, 12);
 

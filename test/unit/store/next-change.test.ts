@@ -17,8 +17,8 @@ import {
   updateChange,
 } from '../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { drawn } from '../../support/depth.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { drawn } from '../../support/harness/depth.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 10_000_000;
 const EVERY: Eligibility = { now: NOW, onlyReads: false };

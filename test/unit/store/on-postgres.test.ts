@@ -5,8 +5,8 @@ import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/platform/database/database-types.ts';
 import { openPostgres } from '../../../src/platform/database/postgres.ts';
 import { saveRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { newPlace, ON_POSTGRES } from '../../support/store-place.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { newPlace, ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 /** Milliseconds after which a statement is cancelled in these tests. More than any small statement takes on a busy machine. */
 const LIMIT = 3_000;

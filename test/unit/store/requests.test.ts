@@ -6,9 +6,9 @@ import {
   requestsOfItems,
   withOldRequests,
 } from '../../../src/store/requests.ts';
-import { planOf } from '../../support/plans.ts';
-import { openStore } from '../../support/store.ts';
-import { ON_POSTGRES } from '../../support/store-place.ts';
+import { planOf } from '../../support/cost/plans.ts';
+import { openStore } from '../../support/harness/store.ts';
+import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const row = (item: string | null, completed = 5): Parameters<typeof addRequest>[1] => ({
   entity: `link:${item}>t`,

@@ -29,9 +29,9 @@ import {
 } from '../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
 import { PULL_REQUESTS_READ } from '../../../src/store/workspace-reads.ts';
-import { differs } from '../../support/changes.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { itemRow } from '../../support/items.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { differs } from '../../support/rows/changes.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 const NOW = 100_000_000;
 const MINUTE = 60_000;

@@ -6,8 +6,8 @@ import {
   serverFactsOf,
   writeServerFact,
 } from '../../../src/store/server-facts.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { openTestInstallation } from '../../support/store.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 it('forgets all facts about the server if the base address changes', async () => {
   const { query } = await openTestStore();

@@ -9,7 +9,7 @@ import {
   purgeExpiredLogins,
   touchSession,
 } from '../../../src/store/session-rows.ts';
-import { openTestInstallation } from '../../support/store.ts';
+import { openTestInstallation } from '../../support/harness/store.ts';
 
 async function open() {
   const installation = await openTestInstallation({ file: ':memory:' });

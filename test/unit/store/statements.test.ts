@@ -4,9 +4,9 @@ import { compileStatement } from '../../../src/store/compiled-statement.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { CHUNK_SIZE, changeInChunks, changeKeysInChunks } from '../../../src/store/in-chunks.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { kyselyOver } from '../../support/kysely-over.ts';
-import { turnsBetweenCommits } from '../../support/turns-of-others.ts';
+import { turnsBetweenCommits } from '../../support/cost/turns-of-others.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { kyselyOver } from '../../support/harness/kysely-over.ts';
 
 /** A database that only records its statements. */
 function recordingDatabase(kind: 'sqlite' | 'postgres') {

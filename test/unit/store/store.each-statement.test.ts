@@ -48,9 +48,9 @@ import {
   type Sweep,
   tasksSwept,
 } from '../../../src/store/workspace-sweeps.ts';
-import { answered, START, saidOf, takeBatch } from '../../support/batches.ts';
-import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
-import { itemRow, pull, workItem } from '../../support/items.ts';
+import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
+import { answered, START, saidOf, takeBatch } from '../../support/rows/batches.ts';
+import { itemRow, pull, workItem } from '../../support/rows/items.ts';
 
 /** A failing statement is reported to the writer, and its transaction leaves nothing half written. */
 

@@ -14,9 +14,9 @@ import { deleteRequests, withOldRequests } from '../../../src/store/requests.ts'
 import { readHealthSummaries, readStatuses } from '../../../src/store/stored-status.ts';
 import { nextSweepStep, SWEEP_START } from '../../../src/store/sweep-position.ts';
 import { type Scope, type Sql, scopeOf } from '../../../src/store/workspace-scope.ts';
-import { planOf } from '../../support/plans.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
-import { ON_POSTGRES } from '../../support/store-place.ts';
+import { planOf } from '../../support/cost/plans.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
+import { ON_POSTGRES } from '../../support/postgres/store-place.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const WORKSPACES = 2_000;

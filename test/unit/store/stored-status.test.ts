@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readStatus, readStatuses } from '../../../src/store/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
-import { folderOfFile } from '../../support/folder.ts';
-import { planOf } from '../../support/plans.ts';
-import { type OpenedStore, openStore } from '../../support/store.ts';
+import { planOf } from '../../support/cost/plans.ts';
+import { folderOfFile } from '../../support/harness/folder.ts';
+import { type OpenedStore, openStore } from '../../support/harness/store.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 const DAY = 86_400_000;

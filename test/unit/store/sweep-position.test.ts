@@ -11,8 +11,8 @@ import {
   sweepPositionsOf,
   writeSweepPosition,
 } from '../../../src/store/sweep-position.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { itemRow } from '../../support/items.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 it('keeps the position over a restart', async () => {
   const { query } = await openTestStore();

@@ -19,8 +19,8 @@ import {
   unknownCreations,
 } from '../../../src/store/task-creations.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { wrongWhereStatementsFail } from '../../support/each-statement-fails.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { wrongWhereStatementsFail } from '../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000_000;
 /** How long creations wait for a list of tasks. */

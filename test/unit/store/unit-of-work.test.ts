@@ -12,8 +12,8 @@ import {
   saveRows,
 } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { drawn } from '../../support/depth.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { drawn } from '../../support/harness/depth.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const few = fc.constantFrom('a', 'b', 'c');
 const row = fc.record({ item_key: few, name: few, reason: few });

@@ -9,7 +9,7 @@ import {
   savePollState,
 } from '../../../src/store/poll-states.ts';
 import { loadNames, restartUnits, saveName, storedUnits } from '../../../src/store/scope-names.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 test('a failed poll keeps its position, and the next page clears the failure', async () => {
   const { query } = await openTestStore();

@@ -10,7 +10,7 @@ import {
   type WantedFetch,
 } from '../../../src/store/wanted-fetches.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const NOW = 1_000_000;
 const reference: ItemReference = { kind: 'work_item', key: 'jira:cloud:issue:1', locator: { id: '1' } };

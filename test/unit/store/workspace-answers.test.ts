@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { pendingDeliveries } from '../../../src/store/inbox.ts';
 import { nextRevision } from '../../../src/store/revision.ts';
 import { appendAnswer, readAnswer, WORKSPACE } from '../../../src/store/workspace-answers.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 describe('answers', () => {
   it('pass through the inbox unchanged', async () => {

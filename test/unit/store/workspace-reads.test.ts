@@ -15,8 +15,8 @@ import {
   TASKS_READ,
   tasksWereRead,
 } from '../../../src/store/workspace-reads.ts';
-import { differs } from '../../support/changes.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { differs } from '../../support/rows/changes.ts';
 
 const NOW = 1_000_000;
 const MINUTE = 60_000;

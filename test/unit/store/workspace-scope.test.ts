@@ -6,8 +6,8 @@ import { addDifference, updateChange } from '../../../src/store/outbox-rows.ts';
 import { type Scope, scopeOf } from '../../../src/store/workspace-scope.ts';
 import { addFindings, beginSweep, readSweeps } from '../../../src/store/workspace-sweeps.ts';
 import { readPlan } from '../../../src/sync/outbox/planned-writes.ts';
-import { openTestStore } from '../../support/intake.ts';
-import { itemRow } from '../../support/items.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
+import { itemRow } from '../../support/rows/items.ts';
 
 /** Two workspaces of one database that follow the same repository, so that their rows have the same names. */
 async function twoWorkspaces(): Promise<readonly [Scope, Scope]> {

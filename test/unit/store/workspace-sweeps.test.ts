@@ -16,7 +16,7 @@ import {
   sweepsOf,
   tasksSwept,
 } from '../../../src/store/workspace-sweeps.ts';
-import { openTestStore } from '../../support/intake.ts';
+import { openTestStore } from '../../support/harness/intake.ts';
 
 const rounds = async ({ selectFrom }: Scope) =>
   (await selectFrom('workspace_sweeps').select('id').orderBy('id').execute()).map(({ id }) => id);

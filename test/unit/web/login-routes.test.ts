@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ACME, ADMIN, type Doors, ORIGIN, openDoors, READ, SHORT, TOKENS } from '../../support/doors.ts';
+import { ACME, ADMIN, type Doors, ORIGIN, openDoors, READ, SHORT, TOKENS } from '../../support/harness/doors.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
 const BROWSER = { host: 'localhost:8080', origin: ORIGIN };

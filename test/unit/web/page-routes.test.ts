@@ -8,7 +8,7 @@ import { createMetrics } from '../../../src/platform/observe/metrics.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import type { Caller } from '../../../src/web/door-caller.ts';
 import { webRoutes } from '../../../src/web/page-routes.ts';
-import { EMPTY, NOW, QUOTA, statusWith } from '../../support/web.ts';
+import { EMPTY, NOW, QUOTA, statusWith } from '../../support/harness/web.ts';
 
 const closing: Server[] = [];
 afterEach(async () => {

@@ -7,7 +7,7 @@ import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 import { openInstallationFile } from '../../../src/store/installation.ts';
 import { readStatus } from '../../../src/store/stored-status.ts';
 import { createRefusalLog } from '../../../src/web/refusal-log.ts';
-import { createTravellingClock } from '../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';
 
 const SECRET = 'a-very-secret-value';
 

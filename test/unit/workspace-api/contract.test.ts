@@ -5,7 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { z } from 'zod';
 import { openApiDocument, ROUTES, type Route } from '../../../src/workspace-api/contract.ts';
-import { SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../../support/workspace-service.ts';
+import { SPECIFIED_QUOTA, startWorkspaceService, type TestService } from '../../support/fakes/workspace-service.ts';
 
 type Operation = {
   operationId: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { azureBoards } from '../../../../src/connectors/azure-boards/index.ts';
-import { courseOf, failure, type Reply, type Turn } from '../../../support/course.ts';
+import { courseOf, failure, type Reply, type Turn } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const ORIGIN = 'https://dev.azure.com/acme';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { bitbucket } from '../../../../src/connectors/bitbucket/index.ts';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
-import { courseOf, failure, type Reply } from '../../../support/course.ts';
+import { courseOf, failure, type Reply } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const API = 'https://api.bitbucket.org/2.0';

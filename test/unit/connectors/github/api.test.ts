@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { github } from '../../../../src/connectors/github/index.ts';
 import type { HttpRequest } from '../../../../src/platform/http/http-client.ts';
-import { courseOf, failure, type Reply } from '../../../support/course.ts';
+import { courseOf, failure, type Reply } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const position: PollPosition = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PollPosition } from '../../../../src/connectors/connector.ts';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
-import { courseOf, failure, type Reply } from '../../../support/course.ts';
+import { courseOf, failure, type Reply } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const position: PollPosition = {

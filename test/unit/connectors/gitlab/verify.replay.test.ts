@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
-import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../../support/intake.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../../support/harness/intake.ts';
 
 const KEY = Buffer.alloc(32, 7);
 const body = readFileSync(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { adfOfText } from '../../../../src/connectors/jira/adf.ts';
 import { jira } from '../../../../src/connectors/jira/index.ts';
-import { courseOf, failure, type Turn } from '../../../support/course.ts';
+import { courseOf, failure, type Turn } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const CLOUD = '11223344-a1b2-4b33-8444-def123456789';

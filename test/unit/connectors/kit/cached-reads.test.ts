@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createListing, createMemory } from '../../../../src/connectors/kit/cached-reads.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const { signal } = new AbortController();
 const MINUTE = 60_000;

@@ -7,10 +7,10 @@ import { github } from '../../../../src/connectors/github/index.ts';
 import { gitlab } from '../../../../src/connectors/gitlab/index.ts';
 import type { Item } from '../../../../src/model/item.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/platform/http/http-client.ts';
-import { courseOf, type Reply } from '../../../support/course.ts';
-import { drawn } from '../../../support/depth.ts';
-import { PollMirror } from '../../../support/poll-mirror.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { drawn } from '../../../support/harness/depth.ts';
+import { PollMirror } from '../../../support/harness/poll-mirror.ts';
+import { courseOf, type Reply } from '../../../support/vendors/course.ts';
 
 /**
  * Walks over lists that behave as those of the git providers: filtered, sorted, cut into pages by offset, and linked in the

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/rate-limit.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { forPurpose } from '../../../../src/platform/lib/purpose.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const MINUTE = 60_000;
 

@@ -4,8 +4,8 @@ import { jira } from '../../../../src/connectors/jira/index.ts';
 import { linear } from '../../../../src/connectors/linear/index.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { documentedOnly } from '../../../support/vendor-requests/index.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { documentedOnly } from '../../../support/vendors/vendor-requests/index.ts';
 
 const { signal } = new AbortController();
 const oauth = { clientId: 'c', clientSecret: 's-secret', refreshToken: 'r-secret' };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { inScope, matches, namedIn, patternsOf, type Scope } from '../../../../src/connectors/kit/scope.ts';
-import { drawn } from '../../../support/depth.ts';
+import { drawn } from '../../../support/harness/depth.ts';
 
 describe('matches', () => {
   it.each([

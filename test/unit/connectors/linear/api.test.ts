@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { linear } from '../../../../src/connectors/linear/index.ts';
 import * as queries from '../../../../src/connectors/linear/queries.ts';
-import { courseOf, failure, type Reply, type Turn } from '../../../support/course.ts';
+import { courseOf, failure, type Reply, type Turn } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const ORGANIZATION = '9f2c1a7b-04d5-4c6f-8a90-b1e2d3c4f5a6';

@@ -5,8 +5,8 @@ import { linear } from '../../../../src/connectors/linear/index.ts';
 import * as queries from '../../../../src/connectors/linear/queries.ts';
 import type { HttpAnswer, HttpRequest } from '../../../../src/platform/http/http-client.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
-import { linearSchema } from '../../../support/linear-schema.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { linearSchema } from '../../../support/vendors/linear-schema.ts';
 
 const { signal } = new AbortController();
 const ID = '2174add1-f7c8-44e3-bbf3-2d60b5ea8bc9';

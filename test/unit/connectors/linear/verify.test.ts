@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { linear } from '../../../../src/connectors/linear/index.ts';
-import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../../support/intake.ts';
+import { activeWith, inboxOf, openEndpoint, openTestStore } from '../../../support/harness/intake.ts';
 
 const body = readFileSync(new URL('../../../../src/connectors/linear/fixtures/issue.update.json', import.meta.url));
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { redmine } from '../../../../src/connectors/redmine/index.ts';
-import { courseOf, failure, type Turn } from '../../../support/course.ts';
+import { courseOf, failure, type Turn } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const ORIGIN = 'https://redmine.example.com';

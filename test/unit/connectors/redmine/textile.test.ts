@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { textOfTextile } from '../../../../src/connectors/redmine/textile.ts';
-import { drawn } from '../../../support/depth.ts';
+import { drawn } from '../../../support/harness/depth.ts';
 
 describe('Textile becomes Markdown-like text', () => {
   it.each([

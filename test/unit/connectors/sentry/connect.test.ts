@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { sentry } from '../../../../src/connectors/sentry/index.ts';
-import { courseOf, failure, type Turn } from '../../../support/course.ts';
+import { courseOf, failure, type Turn } from '../../../support/vendors/course.ts';
 
 const { signal } = new AbortController();
 const ORIGIN = 'https://sentry.io/api/0';

@@ -5,7 +5,7 @@ import {
   daemonOptions,
   environment,
 } from '../../../../src/platform/config/daemon-options.ts';
-import { refusal } from '../../../support/config-files.ts';
+import { refusal } from '../../../support/rows/config-files.ts';
 
 const DEFAULTS = { data: 'data', port: 8080, host: '127.0.0.1', logLevel: 'info' };
 

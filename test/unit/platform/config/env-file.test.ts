@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { commandEnvironment } from '../../../../src/platform/config/env-file.ts';
-import { folderOfTest } from '../../../support/folder.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
 
 let folder = '';
 /** As people name it, in each of the ways that lead to the same configuration folder. */

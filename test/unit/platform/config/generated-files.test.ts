@@ -13,7 +13,7 @@ import { generatedFiles, generateReference, generateSchema } from '../../../../s
 import { loadConfig } from '../../../../src/platform/config/load.ts';
 import type { ConnectorOptions } from '../../../../src/platform/config/schema.ts';
 import { apiOverrides as workspaceOverrides } from '../../../../src/workspace-api/contract.ts';
-import { apiOverrides, folderOf, forge, tracker } from '../../../support/config-files.ts';
+import { apiOverrides, folderOf, forge, tracker } from '../../../support/rows/config-files.ts';
 
 const github: ConnectorOptions = { id: 'github', title: 'GitHub', options, shortestPoll };
 

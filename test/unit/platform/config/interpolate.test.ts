@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createVariables, type Environment, interpolate } from '../../../../src/platform/config/interpolate.ts';
-import { folderOf } from '../../../support/config-files.ts';
+import { folderOf } from '../../../support/rows/config-files.ts';
 
 const run = (source: string, env: Environment = {}) => interpolate(source, createVariables(env));
 

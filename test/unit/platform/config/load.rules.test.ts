@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { loadText, problemsOf } from '../../../support/config-files.ts';
+import { loadText, problemsOf } from '../../../support/rows/config-files.ts';
 
 const CONNECTIONS = 'connections: { main: { connector: forge, projects: [one] } }\n';
 const rulesOf = (text: string) => loadText(`${CONNECTIONS}${text}`).workspaces[0];

@@ -4,8 +4,16 @@ import { describe, expect, test } from 'vitest';
 import { loadConfig, RESERVED_NAME } from '../../../../src/platform/config/load.ts';
 import { folderOf as folderOfFiles, stampOf } from '../../../../src/platform/config/stamp.ts';
 import { INSTALLATION_FILE } from '../../../../src/store/installation.ts';
-import { apiOverrides, folderOf, forge, load, loadText, problemsOf, refusal } from '../../../support/config-files.ts';
-import { cpuTimeOf } from '../../../support/cpu-time.ts';
+import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
+import {
+  apiOverrides,
+  folderOf,
+  forge,
+  load,
+  loadText,
+  problemsOf,
+  refusal,
+} from '../../../support/rows/config-files.ts';
 
 const SECRET = 'a-webhook-secret-of-some-length';
 const MINIMAL = `

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { configuredTokens } from '../../../../src/platform/config/tokens.ts';
-import { refusal } from '../../../support/config-files.ts';
-import { folderOfTest } from '../../../support/folder.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
+import { refusal } from '../../../support/rows/config-files.ts';
 
 const A = '0123456789abcdef';
 const B = 'abcdefghijklmnop+/=';

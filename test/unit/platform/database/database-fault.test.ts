@@ -6,9 +6,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type DatabaseFault, faultOf } from '../../../../src/platform/database/database-fault.ts';
 import type { Database } from '../../../../src/platform/database/database-types.ts';
 import { openDatabase } from '../../../../src/platform/database/open.ts';
-import { CAN_LIMIT_FILES, limitFiles } from '../../../support/file-limit.ts';
-import { folderOfTest } from '../../../support/folder.ts';
-import { CAN_MOUNT, mountSmallVolume } from '../../../support/small-volume.ts';
+import { CAN_LIMIT_FILES, limitFiles } from '../../../support/faults/file-limit.ts';
+import { CAN_MOUNT, mountSmallVolume } from '../../../support/faults/small-volume.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
 
 interface Notes {
   notes: { id: number; text: string };

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import type { Schema } from '../../../../src/store/schema/tables.ts';
-import { kyselyOver } from '../../../support/kysely-over.ts';
+import { kyselyOver } from '../../../support/harness/kysely-over.ts';
 
 const query = kyselyOver<Schema>({ executeQuery: async () => ({ rows: [] }), streamQuery: () => undefined! }, 'sqlite');
 const meta = query.selectFrom('meta').select('name');

@@ -15,7 +15,7 @@ import { LOG_LIMIT } from '../../../../src/platform/database/file-log.ts';
 import { openDatabase } from '../../../../src/platform/database/open.ts';
 import { complaintsOf, copyDatabase, takeLock } from '../../../../src/platform/database/sqlite.ts';
 import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
-import { folderOfTest } from '../../../support/folder.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
 
 interface Notes {
   notes: { id: number; text: string };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createAddressGuard } from '../../../../src/platform/http/address-guard.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const PATIENCE = { burst: 60, perSecond: 1 };
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, expect, it } from 'vitest';
 import { askDaemon } from '../../../../src/platform/http/ask-daemon.ts';
-import { listenLocally } from '../../../support/listen.ts';
+import { listenLocally } from '../../../support/harness/listen.ts';
 
 const PATIENCE = 60_000;
 const servers: Server[] = [];

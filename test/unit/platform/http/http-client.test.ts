@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createHttpClient, type HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { errorOfStatus, retryAfter } from '../../../../src/platform/http/provider-errors.ts';
 import { createMetrics } from '../../../../src/platform/observe/metrics.ts';
-import { answerByNock, nock } from '../../../support/nock.ts';
+import { answerByNock, nock } from '../../../support/harness/nock.ts';
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 

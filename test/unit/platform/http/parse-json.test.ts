@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { JsonError, longNumbersAsTexts, parseJson } from '../../../../src/platform/http/parse-json.ts';
-import { drawn } from '../../../support/depth.ts';
+import { drawn } from '../../../support/harness/depth.ts';
 
 const bytes = (text: string) => Buffer.from(text);
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { createServerClocks } from '../../../../src/platform/http/server-clocks.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const START = Date.UTC(2026, 10, 20, 12);
 

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { signOfLife } from '../../../../src/platform/http/sign-of-life.ts';
-import { listenLocally } from '../../../support/listen.ts';
+import { listenLocally } from '../../../support/harness/listen.ts';
 
 /** Longer than anything here takes. */
 const PATIENCE = 60_000;

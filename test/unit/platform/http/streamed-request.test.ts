@@ -6,7 +6,7 @@ import {
   type StreamedAnswer,
   type StreamedRequest,
 } from '../../../../src/platform/http/streamed-request.ts';
-import { listenLocally } from '../../../support/listen.ts';
+import { listenLocally } from '../../../support/harness/listen.ts';
 
 const PATIENCE = 60_000;
 const MIB = 1024 * 1024;

@@ -6,7 +6,7 @@ import { groupOfAddress } from '../../../../src/platform/http/address-group.ts';
 import { createFairQueue } from '../../../../src/platform/http/fair-queue.ts';
 import { type BodyHolder, createMemoryBudget } from '../../../../src/platform/http/memory-budget.ts';
 import { limitConnections } from '../../../../src/platform/http/open-connections.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const KIBIBYTE = 1024;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { onClockSetBack } from '../../../../src/platform/lib/clock-set-back.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 test('a clock that is set back is seen once, whatever time passes; a little correction and one ahead are not', async () => {
   const clock = createTravellingClock();

@@ -4,7 +4,7 @@ import { sleep, systemClock } from '../../../../src/platform/lib/clock.ts';
 import { backoff, type Random, systemRandom } from '../../../../src/platform/lib/random.ts';
 import { escapePattern, withoutEnd, withStorableTexts } from '../../../../src/platform/lib/text.ts';
 import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const fixed = (value: number): Random => ({ ...systemRandom(), float: () => value });
 const ALMOST_ONE = 1 - Number.EPSILON / 2;

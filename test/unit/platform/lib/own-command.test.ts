@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { asTyped, helpAsTyped, ownCommandOf } from '../../../../src/platform/lib/own-command.ts';
-import { folderOfTest } from '../../../support/folder.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
 
 const CLONE = 'npm run -s worksync --';
 

@@ -3,8 +3,8 @@ import { parseCron } from '../../../../src/platform/lib/cron.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { createScheduler, type Job, type Schedule } from '../../../../src/platform/lib/scheduler.ts';
-import { createRunMemory, EVEN, startJobs } from '../../../support/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { createRunMemory, EVEN, startJobs } from '../../../support/clocks/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

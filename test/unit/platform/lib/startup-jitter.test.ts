@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { createScheduler, type Scheduler, type Timetable } from '../../../../src/platform/lib/scheduler.ts';
 import { phaseOf } from '../../../../src/platform/lib/startup-jitter.ts';
-import { createRunMemory, EVEN } from '../../../support/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { createRunMemory, EVEN } from '../../../support/clocks/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { folderOfTest } from '../../../support/folder.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
 

@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/platform/lib/clock.ts';
 import { createWorkerHost, OverBudget } from '../../../../src/platform/lib/worker-host.ts';
 
-/** Real threads: `support/hungry-thread.ts` takes what it is told to take. */
+/** Real threads: `support/fakes/hungry-thread.ts` takes what it is told to take. */
 function openHost(idle?: number) {
-  const program = new URL('../../../support/hungry-thread.ts', import.meta.url);
+  const program = new URL('../../../support/fakes/hungry-thread.ts', import.meta.url);
   const host = createWorkerHost({ program, clock: systemClock(), memory: 64, ...(idle && { idle }) });
   onTestFinished(() => host.close());
   return host;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { LogFields, Logger } from '../../../../src/platform/lib/logger.ts';
 import { mergingRepeats } from '../../../../src/platform/observe/merged-repeats.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const MINUTE = 60_000;
 

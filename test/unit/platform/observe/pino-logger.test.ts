@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { createLogger } from '../../../../src/platform/observe/pino-logger.ts';
 import { createScrubber } from '../../../../src/platform/observe/scrubber.ts';
-import { holds } from '../../../support/canaries.ts';
-import { drawn } from '../../../support/depth.ts';
+import { drawn } from '../../../support/harness/depth.ts';
+import { holds } from '../../../support/rows/canaries.ts';
 
 const KEY = [
   '-----BEGIN PRIVATE KEY-----',

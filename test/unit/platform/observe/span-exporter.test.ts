@@ -5,7 +5,7 @@ import type { Labels } from '../../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
 import { type CollectorAnswer, createSpanExporter } from '../../../../src/platform/observe/span-exporter.ts';
 import type { IdentifiedSpan } from '../../../../src/platform/observe/span-tracer.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const TAKEN: CollectorAnswer = { status: 200, headers: {}, body: Buffer.from('{}') };
 const refused = (status: number, headers = {}): CollectorAnswer => ({ status, headers, body: Buffer.from('{}') });

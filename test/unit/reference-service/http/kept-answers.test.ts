@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { createKeptAnswers } from '../../../../src/reference-service/http/kept-answers.ts';
-import { NO_QUOTA, startWorkspaceService } from '../../../support/workspace-service.ts';
+import { NO_QUOTA, startWorkspaceService } from '../../../support/fakes/workspace-service.ts';
 
 const ANSWER = { body: '{}', etag: '"x"' };
 

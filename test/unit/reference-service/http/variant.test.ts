@@ -6,10 +6,10 @@ import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { noSteps } from '../../../../src/platform/lib/steps.ts';
 import { OWN_VARIANT, type Variant } from '../../../../src/reference-service/http/variant.ts';
 import { ask } from '../../../contracts/workspace/target.ts';
-import { startGithub } from '../../../support/github-stand-in.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { startWebhookReceiver } from '../../../support/webhook-receiver.ts';
-import { NO_QUOTA, startWorkspaceService } from '../../../support/workspace-service.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { startWebhookReceiver } from '../../../support/fakes/webhook-receiver.ts';
+import { NO_QUOTA, startWorkspaceService } from '../../../support/fakes/workspace-service.ts';
+import { startGithub } from '../../../support/vendors/github-stand-in.ts';
 
 const LITERAL: Variant = { isLiteral: true, headerPrefix: 'X-One-' };
 const PULL = { provider: 'github', repoId: '70100', title: 'A', headBranch: 'feature', baseBranch: 'main' };

@@ -9,9 +9,9 @@ import { COPIED_TABLES } from '../../../../src/store/copy/copied-tables.ts';
 import { copyStore, giveUpCopy, type StoreCopy } from '../../../../src/store/copy/copy-store.ts';
 import { countsOf } from '../../../../src/store/counts.ts';
 import { openInstallationFile, openTables } from '../../../../src/store/installation.ts';
-import { dumpStore, fillStore } from '../../../support/filled-store.ts';
-import { folderOfTest } from '../../../support/folder.ts';
-import { ON_POSTGRES, storePlace } from '../../../support/store-place.ts';
+import { folderOfTest } from '../../../support/harness/folder.ts';
+import { ON_POSTGRES, storePlace } from '../../../support/postgres/store-place.ts';
+import { dumpStore, fillStore } from '../../../support/rows/filled-store.ts';
 
 type Opened = Awaited<ReturnType<typeof openTables>>;
 

@@ -4,10 +4,10 @@ import { yieldToEventLoop } from '../../../../src/platform/lib/yield.ts';
 import type { AppendedRow, NewDelivery } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { type CollectorDeps, createCollector, createGroupCommit } from '../../../../src/sync/intake/append.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { inboxOf, openTestStore } from '../../../support/intake.ts';
-import { ON_POSTGRES } from '../../../support/store-place.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 
 function delivery(key: string, body = 'body', connection = 'notes'): NewDelivery {
   return { connection, key, source: 'webhook', event: 'note', body: Buffer.from(body) };

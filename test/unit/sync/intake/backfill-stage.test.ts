@@ -9,9 +9,9 @@ import { requestBackfill } from '../../../../src/store/backfills.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { createBackfills } from '../../../../src/sync/intake/backfill-stage.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { remainsOfLost } from '../../../support/all-or-nothing.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 
 const MINUTE = 60_000;
 

@@ -11,10 +11,10 @@ import { requestFetch } from '../../../../src/store/wanted-fetches.ts';
 import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
 import { createFetches, type Fetches } from '../../../../src/sync/intake/fetches.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 
 function reference(key: string, locator: Record<string, string> = { number: key }): ItemReference {
   return { kind: 'work_item', key, locator };

@@ -6,8 +6,8 @@ import { silentMeter } from '../../../../src/platform/lib/meter.ts';
 import { forgetOtherRedeliveryCursors, redeliveryCursor } from '../../../../src/store/redeliveries.ts';
 import { createHookWatch } from '../../../../src/sync/intake/hook-watch.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
-import { activeWith, openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { activeWith, openTestStore } from '../../../support/harness/intake.ts';
 
 const { signal } = new AbortController();
 

@@ -6,11 +6,10 @@ import type { Store } from '../../../../src/store/database.ts';
 
 import { loadNames, storedUnits } from '../../../../src/store/scope-names.ts';
 import { openNameBindings } from '../../../../src/sync/intake/name-bindings.ts';
-
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const ENTRIES = ['acme/app', 'acme/web'];
 const signal = new AbortController().signal;

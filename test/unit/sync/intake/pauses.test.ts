@@ -4,7 +4,7 @@ import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import type { ItemReference } from '../../../../src/model/item.ts';
 import type { HttpClient } from '../../../../src/platform/http/http-client.ts';
 import { createPauses, recordRateLimits, withRateLimitGuard } from '../../../../src/sync/intake/pauses.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 test.each<[string, SyncError, number]>([
   ['as long as the vendor requests', new SyncError('rate_limited', 'slow', { retryAfter: 90_000 }), 90_000],

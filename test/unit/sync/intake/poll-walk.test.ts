@@ -14,10 +14,10 @@ import {
   walkOf,
   walkUnit,
 } from '../../../../src/sync/intake/poll-walk.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 
 type Page = Extract<PollPage, { outcome: 'page' }>;
 

@@ -11,11 +11,11 @@ import { readStatus } from '../../../../src/store/stored-status.ts';
 import type { ActiveConnection } from '../../../../src/sync/intake/active-connection.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { createPolls, type Polls } from '../../../../src/sync/intake/polls.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { activeWith, inboxOf, openTestStore } from '../../../support/intake.ts';
-import { startJobs } from '../../../support/timetable.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { startJobs } from '../../../support/clocks/timetable.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { activeWith, inboxOf, openTestStore } from '../../../support/harness/intake.ts';
 
 const MINUTE = 60_000;
 

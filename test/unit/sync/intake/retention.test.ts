@@ -8,12 +8,12 @@ import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/e
 import { addQuotaUse, deleteQuotaUse, quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { addRequest, requestsOfItems } from '../../../../src/store/requests.ts';
 import { type RetainedWorkspace, retentionJob } from '../../../../src/sync/intake/retention.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { inboxOf, openTestStore } from '../../../support/intake.ts';
-import { planOf } from '../../../support/plans.ts';
-import { openTestInstallation } from '../../../support/store.ts';
-import { ON_POSTGRES } from '../../../support/store-place.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { planOf } from '../../../support/cost/plans.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { openTestInstallation } from '../../../support/harness/store.ts';
+import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

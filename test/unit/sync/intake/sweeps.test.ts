@@ -8,12 +8,12 @@ import type { Store } from '../../../../src/store/database.ts';
 import { dueFetches } from '../../../../src/store/wanted-fetches.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { sweepJobs } from '../../../../src/sync/intake/sweeps.ts';
-import { remainsOfLost } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { createForge, forgeItem } from '../../../support/forge.ts';
-import { activeWith, openTestStore } from '../../../support/intake.ts';
-import { startJobs } from '../../../support/timetable.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { startJobs } from '../../../support/clocks/timetable.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createForge, forgeItem } from '../../../support/fakes/forge.ts';
+import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { activeWith, openTestStore } from '../../../support/harness/intake.ts';
 
 type SweepContext = Parameters<typeof sweepJobs>[0];
 

@@ -7,10 +7,10 @@ import { createWakeSignal } from '../../../../src/platform/lib/wake-signal.ts';
 import { saveItem } from '../../../../src/store/items.ts';
 import { createPauses } from '../../../../src/sync/intake/pauses.ts';
 import { createVerification } from '../../../../src/sync/intake/verify-items.ts';
-import { createForge, forgeItem } from '../../../support/forge.ts';
-import { activeWith, openTestStore } from '../../../support/intake.ts';
-import { itemRow } from '../../../support/items.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { createForge, forgeItem } from '../../../support/fakes/forge.ts';
+import { activeWith, openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow } from '../../../support/rows/items.ts';
 
 const MINUTE = 60_000;
 

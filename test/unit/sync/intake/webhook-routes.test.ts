@@ -11,8 +11,8 @@ import {
   webhookRoutes,
   webhookUrlOf,
 } from '../../../../src/sync/intake/webhook-routes.ts';
-import { notesConnector, SECRET, signed } from '../../../support/notes.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { notesConnector, SECRET, signed } from '../../../support/fakes/notes.ts';
 
 const LARGEST = 100;
 const BODY = '{"note":1}';

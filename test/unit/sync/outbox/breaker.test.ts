@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
-import { failed } from '../../../support/in-flight.ts';
+import { failed } from '../../../support/rows/in-flight.ts';
 
 /** The results of requests in their order, each with its change: `+` success, `-` failure. */
 type Results = readonly `${'+' | '-'}${string}`[];

@@ -7,11 +7,11 @@ import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-
 import { createBreaker } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';
-import { waits } from '../../../support/changes.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import type { OpenedStore } from '../../../support/store.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import type { OpenedStore } from '../../../support/harness/store.ts';
+import { waits } from '../../../support/rows/changes.ts';
 
 const HOUR = 3_600_000;
 const RECORD = 'pull_request:github/7/1';

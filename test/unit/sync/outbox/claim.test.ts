@@ -22,14 +22,14 @@ import {
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { CAME, DUE, differs, waits } from '../../../support/changes.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { CONTEXT, failed, ITEM, LINK, LOST, link, newTask, RECORD, TASK } from '../../../support/in-flight.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { itemRow } from '../../../support/items.ts';
-import { linkOf, outboxBench } from '../../../support/outbox-bench.ts';
-import { withoutTable } from '../../../support/without-table.ts';
+import { linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { withoutTable } from '../../../support/faults/without-table.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { CAME, DUE, differs, waits } from '../../../support/rows/changes.ts';
+import { CONTEXT, failed, ITEM, LINK, LOST, link, newTask, RECORD, TASK } from '../../../support/rows/in-flight.ts';
+import { itemRow } from '../../../support/rows/items.ts';
 
 const NOW = 1_000;
 /** A time at which earlier requests may have expired. */

@@ -10,11 +10,11 @@ import { enqueueReads } from '../../../../src/store/workspace-reads.ts';
 import { createOutbox } from '../../../../src/sync/outbox/outbox.ts';
 import type { SendContext } from '../../../../src/sync/outbox/outbox-context.ts';
 import { createWorkspaceClient } from '../../../../src/workspace-api/typed-client.ts';
-import { remainsOf, remainsOfLost } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { type Answer, added, BASE_URL, linkOf, outboxBench } from '../../../support/outbox-bench.ts';
-import { withoutTable } from '../../../support/without-table.ts';
+import { type Answer, added, BASE_URL, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
+import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { withoutTable } from '../../../support/faults/without-table.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const item = 'jira:cloud:issue:9';
 const name = `task:${item}`;

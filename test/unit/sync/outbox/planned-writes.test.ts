@@ -8,7 +8,7 @@ import {
   type PlannedWrite,
   readPlan,
 } from '../../../../src/sync/outbox/planned-writes.ts';
-import { openTestStore } from '../../../support/intake.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const write = (name: string, fields: Partial<PlannedWrite> = {}): PlannedWrite => ({
   entity: `pull_request:${name}`,

@@ -9,10 +9,10 @@ import { enqueueInitialReads } from '../../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { backoffAfterDbError, recover, retryUntilCommitted } from '../../../../src/sync/outbox/recovery.ts';
-import { differs, waits } from '../../../support/changes.ts';
-import { CONTEXT, LINK, link, NOW, newTask, RECORD, record, TASK, take } from '../../../support/in-flight.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { differs, waits } from '../../../support/rows/changes.ts';
+import { CONTEXT, LINK, link, NOW, newTask, RECORD, record, TASK, take } from '../../../support/rows/in-flight.ts';
 
 /** Work that fails so often before it commits, and the times of its attempts. */
 function failingWork(failures: number) {

@@ -11,7 +11,8 @@ import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
-import { differs, waits } from '../../../support/changes.ts';
+import { inboxOf } from '../../../support/harness/intake.ts';
+import { differs, waits } from '../../../support/rows/changes.ts';
 import {
   ABSENT,
   ABSENT_ROUTE,
@@ -29,8 +30,7 @@ import {
   removal,
   TASK,
   take,
-} from '../../../support/in-flight.ts';
-import { inboxOf } from '../../../support/intake.ts';
+} from '../../../support/rows/in-flight.ts';
 
 const FAILING = { ...CONTEXT, outage: false, atFault: false };
 const RECORDS = entityName.readPullRequests;

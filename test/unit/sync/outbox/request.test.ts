@@ -4,8 +4,8 @@ import { blankEntity, type EntityRow } from '../../../../src/store/entities.ts';
 import type { OutboxRow } from '../../../../src/store/outbox-rows.ts';
 import { prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { writeFor } from '../../../../src/sync/outbox/request.ts';
-import { waits } from '../../../support/changes.ts';
-import { openTestStore } from '../../../support/intake.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { waits } from '../../../support/rows/changes.ts';
 
 const ELIGIBLE = { now: 1_000, onlyReads: false };
 const LINK = 'link:jira:cloud:issue:1>t1';

@@ -7,11 +7,11 @@ import type { SendContext, Slot } from '../../../../src/sync/outbox/outbox-conte
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { sendRequest } from '../../../../src/sync/outbox/send.ts';
 import { createWorkspaceClient } from '../../../../src/workspace-api/typed-client.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { type Answer, added, linkOf, outboxBench } from '../../../support/outbox-bench.ts';
-import { withoutTable } from '../../../support/without-table.ts';
+import { type Answer, added, linkOf, outboxBench } from '../../../support/cost/outbox-bench.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { withoutTable } from '../../../support/faults/without-table.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const refusal = (status: number, errorCode: string): Answer => ({
   status,

@@ -7,6 +7,7 @@ import { noteRouteAnswered } from '../../../../src/store/server-capabilities.ts'
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import type { FailureContext } from '../../../../src/sync/outbox/refusals.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
+import { inboxOf } from '../../../support/harness/intake.ts';
 import {
   ABSENT,
   ABSENT_ROUTE,
@@ -29,8 +30,7 @@ import {
   record,
   removal,
   UNREACHABLE,
-} from '../../../support/in-flight.ts';
-import { inboxOf } from '../../../support/intake.ts';
+} from '../../../support/rows/in-flight.ts';
 
 const AT_FAULT = { atFault: true };
 const OUTAGE = { outage: true };

@@ -13,8 +13,9 @@ import { recover } from '../../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../../../src/sync/outbox/settle-failure.ts';
-import { differs, waits } from '../../../support/changes.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { inboxOf, openTestStore } from '../../../support/harness/intake.ts';
+import { differs, waits } from '../../../support/rows/changes.ts';
 import {
   ABSENT,
   ABSENT_ROUTE,
@@ -38,8 +39,7 @@ import {
   SENT_AT,
   TASK,
   take,
-} from '../../../support/in-flight.ts';
-import { inboxOf, openTestStore } from '../../../support/intake.ts';
+} from '../../../support/rows/in-flight.ts';
 
 describe('an answered write', () => {
   it.each<[what: string, sent: EntityRow, desired: Partial<EntityRow>, again: Partial<OutboxRow> | undefined]>([

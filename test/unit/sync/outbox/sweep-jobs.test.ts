@@ -11,11 +11,11 @@ import { writeServerFact } from '../../../../src/store/server-facts.ts';
 import { readSweepPosition } from '../../../../src/store/sweep-position.ts';
 import { beginSweep } from '../../../../src/store/workspace-sweeps.ts';
 import { SWEEP, workspaceSweepJobs } from '../../../../src/sync/outbox/sweep-jobs.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { itemRow } from '../../../support/items.ts';
-import { createTravellingClock, type TravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { itemRow } from '../../../support/rows/items.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -16,9 +16,9 @@ import {
   rebaseCooldown,
 } from '../../../../src/sync/quota/cooldown.ts';
 import { ceilingOf, effectiveShare } from '../../../../src/sync/quota/share.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;

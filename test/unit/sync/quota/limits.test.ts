@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { admissionOf } from '../../../../src/admin/quota.ts';
-import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
+import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
 
 const WINDOW = 15 * MINUTE;
 

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { burstCeilingOf, ceilingOf, effectiveShare, nextSlotAt, slotsOf } from '../../../../src/sync/quota/share.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
+import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const HOUR = 60 * MINUTE;
 

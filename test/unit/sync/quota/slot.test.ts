@@ -4,11 +4,11 @@ import type { Store } from '../../../../src/store/database.ts';
 import { readLedger } from '../../../../src/store/ledger.ts';
 import { readMeta, writeMeta } from '../../../../src/store/meta.ts';
 import { wasUncleanShutdown } from '../../../../src/sync/quota/slot.ts';
-import { remainsOf } from '../../../support/all-or-nothing.ts';
-import { type Promised, wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
-import { withoutTable } from '../../../support/without-table.ts';
+import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
+import { remainsOf } from '../../../support/faults/all-or-nothing.ts';
+import { type Promised, wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { withoutTable } from '../../../support/faults/without-table.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 describe('a slot', () => {
   test('is free at once after its release; a second release and a completion have no effect', async () => {

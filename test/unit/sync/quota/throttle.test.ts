@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Store } from '../../../../src/store/database.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { MINUTE, openQuotaBench } from '../../../support/quota-bench.ts';
+import { MINUTE, openQuotaBench } from '../../../support/cost/quota-bench.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 test('serves the most urgent request first, equals in order of arrival, and backfills last', async () => {
   const on = await openQuotaBench({ concurrency: 1 });

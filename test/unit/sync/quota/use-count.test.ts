@@ -4,8 +4,8 @@ import { windowOf } from '../../../../src/model/windows.ts';
 import { quotaUseSince } from '../../../../src/store/quota-use.ts';
 import { createUseCount, leastOfOthers, QUARTER, quarterOf } from '../../../../src/sync/quota/use-count.ts';
 import { openWindowLedger } from '../../../../src/sync/quota/window-ledger.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 async function setUp() {
   const { query, commit } = await openTestStore();

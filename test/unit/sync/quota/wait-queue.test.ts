@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createDeadlineTimer } from '../../../../src/sync/quota/wait-queue.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 test('a deadline timer fires once, at the deadline that was set last, and never before it', async () => {
   const clock = createTravellingClock();

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { UNKNOWN_GRACE, windowOf } from '../../../../src/model/windows.ts';
 import { addLedgerRow, endLedgerRow, readLedger } from '../../../../src/store/ledger.ts';
 import { openWindowLedger, rebaseRow } from '../../../../src/sync/quota/window-ledger.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 const row = { id: 7, boot: 'a', lane: 'mirror' as const, caller: null, started: 1_000, completed: 1_500, status: 200 };
 const NOW = 5_000;

@@ -4,9 +4,9 @@ import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer
 import { BatchItems, FetchRequests, itemsIn } from '../../../../src/sync/reconcile/apply-items.ts';
 import { EvaluationQueue } from '../../../../src/sync/reconcile/evaluate.ts';
 import type { Translated } from '../../../../src/sync/reconcile/translate-deliveries.ts';
-import { BATCH_SHAPES, makeReady, takeShape } from '../../../support/batch-shapes.ts';
-import { batchContext, START } from '../../../support/batches.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { BATCH_SHAPES, makeReady, takeShape } from '../../../support/rows/batch-shapes.ts';
+import { batchContext, START } from '../../../support/rows/batches.ts';
 
 type Take = (query: Scope, shape: (typeof BATCH_SHAPES)[number]) => Promise<void>;
 

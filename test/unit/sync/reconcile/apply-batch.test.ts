@@ -2,9 +2,9 @@ import { expect, test } from 'vitest';
 import type { Item } from '../../../../src/model/item.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import { markTasksUnverified } from '../../../../src/store/task-creations.ts';
-import { START, said, saidOf, TRACKER, takeBatch } from '../../../support/batches.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull, workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { START, said, saidOf, TRACKER, takeBatch } from '../../../support/rows/batches.ts';
+import { pull, workItem } from '../../../support/rows/items.ts';
 
 const BUG = workItem({ type: 'Bug', updatedAt: START });
 

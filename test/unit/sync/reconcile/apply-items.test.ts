@@ -8,9 +8,9 @@ import { findChange } from '../../../../src/store/outbox-rows.ts';
 import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { needsCommits } from '../../../../src/sync/reconcile/apply-items.ts';
 import type { Translated } from '../../../../src/sync/reconcile/translate-deliveries.ts';
-import { saidOf, takeBatch } from '../../../support/batches.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { PULL_IDENTITY, pull, workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { saidOf, takeBatch } from '../../../support/rows/batches.ts';
+import { PULL_IDENTITY, pull, workItem } from '../../../support/rows/items.ts';
 
 const KEY = PULL_IDENTITY.key;
 

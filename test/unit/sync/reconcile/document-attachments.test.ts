@@ -6,9 +6,9 @@ import { blankEntity, type EntityRow, findEntity, saveEntity } from '../../../..
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { applyAnswer } from '../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { PLAIN_RULES, type Rules } from '../../../../src/sync/reconcile/context.ts';
-import { look } from '../../../support/evaluations.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { look } from '../../../support/rows/evaluations.ts';
+import { pull } from '../../../support/rows/items.ts';
 
 const URL = 'https://github.com/acme/api/pull/1';
 const NAMING = pull({ url: URL, title: 'BUG-1: a change', description: 'https://app.example.com/workspace/docs/d1' });

@@ -3,7 +3,7 @@ import { type EntityKind, effectOf } from '../../../../src/model/change.ts';
 import { heldChanges, releaseHeld } from '../../../../src/store/held-changes.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { guardChanges, surplusOf } from '../../../../src/sync/reconcile/enqueue.ts';
-import { openTestStore } from '../../../support/intake.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 describe('the effect of a change', () => {
   const open = { state: 'open', title: 'a' };

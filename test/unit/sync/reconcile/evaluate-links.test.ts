@@ -7,9 +7,9 @@ import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { desiredLink } from '../../../../src/sync/reconcile/evaluate-links.ts';
-import { look } from '../../../support/evaluations.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { bare, pull, workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { look } from '../../../support/rows/evaluations.ts';
+import { bare, pull, workItem } from '../../../support/rows/items.ts';
 
 const URL = 'https://github.com/acme/api/pull/1';
 const PLAIN = pull({ url: URL });

@@ -7,9 +7,9 @@ import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
 import type { Source } from '../../../../src/sync/reconcile/context.ts';
-import { look } from '../../../support/evaluations.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull, workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { look } from '../../../support/rows/evaluations.ts';
+import { pull, workItem } from '../../../support/rows/items.ts';
 
 const PULL = pull({ url: 'https://github.com/acme/api/pull/1', headSha: 'a'.repeat(40) });
 const ISSUE = workItem({ url: 'https://acme.example.com/browse/ENG-1', type: 'Story' });

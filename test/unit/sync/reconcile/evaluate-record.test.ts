@@ -7,7 +7,7 @@ import {
   recordDiffers,
   sentRepoId,
 } from '../../../../src/sync/reconcile/evaluate-record.ts';
-import { bare, pull } from '../../../support/items.ts';
+import { bare, pull } from '../../../support/rows/items.ts';
 
 const ALL: Capabilities = {
   supportsDraft: true,

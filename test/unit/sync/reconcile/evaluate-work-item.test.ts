@@ -6,10 +6,10 @@ import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../..
 import { itemsNamed } from '../../../../src/store/item-names.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
-import { saidOf, takeBatch } from '../../../support/batches.ts';
-import { look } from '../../../support/evaluations.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { saidOf, takeBatch } from '../../../support/rows/batches.ts';
+import { look } from '../../../support/rows/evaluations.ts';
+import { workItem } from '../../../support/rows/items.ts';
 
 const BUG = workItem({ type: 'Bug' });
 const NAME = entity.task(BUG.key);

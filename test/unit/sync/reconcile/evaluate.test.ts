@@ -4,10 +4,10 @@ import type { Item } from '../../../../src/model/item.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
 import { explainItem } from '../../../../src/sync/reconcile/explain.ts';
-import { answered, RULES, SOURCES, saidOf, takeBatch } from '../../../support/batches.ts';
-import { look } from '../../../support/evaluations.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull, workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { answered, RULES, SOURCES, saidOf, takeBatch } from '../../../support/rows/batches.ts';
+import { look } from '../../../support/rows/evaluations.ts';
+import { pull, workItem } from '../../../support/rows/items.ts';
 
 const PULL = pull({ title: 'Fixes ENG-1', url: 'https://github.com/acme/api/pull/1' });
 const BUG = workItem({ type: 'Bug', url: 'https://acme.example.com/browse/ENG-1' });

@@ -3,7 +3,7 @@ import type { DeliverySource } from '../../../../src/model/delivery.ts';
 import type { Item, PullRequest } from '../../../../src/model/item.ts';
 import type { StoredItem } from '../../../../src/store/items.ts';
 import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
-import { bare, workItem } from '../../../support/items.ts';
+import { bare, workItem } from '../../../support/rows/items.ts';
 
 interface Fetched {
   readonly fetched: Item;

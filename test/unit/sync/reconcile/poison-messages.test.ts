@@ -3,9 +3,9 @@ import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { settleDeliveries } from '../../../../src/store/inbox.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
-import { remainsOfLost } from '../../../support/all-or-nothing.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { withoutTable } from '../../../support/without-table.ts';
+import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { withoutTable } from '../../../support/faults/without-table.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
 
 /** Deliveries of one batch. */
 const BATCH = 2;

@@ -17,14 +17,14 @@ import { appendAnswer } from '../../../../src/store/workspace-answers.ts';
 import { createBatchContexts } from '../../../../src/sync/reconcile/context.ts';
 import type { PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
 import { createProcessor } from '../../../../src/sync/reconcile/process.ts';
-import { remainsOf, remainsOfLost } from '../../../support/all-or-nothing.ts';
-import { RULES, SOURCES, START, TRACKER } from '../../../support/batches.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull, workItem } from '../../../support/items.ts';
-import { openRecords } from '../../../support/records-route.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { turnsBetweenCommits } from '../../../support/turns-of-others.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
+import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { RULES, SOURCES, START, TRACKER } from '../../../support/rows/batches.ts';
+import { pull, workItem } from '../../../support/rows/items.ts';
+import { openRecords } from '../../../support/rows/records-route.ts';
 
 /** An item that the database rejects. */
 const BROKEN = workItem({ key: 'jira:cloud-1:broken', connector: null as never });

@@ -6,9 +6,9 @@ import { unpackBody } from '../../../../src/store/bodies.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { quarantinedDeliveries, retryQuarantined } from '../../../../src/store/inbox.ts';
 import type { Source, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull } from '../../../support/items.ts';
-import { reconcileOver } from '../../../support/reconcile-over.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
+import { pull } from '../../../support/rows/items.ts';
 
 /**
  * Deliveries that exceed their budget, or during which the process crashed. Bodies are JSON lists of numbers of pull requests;

@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import type { Source } from '../../../../src/sync/reconcile/context.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull } from '../../../support/items.ts';
-import { reconcileOver } from '../../../support/reconcile-over.ts';
-import type { OpenedStore } from '../../../support/store.ts';
-import { ON_POSTGRES } from '../../../support/store-place.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
+import type { OpenedStore } from '../../../support/harness/store.ts';
+import { ON_POSTGRES } from '../../../support/postgres/store-place.ts';
+import { pull } from '../../../support/rows/items.ts';
 
 /** A delivery with many items is processed in parts, and the last part settles it. */
 

@@ -3,14 +3,14 @@ import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items.ts';
 import { PLAIN_RULES, type Source, type WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull } from '../../../support/items.ts';
-import { reconcileOver } from '../../../support/reconcile-over.ts';
-import { nextTurnOfLoop } from '../../../support/statements.ts';
-import { type OpenedStore, openStore } from '../../../support/store.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { turnsBetweenCommits } from '../../../support/turns-of-others.ts';
-import { withoutTable } from '../../../support/without-table.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
+import { withoutTable } from '../../../support/faults/without-table.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
+import { nextTurnOfLoop } from '../../../support/harness/statements.ts';
+import { type OpenedStore, openStore } from '../../../support/harness/store.ts';
+import { pull } from '../../../support/rows/items.ts';
 
 /** Bytes of a body that the worker thread reads, for as long as a test needs. */
 const LARGE = 1024 * 1024 + 1;

@@ -8,14 +8,14 @@ import type { Store } from '../../../../src/store/database.ts';
 import { applyBatch } from '../../../../src/sync/reconcile/apply-batch.ts';
 import { createBatchContexts, PLAIN_RULES } from '../../../../src/sync/reconcile/context.ts';
 import { createReevaluation, rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
-import { remainsOf, remainsOfLost } from '../../../support/all-or-nothing.ts';
-import { batchContext, RULES, SOURCES, saidOf } from '../../../support/batches.ts';
-import { wrongWhereStatementsFail } from '../../../support/each-statement-fails.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { workItem } from '../../../support/items.ts';
-import { openTestInstallation } from '../../../support/store.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
-import { turnsBetweenCommits } from '../../../support/turns-of-others.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
+import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
+import { remainsOf, remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
+import { wrongWhereStatementsFail } from '../../../support/faults/each-statement-fails.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { openTestInstallation } from '../../../support/harness/store.ts';
+import { batchContext, RULES, SOURCES, saidOf } from '../../../support/rows/batches.ts';
+import { workItem } from '../../../support/rows/items.ts';
 
 /** By these rules bugs become tasks; by `PLAIN_RULES` they do not. */
 const PRESENT = { ...RULES, digest: 'present' };

@@ -10,9 +10,9 @@ import {
   translateAll,
   weightOf,
 } from '../../../../src/sync/reconcile/translate-deliveries.ts';
-import { answered, SOURCES, said, saidOf, TRACKER } from '../../../support/batches.ts';
-import { openTestStore } from '../../../support/intake.ts';
-import { pull, workItem } from '../../../support/items.ts';
+import { openTestStore } from '../../../support/harness/intake.ts';
+import { answered, SOURCES, said, saidOf, TRACKER } from '../../../support/rows/batches.ts';
+import { pull, workItem } from '../../../support/rows/items.ts';
 
 const items = (count: number) => Array.from({ length: count }, (_, at) => workItem({ key: `jira:cloud-1:${at}` }));
 const page = (count: number) => said(TRACKER, { outcome: 'items', items: items(count), references: [] });

@@ -7,8 +7,8 @@ import {
   type TriageInput,
   type TriageRule,
 } from '../../../../src/sync/reconcile/triage.ts';
-import { cpuTimeOf } from '../../../support/cpu-time.ts';
-import { workItem } from '../../../support/items.ts';
+import { cpuTimeOf } from '../../../support/cost/cpu-time.ts';
+import { workItem } from '../../../support/rows/items.ts';
 
 const rule = (fields: Partial<TriageRule> = {}): TriageRule => ({
   when: {},

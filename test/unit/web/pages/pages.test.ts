@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runAdminOperation } from '../../../../src/admin/admin-operations.ts';
-import { type BrowserSession, logIn } from '../../../support/browser-session.ts';
-import { createWorld, WEBHOOK_SECRET, type World } from '../../../support/daemon.ts';
-import { type Dom, readDom } from '../../../support/dom.ts';
-import { pullEvent } from '../../../support/github-payloads.ts';
+import { type BrowserSession, logIn } from '../../../support/harness/browser-session.ts';
+import { createWorld, WEBHOOK_SECRET, type World } from '../../../support/harness/daemon.ts';
+import { type Dom, readDom } from '../../../support/harness/dom.ts';
+import { pullEvent } from '../../../support/vendors/github-payloads.ts';
 
 const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
 const OTHER = 'the-token-of-another-workspace-nobody-can-guess';

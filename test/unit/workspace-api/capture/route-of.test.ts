@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { taskOf, workspaceOf } from '../../../../src/gateway/request-path.ts';
 import { createRouteOf } from '../../../../src/workspace-api/capture/route-of.ts';
 import { fillPath, ID_PATTERN, ROUTES, type RouteName } from '../../../../src/workspace-api/contract.ts';
-import { drawn } from '../../../support/depth.ts';
+import { drawn } from '../../../support/harness/depth.ts';
 
 const routeOf = createRouteOf();
 const id = fc.stringMatching(ID_PATTERN);

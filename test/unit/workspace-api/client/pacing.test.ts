@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { UNKNOWN_GRACE, windowOf } from '../../../../src/model/windows.ts';
 import { createPacing } from '../../../../src/workspace-api/client/pacing.ts';
-import { createTravellingClock } from '../../../support/travelling-clock.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 
 const LONG = 900_000;
 const BURST = 60_000;

@@ -6,7 +6,7 @@ import { readMeta, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import type { NamedResources } from '../../../../../src/sync/reconcile/answers/shapes.ts';
-import { openTestStore } from '../../../../support/intake.ts';
+import { openTestStore } from '../../../../support/harness/intake.ts';
 
 const LINK = entity.link('item', 't1');
 const TASK = { taskId: 't1', key: 'BUG-1', title: 'A task', status: 'open', source: 'api' };

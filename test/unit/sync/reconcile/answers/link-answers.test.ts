@@ -10,10 +10,10 @@ import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { lastLinksRead } from '../../../../../src/store/workspace-reads.ts';
 import { beginSweep } from '../../../../../src/store/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
-import { saidOf, takeBatch } from '../../../../support/batches.ts';
-import { openTestStore } from '../../../../support/intake.ts';
-import { pull, workItem } from '../../../../support/items.ts';
-import { openRecords } from '../../../../support/records-route.ts';
+import { openTestStore } from '../../../../support/harness/intake.ts';
+import { saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { pull, workItem } from '../../../../support/rows/items.ts';
+import { openRecords } from '../../../../support/rows/records-route.ts';
 
 /** The times of the requests and of the processing. No rule for links depends on them. */
 const REQUESTED = 20_000;

@@ -7,9 +7,9 @@ import { findChange, type OutboxRow, updateChange } from '../../../../../src/sto
 import { saveTaskMarks, taskMarks } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
-import { START, saidOf, takeBatch } from '../../../../support/batches.ts';
-import { openTestStore } from '../../../../support/intake.ts';
-import { workItem } from '../../../../support/items.ts';
+import { openTestStore } from '../../../../support/harness/intake.ts';
+import { START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { workItem } from '../../../../support/rows/items.ts';
 
 const SENT_AT = START + 2_000;
 /** The times of the requests and of the processing. */

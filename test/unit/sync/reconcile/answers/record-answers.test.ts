@@ -9,9 +9,9 @@ import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { PULL_REQUESTS_READ } from '../../../../../src/store/workspace-reads.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { continueRecordEvaluation } from '../../../../../src/sync/reconcile/answers/record-answers.ts';
-import { openTestStore } from '../../../../support/intake.ts';
-import { PULL_IDENTITY } from '../../../../support/items.ts';
-import { openRecordsRoute } from '../../../../support/records-route.ts';
+import { openTestStore } from '../../../../support/harness/intake.ts';
+import { PULL_IDENTITY } from '../../../../support/rows/items.ts';
+import { openRecordsRoute } from '../../../../support/rows/records-route.ts';
 
 /** The times of the requests and of the processing. */
 const REQUESTED = 20_000;

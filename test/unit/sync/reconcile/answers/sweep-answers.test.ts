@@ -8,10 +8,10 @@ import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts'
 import { type Answer, readAnswer } from '../../../../../src/store/workspace-answers.ts';
 import { beginSweep, noteListed, openSweep, type Sweep } from '../../../../../src/store/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
-import { answered, START, saidOf, takeBatch } from '../../../../support/batches.ts';
-import { openTestStore } from '../../../../support/intake.ts';
-import { pull } from '../../../../support/items.ts';
-import { openRecords } from '../../../../support/records-route.ts';
+import { openTestStore } from '../../../../support/harness/intake.ts';
+import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { pull } from '../../../../support/rows/items.ts';
+import { openRecords } from '../../../../support/rows/records-route.ts';
 
 const PULLS = [1, 2, 3].map((number) =>
   pull({

@@ -20,10 +20,10 @@ import { beginSweep, openSweep, recordsSwept } from '../../../../../src/store/wo
 import { recover } from '../../../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
-import { answered, START, saidOf, takeBatch } from '../../../../support/batches.ts';
-import { openTestStore } from '../../../../support/intake.ts';
-import { pull, workItem } from '../../../../support/items.ts';
-import { allTaskKeys } from '../../../../support/task-keys.ts';
+import { openTestStore } from '../../../../support/harness/intake.ts';
+import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
+import { pull, workItem } from '../../../../support/rows/items.ts';
+import { allTaskKeys } from '../../../../support/rows/task-keys.ts';
 
 const BUG = workItem({ type: 'Bug', updatedAt: START });
 const NAME = entity.task(BUG.key);

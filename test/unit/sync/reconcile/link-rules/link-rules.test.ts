@@ -9,8 +9,8 @@ import { createLinkRules, type LinkRulesInput } from '../../../../../src/sync/re
 import { namesOfItem } from '../../../../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { proseOf } from '../../../../../src/sync/reconcile/link-rules/prose.ts';
 import { intentOf } from '../../../../../src/sync/reconcile/link-rules/scan.ts';
-import { cpuTimeOf } from '../../../../support/cpu-time.ts';
-import { pull, workItem } from '../../../../support/items.ts';
+import { cpuTimeOf } from '../../../../support/cost/cpu-time.ts';
+import { pull, workItem } from '../../../../support/rows/items.ts';
 
 /** Like Linear: one keyword covers a list, and some words suppress a name. */
 const LISTING: Grammar = {

@@ -6,7 +6,7 @@ import {
   placedNamesOf,
 } from '../../../../../src/sync/reconcile/link-rules/lookup-names.ts';
 import { PLAIN_GRAMMAR } from '../../../../../src/sync/reconcile/link-rules/scan.ts';
-import { workItem } from '../../../../support/items.ts';
+import { workItem } from '../../../../support/rows/items.ts';
 
 const LONGEST_URL = `https://a.example/${'x'.repeat(2_048 - 18)}`;
 

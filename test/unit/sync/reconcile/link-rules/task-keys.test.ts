@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../../../src/model/item.ts';
 import { PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
-import { cpuTimeOf } from '../../../../support/cpu-time.ts';
-import { bare, pull, workItem } from '../../../../support/items.ts';
+import { cpuTimeOf } from '../../../../support/cost/cpu-time.ts';
+import { bare, pull, workItem } from '../../../../support/rows/items.ts';
 
 const mentionsOf = (item: Item) => PLAIN_RULES.links.mentionsOf(item, { connection: 'main' });
 const keysOf = (item: Item) => mentionsOf(item).map(({ name }) => name);

@@ -1,0 +1,17 @@
+import { registerHooks } from 'node:module';
+
+const url = (path: string) => new URL(path, import.meta.url).href;
+const CLOCK = url('../../../src/platform/lib/clock.ts');
+/** They need the clock itself. */
+const MAKERS = ['crash-clock.ts', 'paced-clock.ts'].map(url);
+
+/** Whatever is loaded from now on has the module at `replacement` in place of `platform/lib/clock.ts`. */
+export function replaceClock(replacement: string): void {
+  registerHooks({
+    resolve(specifier, context, next) {
+      const found = next(specifier, context);
+      const isMaker = [replacement, ...MAKERS].includes(context.parentURL ?? '');
+      return found.url === CLOCK && !isMaker ? { ...found, url: replacement } : found;
+    },
+  });
+}

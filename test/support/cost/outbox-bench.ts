@@ -1,0 +1,109 @@
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import type { Store } from '../../../src/store/database.ts';
+import { blankEntity, saveEntity } from '../../../src/store/entities.ts';
+import { writeMeta } from '../../../src/store/meta.ts';
+import { addDifference } from '../../../src/store/outbox-rows.ts';
+import { bindServerFacts, writeServerFact } from '../../../src/store/server-facts.ts';
+import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/workspace-reads.ts';
+import { type Breaker, createBreaker } from '../../../src/sync/outbox/breaker.ts';
+import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
+import { claimChange } from '../../../src/sync/outbox/claim.ts';
+import type { OutboxClient, SendContext, Slot } from '../../../src/sync/outbox/outbox-context.ts';
+import { retryUntilCommitted } from '../../../src/sync/outbox/recovery.ts';
+import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
+import { createSender, type SendAndSettle } from '../../../src/sync/outbox/send.ts';
+import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
+import type { ApiResponse } from '../../../src/workspace-api/exchange.ts';
+import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+
+const MINUTE = 60_000;
+const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINUTE, share: 1, concurrency: 4 };
+
+/** The server at this address records pull requests, and so never duplicates a link. */
+export const BASE_URL = 'https://workspace.example';
+
+/** An answer of the workspace; undefined: no answer. */
+export type Answer = Pick<ApiResponse, 'status'> & { readonly json?: unknown };
+
+/** The parts that claim a change and send it, with a store that contains pending links. */
+export interface OutboxBench {
+  readonly store: Store;
+  readonly clock: TravellingClock;
+  readonly throttle: Throttle;
+  readonly breaker: Breaker;
+  readonly client: OutboxClient;
+  /** The reported troubles: codes of errors, and undefined for their end. */
+  readonly told: (string | undefined)[];
+  readonly attempt: SendAndSettle;
+  slot(): Promise<Slot>;
+  take(slot: Slot, entity?: string): Promise<PreparedRequest | undefined>;
+  /** Claims the change and sends it. */
+  send(entity: string): Promise<void>;
+}
+
+export const linkOf = (number: number) => `link:jira:cloud:issue:${number}>t${number}`;
+const urlOf = (number: number) => `https://tracker.example/${number}`;
+
+/** The answer to the addition of the link with this number. */
+export const added = (number: number): Answer => ({
+  status: 201,
+  json: { workItemId: `w${number}`, taskId: `t${number}`, url: urlOf(number), externalId: null },
+});
+
+export async function outboxBench(
+  store: Store,
+  links: number,
+  answer: (taskId: string) => Answer | undefined | Promise<Answer> = () => added(1),
+): Promise<OutboxBench> {
+  const clock = createTravellingClock();
+  const random = systemRandom();
+  const throttle = await createThrottle({
+    ...{ store, clock, random, logger: silentLogger, meter: silentMeter, quota: QUOTA },
+  });
+  await store.commit(async (query) => {
+    await bindServerFacts(query, BASE_URL);
+    for (const fact of [TASKS_READ, PULL_REQUESTS_READ]) await writeMeta(query, fact, '1');
+    await writeServerFact(query, 'records', { state: 'open', since: 0 });
+    for (let number = 1; number <= links; number++) {
+      const desired = JSON.stringify({ url: urlOf(number) });
+      const ids = { item_key: `jira:cloud:issue:${number}`, task_id: `t${number}`, desired };
+      await saveEntity(query, blankEntity(linkOf(number), 'link', ids));
+      const wish = { kind: 'link', lane: 'link', since: clock.now(), due: clock.now(), weight: 1 } as const;
+      await addDifference(query, { entity: linkOf(number), ...wish, waiting: [] });
+    }
+  });
+  const breaker = createBreaker();
+  const scheduler = createChangeScheduler({ recordsPullRequests: true, store, throttle, clock, breaker });
+  const client = createWorkspaceClient<SendContext>({
+    workspaceId: 'current',
+    async send({ path }) {
+      const said = await answer(path.split('/')[2] as string);
+      if (!said) throw new SyncError('outcome_unknown', 'no answer came');
+      return { status: said.status, headers: {}, body: Buffer.from(JSON.stringify(said.json ?? {})) };
+    },
+  });
+  const told: (string | undefined)[] = [];
+  const attempt = createSender({
+    ...{ store, throttle, client, clock, random, breaker, scheduler, logger: silentLogger, meter: silentMeter },
+    // As at the end of a process: what cannot be stored is left as it is.
+    retryUntilCommitted: (work) =>
+      retryUntilCommitted({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),
+    onTrouble: (trouble) => void told.push(trouble?.code),
+  });
+  const slot = () => throttle.acquire({ lane: 'link', due: 1 });
+  const take = (own: Slot, entity?: string) =>
+    claimChange({ store, throttle, clock, scheduler }, own, { selected: entity, askedAt: clock.now() });
+  return {
+    ...{ store, clock, throttle, breaker, client, told, attempt, slot, take },
+    async send(entity) {
+      const own = await slot();
+      const prepared = await take(own, entity);
+      if (!prepared) throw new Error(`nothing of ${entity} is to be sent`);
+      await attempt(prepared, own);
+    },
+  };
+}

@@ -1,0 +1,236 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { stringify } from 'yaml';
+import { createHttpClient } from '../../../src/platform/http/http-client.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { noSteps } from '../../../src/platform/lib/steps.ts';
+import { createWorkspaceService } from '../../../src/reference-service/service.ts';
+import { createSend } from '../../../src/workspace-api/transport.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { fastClock } from '../clocks/crash-clock.ts';
+import { COMPILE_CACHE } from '../harness/processes.ts';
+import { sessionsEnded } from '../postgres/server-sessions.ts';
+import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
+import type { pullEvent } from '../vendors/github-payloads.ts';
+import type { ChildInput, FromChild, ToChild } from './crash-child.ts';
+import { type FastDaemon, startFastDaemon } from './crash-daemon.ts';
+
+/** A delivery of the story; sent again until it is acknowledged, and then never again. */
+interface StoryDelivery {
+  readonly id: string;
+  readonly payload: ReturnType<typeof pullEvent>;
+}
+
+/** Deliveries that come in one after another; before the next chapter everything is settled, and the configuration changed. */
+export type Story = readonly (readonly StoryDelivery[])[];
+
+/** How a daemon in a process of its own came to its end. */
+type ChildEnd =
+  | { readonly killed: true }
+  | { readonly killed: false; readonly steps: number; readonly commits: number };
+
+/** Requests that the service received with the daemon's key. */
+interface Seen {
+  requests: number;
+  refused: number;
+  /** When each came, by the fast clock. */
+  readonly arrivals: number[];
+  /** Path → answers 201. */
+  readonly created: Map<string, number>;
+}
+
+/** How a process with a daemon is started otherwise than usual. */
+export interface ChildStart {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Options of Node. */
+  readonly flags?: readonly string[];
+}
+
+/** Told at once what must not be lost from then on. */
+export interface Witness {
+  acknowledged(id: string): void;
+  /** @param at by the fast clock */
+  requested(at: number): void;
+}
+
+/** A workspace service that outlives the daemons in front of it, and the sender of the deliveries. */
+export interface Site {
+  readonly people: WorkspaceClient<object>;
+  readonly seen: Seen;
+  readonly acknowledged: ReadonlySet<string>;
+  /** The data folder, which the first daemon makes. */
+  readonly data: string;
+  /** Runs the story against a daemon that kills itself at a step; 0: never. */
+  runChild(story: Story, killAt: number, start?: ChildStart): Promise<ChildEnd>;
+  /** Runs what is left of the story against a daemon in this process, which is then open for looking. */
+  runHere(story: Story): Promise<FastDaemon>;
+  close(): Promise<void>;
+}
+
+const SECRET = 'a webhook secret for tests only';
+
+/** Small enough that the daemon has to wait for both windows on its way. */
+export const QUOTA = { requests: 14, window: 150_000, burst: 6, burstWindow: 60_000 };
+
+export async function openSite(witness?: Witness): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-crash-'));
+  const seen: Seen = { requests: 0, refused: 0, arrivals: [], created: new Map() };
+  const clock = fastClock();
+  const acknowledged = new Set<string>();
+  let key = '';
+  const isDaemon = (headers: Readonly<Record<string, unknown>>) => headers['authorization'] === `Bearer ${key}`;
+  const service = await createWorkspaceService({
+    file: join(folder, 'service.db'),
+    clock,
+    random: systemRandom(),
+    logger: silentLogger,
+    quota: QUOTA,
+    faults: {
+      async before({ headers }) {
+        if (!isDaemon(headers)) return undefined;
+        seen.requests++;
+        const at = clock.monotonic();
+        seen.arrivals.push(at);
+        witness?.requested(at);
+        return undefined;
+      },
+      async after({ headers, url }, { status }) {
+        if (!isDaemon(headers)) return undefined;
+        if (status === 429) seen.refused++;
+        if (status === 201) seen.created.set(url, (seen.created.get(url) ?? 0) + 1);
+        return undefined;
+      },
+    },
+  });
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const credentials = await service.startCredentials();
+  key = credentials.apiKey;
+  const http = createHttpClient({ steps: noSteps, meter: silentMeter });
+  const send = createSend({ http, baseUrl: url, apiKey: () => credentials.oauthToken });
+  const configure = (chapter: number) => writeConfig(folder, { url, apiKey: key }, chapter);
+  const config = configure(0);
+  const name = `crash_${basename(folder)}`;
+  const place = ON_POSTGRES ? await storePlace(join(folder, 'store')) : undefined;
+  const places = {
+    ...{ config, data: join(folder, 'data') },
+    ...(place !== undefined && { store: `${place}&application_name=${name}` }),
+  };
+
+  async function deliver(address: string, { id, payload }: StoryDelivery): Promise<void> {
+    if (acknowledged.has(id)) return;
+    const body = JSON.stringify(payload);
+    const headers = {
+      'content-type': 'application/json',
+      'x-github-event': 'pull_request',
+      'x-github-delivery': id,
+      'x-hub-signature-256': await new Webhooks({ secret: SECRET }).sign(body),
+    };
+    const target = `${address}/webhooks/test/github`;
+    const { status } = await http.request({ method: 'POST', url: target, headers, body, target: 'test' });
+    if (status !== 202) return;
+    acknowledged.add(id);
+    witness?.acknowledged(id);
+  }
+
+  async function tell(story: Story, address: string, daemon: Pick<FastDaemon, 'settled' | 'reload'>): Promise<void> {
+    for (const [index, chapter] of story.entries()) {
+      if (index > 0) {
+        configure(index);
+        await daemon.reload();
+      }
+      for (const delivery of chapter) await deliver(address, delivery);
+      await daemon.settled();
+    }
+  }
+
+  return {
+    people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
+    seen,
+    acknowledged,
+    data: places.data,
+    async runChild(story, killAt, start) {
+      const child = startChild({ ...places, killAt }, start);
+      const settled = async () => void (await child.ask('settle', 'settled'));
+      const reload = async () => void (await child.ask('reload', 'reloaded'));
+      try {
+        const ready = await child.hear('ready');
+        await tell(story, ready.address, { settled, reload });
+        const { steps, commits } = await child.ask('end', 'ended');
+        await child.exited;
+        return { killed: false, steps, commits };
+      } catch (error) {
+        if ((await child.exited) !== 'SIGKILL') throw error;
+        if (place !== undefined) await sessionsEnded(place, 'application_name', [name]);
+        return { killed: true };
+      }
+    },
+    async runHere(story) {
+      const daemon = await startFastDaemon({ ...places, steps: noSteps });
+      await tell(story, daemon.address, daemon);
+      return daemon;
+    },
+    async close() {
+      await http.close();
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** In each chapter one repository more. */
+function writeConfig(folder: string, workspace: { url: string; apiKey: string }, chapter: number): string {
+  const path = join(folder, 'config');
+  mkdirSync(path, { recursive: true });
+  const repositories = Array.from({ length: chapter + 1 }, (_, index) => ['acme/app', 'acme/lib'][index] as string);
+  const { requests, window, burst, burstWindow } = QUOTA;
+  const content = {
+    workspace,
+    quota: { requests, window: `${window}ms`, burst, burstWindow: `${burstWindow}ms`, share: 1 },
+    connections: {
+      github: { connector: 'github', repositories, webhookSecrets: SECRET, poll: 'off' },
+    },
+  };
+  writeFileSync(join(path, 'test.yaml'), stringify(content));
+  return path;
+}
+
+type Said<Say extends FromChild['say']> = Extract<FromChild, { say: Say }>;
+
+interface Child {
+  /** Rejects when the process ends before it says so. */
+  hear<Say extends FromChild['say']>(say: Say): Promise<Said<Say>>;
+  ask<Say extends FromChild['say']>(order: ToChild, say: Say): Promise<Said<Say>>;
+  /** The signal that ended it, or its exit code. */
+  readonly exited: Promise<string | number | null>;
+}
+
+function startChild(input: ChildInput, { env, flags = [] }: ChildStart = {}): Child {
+  const process_: ChildProcess = fork(join(import.meta.dirname, 'crash-child.ts'), [JSON.stringify(input)], {
+    execArgv: [...flags],
+    env: { TZ: 'UTC', NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+  });
+  const exited = new Promise<string | number | null>((resolve) => {
+    process_.once('exit', (code, signal) => resolve(signal ?? code));
+  });
+  const hear = <Say extends FromChild['say']>(say: Say) =>
+    new Promise<Said<Say>>((resolve, reject) => {
+      process_.on('message', (message: FromChild) => {
+        if (message.say === say) resolve(message as Said<Say>);
+      });
+      void exited.then((end) => reject(new Error(`the daemon ended (${end}) before it was ${say}`)));
+    });
+  return {
+    hear,
+    ask(order, say) {
+      const answer = hear(say);
+      process_.send(order, () => undefined);
+      return answer;
+    },
+    exited,
+  };
+}

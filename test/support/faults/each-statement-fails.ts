@@ -1,0 +1,124 @@
+import { nextTurnOfLoop, statementsUnderWay } from '../harness/statements.ts';
+import { openTestInstallation } from '../harness/store.ts';
+import { allRows, changedIn, type GetReady } from './all-or-nothing.ts';
+
+/** Guarantees of a piece of work if one of its statements fails. */
+export interface Promised {
+  /** It is several transactions, of which those before stay. */
+  readonly inParts?: boolean;
+  /** It tells nobody, and comes to its end. */
+  readonly isQuiet?: boolean;
+  /** It may be done again over the same rows once it has failed, which takes less time than to get ready anew. */
+  readonly isRepeatable?: boolean;
+  /** With which it fails; absent: with one that no code foresees. */
+  readonly error?: Error;
+}
+
+/**
+ * Returns the faults of work whose statements fail, for each of its statements in turn: the caller gets no error, rows are changed
+ * all the same, or an error is unhandled. Empty if all statements are awaited and are one transaction. Throws if the work runs no
+ * statement at all.
+ */
+export async function wrongWhereStatementsFail(
+  getReady: GetReady,
+  promised: Promised = {},
+): Promise<readonly string[]> {
+  const wrong: string[] = [];
+  const { error } = promised;
+  let place = await openPlace(getReady, error);
+  for (let number = 1; ; number++) {
+    const { statement, isTold, changed, left } = await place.workWithout(number);
+    const say = (what: string) => void wrong.push(`${statement ?? 'nothing fails'}: ${what}`);
+    for (const each of left) say(`left to nobody: ${String(each)}`);
+    if (statement === undefined) break;
+    if (isTold === (promised.isQuiet ?? false)) say(isTold ? 'it does not come to its end' : 'nobody is told');
+    if (!promised.inParts) for (const table of changed) say(`${table} is changed`);
+    if (promised.isRepeatable && changed.length === 0) continue;
+    await place.close();
+    place = await openPlace(getReady, error);
+  }
+  await place.close();
+  return wrong;
+}
+
+interface FailedWork {
+  /** Which one failed, in short; undefined: there are not so many. */
+  readonly statement: string | undefined;
+  /** Whether the caller that waits for the work gets the error. */
+  readonly isTold: boolean;
+  readonly changed: readonly string[];
+  readonly left: readonly unknown[];
+}
+
+interface Place {
+  /** Does the work once; the statement of this number fails. */
+  workWithout(number: number): Promise<FailedWork>;
+  close(): Promise<void>;
+}
+
+/** A statement fails as often as it is asked: also where a look ahead asked it first. */
+class Failing {
+  /** Which one, in full; undefined: there are not so many. */
+  text: string | undefined;
+  asked = 0;
+  readonly #number: number;
+  readonly #error: Error;
+
+  constructor(number: number, error = new Error('the statement fails')) {
+    this.#number = number;
+    this.#error = error;
+  }
+
+  ask(text: string): void {
+    if (!/^(?:with|select|insert|update|delete)\b/i.test(text)) return;
+    if (++this.asked === this.#number) this.text = text;
+    if (text === this.text) throw this.#error;
+  }
+
+  get short(): string | undefined {
+    return this.text && `${this.#number}. ${this.text.replaceAll(/\s+/g, ' ').slice(0, 60)}`;
+  }
+}
+
+async function openPlace(getReady: GetReady, error: Error | undefined): Promise<Place> {
+  /** Undefined: none fails now. */
+  let failing: Failing | undefined;
+  const installation = await openTestInstallation({ file: ':memory:', onStatement: (text) => failing?.ask(text) });
+  const work = await getReady(await installation.store('test'));
+  return {
+    async workWithout(number) {
+      const left: unknown[] = [];
+      const leave = (error: unknown) => void left.push(error);
+      process.on('unhandledRejection', leave);
+      try {
+        const before = await allRows(installation);
+        const own = new Failing(number, error);
+        failing = own;
+        const isTold = await work().then(
+          () => false,
+          () => true,
+        );
+        await rest();
+        failing = undefined;
+        if (own.asked === 0) throw new Error('the work asks no statement');
+        return {
+          statement: own.short,
+          isTold,
+          changed: changedIn({ before, after: await allRows(installation) }),
+          left,
+        };
+      } finally {
+        process.off('unhandledRejection', leave);
+      }
+    },
+    close: () => installation.close(),
+  };
+}
+
+/** Waits until work that is not awaited has ended too. */
+async function rest(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) {
+    await nextTurnOfLoop();
+    if (statementsUnderWay() > 0) turn = -1;
+  }
+}

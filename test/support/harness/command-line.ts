@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import { vi } from 'vitest';
+import { main, programOf } from '../../../src/cli/program.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
+
+/** Output and exit code of a command line. */
+export interface CommandEnded {
+  readonly code: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Each line of standard output as JSON. */
+  json(): ReturnType<JSON['parse']>[];
+}
+
+/** One command line in this process; each opens and closes the data folder for itself. One at a time. */
+export async function commandLine(...args: string[]): Promise<CommandEnded> {
+  const said = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((name) =>
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      said[name] += String(text);
+      return true;
+    }),
+  );
+  try {
+    const code = await main(['node', 'worksync', ...args], 'test', createScrubber());
+    const { stdout, stderr } = said;
+    const lines = () => stdout.split('\n').filter((line) => line !== '');
+    return { code, stdout, stderr, json: () => lines().map((line) => JSON.parse(line)) };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+/** A command that does something: no group. */
+export interface Leaf {
+  readonly path: readonly string[];
+  readonly command: Command;
+}
+
+export async function allCommands(): Promise<readonly Leaf[]> {
+  return leavesOf(await programOf(undefined, { version: 'test', scrubber: createScrubber() }, () => undefined), []);
+}
+
+function leavesOf(command: Command, path: readonly string[]): Leaf[] {
+  const below = command.commands.filter((each) => each.name() !== 'help');
+  return below.length === 0 ? [{ path, command }] : below.flatMap((each) => leavesOf(each, [...path, each.name()]));
+}

@@ -1,0 +1,512 @@
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Webhooks } from '@octokit/webhooks';
+import { stringify } from 'yaml';
+import {
+  type AdminOperation,
+  type Answered,
+  type Asked,
+  runAdminOperation,
+} from '../../../src/admin/admin-operations.ts';
+import { type LeaseHolder, soleHolder } from '../../../src/cluster/lease-holder.ts';
+import type { Connector } from '../../../src/connectors/connector.ts';
+import { connectors as realConnectors } from '../../../src/connectors/registry.ts';
+import { compose } from '../../../src/daemon/compose.ts';
+import { gitProviders } from '../../../src/daemon/embedded.ts';
+import type { Partition } from '../../../src/daemon/partition.ts';
+import type { Daemon } from '../../../src/daemon/serve.ts';
+import type { Workspaces } from '../../../src/daemon/workspaces.ts';
+import { SyncError } from '../../../src/model/errors/sync-error.ts';
+import { loadConfig } from '../../../src/platform/config/load.ts';
+import { stampOf } from '../../../src/platform/config/stamp.ts';
+import type { TraceExport } from '../../../src/platform/config/trace-export.ts';
+import { createHttpClient, type HttpClient } from '../../../src/platform/http/http-client.ts';
+import type { CheckFile } from '../../../src/platform/lib/integrity.ts';
+import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { type Random, systemRandom } from '../../../src/platform/lib/random.ts';
+import { noSteps, type Steps } from '../../../src/platform/lib/steps.ts';
+import { createHealth } from '../../../src/platform/observe/health.ts';
+import { createMetrics, type Metrics } from '../../../src/platform/observe/metrics.ts';
+import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
+import type { StartCredentials } from '../../../src/reference-service/access/administration.ts';
+import type { Faults } from '../../../src/reference-service/http/faults.ts';
+import type { Quota } from '../../../src/reference-service/http/quota-windows.ts';
+import {
+  createWorkspaceService,
+  type WorkspaceService,
+  type WorkspaceServiceOptions,
+} from '../../../src/reference-service/service.ts';
+import type { Installation } from '../../../src/store/installation.ts';
+import { type Converter, createInlineConverter } from '../../../src/sync/worker/converter.ts';
+import type { Token } from '../../../src/web/token-callers.ts';
+import { apiOverrides } from '../../../src/workspace-api/contract.ts';
+import { createSend } from '../../../src/workspace-api/transport.ts';
+import { createWorkspaceClient, type WorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
+import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { createQueryPlans } from '../cost/query-plans.ts';
+import type { Behaviours } from '../fakes/plausible-server/dimensions.ts';
+import {
+  type PlausibleServer,
+  type PlausibleServerOptions,
+  plausibleServer,
+} from '../fakes/plausible-server/plausible-server.ts';
+import { openGate } from '../postgres/server-gate.ts';
+import { ON_POSTGRES, storePlace } from '../postgres/store-place.ts';
+import { documentedOnly } from '../vendors/vendor-requests/index.ts';
+import { nextTurnOfLoop, statementsUnderWay, watchStatements } from './statements.ts';
+
+/** The webhook secret of every test connection. */
+export const WEBHOOK_SECRET = 'a webhook secret for tests only';
+
+/** A connection to GitHub that takes webhooks of one repository, and never polls. */
+export const GITHUB = {
+  connector: 'github',
+  repositories: ['acme/app'],
+  webhookSecrets: WEBHOOK_SECRET,
+  poll: 'off',
+};
+
+const READ_TOKEN = 'a read token for tests only, and a long one'.replaceAll(' ', '-');
+
+export interface WorldOptions {
+  /** The service's own limits; the daemon is configured with the same ones unless `config` says otherwise. */
+  readonly quota?: Partial<Quota>;
+  readonly faults?: Faults;
+  /** Keys of the workspace file beside `workspace`; the standard one has one GitHub connection that takes webhooks. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  readonly steps?: Steps;
+  /** Where given, so that chance takes the same course each time. */
+  readonly random?: Random;
+  readonly onStatement?: (sql: string) => void;
+  /** Where vendors reach the daemon. */
+  readonly publicUrl?: string;
+  /** For pages and admin actions. */
+  readonly tokens?: readonly Token[];
+  /** The owner's tokens at git providers, by provider: what the owner opens in the workspace is opened there. */
+  readonly memberTokens?: Readonly<Record<string, string>>;
+  /** First time of the clock, epoch milliseconds; needed beside a real vendor. */
+  readonly startAt?: number;
+  /** Check of whole databases; finds nothing by default. */
+  readonly checkFile?: CheckFile;
+  /** Vendors beside the real ones, or in the place of those with the same id. */
+  readonly connectors?: readonly Connector<unknown>[];
+  /** In the place of the one that reads at once; given that one. */
+  readonly converter?: (inline: Converter) => Converter;
+  /** Around the daemon's own client, to see what it sends. */
+  readonly http?: (own: HttpClient) => HttpClient;
+  /** Where traces go. */
+  readonly traces?: TraceExport;
+  /** Variant of the service; the reference service's own by default. */
+  readonly variant?: WorkspaceServiceOptions['variant'];
+  /** How the workspace's server differs from the reference service; `{}`: not at all, but `world.server` counts. */
+  readonly behaviours?: Behaviours;
+  /** Which answers to the daemon are lost; needs `behaviours`. */
+  readonly loses?: PlausibleServerOptions['loses'];
+  /** Logger of the daemon; silent by default. */
+  readonly logger?: Logger;
+  /** Where others hold workspaces too. */
+  readonly hold?: (installation: Installation, clock: TravellingClock) => LeaseHolder;
+  /** Another world, whose clock and workspace service this daemon uses too. Close this one first. */
+  readonly beside?: World;
+}
+
+/** A workspace service and a daemon in front of it, on one travelling clock, over real HTTP on loopback. */
+export interface World {
+  readonly clock: TravellingClock;
+  service(): WorkspaceService;
+  /** Where `behaviours` are given. */
+  readonly server: PlausibleServer | undefined;
+  /** As the workspace's owner, by OAuth: uses no quota. For looking, and for what people do by hand. */
+  readonly people: WorkspaceClient<object>;
+  daemon(): Daemon;
+  partition(): Partition;
+  installation(): Installation;
+  workspaces(): Workspaces;
+  /** The content of a workspace's file from now on; undefined: there is none. Its `workspace` is the world's service. */
+  configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void;
+  readonly configFolder: string;
+  /** Where commands find the daemon. */
+  readonly dataFolder: string;
+  /** As SIGHUP does. */
+  reload(): Promise<void>;
+  /** Runs an operation of pages and commands, without HTTP. */
+  ask<Name extends AdminOperation>(question: Name, asked: Asked<Name>): Promise<Answered<Name>>;
+  /** A page, with the read token. */
+  read(path: string): Promise<Response>;
+  /** Returns the answer of `/metrics`. */
+  metrics(): Promise<string>;
+  /** Requests that the daemon's key has had at the service, and how many of them were refused. */
+  requests(): Promise<{ received: number; refused: number }>;
+  /** Posts a signed GitHub webhook; resolves with the status. */
+  deliver(
+    event: string,
+    payload: object,
+    options?: { id?: string; secret?: string; headers?: Readonly<Record<string, string>> },
+  ): Promise<number>;
+  /** Posts a webhook of any vendor to a connection; resolves with the status, 0 where the daemon ended before it answered. */
+  post(connection: string, request: { headers: Readonly<Record<string, string>>; body: string }): Promise<number>;
+  /** Lets time pass until the condition holds; throws after `limit` milliseconds of travel. */
+  until(condition: () => boolean | Promise<boolean>, limit?: number): Promise<void>;
+  /** Whether all deliveries are processed and all changes sent. */
+  isSettled(): Promise<boolean>;
+  /** Lets time pass until all deliveries are processed and all changes sent. */
+  settled(limit?: number): Promise<void>;
+  /** Ends the daemon in order and starts it again on the same data; `meanwhile` gets the data folder. */
+  restart(
+    changed?: Pick<WorldOptions, 'config'> & { meanwhile?: (data: string) => unknown; keepPort?: boolean },
+  ): Promise<void>;
+  /**
+   * The daemon's process ends at this very moment, whatever it is about: what it has written down until now is all that
+   * stays of it, and what is on its way is answered to nobody. The function that comes back starts the next one.
+   */
+  kill(changed?: { keepPort?: boolean }): () => Promise<void>;
+  /** Ends the service. The function that comes back starts it again on the same file and port. */
+  unplugService(): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+}
+
+/** The file in whose place the rows are in PostgreSQL: in a folder that lives as long as the world. */
+export const STORE = 'store';
+/** Replicas have it from outside. */
+const SECRET_KEY = Buffer.alloc(32, 7);
+
+const STANDARD = {
+  connections: {
+    github: {
+      connector: 'github',
+      repositories: ['acme/app'],
+      webhookSecrets: WEBHOOK_SECRET,
+      poll: 'off',
+    },
+  },
+};
+
+/** State that the daemons of one workspace share: its service, and the time. */
+interface Site {
+  readonly clock: TravellingClock;
+  readonly quota: Quota;
+  /** Where the service listens. */
+  readonly url: string;
+  readonly credentials: StartCredentials;
+  /** HTTP client of the tests themselves. */
+  readonly outside: ReturnType<typeof countInFlight>;
+  readonly people: WorkspaceClient<object>;
+  /** Requests on their way, of all daemons. */
+  readonly traffic: Traffic;
+  readonly server: PlausibleServer | undefined;
+  service(): WorkspaceService;
+  unplug(): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+}
+
+const sites = new WeakMap<World, Site>();
+
+async function openSite(options: WorldOptions, random: Random): Promise<Site> {
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-site-'));
+  const clock = createTravellingClock({ start: options.startAt });
+  const quota = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, ...options.quota };
+  const traffic: Traffic = { requests: 0 };
+  const outside = countInFlight(vendorClient(noSteps, createMetrics({ version: 'test' })), traffic);
+  const providers = gitProviders({ http: outside.http, clock, logger: silentLogger });
+  const { behaviours, loses } = options;
+  const server = behaviours && plausibleServer({ clock, behaviours, loses });
+  // A server with other limits counts by itself.
+  const countsItself = (behaviours?.limits ?? 'sliding') !== 'sliding';
+  const openService = () =>
+    createWorkspaceService({
+      file: join(folder, 'service.db'),
+      clock,
+      random,
+      logger: silentLogger,
+      quota: countsItself ? { ...quota, requests: 0, burst: 0 } : quota,
+      faults: options.faults,
+      variant: options.variant,
+      ...(server && { http: server.serviceClient(createHttpClient({ steps: noSteps, meter: silentMeter })) }),
+      providers,
+      allowPrivateWebhooks: true,
+    });
+  let service = await openService();
+  const url = await service.listen({ host: '127.0.0.1', port: 0 });
+  const credentials = await service.startCredentials();
+  for (const [provider, token] of Object.entries(options.memberTokens ?? {})) {
+    const host = realConnectors.find(({ id }) => id === provider)?.publicHost as string;
+    const { workspaceId, userId } = credentials;
+    await service.connectProvider({ workspaceId, userId, provider, host, token });
+  }
+  const send = createSend({ http: outside.http, baseUrl: url, apiKey: () => credentials.oauthToken });
+  return {
+    ...{ clock, quota, url, credentials, outside, traffic, server },
+    people: createWorkspaceClient<object>({ send, workspaceId: 'current' }),
+    service: () => service,
+    async unplug() {
+      await service.close();
+      return async () => {
+        service = await openService();
+        await service.listen({ host: '127.0.0.1', port: Number(new URL(url).port) });
+      };
+    },
+    async close() {
+      await outside.http.close();
+      await service.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function createWorld(options: WorldOptions = {}): Promise<World> {
+  const random = options.random ?? systemRandom();
+  const site = (options.beside && sites.get(options.beside)) ?? (await openSite(options, random));
+  const { clock, quota, url, credentials, outside, people, traffic } = site;
+  const folder = mkdtempSync(join(tmpdir(), 'worksync-world-'));
+  const configPath = join(folder, 'config');
+  const plans = createQueryPlans();
+  const given = options.connectors ?? [];
+  const connectors = [...realConnectors.filter((real) => !given.some(({ id }) => id === real.id)), ...given];
+
+  const config = { ...STANDARD, quota: daemonQuota(quota), ...options.config };
+  let running = await start(config);
+
+  function load() {
+    return loadConfig({ path: configPath, env: {}, connectors, apiOverrides });
+  }
+
+  function configure(workspace: string, content: Readonly<Record<string, unknown>> | undefined): void {
+    const file = join(configPath, `${workspace}.yaml`);
+    mkdirSync(configPath, { recursive: true });
+    if (content === undefined) {
+      rmSync(file);
+      return;
+    }
+    // A sweep that nobody asked for would come at a random moment of the first day.
+    const address = { url, apiKey: credentials.apiKey, sweep: 'off', ...(content['workspace'] as object | undefined) };
+    writeFileSync(file, stringify({ ...content, workspace: address }));
+  }
+
+  function readConfig(wanted: Readonly<Record<string, unknown>>) {
+    configure('test', wanted);
+    return load();
+  }
+
+  async function start(wanted: Readonly<Record<string, unknown>>, port = 0) {
+    const metrics = createMetrics({ version: 'test' });
+    const inside = countInFlight(vendorClient(options.steps ?? noSteps, metrics), traffic);
+    const http = site.server?.daemonClient(inside.http) ?? inside.http;
+    const parts = {
+      ...{ clock, random, metrics, connectors, health: createHealth() },
+      http: options.http?.(http) ?? http,
+      logger: options.logger ?? silentLogger,
+      checkFile: options.checkFile ?? (async () => []),
+      steps: options.steps ?? noSteps,
+      // A thread's work is real time, which does not travel.
+      converter: (options.converter ?? ((inline) => inline))(createInlineConverter(connectors)),
+      createLeaseHolder: (installation: Installation) => options.hold?.(installation, clock) ?? soleHolder,
+    };
+    const gate = ON_POSTGRES ? await openGate(await storePlace(join(folder, STORE))) : undefined;
+    const composition = await compose(
+      {
+        config: readConfig(wanted),
+        source: { load, stamp: () => stampOf({ path: configPath }, []), watch: () => () => undefined },
+        options: {
+          data: join(folder, 'data'),
+          host: '127.0.0.1',
+          port,
+          logLevel: 'silent',
+          publicUrl: options.publicUrl,
+          ...(gate && { store: gate.address }),
+        },
+        ...(gate && { secretKey: SECRET_KEY }),
+        scrubber: createScrubber(),
+        traces: options.traces,
+        tokens: [{ secret: READ_TOKEN, role: 'read', workspaces: null }, ...(options.tokens ?? [])],
+        version: 'test',
+        onStatement(statement) {
+          plans.saw(statement);
+          options.onStatement?.(statement);
+        },
+      },
+      parts,
+    );
+    const endWatch = watchStatements(composition.installation);
+    const daemon = await composition.serve();
+    return { wanted, composition, daemon, inside, gate, endWatch };
+  }
+
+  async function stopRunning({ composition, daemon, gate, endWatch }: typeof running): Promise<void> {
+    // An orderly end waits for timers of its own, which only travel.
+    let ended = false;
+    const end = (async () => {
+      await daemon.stop();
+      await composition.close();
+    })().finally(() => {
+      ended = true;
+      endWatch();
+      gate?.cut();
+    });
+    while (!ended) {
+      await realTurns();
+      if (!ended && traffic.requests + statementsUnderWay() === 0) await clock.advance(1_000);
+    }
+    await end;
+  }
+
+  /** Real work goes on in turns of the event loop: time may pass only when there is none. */
+  async function quiet(): Promise<void> {
+    do await realTurns();
+    while (traffic.requests + statementsUnderWay() > 0);
+  }
+
+  async function until(condition: () => boolean | Promise<boolean>, limit = 3_600_000): Promise<void> {
+    const end = clock.elapsed() + limit;
+    for (;;) {
+      await quiet();
+      if (await condition()) return;
+      if (clock.elapsed() > end) throw new Error(`not reached within ${limit} ms of travel`);
+      if (!(await clock.toNextTimer())) throw new Error('not reached, and nothing is waiting for time to pass');
+    }
+  }
+
+  /** The present one: another takes its place where the configuration changes. */
+  const partition = () => running.composition.workspaces.find('test') as Partition;
+
+  async function isSettled(): Promise<boolean> {
+    const { deliveries, changes, connections } = await partition().status();
+    const fetches = connections.reduce((sum, connection) => sum + connection.fetches, 0);
+    const { pending, sending, unknown } = changes.byState;
+    return deliveries.pending + pending + sending + unknown + fetches + partition().outbox.inFlight === 0;
+  }
+
+  let isBegun = false;
+  const post: World['post'] = async (connection, { headers, body }) => {
+    // What a world does at its start comes before all deliveries, however long its database takes.
+    if (!isBegun) await quiet();
+    isBegun = true;
+    const { daemon, inside } = running;
+    const target = `${daemon.address}/webhooks/test/${connection}`;
+    const { status } = await outside.http.request({ method: 'POST', url: target, headers, body, target: 'test' });
+    return inside.isCut() ? 0 : status;
+  };
+
+  /** A copy of what is on the disk now; SQLite's shared memory is none of it, and dies with its process. */
+  function copyData(): string {
+    const copy = join(folder, 'killed');
+    cpSync(join(folder, 'data'), copy, { recursive: true, filter: (file) => !file.endsWith('-shm') });
+    return copy;
+  }
+
+  const read: World['read'] = (path) =>
+    fetch(`${running.daemon.adminAddress}${path}`, { headers: { authorization: `Bearer ${READ_TOKEN}` } });
+
+  let deliveries = 0;
+  const world: World = {
+    clock,
+    service: site.service,
+    server: site.server,
+    people,
+    daemon: () => running.daemon,
+    partition,
+    installation: () => running.composition.installation,
+    workspaces: () => running.composition.workspaces,
+    configure,
+    configFolder: configPath,
+    dataFolder: join(folder, 'data'),
+    reload: () => running.composition.reload.now(),
+    ask: <Name extends AdminOperation>(question: Name, asked: Asked<Name>) =>
+      runAdminOperation(question, partition(), asked, clock) as Promise<Answered<Name>>,
+    read,
+    metrics: async () => (await read('/metrics')).text(),
+    async requests() {
+      const { requests } = await site.service().statistics();
+      return requests.get(credentials.apiKeyId) ?? { received: 0, refused: 0 };
+    },
+    async deliver(event, payload, { id, secret, headers: others = {} } = {}) {
+      const body = JSON.stringify(payload);
+      const headers = {
+        ...others,
+        'content-type': 'application/json',
+        'x-github-event': event,
+        'x-github-delivery': id ?? `delivery-${++deliveries}`,
+        'x-hub-signature-256': await new Webhooks({ secret: secret ?? WEBHOOK_SECRET }).sign(body),
+      };
+      return post('github', { headers, body });
+    },
+    post,
+    until,
+    isSettled,
+    settled: (limit) => until(isSettled, limit),
+    async restart(changed) {
+      const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
+      await stopRunning(running);
+      await changed?.meanwhile?.(join(folder, 'data'));
+      running = await start({ ...config, ...changed?.config }, port);
+    },
+    kill(changed) {
+      const left = copyData();
+      const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
+      running.inside.cut();
+      running.gate?.cut();
+      return async () => {
+        await stopRunning(running);
+        await running.gate?.gone();
+        rmSync(join(folder, 'data'), { recursive: true });
+        renameSync(left, join(folder, 'data'));
+        running = await start(running.wanted, port);
+      };
+    },
+    unplugService: site.unplug,
+    async close() {
+      await stopRunning(running);
+      if (!options.beside) await site.close();
+      const costly = await plans.costly();
+      rmSync(folder, { recursive: true, force: true });
+      if (costly.length > 0) throw new Error(`statements that read more rows than they want:\n${costly.join('\n')}`);
+    },
+  };
+  sites.set(world, site);
+  return world;
+}
+
+function daemonQuota({ requests, window, burst, burstWindow }: Quota) {
+  return { requests, window: `${window / 1_000}s`, burst, burstWindow: `${burstWindow / 1_000}s`, share: 1 };
+}
+
+/** Whatever is sent to a vendor, its stand-in or not, must be documented. */
+function vendorClient(steps: Steps, { meter }: Pick<Metrics, 'meter'>): HttpClient {
+  return documentedOnly(createHttpClient({ steps, meter }));
+}
+
+/** Requests that were sent, and have no answer yet. */
+interface Traffic {
+  requests: number;
+}
+
+function countInFlight(http: HttpClient, traffic: Traffic) {
+  let isCut = false;
+  return {
+    isCut: () => isCut,
+    /** From now on nothing is sent, and nothing that was asked is answered. */
+    cut() {
+      isCut = true;
+    },
+    http: {
+      async request(request) {
+        if (isCut) throw new SyncError('unreachable', 'the process is no more');
+        traffic.requests++;
+        try {
+          const answer = await http.request(request);
+          if (isCut) throw new SyncError('outcome_unknown', 'the process is no more');
+          return answer;
+        } finally {
+          traffic.requests--;
+        }
+      },
+      close: () => http.close(),
+    } satisfies HttpClient,
+  };
+}
+
+/** Turns that let what is ready run: rows being committed, sockets being read. */
+async function realTurns(): Promise<void> {
+  for (let turn = 0; turn < 6; turn++) await nextTurnOfLoop();
+}

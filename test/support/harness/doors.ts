@@ -1,0 +1,102 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createOrigins, type OriginOptions } from '../../../src/platform/http/origin.ts';
+import { createServer, type Server } from '../../../src/platform/http/server.ts';
+import { type Logger, silentLogger } from '../../../src/platform/lib/logger.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { openInstallation } from '../../../src/store/installation.ts';
+import { callerOf, type DoorOptions, guardDoors } from '../../../src/web/access-control.ts';
+import { loginRoutes } from '../../../src/web/login-routes.ts';
+import { createSessions, type Sessions } from '../../../src/web/sessions.ts';
+import { createCallers, type Token } from '../../../src/web/token-callers.ts';
+import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+
+export const ADMIN = 'the-token-of-the-admin-nobody-can-guess';
+export const READ = 'the-token-of-a-reader-nobody-can-guess';
+export const ACME = 'the-token-of-acme-that-nobody-can-guess';
+/** A gateway token of acme. */
+export const JOB = 'wsg_the-token-of-a-job-that-nobody-can-guess';
+/** Short enough to be guessed. */
+export const SHORT = 'short-read-token';
+
+export const TOKENS: readonly Token[] = [
+  { secret: ADMIN, role: 'admin', workspaces: null },
+  { secret: READ, role: 'read', workspaces: null },
+  { secret: ACME, role: 'admin', workspaces: ['acme'] },
+  { secret: SHORT, role: 'read', workspaces: null },
+];
+
+/** Where the pages of these tests are. */
+export const ORIGIN = 'http://localhost:8080';
+
+export interface Doors {
+  readonly server: Server;
+  readonly sessions: Sessions;
+  readonly clock: TravellingClock;
+  /** The data folder; give it to the next doors, as after a restart. */
+  readonly folder: string;
+  close(): Promise<void>;
+}
+
+export interface DoorsOptions extends OriginOptions, Pick<DoorOptions, 'openMetrics' | 'insecurePages'> {
+  readonly trustedProxies?: readonly string[];
+  readonly tokens?: readonly Token[];
+  readonly logger?: Logger;
+  readonly folder?: string;
+  readonly clock?: TravellingClock;
+}
+
+/** A guarded server with one route for each door, each of which says who was let in. */
+export async function openDoors(options: DoorsOptions = {}): Promise<Doors> {
+  const { tokens = TOKENS, logger = silentLogger, openMetrics, insecurePages, trustedProxies } = options;
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'worksync-doors-'));
+  const clock = options.clock ?? createTravellingClock();
+  const random = systemRandom();
+  const installation = await openInstallation(folder, { random });
+  const callers = createCallers(tokens, clock);
+  const sessions = createSessions({ installation, clock, random, callers });
+  const addressed = createOrigins(options);
+  const server = createServer({ trustedProxies });
+  const gatewayToken = async (secret: string) => (secret === JOB ? { id: 'gwt_job', workspace: 'acme' } : undefined);
+  guardDoors(server, { callers, sessions, gatewayToken, addressed, openMetrics, insecurePages, logger });
+  loginRoutes(server, { callers, sessions, addressed, insecurePages });
+  addRoutes(server);
+  await server.ready();
+  let isOpen = true;
+  const close = async () => {
+    if (!isOpen) return;
+    isOpen = false;
+    await server.close();
+    await installation.close();
+  };
+  onTestFinished(async () => {
+    await close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return { server, sessions, clock, folder, close };
+}
+
+function addRoutes(server: Server): void {
+  const whoIsIn = async (...[request]: Parameters<typeof callerOf>) => {
+    const { role, workspaces } = callerOf(request);
+    return { in: role, workspaces };
+  };
+  const everybody = async () => ({ in: 'everybody' });
+  server.get('/livez', { config: { door: 'public' } }, everybody);
+  server.get('/api/v1/*', { config: { door: 'public' } }, everybody);
+  server.post('/webhooks/:workspace/:connection', { config: { door: 'webhook' } }, everybody);
+  server.get('/', { config: { door: 'read', filters: true } }, whoIsIn);
+  server.get('/job', { config: { door: 'gateway' } }, whoIsIn);
+  server.get('/whole', { config: { door: 'read' } }, whoIsIn);
+  server.get('/metrics', { config: { door: 'metrics', filters: true } }, whoIsIn);
+  server.get('/undeclared', whoIsIn);
+  server.post('/admin/pause', whoIsIn);
+  server.post('/admin/filtered', { config: { filters: true } }, whoIsIn);
+  server.post('/admin/workspaces/:workspace/pause', whoIsIn);
+  server.post('/button', { config: { form: true } }, whoIsIn);
+  server.get('/fails', { config: { door: 'public' } }, async () => {
+    throw new Error('password is hunter2');
+  });
+}

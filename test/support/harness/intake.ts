@@ -1,0 +1,133 @@
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Connection, Connector } from '../../../src/connectors/connector.ts';
+import type { OpenOptions } from '../../../src/platform/database/database-types.ts';
+import { createServer, type ServerOptions } from '../../../src/platform/http/server.ts';
+import { type LogFields, silentLogger } from '../../../src/platform/lib/logger.ts';
+import { type Meter, silentMeter } from '../../../src/platform/lib/meter.ts';
+import type { Schedule } from '../../../src/platform/lib/scheduler.ts';
+import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import { mergingRepeats } from '../../../src/platform/observe/merged-repeats.ts';
+import { unpackBody } from '../../../src/store/bodies.ts';
+import type { Store } from '../../../src/store/database.ts';
+import type { ActiveConnection } from '../../../src/sync/intake/active-connection.ts';
+import { createCollector, createGroupCommit } from '../../../src/sync/intake/append.ts';
+import { type Receiver, webhookRoutes } from '../../../src/sync/intake/webhook-routes.ts';
+import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+import { connectionWith, notesConnector, SECRET } from '../fakes/notes.ts';
+import { folderOfTest } from './folder.ts';
+import { type OpenedStore, openStore } from './store.ts';
+
+/** A store in a folder of its own; both are gone when the test is over. */
+export async function openTestStore(options: Pick<OpenOptions, 'steps' | 'onStatement'> = {}): Promise<OpenedStore> {
+  const folder = folderOfTest('intake');
+  const store = await openStore({ file: join(folder, 'test.db'), ...options });
+  onTestFinished(async () => {
+    await store.close();
+  });
+  return store;
+}
+
+/** The rows of the inbox, oldest first, bodies as text. */
+export async function inboxOf(store: Store) {
+  const rows = await store.query.selectFrom('inbox').selectAll().orderBy('id').execute();
+  return rows.map(({ unpacked_length, body, ...row }) => ({
+    ...row,
+    body: body && unpackBody({ body, unpacked_length }).toString(),
+  }));
+}
+
+export interface ActiveParts {
+  readonly name?: string;
+  readonly connection?: Partial<Connection>;
+  readonly secrets?: readonly string[];
+  readonly schedule?: Schedule;
+  readonly sweep?: Schedule;
+  readonly webhookUrl?: string;
+  readonly connector?: Partial<Connector<unknown>>;
+}
+
+export function activeWith(parts: ActiveParts = {}): ActiveConnection {
+  return {
+    name: parts.name ?? 'notes',
+    connector: { ...notesConnector, ...parts.connector },
+    options: {},
+    connection: connectionWith(parts.connection ?? {}),
+    secrets: parts.secrets ?? [SECRET],
+    schedule: parts.schedule ?? 'off',
+    sweep: parts.sweep ?? 'off',
+    webhookUrl: parts.webhookUrl,
+  };
+}
+
+export interface Endpoint {
+  readonly url: string;
+  readonly port: number;
+  readonly clock: TravellingClock;
+  /** Counted deliveries, by connection and outcome. */
+  readonly counts: Map<string, number>;
+  readonly warnings: LogFields[];
+  /** Whether others go before what comes from this machine. */
+  isSuspect(): boolean;
+  /** Bytes of bodies that are held now. */
+  held(): number;
+  post(path: string, body: string | Buffer, headers: Record<string, string>): Promise<Answer>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+/** A real server on loopback with the webhook routes of workspace `main`. */
+export async function openEndpoint(
+  store: Store,
+  connections: readonly ActiveConnection[],
+  options: { readonly mostPending?: number } & Pick<ServerOptions, 'requestTimeout' | 'limits' | 'trustedProxies'> = {},
+): Promise<Endpoint> {
+  const clock = createTravellingClock();
+  const counts = new Map<string, number>();
+  const warnings: LogFields[] = [];
+  const collector = createCollector({
+    store,
+    clock,
+    groupCommit: createGroupCommit({ sql: store.query.whole, look: store.look, clock }),
+    wakeSignal: createWakeSignal(),
+    mostPending: options.mostPending,
+  });
+  const meter: Meter = {
+    ...silentMeter,
+    count(_name, labels) {
+      const key = `${labels?.['connection']} ${labels?.['outcome']}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    },
+  };
+  const recorder = { ...silentLogger, warn: (fields: LogFields) => void warnings.push(fields) };
+  const logger = mergingRepeats(recorder, clock);
+  const receivers = new Map(
+    connections.map((active): [string, Receiver] => [`main/${active.name}`, { active, collector, meter, logger }]),
+  );
+  const server = createServer(options);
+  webhookRoutes(server, {
+    isBroken: () => false,
+    find: (workspace, connection) => receivers.get(`${workspace}/${connection}`),
+    clock,
+    largestDelivery: Math.max(...connections.map(({ connector }) => connector.largestDelivery)),
+  });
+  const url = await server.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(() => server.close());
+  return {
+    url,
+    port: Number(new URL(url).port),
+    clock,
+    counts,
+    warnings,
+    held: () => server.traffic.bodies.held(),
+    isSuspect: () => server.traffic.isSuspect('127.0.0.1'),
+    async post(path, body, headers) {
+      const answer = await fetch(url + path, { method: 'POST', body, headers });
+      return { status: answer.status, headers: answer.headers, body: await answer.text() };
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import { type DatabaseConnection, DummyDriver, Kysely, SqliteIntrospector } from 'kysely';
+import { DirectExecutor, type Words } from '../../../src/platform/database/direct-executor.ts';
+import { StoreAdapter, StoreCompiler } from '../../../src/platform/database/postgres-compiler.ts';
+import { SQLITE_WORDS } from '../../../src/platform/database/sqlite-words.ts';
+
+const POSTGRES_WORDS: Words = {
+  createAdapter: () => new StoreAdapter(),
+  createQueryCompiler: () => new StoreCompiler(),
+  createIntrospector: (query) => new SqliteIntrospector(query),
+};
+
+/** Whose statements, without transactions, go through this connection at once. */
+export function kyselyOver<Tables>(connection: DatabaseConnection, kind: 'sqlite' | 'postgres'): Kysely<Tables> {
+  const words = kind === 'postgres' ? POSTGRES_WORDS : SQLITE_WORDS;
+  const driver = new DummyDriver();
+  const dialect = { ...words, createDriver: () => driver };
+  const executor = new DirectExecutor(words, (consumer) => consumer(connection));
+  return new Kysely<Tables>({ config: { dialect }, dialect, driver, executor });
+}

@@ -1,0 +1,43 @@
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
+import type { Store } from '../../../src/store/database.ts';
+import type { Rules, Source } from '../../../src/sync/reconcile/context.ts';
+import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
+import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
+
+interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'worker'>> {
+  readonly start?: number;
+  readonly version?: string;
+  readonly clock?: TravellingClock;
+  readonly isCrowded?: () => boolean;
+  readonly rules?: Rules;
+}
+
+/** Reconcile of the connection `main` at GitHub. */
+export function reconcileOver(store: Store, parts: Parts) {
+  const {
+    start,
+    version = '1.0.0',
+    clock = createTravellingClock({ start }),
+    isCrowded = () => false,
+    rules,
+    ...source
+  } = parts;
+  const main: Source = {
+    ...source,
+    connection: 'main',
+    vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
+    records: true,
+    reference: ({ kind, key }) => ({ kind, key, locator: {} }),
+  };
+  return createReconcile({
+    ...{ store, version, clock, random: systemRandom() },
+    ...{ logger: silentLogger, meter: silentMeter, sources: new Map([['main', main]]) },
+    ...{ inbox: createWakeSignal(), outbox: createWakeSignal(), fetches: createWakeSignal() },
+    usedShare: () => 0,
+    isCrowded,
+    rules,
+  });
+}

@@ -1,0 +1,56 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Running, startNode } from '../../harness/processes.ts';
+import { until } from './until.ts';
+
+/** One process of `worksync run`, with a data folder and a port of its own. */
+export interface Replica {
+  readonly name: string;
+  readonly address: string;
+  readonly running: Running;
+  /** Its log until now. */
+  log(): string;
+  isAlive(): boolean;
+}
+
+export interface ReplicaOptions {
+  readonly name: string;
+  readonly folder: string;
+  /** Folder of the workspace files. */
+  readonly config: string;
+  readonly store: string;
+  /** Modules that are loaded before the program. */
+  readonly preload?: readonly string[];
+  /** Given the process before it listens. */
+  readonly onSpawn: (running: Running) => void;
+}
+
+/** One key for all replicas of an installation: 32 bytes. */
+const KEY = Buffer.alloc(32, 7).toString('base64');
+
+export async function startReplica(options: ReplicaOptions): Promise<Replica> {
+  const { name, config, store, preload = [] } = options;
+  const data = join(options.folder, name);
+  mkdirSync(data, { recursive: true });
+  const flags = ['--config', config, '--data', data, '--store', store, '--port', '0', '--log-level', 'info'];
+  const before = preload.flatMap((module) => ['--import', join(import.meta.dirname, module)]);
+  const running = startNode([...before, 'src/main.ts', 'run', ...flags], { env: { WORKSYNC_SECRET_KEY: KEY } });
+  options.onSpawn(running);
+  let said = '';
+  running.child.stdout?.on('data', (text: string) => {
+    said += text;
+  });
+  running.child.stderr?.on('data', (text: string) => {
+    said += text;
+  });
+  const isAlive = () => running.child.exitCode === null && running.child.signalCode === null;
+  const port = () => /http:\/\/127\.0\.0\.1:(\d+)\//.exec(said)?.[1];
+  await until(
+    () => `${name} listens\n${said}`,
+    () => {
+      if (!isAlive()) throw new Error(`${name} ended: ${said}`);
+      return port() !== undefined;
+    },
+  );
+  return { name, running, address: `http://127.0.0.1:${port()}`, log: () => said, isAlive };
+}

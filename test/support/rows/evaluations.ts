@@ -1,0 +1,35 @@
+import type { Item } from '../../../src/model/item.ts';
+import type { Store } from '../../../src/store/database.ts';
+import type { Cause, Rules, Source } from '../../../src/sync/reconcile/context.ts';
+import { type EvaluationResult, evaluate } from '../../../src/sync/reconcile/evaluate.ts';
+import { RULES, SOURCES, TRACKER } from './batches.ts';
+
+interface Look {
+  readonly now?: number;
+  readonly cause?: Partial<Cause>;
+  readonly rules?: Rules;
+  readonly source?: Partial<Source>;
+}
+
+/** Evaluates an item outside of a batch, as one that some delivery has just changed. */
+export function look(
+  { commit }: Store,
+  item: Item,
+  { now = 5_000, cause, rules = RULES, source }: Look = {},
+): Promise<EvaluationResult> {
+  const code = SOURCES.get('code');
+  if (!code) throw new Error('there is no such source');
+  const own = { ...(item.kind === 'pull_request' ? code : TRACKER), ...source };
+  return commit((query) =>
+    evaluate({
+      query,
+      item,
+      source: own,
+      cause: { since: now, waiting: [], ...cause },
+      now,
+      usedShare: 0,
+      rules,
+      sources: SOURCES,
+    }),
+  );
+}

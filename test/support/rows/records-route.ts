@@ -1,0 +1,15 @@
+import { writeMeta } from '../../../src/store/meta.ts';
+import { noteRecordsListed } from '../../../src/store/server-capabilities.ts';
+import { PULL_REQUESTS_READ } from '../../../src/store/workspace-reads.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
+
+/** The workspace records pull requests: it has listed its records. */
+export async function openRecordsRoute(query: Scope): Promise<void> {
+  await noteRecordsListed(query, 0);
+}
+
+/** The workspace records pull requests, and its records were read once: records may be written. */
+export async function openRecords(query: Scope): Promise<void> {
+  await openRecordsRoute(query);
+  await writeMeta(query, PULL_REQUESTS_READ, '0');
+}
