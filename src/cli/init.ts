@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../admin/init.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
@@ -74,7 +74,7 @@ async function init(setting: Setting, flags: InitFlags): Promise<Outcome> {
   const { addToEnvFile, leftToReplace, publishDraft, uncommented, writeDraft } = await import('../admin/init.ts');
   const draft = writeDraft(await completed(flags), flags.force ?? false);
   addToEnvFile(draft, await chosenValues(draft));
-  const written = [...draft.written, draft.envFile];
+  const written = [...draft.written, draft.envFile].filter((each) => existsSync(each));
   const { commandEnvironment } = await import('../platform/config/env-file.ts');
   const { variables } = commandEnvironment({ config: draft.path });
   const needed = neededVariables(uncommented(readFileSync(draft.path, 'utf8')));
