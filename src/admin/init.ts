@@ -36,13 +36,12 @@ export interface Draft {
 const EXAMPLES = join(CONFIG_FOLDER, 'examples');
 const TEMPLATES = join(CONFIG_FOLDER, 'deploy');
 /** Every example that talks to a workspace names this one. */
-const EXAMPLE_URL = 'https://work.example.com/api/v1';
-/** How that address shows among the placeholders. */
-export const WORKSPACE_PLACEHOLDER = 'work.example.com/api/v1';
+export const EXAMPLE_URL = 'https://work.example.com/api/v1';
 /** The repository of the example that works as it is. */
 export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
 const SCHEMA_LINE = /^# yaml-language-server: .*$/m;
-const PLACEHOLDER = /\byour-[a-z]+[a-z./-]*(?:\*(?![*/]))?|[a-z@.-]*\bexample\.com\b[\w./-]*/g;
+/** What separates the values of a workspace file. */
+const BETWEEN_VALUES = /[\s"'`,[\]{}]+/;
 
 export const exampleNames = () => namesIn(EXAMPLES);
 const templateNames = () => namesIn(TEMPLATES);
@@ -56,8 +55,9 @@ function namesIn(folder: string): readonly string[] {
 
 /** The values of a draft that everybody must replace, apart from the address of the workspace. */
 export function placeholdersIn(content: string): readonly string[] {
-  const found = new Set(Array.from(uncommented(content).matchAll(PLACEHOLDER), ([text]) => text));
-  return [...found].filter((text) => ![...found].some((other) => other !== text && text.startsWith(`${other}/`)));
+  const values = uncommented(content).split(BETWEEN_VALUES);
+  const found = new Set(values.filter((text) => text.startsWith('your-') || text.includes('example.com')));
+  return [...found].filter((text) => ![...found].some((other) => text.startsWith(`${other}/`)));
 }
 
 /** The lines of a configuration that are no comments. */
@@ -157,7 +157,7 @@ export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<s
     (name) => !(name in known) && !(`${name}_FILE` in known),
   );
   if (fresh.length === 0) return;
-  const head = present === '' ? HEAD : present.replace(/\n*$/, '\n');
+  const head = present === '' ? HEAD : `${present.trimEnd()}\n`;
   writeFileSync(envFile, `${head}${fresh.map((name) => `${name}=${quoted(values[name] ?? '')}\n`).join('')}`, {
     mode: 0o600,
   });

@@ -92,9 +92,11 @@ async function init(setting: Setting, flags: InitFlags): Promise<Outcome> {
   };
 }
 
-/** Variables without a default. */
+/** Variables without a default, such as `NAME` in `${NAME}` and in `${NAME:?message}`. */
 function neededVariables(content: string): readonly string[] {
-  return [...new Set(Array.from(content.matchAll(/\$\{(\w+)(?::\?[^}]*)?\}/g), ([, name]) => name as string))];
+  const references = content.split('${').slice(1);
+  const names = references.flatMap((text) => /^(\w{1,100})(?:\}|:\?)/.exec(text)?.[1] ?? []);
+  return [...new Set(names)];
 }
 
 /** The wanted configuration, with the answers of a person where there is a terminal. */
@@ -105,7 +107,7 @@ async function completed({
   force = false,
   ...given
 }: InitFlags): Promise<FirstConfig> {
-  const { draftText, exampleNames, hasDraft, placeholdersIn, SAMPLE_REPOSITORY, WORKSPACE_PLACEHOLDER } = await import(
+  const { draftText, exampleNames, hasDraft, placeholdersIn, SAMPLE_REPOSITORY, EXAMPLE_URL } = await import(
     '../admin/init.ts'
   );
   const { from, name, url } = given;
@@ -116,7 +118,7 @@ async function completed({
   const wanted = { ...STANDARD, ...flags, ...asked, with: templates, folder, values };
   if (!process.stdin.isTTY) return wanted;
   const content = draftText(wanted, force);
-  const open = placeholdersIn(content).filter((each) => !(each in values) && each !== WORKSPACE_PLACEHOLDER);
+  const open = placeholdersIn(content).filter((each) => !(each in values) && each !== EXAMPLE_URL);
   const questions: Question[] = open.map((each) => ({ key: each, text: `Instead of ${each} (empty: later)` }));
   if (isNew && content.includes(SAMPLE_REPOSITORY))
     questions.push({ key: SAMPLE_REPOSITORY, text: 'Repository', standard: SAMPLE_REPOSITORY });
@@ -155,7 +157,8 @@ async function chosenValues({ path }: Draft): Promise<Readonly<Record<string, st
   const content = readFileSync(path, 'utf8');
   const { variables } = commandEnvironment({ config: path });
   const unset = neededVariables(uncommented(content)).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
-  const isMade = (name: string) => new RegExp(`${name}\\b.*openssl rand`).test(content);
+  const recipes = content.split('\n').filter((line) => line.includes('openssl rand'));
+  const isMade = (name: string) => recipes.some((line) => line.includes(name));
   const made = unset.filter(isMade).map((name) => [name, systemRandom().bytes(32).toString('hex')]);
   const questions = unset
     .filter((name) => !isMade(name))

@@ -94,7 +94,7 @@ export const profile: ConnectorProfile = {
     { file: 'issue_comment.on-pull-request', source: 'webhook', event: 'issue_comment', outcome: 'references' },
     { file: 'issue_comment.on-issue', source: 'webhook', event: 'issue_comment', outcome: 'items' },
     { file: 'issues.closed', source: 'webhook', event: 'issues', outcome: 'items' },
-    { file: 'issues.transferred', source: 'webhook', event: 'issues', outcome: 'items' },
+    { file: 'issues.transferred', source: 'webhook', event: 'issues', outcome: 'references' },
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
     ignored('ping', 'ping', 'test_delivery'),
