@@ -41,9 +41,16 @@ interface Walk {
   readonly times: Map<string, number>;
   daemon?: Program;
   /** The workspace of "Your workspace, your repositories". */
-  workspace?: { readonly url: string; readonly apiKey: string /** The key of its only task. */; readonly task: string };
+  workspace?: Workspace;
   /** Waits until the daemon works as README says after the steps so far. */
   isReady: (daemon: Program) => Promise<void>;
+}
+
+interface Workspace {
+  readonly url: string;
+  readonly apiKey: string;
+  /** Key of its only task. */
+  readonly task: string;
 }
 
 /** How to run each command of README. */
@@ -80,6 +87,7 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     command,
   ) {
     await stopDaemon(walk);
+    // One more `--set` adds the option `apiUrl` to the connection.
     const line = 'connector: github';
     const recorded = `--set '${line}=${line}\n    apiUrl: ${walk.github.large.url}'`;
     await timed(walk, 'init', async () => {
@@ -90,11 +98,8 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     walk.isReady = (daemon) =>
       timed(walk, 'npm start', async () => {
         await daemon.prints('public (GitHub): no webhooks, polls');
-        await until(
-          walk,
-          'npm run -s worksync -- status',
-          new RegExp(` [1-9]\\d* of ${HELD_ABOVE + HELD} pull requests`),
-        );
+        const mirrored = new RegExp(` [1-9]\\d* of ${HELD_ABOVE + HELD} pull requests`);
+        await until(walk, 'npm run -s worksync -- status', mirrored);
       });
   },
 
@@ -132,25 +137,18 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
   },
 
   async 'npm run -s worksync -- status'({ terminal }, command) {
-    expectText(
-      await terminal.run(command),
-      /^workspace public /m,
-      / public +github /,
-      /^workspace team /m,
-      / main +github /,
-    );
+    const printed = await terminal.run(command);
+    expectText(printed, /^workspace public /m, / public +github /, /^workspace team /m, / main +github /);
   },
 
   async 'npm run -s worksync -- links explain <item or task>'(walk, command) {
     const { task = '' } = walk.workspace ?? {};
     const secret = settingOf(walk, 'GITHUB_WEBHOOK_SECRET');
     await sendOpenedPull(`http://127.0.0.1:${walk.port}/webhooks/team/main`, secret, `${task.toLowerCase()}-fix`);
+    // Two workspaces run here, so the command must name one.
     const named = (target: string) => `${command.replace('<item or task>', target)} --workspace team`;
-    await until(
-      walk,
-      named(task),
-      new RegExp(`${task}: linked\n +because task-key: "${task.toLowerCase()}" in branch`),
-    );
+    const linked = new RegExp(`${task}: linked\n +because task-key: "${task.toLowerCase()}" in branch`);
+    await until(walk, named(task), linked);
     expectText(await walk.terminal.run(named("'acme/api#12'")), new RegExp(`${task}: linked`), /BUG-12/);
     await stopDaemon(walk);
   },
@@ -202,7 +200,7 @@ function expectLive({ folder }: Walk, name: string): void {
 }
 
 /** Starts the workspace that the second `init` connects, beside the clone. */
-async function startWorkspace({ terminal, scratch }: Walk) {
+async function startWorkspace({ terminal, scratch }: Walk): Promise<Workspace> {
   const file = join(scratch, 'workspace.db');
   const service = terminal.start(`npm run -s worksync -- workspace serve --port 0 --db '${file}' --json`);
   const printed = await service.prints('}\n');
@@ -216,20 +214,15 @@ function fillIn({ folder, workspace, github }: Walk, printed: string): void {
   const [, placeholder = ''] = / and \.env: ([\w/-]+), /.exec(printed) ?? [];
   const recorded = `    apiUrl: ${github.small.url}\n`;
   const content = readFileSync(draft, 'utf8').replace(placeholder, 'acme/api');
-  writeFileSync(
-    draft,
-    content.replace(/^ +token: .*\n/m, (line) => `${line}${recorded}`),
-  );
+  const withUrl = content.replace(/^ +token: .*\n/m, (line) => `${line}${recorded}`);
+  writeFileSync(draft, withUrl);
   const file = join(folder, '.env');
   const values: Readonly<Record<string, string | undefined>> = {
     WORKSYNC_API_KEY: workspace?.apiKey,
     GITHUB_TOKEN: 'github_pat_of_the_readme_test',
   };
-  const filled = readFileSync(file, 'utf8').replace(
-    /^(\w+)=$/gm,
-    (line, name: string) => `${line}${values[name] ?? ''}`,
-  );
-  writeFileSync(file, filled);
+  const fill = (line: string, name: string) => `${line}${values[name] ?? ''}`;
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/^(\w+)=$/gm, fill));
 }
 
 function settingOf({ folder }: Walk, name: string): string {
@@ -284,8 +277,15 @@ async function main(): Promise<void> {
   const settings: Record<string, string> = port === 8080 ? {} : { WORKSYNC_PORT: String(port) };
   const terminal = openTerminal(folder, scratch, settings);
   const github = { large: await startRecordedGithub(HELD_ABOVE + HELD), small: await startRecordedGithub(1) };
+  const cleanUp = async () => {
+    await terminal.close();
+    github.large.close();
+    github.small.close();
+    // It takes half a minute on some disks, so nothing waits for it.
+    spawn('rm', ['-rf', scratch], { stdio: 'ignore', detached: true }).unref();
+  };
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void terminal.close().finally(() => process.exit(1)));
+    process.once(signal, () => void cleanUp().finally(() => process.exit(1)));
   try {
     const startedAt = performance.now();
     clone(folder);
@@ -297,11 +297,7 @@ async function main(): Promise<void> {
     const parts = Array.from(times, ([step, ms]) => `${step} ${seconds(ms)}`).join(', ');
     print(`clone to a mirrored pull request: ${seconds(whole)} (${parts})`);
   } finally {
-    await terminal.close();
-    github.large.close();
-    github.small.close();
-    // It takes half a minute on some disks, so nothing waits for it.
-    spawn('rm', ['-rf', scratch], { stdio: 'ignore', detached: true }).unref();
+    await cleanUp();
   }
 }
 
@@ -315,9 +311,8 @@ async function walkThrough(walk: Walk): Promise<void> {
     const startedAt = performance.now();
     await STEPS[command]?.(walk, command);
     const reason = reasonOf(command);
-    print(
-      reason ? `left out  ${command}: ${reason}` : `${seconds(performance.now() - startedAt).padStart(8)}  ${command}`,
-    );
+    print(`${reason ? 'left out' : seconds(performance.now() - startedAt).padStart(8)}  ${command}`);
+    if (reason) print(`          ${reason}`);
   }
 }
 
