@@ -22,7 +22,7 @@ interface Subscription {
 }
 
 interface ReceiverDeps extends Pick<Receiver, 'collector' | 'meter' | 'logger' | 'tracer'> {
-  /** Called after an event was appended, because the workspace has changed. */
+  /** Called after each append of an event, also a failed one, because the workspace has changed in any case. */
   readonly onEvent: () => void;
 }
 

@@ -1,6 +1,7 @@
 /**
- * A change is one entity whose desired and known state differ: a row of the outbox. It stores no payload. The request
- * is computed from `desired` and `known` when a quota slot is free.
+ * A change is a request that the workspace should get: a row of the outbox. A write exists because the desired and the
+ * known state of its entity differ. A read was requested by another part of worksync. The row stores no request before
+ * it is claimed: only when a quota slot is free, the request is computed from `desired` and `known`.
  *
  * States, and the stage that sets each of them:
  *
@@ -9,11 +10,22 @@
  *   sending  one transaction computed the body, stored it as in flight and wrote the ledger row. Each entity has at
  *            most one request in flight; new facts change only `desired` meanwhile.
  *   unknown  the request got no answer, or the process died while it was `sending`, and a repetition could duplicate
- *            something. It waits for the read that settles it (see `settlement`).
- *   held     needs approval, because the workspace refused it for good or the guard stopped it.
+ *            something. It waits for the read that settles it (see `settlement`). Only creations of tasks get this state.
+ *   held     needs approval, because the workspace refused it for good or the guard stopped it. Only writes are held.
  *
  *   pending → sending → (settled: the row is removed | pending | unknown | held);  unknown → pending | settled;
  *   held → pending (a person released it, or its request changed).
+ *
+ * The state alone does not show whether an outcome is unknown. The column `sent` shows it together with the state:
+ *
+ *   state    sent      meaning
+ *   pending  null      nothing was sent yet, or the outcome of each attempt is known.
+ *   pending  position  the read of a list continues there: `ListPosition` of `sync/outbox/list-pages.ts`.
+ *   pending  request   a write; the outcome of an earlier attempt is unknown. Never a creation, unless a person retried it.
+ *   sending  request   the request is in flight, or was when the process ended.
+ *   unknown  request   a creation; its outcome is unknown. `not_before` is the earliest time of the list that settles it.
+ *   held     null      a write; nothing of it was carried out, as far as is known.
+ *   held     request   a write; it needs approval, and the outcome of an earlier attempt is unknown.
  */
 export const CHANGE_STATES = ['pending', 'sending', 'unknown', 'held'] as const;
 export type ChangeState = (typeof CHANGE_STATES)[number];

@@ -5,8 +5,11 @@
  *   `applied`      its content was applied, or was already known;
  *   `superseded`   newer data was already known;
  *   `ignored`      verified, understood and not relevant; `reason` says why;
- *   `quarantined`  could not be read or applied; kept and shown in `status`, pending again when it is repeated.
+ *   `quarantined`  could not be read or applied; kept and shown in `status`.
  * Every delivery answered with 2xx reaches one of the four. Only reconcile moves a delivery out of `pending`.
+ *
+ * Back to `pending`: a quarantined delivery when it is repeated, when a person retries it, or when a new version retries
+ * those that exceeded their budget. An `applied`, `superseded` or `ignored` one when a person replays it.
  */
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 export const DELIVERY_STATES = ['pending', 'applied', 'superseded', 'ignored', 'quarantined'] as const;

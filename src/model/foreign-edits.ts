@@ -1,6 +1,6 @@
 /**
  * A change by others that no webhook reported, and the reaction of worksync, at the latest with the next sweep.
- * The table in the reference is generated from this list, and a law proves each row.
+ * The table in the reference is generated from this list, and property tests in `test/laws` prove each row.
  */
 export interface ForeignEdit {
   readonly side: 'workspace' | 'provider';
@@ -9,7 +9,7 @@ export interface ForeignEdit {
   readonly result: string;
   /** Requests besides the lists. */
   readonly writes: 0 | 1;
-  /** Found by the lists of the workspace sweep, by its single reads (`turn`) of what no list contains, or by a connection's sweep. */
+  /** Found by the lists of the workspace sweep, by its single reads of what no list contains (`turn`), or by a connection's sweep. */
   readonly foundBy: 'lists' | 'turn' | 'connection';
   /** The name under which the sweep reports it; absent: it does not. */
   readonly finding?: Finding;

@@ -19,7 +19,7 @@ interface ItemBase {
   readonly host: string;
   /** The provider's own time of this state, epoch milliseconds. Newest wins. */
   readonly updatedAt: number;
-  /** The provider's own time if it was too far ahead of our clock to be believed, so that `updatedAt` differs. */
+  /** The time that the provider reported, if it was too far ahead of our clock, so that `updatedAt` differs. A stored key. */
   readonly toldAt?: number;
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;

@@ -19,8 +19,8 @@ export interface Debounce {
  * the throttle.
  *
  * Live lanes wait until no event has come for `2.4 + 6u²` seconds, and at most `6 + 9u²` seconds. These are seconds and
- * never minutes, because with a small quota the queue itself is the delay. The numbers are the best of some hundred on
- * the tuning days of `quota.fresh`: with shorter ones a write is outdated at once, with longer ones people wait.
+ * never minutes, because with a small quota the queue itself is the delay. The numbers are the best of some hundred in
+ * the benchmark `test/bench/quota/fresh.ts`: with shorter ones a write is outdated at once, with longer ones people wait.
  *
  * With a promised visibility, live lanes wait until just before its end, which takes the fewest writes.
  *

@@ -104,6 +104,7 @@ interface PlaceOwner {
   readonly at: number;
 }
 
+/** A stored name, older than the term owner. */
 const OWNER_PREFIX = 'holder:';
 
 async function placeOwners(query: Scope, places: readonly string[]): Promise<Map<string, PlaceOwner>> {

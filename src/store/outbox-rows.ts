@@ -58,7 +58,10 @@ export async function changesInFlight(query: Scope): Promise<readonly Selectable
   return query.selectFrom('outbox').selectAll().where('state', '=', 'sending').execute();
 }
 
-/** Returns the next writes after the name of an entity, each with its entity row. Writes with unknown outcome are left out. */
+/**
+ * Returns the next writes after the name of an entity, each with its entity row. Writes in the state `unknown` are left out.
+ * Other writes may have an unknown outcome too: see the table in `model/change.ts`.
+ */
 export async function writesAfter(query: Scope, after: string, limit: number) {
   return query
     .selectJoined(['outbox', 'entity'], ['entities', 'entity'])
@@ -72,7 +75,7 @@ export async function writesAfter(query: Scope, after: string, limit: number) {
     .execute();
 }
 
-/** Returns whether one of these changes is pending, in flight, or has an unknown outcome. */
+/** Returns whether one of these changes is not held: it is pending, in flight, or waits for the list that settles it. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   return (await findChanges(query, entities)).some(({ state }) => state !== 'held');
 }

@@ -19,13 +19,16 @@ export interface RecordsRoute {
   readonly state: 'unknown' | 'open' | 'closed';
   /** When this state began, epoch milliseconds. */
   readonly since: number;
-  /** When a list was first refused by a server that may not be the workspace. */
+  /** While the state is `unknown`: when a server that may not be the workspace first refused the list. */
   readonly refusedAt?: number;
   /** Number of records in a row that were refused like on a missing route. */
   readonly refusals?: number;
   /** Code and message of the last refusal. */
   readonly error?: string;
-  /** The workspace refused the list before it accepted any other request. */
+  /**
+   * The workspace refused the list before it accepted any other request, so the refusal may concern all requests. The route is
+   * closed when another request is accepted. A stored key, like the others here.
+   */
   readonly isRefused?: boolean;
   /** The route was closed before, so that all stored records must be compared again. */
   readonly isReopened?: boolean;

@@ -29,6 +29,7 @@ interface SweepResource {
   readonly name: string;
 }
 
+/** A stored name, older than the term position. */
 const POSITION = 'workspace_turn';
 
 export async function readSweepPosition(query: Scope): Promise<SweepPosition | undefined> {

@@ -57,8 +57,9 @@ export async function clampUnverifiedSince(query: Scope, now: number): Promise<v
 }
 
 /**
- * Ends the delay of creations that waited before this list was requested. The others wait for a list that is requested from now
- * on. Called for each received list.
+ * Ends the delay of creations that waited before this list was requested. A delay began at `not_before - MAX_DELAY`, because its
+ * beginning has no column of its own. A shorter pause, for example after a failure, looks like an early delay and ends too. The
+ * others wait for a list that is requested from now on. Called for each received list.
  *
  * @param sentAt when the list was requested
  * @returns whether other creations wait
@@ -161,8 +162,8 @@ interface FieldTrial {
 }
 
 /**
- * The fields that the server accepts or refuses in creations. A creation that is refused with 400 is sent once more without any
- * optional field. If that succeeds, later creations try the fields one at a time.
+ * The fields that the server accepts or refuses in creations. A creation that is refused with 400, 409 or 422 is sent once more
+ * without any optional field. If that succeeds, later creations try the fields one at a time.
  */
 export interface CreationTrials {
   /** The server accepted the short form of a creation whose long form it had refused: fields are tried one at a time. */
@@ -221,7 +222,7 @@ export async function noteCreationPassed(query: Scope, entity: string, body: Bod
 }
 
 /**
- * Records that a creation was refused with 400.
+ * Records that a creation was refused for its content.
  *
  * @returns the fields to leave out of the next attempt; undefined if it had no optional field, so that its text was refused
  */

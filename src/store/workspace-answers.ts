@@ -28,8 +28,11 @@ type Observation =
   | 'look-again';
 
 /**
- * An answer of the workspace, stored as a delivery because only reconcile interprets it. It was true at some time between
- * `sentAt` and its receipt.
+ * An answer of the workspace, stored as a delivery. It was true at some time between `sentAt` and its receipt.
+ *
+ * Two stages read an answer to the outbox. Settle stores what worksync sent: it becomes the known state, and a link becomes one of
+ * worksync. From the body it reads only the position in a list, whether the server recognised a repeated link, and the time of a
+ * document. Reconcile stores what the server added: ids of links, tasks, the server's spelling of a record, everything that was read.
  */
 export interface Answer {
   readonly action: Action | Observation;

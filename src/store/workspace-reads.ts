@@ -179,7 +179,10 @@ export async function lastLinksRead(query: Scope, taskId: string): Promise<Links
   return { revision: revision as number, sentAt };
 }
 
-/** Records that the links of a task were read. Additions of links that waited for this become due. */
+/**
+ * Records that the links of a task were read. Changes of links that waited for this become due. The row does not store why a
+ * change waits, so pauses after failures end too.
+ */
 export async function noteLinksRead(query: Scope, taskId: string, { revision, sentAt }: LinksRead): Promise<void> {
   await writeMeta(query, entity.readLinks(taskId), `${revision} ${sentAt}`);
   const links = (await linksOfTask(query, taskId)).map((row) => row.entity);

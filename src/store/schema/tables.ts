@@ -52,7 +52,10 @@ export interface Tables {
     connection: string;
     /** The provider's time of the stored state. */
     provider_time: number;
-    /** Hash of the stored fields. An equal hash means that there is nothing to write. */
+    /**
+     * Hash of the content of the delivery that was applied last, not of `fields`. A delivery with the same hash and time is not
+     * compared any further. Empty: each delivery is merged, because a fetched object is still missing.
+     */
     hash: string;
     finished: 0 | 1;
     gone: 0 | 1;
@@ -130,8 +133,9 @@ export interface Tables {
     /** The id of the entity in the workspace, if it has one. */
     remote_id: string | null;
     /**
-     * `manual`: created by a person; `removed`: removed by a person. worksync changes neither. `gone`: a link that worksync removed,
-     * kept for a day so that a late answer cannot restore it.
+     * The owner of a link or a document; null: worksync. `manual`: a person created it; `removed`: a person removed it. worksync
+     * changes neither. `gone` is no owner but the tombstone of a link that worksync removed, kept for a day so that a late answer
+     * cannot restore it.
      */
     hand: 'manual' | 'removed' | 'gone' | null;
     /** The last write of worksync that was answered, as JSON: `Written`. */
@@ -169,11 +173,18 @@ export interface Tables {
     weight: number;
     /** Computed from kind, lane and weight. */
     queue: GeneratedAlways<Queue>;
-    /** The change is not tried before this time: backoff, or `settleAfter`. */
+    /**
+     * The change is not tried before this time. The reason is not stored: a pause after a failure, a wait for a read of links or for
+     * a list of tasks, an unverified item, the pace of reads after a restore, or a write that is undone only later. Code that ends
+     * one of these waits may end another one of the same change early. In the state `unknown`: the earliest time of the settling list.
+     */
     not_before: number;
     attempts: Generated<number>;
     state: ChangeState;
-    /** The request that is in flight or has an unknown outcome, as JSON. */
+    /**
+     * The request that is in flight or has an unknown outcome, as JSON: `PreparedRequest`. For a pending read of a list it is the
+     * position of the next page instead: `ListPosition`. `model/change.ts` says what it means in each state.
+     */
     sent: string | null;
     sent_at: number | null;
     /** When the first difference arose while a request was in flight. */
@@ -238,7 +249,7 @@ export interface Tables {
     connection: string;
     unit: string;
     watermark: string | null;
-    /** `{page, candidate, startedAt}` of an unfinished walk as JSON. */
+    /** The unfinished walk as JSON: `Walk` of `poll-states.ts`. */
     walk: string | null;
     /** Validator of the first page of the last complete walk. */
     etag: string | null;

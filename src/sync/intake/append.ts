@@ -83,7 +83,7 @@ interface PendingAppend {
 
 /**
  * Commits together the deliveries that arrive in successive turns of the event loop, or while a commit runs. A single
- * delivery does not wait.
+ * delivery waits for one turn. A commit is one INSERT, and one UPDATE for each repeat, without a transaction around them.
  */
 export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupCommit {
   const queue: PendingAppend[] = [];

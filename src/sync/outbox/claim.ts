@@ -65,8 +65,12 @@ export async function acquireSlot(
 
 /**
  * Claims the change to send next. One transaction selects the change, stores its request and records the slot in the
- * ledger, so that a crash after the commit can neither lose nor repeat the request.
- * Releases the slot if no change is eligible or the commit fails.
+ * ledger. After a crash the next process finds the request in flight, and treats its outcome as unknown, also if it was
+ * never sent: see `recover`. Releases the slot if no change is eligible or the commit fails.
+ *
+ * The claimed change may be another one than the slot was acquired for, also of another lane, because the selection is
+ * repeated if it may be stale. All lanes count in the same windows, so the caps hold. But the ledger counts the request
+ * for the lane of the slot, and a backfill that gets the slot of a live change has not waited for room in its own share.
  *
  * @param selected the change that was selected a moment ago, if nothing has happened since
  * @param askedAt when the slot was requested, epoch milliseconds
@@ -129,7 +133,10 @@ async function findPending(query: Scope, entity: string | undefined): Promise<Ou
   return change?.state === 'pending' ? change : undefined;
 }
 
-/** Removes a change that has nothing to send. A removal whose read is switched off waits for that read. */
+/**
+ * Removes a change that has nothing to send. A read has nothing to send only while its route is switched off. A read on
+ * which a removal depends (its `effect` is `removal`) then waits for the route instead.
+ */
 async function dropWithoutDifference(query: Scope, { entity, kind, effect }: OutboxRow, now: number): Promise<void> {
   if (kind === 'read' && effect === 'removal') return updateChange(query, entity, { not_before: now + MAX_BLOCK });
   await removeChange(query, entity);
@@ -173,7 +180,7 @@ async function storeInFlight(
   return prepared;
 }
 
-/** A pending write that still has a request in its row has an unknown outcome. */
+/** Whether an earlier attempt of this pending change has an unknown outcome: see the table in `model/change.ts`. */
 function isOutcomeUnknown({ kind, sent }: OutboxRow): boolean {
   return kind !== 'read' && sent !== null;
 }

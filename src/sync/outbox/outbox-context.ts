@@ -52,7 +52,7 @@ export interface Pace {
   readonly hold: number;
 }
 
-/** The right to send one request. The throttle describes what each method guarantees. */
+/** The right to send one request. `Slot` in `sync/quota/slot.ts` describes what each method guarantees. */
 export interface Slot {
   record(query: Scope): Promise<void>;
   release(): void;

@@ -37,7 +37,7 @@ export function createOutbox(context: OutboxContext): Outbox {
   });
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();
-  /** A commit failed, although the database may have stored it. */
+  /** Claiming failed, perhaps in its commit, which the database may have stored in spite of the error. */
   let isClaimUncertain = false;
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;

@@ -20,7 +20,8 @@ type RetryContext = Pick<WorkspaceContext, 'clock' | 'random' | 'logger'>;
 
 /**
  * Repeats work until the database commits it, or until `signal` aborts.
- * An answer, for example, must not be lost because the disk is full for a while.
+ * An answer, for example, must not be lost because the disk is full for a while. Each error counts as one of the
+ * database, so work with a programming error is repeated too, and logged each time.
  */
 export async function retryUntilCommitted(
   context: RetryContext,
@@ -35,13 +36,14 @@ export async function retryUntilCommitted(
   }
 }
 
-/** Logs an error of the database and waits some seconds, or until `signal` aborts. */
+/** Logs an error, most likely one of the database, and waits up to 4 s, or until `signal` aborts. */
 export async function backoffAfterDbError(
   { clock, random, logger }: RetryContext,
   error: unknown,
   signal: AbortSignal,
 ): Promise<void> {
   logger.error({ error: asSyncError(error) }, 'outbox cannot write and waits');
+  // A fixed attempt, because the pause does not grow: 500 ms · 2³.
   await sleep(clock, backoff(random, 3, 500, 5_000), signal);
 }
 

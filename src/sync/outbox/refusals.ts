@@ -25,7 +25,11 @@ import { closeRecords, NOT_SENT, pendingAgain, type SettleContext, settleAnswer 
 
 /** A change is held when it is refused for good, or after this many attempts while other changes succeed. */
 export const MAX_ATTEMPTS = 5;
-/** The attempts of a change that is held at its next refusal. */
+/**
+ * The attempts of a change that is held at its next refusal. Also stored when a read is requested that must show whether
+ * a refusal is right, so that the next refusal is believed. Four ordinary failures lead to the same number, and then a
+ * refusal is believed without that read.
+ */
 export const BEFORE_LAST_ATTEMPT = MAX_ATTEMPTS - 1;
 
 export interface FailureContext extends SettleContext {
@@ -54,7 +58,7 @@ export async function settleRefusal(
   );
 }
 
-/** Whether a repetition would be refused again: a client error, except for those that end by themselves. */
+/** Whether the status is a client error that does not end by itself, whichever server answered. */
 export function isPermanent({ status = 0 }: SyncError): boolean {
   return status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
 }
@@ -201,7 +205,10 @@ async function endUntilRouteIsOn(query: Scope, entity: string, now: number): Pro
   await updateChange(query, entity, { ...NOT_SENT, state: 'pending', not_before: now + MAX_BLOCK });
 }
 
-/** Holds the links that wait for a read of their task: links that cannot be checked need approval. */
+/**
+ * Holds the links that wait for a read of their task: links that cannot be checked need approval. A link that pauses
+ * after a failure looks the same, so it is held too.
+ */
 async function giveUpRead(query: Scope, { entity, taskId }: PreparedRequest, error: string): Promise<FailureOutcome> {
   await removeChange(query, entity);
   const links = taskId === null ? [] : (await linksOfTask(query, taskId)).map((row) => row.entity);
@@ -229,7 +236,8 @@ async function settleRefusedLink(
   if ((await routeOffUntil(query, 'listWorkItems', now)) !== undefined)
     return isGone && error.own ? settleAs(query, prepared, { body: null }, context) : undefined;
   if (attempts >= BEFORE_LAST_ATTEMPT) {
-    // The links were read without an effect. A record that was read at the same time may have shown the link.
+    // The links were read without an effect, or four attempts failed before. A record that was read at the same time may
+    // have shown the link.
     const isKnown = isDuplicate && prepared.open && (await findEntity(query, entity))?.known != null;
     if (isKnown) return settleAs(query, prepared, { body: null }, context);
     return holdUnlessChanged(query, prepared, errorText(error));

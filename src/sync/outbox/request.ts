@@ -22,7 +22,7 @@ export interface PreparedRequest {
   /** The number of deliveries that this request settles. Later ones wait for the next request. */
   readonly waiting: number;
   readonly attempts: number;
-  /** The outcome of an earlier attempt is unknown: the server may have carried it out. */
+  /** This is a repetition: the outcome of an earlier attempt is unknown, and the server may have carried it out. A stored key. */
   readonly open: boolean;
   readonly sentAt: number;
   /** The position in the order of all requests, see `store/revision.ts`. */

@@ -89,8 +89,8 @@ async function settleForbidden(
 }
 
 /**
- * Whether a repetition would be refused again. A read is always repeated, because other changes depend on it and it
- * has no content that could be refused.
+ * Whether the change is held at once: the workspace itself refused the content of the write, or the write cannot be sent
+ * at all. A read is always repeated, because other changes depend on it and it has no content that could be refused.
  */
 function isFinal(prepared: PreparedRequest, error: SyncError): boolean {
   if (prepared.kind === 'read' || error.verdict !== 'never') return false;

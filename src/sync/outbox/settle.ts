@@ -128,7 +128,9 @@ export async function settleAnswer(
   const { id, body, page, next } = answer;
   const { cursor } = prepared.body;
   const place = { ...(typeof cursor === 'string' && { cursor }), ...(page && { page }) };
-  // The answer to a link write is current, because its commit makes it known. Any other answer may be outdated.
+  // An answer updates a link only if the revision of the link is not above `asOf` (`mayUpdate`). This commit sets the
+  // revision of a written link to the current one, so its own answer needs the same number. Any other answer counts as of
+  // just before its request, because links may have been written or read since.
   const asOf = prepared.kind === 'link' ? await currentRevision(query) : prepared.revision - 1;
   const { status } = context;
   await appendAnswer(query, { action, entity, sentAt, asOf, body, status, ...place }, id, context.now);

@@ -285,7 +285,7 @@ export function createCooldownControl(initial: Cooldown, deps: CooldownControlDe
   };
 }
 
-/** Key of the stored cooldown in `meta`. */
+/** Key of the stored cooldown in `meta`, older than the term cooldown. */
 export const COOLDOWN_KEY = 'throttle.brake';
 
 /** Stored form: times of boot `boot`; the wall clock showed `wall` at `at`. */

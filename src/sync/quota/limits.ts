@@ -74,7 +74,7 @@ export interface Limits {
   share(state: QuotaState): number;
   /** Upper bound to which a reduced share grows. */
   ceiling(state: QuotaState): number;
-  /** Time at which any lane has room: -Infinity if it has now, Infinity if an answer must come first. */
+  /** Time from which any lane has room: not after now if it has room now, Infinity if an answer must come first. */
   roomForAll(state: QuotaState): number;
   roomForBackground(state: QuotaState): number;
   /** Time to check again: also a growing share or the end of the reserve for people can make room. */
@@ -212,7 +212,7 @@ function useOf({ cap, hold }: SharedWindow, { ledger, now }: QuotaState): Pick<W
 
 /**
  * The expected average share. Either it is refused again at the last refused share, or the other users stop, so the
- * middle is assumed. Tuned on the tuning days of `quota.forecast`.
+ * middle is assumed. Tuned with the benchmark `test/bench/quota/forecast.ts`.
  */
 function expectedShare({ observed, refusedShare }: Cooldown, ceiling: number, now: number): number {
   const isRecent = observed !== undefined && now - observed.at < FORECAST_MEMORY;

@@ -17,7 +17,7 @@ export interface Share {
 }
 
 /**
- * Chosen by the bench `quota.tenant`: faster growth uses little more and is refused much more often; slower growth
+ * Chosen with the benchmark `test/bench/quota/tenant.ts`: faster growth uses little more and is refused much more often; slower growth
  * leaves slots unused.
  */
 const GROWTH_PER_MS = 4.3 / 200 / 60_000;

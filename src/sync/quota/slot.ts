@@ -16,7 +16,7 @@ import {
 import { createDeadlineTimer } from './wait-queue.ts';
 import type { Entry, WindowLedger } from './window-ledger.ts';
 
-/** The right to send one request. Exactly one of `release`, `complete` and `leave` must end it. */
+/** The right to send one request. `release`, `complete` or `leave` must end it; `leave` may follow the others. */
 export interface Slot {
   /** Writes the ledger row in the caller's transaction, which must be committed before the request is sent. */
   record(query: Scope): Promise<void>;

@@ -28,6 +28,9 @@ export interface EvaluationResult {
  * Computes the desired state of the workspace for one item, compares it with the known state, and enqueues the
  * differences. The result depends only on the present states, not on the deliveries that caused the evaluation or on
  * their number.
+ *
+ * Must have no effect besides rows and its result: a prefetch runs it once more before, discards both, and ignores its
+ * errors (`runSequentially`).
  */
 export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
   const { item } = evaluation;

@@ -49,7 +49,10 @@ export const ITEMS_PER_TRANSACTION = { least: 10, most: 40 };
 /** A delivery that fails on its own this often is quarantined. */
 const MAX_ATTEMPTS = 3;
 
-/** A delivery that was processed alone during this many crashes is quarantined. */
+/**
+ * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Most of them ended
+ * with a crash. Ordinary failures count too, but `MAX_ATTEMPTS` of them quarantine a delivery earlier.
+ */
 const MAX_CRASHES = 5;
 
 /** Unknown types of events that are counted under their own label. */

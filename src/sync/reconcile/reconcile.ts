@@ -62,7 +62,8 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
         failures = 0;
         await options.inbox.wait();
       } catch (error) {
-        // The database does not accept writes now, for example because the disk is full.
+        // Most likely the database does not accept writes now, for example because the disk is full. Faults of a single
+        // delivery end in quarantine and do not get here.
         logger.error({ error: asSyncError(error) }, 'reconcile cannot write; it retries after a pause');
         await sleep(clock, backoff(random, failures++, 500, 5_000), signal);
       }

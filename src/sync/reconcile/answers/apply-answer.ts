@@ -34,6 +34,9 @@ export interface AppliedAnswer extends SweepResult {
  * Updates the known state by an answer of the workspace. The answer was true at some time between its request and its
  * receipt, so it never overrides a state that became known after the request was sent.
  *
+ * Must have no effect besides rows and its result: a prefetch runs it once more before, discards both, and ignores its
+ * errors (`prefetch` of the unit of work).
+ *
  * Throws `answer_malformed` if an identifying field is missing or invalid.
  */
 export async function applyAnswer(query: Scope, answer: Answer, context: AnswerContext): Promise<AppliedAnswer> {
