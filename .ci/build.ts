@@ -120,7 +120,7 @@ function writeManifest(): void {
     engines: { node: `>=${OLDEST_NODE}` },
     bin: { worksync: 'lib/main.js' },
     exports: {
-      './client': { types: './types/client/client.d.ts', default: './lib/client.js' },
+      './client': { types: './types/workspace-api/client/client.d.ts', default: './lib/client.js' },
       './package.json': './package.json',
     },
     dependencies,

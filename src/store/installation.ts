@@ -4,6 +4,7 @@ import type { Transaction } from 'kysely';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Database, OpenOptions } from '../platform/database/database-types.ts';
 import { openDatabase } from '../platform/database/open.ts';
+import { readHeader } from '../platform/database/sqlite.ts';
 import type { Random } from '../platform/lib/random.ts';
 import type { Store } from './database.ts';
 import type { Fence } from './leases.ts';
@@ -52,9 +53,14 @@ export async function openInstallation(
 const OLDER_FILE = /^[^.]+\.db$/;
 
 function refuseOlderFiles(folder: string): void {
-  const older = readdirSync(folder).find((name) => OLDER_FILE.test(name));
+  const older = readdirSync(folder).find((name) => OLDER_FILE.test(name) && !isBackup(join(folder, name)));
   if (older === undefined) return;
   throw new SyncError('database_too_old', `${join(folder, older)} was written by a version before the first release`);
+}
+
+/** Whether `worksync backup` made the file, which may be kept in the data folder. */
+function isBackup(file: string): boolean {
+  return readHeader(file)?.isCopy ?? false;
 }
 
 /**

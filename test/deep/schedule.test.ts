@@ -125,6 +125,7 @@ test('a daemon that is restarted every ten minutes does all its work of 15 minut
     tasks: 15 * MINUTE,
     'redeliver.forge': 15 * MINUTE,
     'sweep.forge': DAY,
+    'workspace.records': DAY,
   };
   const began = world.clock.now();
   const counts: Record<string, Set<number>> = {};

@@ -56,7 +56,9 @@ describe('while the key is refused', () => {
     await expect.poll(async () => (await worksync(['status'], environment())).stdout).toContain('unauthorized');
     const { code, stdout, stderr } = await worksync(['prs', 'list'], environment());
     expect({ code, stdout }).toEqual({ code: 77, stdout: '' });
-    expect(stderr).toMatch(/^worksync: nothing is sent to the workspace for \d+ (min|s): unauthorized: /);
+    expect(stderr).toMatch(
+      /^worksync: nothing is sent to the workspace for \d+ (min|s): the workspace refused the key/,
+    );
     expect(stderr).toContain('code:   unauthorized');
   });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { expect, it, onTestFinished } from 'vitest';
 import { openDatabase } from '../../../src/platform/database/open.ts';
+import { markAsCopy } from '../../../src/platform/database/sqlite.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import { folderOfTest } from '../../support/harness/folder.ts';
@@ -29,6 +30,16 @@ it.each(['worksync.db', 'team.db'])('leaves %s of a version before the first rel
   });
   expect(readFileSync(file).equals(before)).toBe(true);
   expect(readdirSync(path)).toEqual([name]);
+});
+
+it('starts beside a backup that is kept in the data folder', async () => {
+  const path = folderOfTest('installation');
+  const backup = join(path, 'backup.db');
+  await (await openDatabase({ file: backup, migrations: {} })).close();
+  markAsCopy(backup);
+  const installation = await openInstallation(path, { random: systemRandom() });
+  await installation.close();
+  expect(readdirSync(path)).toEqual(expect.arrayContaining(['backup.db', 'worksync.db']));
 });
 
 it('names the loss of sessions in the hint about a damaged file', async () => {
