@@ -135,7 +135,7 @@ function withEnd(row: AuditRow, now: number): AuditEntry {
 
 /** The gateway tokens of a workspace, for somebody who makes and revokes them. */
 export function auditedTokens(
-  { passage: { tokens }, store, name }: Pick<OpenWorkspace, 'passage' | 'store' | 'name'>,
+  { upstream: { tokens }, store, name }: Pick<OpenWorkspace, 'upstream' | 'store' | 'name'>,
   { actor, clock }: { readonly actor: Actor; readonly clock: Pick<Clock, 'now'> },
 ): Tokens {
   const books = { query: store.query.whole, clock };

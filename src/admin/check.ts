@@ -40,7 +40,7 @@ export async function checkWhole(checked: Checked & Ground): Promise<Finding[]> 
   const since = clock.monotonic();
   const folder = installation.asServer ? undefined : dirname(installation.file);
   const size = installation.size();
-  const fault = installation.look() ?? installation.fault();
+  const fault = installation.checkFileReplaced() ?? installation.fault();
   const database = judgeDatabase({ file: installation.file, size, fault, keptLog: installation.keptLog() });
   const server = await checkServer(installation);
   return [
@@ -121,7 +121,7 @@ interface Checked {
 
 interface Ground {
   readonly version: string;
-  readonly installation: Pick<Installation, 'file' | 'size' | 'fault' | 'look' | 'keptLog' | 'asServer'>;
+  readonly installation: Pick<Installation, 'file' | 'size' | 'fault' | 'checkFileReplaced' | 'keptLog' | 'asServer'>;
   readonly serverClocks: { since(monotonic: number): readonly Skew[] };
 }
 

@@ -1,4 +1,4 @@
-import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import type { DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
@@ -34,7 +34,7 @@ export interface WantedDeliveries {
   readonly about?: string | undefined;
   readonly state?: DeliveryState | undefined;
   readonly connection?: string | undefined;
-  readonly source?: DeliverySource | undefined;
+  readonly source?: DeliveryOrigin | undefined;
   /** Whether answers to worksync and webhooks of the workspace are shown too. */
   readonly own?: boolean | undefined;
 }

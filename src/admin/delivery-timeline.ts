@@ -1,4 +1,4 @@
-import type { DeliverySource } from '../model/delivery.ts';
+import type { DeliveryOrigin } from '../model/delivery.ts';
 import { withoutSecrets } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
@@ -89,7 +89,7 @@ export async function showDelivery(
   return {
     delivery: {
       ...delivery,
-      connector: sources.get(delivery.connection)?.vendor.id ?? null,
+      connector: sources.get(delivery.connection)?.connector.id ?? null,
       bytes: stored ? (stored.unpacked_length ?? stored.body.length) : null,
     },
     verified: VERIFIED[delivery.source],
@@ -99,7 +99,7 @@ export async function showDelivery(
   };
 }
 
-const VERIFIED: Readonly<Record<DeliverySource, string>> = {
+const VERIFIED: Readonly<Record<DeliveryOrigin, string>> = {
   webhook: 'its signature or token, with the webhook secret of the connection, before it was stored',
   poll: 'worksync asked for it, with the credential of the connection',
   backfill: 'worksync asked for it, with the credential of the connection',

@@ -25,7 +25,7 @@ export interface DescribedWorkspace {
   readonly clock: Clock;
   readonly hooks: Pick<HookWatch, 'report'>;
   /** What the names in each connection's configuration lead to, by the name of the connection. */
-  readonly books: ReadonlyMap<string, NameBindings>;
+  readonly namesByConnection: ReadonlyMap<string, NameBindings>;
   readonly times: CauseTimes;
   /** Why the workspace cannot be written to at present. */
   readonly trouble: () => SyncError | undefined;
@@ -33,7 +33,7 @@ export interface DescribedWorkspace {
 
 /** The status of a workspace from what was read of its rows, and what only this process knows. */
 export function describeOpenWorkspace(
-  { config, address, store, throttle, clock, hooks, books, times, trouble }: DescribedWorkspace,
+  { config, address, store, throttle, clock, hooks, namesByConnection, times, trouble }: DescribedWorkspace,
   stored: StoredStatus,
   rejected: SyncError | undefined,
 ): WorkspaceStatus {
@@ -43,7 +43,7 @@ export function describeOpenWorkspace(
     address,
     connections: config.connections.map((connection) => ({
       ...describeConnection(config.name, connection),
-      ...knownHere(connection, hooks, books),
+      ...knownHere(connection, hooks, namesByConnection),
     })),
     stored,
     quota,
@@ -58,7 +58,7 @@ export function describeOpenWorkspace(
 
 /** The same verdict for a list of many, without what only a page of its own shows. */
 export function listOpenWorkspace(
-  { config, store, throttle, clock, hooks, books, trouble }: DescribedWorkspace,
+  { config, store, throttle, clock, hooks, namesByConnection, trouble }: DescribedWorkspace,
   stored: HealthSummary,
   rejected: SyncError | undefined,
 ): ListedWorkspace {
@@ -79,7 +79,7 @@ export function listOpenWorkspace(
         refusedFetches: 0,
         ...wrong.get(connection.name),
       },
-      ...knownHere(connection, hooks, books),
+      ...knownHere(connection, hooks, namesByConnection),
     })),
     halt: haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null,
   };
@@ -92,9 +92,9 @@ export function listOpenWorkspace(
 function knownHere(
   { name }: ConnectionConfig,
   hooks: DescribedWorkspace['hooks'],
-  books: DescribedWorkspace['books'],
+  namesByConnection: DescribedWorkspace['namesByConnection'],
 ): Pick<ConfiguredConnection, 'hooks' | 'names'> {
-  return { hooks: hooks.report(name) ?? null, names: describeNames(books.get(name)?.bindings() ?? []) };
+  return { hooks: hooks.report(name) ?? null, names: describeNames(namesByConnection.get(name)?.bindings() ?? []) };
 }
 
 function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>): Backlog {

@@ -11,7 +11,7 @@ import type { HookWatch } from '../sync/intake/hook-watch.ts';
 import type { Polls } from '../sync/intake/polls.ts';
 import type { Outbox } from '../sync/outbox/outbox.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
-import type { Rules, Sources } from '../sync/reconcile/context.ts';
+import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import type { Send } from '../workspace-api/exchange.ts';
 import type { WorkspaceClient } from '../workspace-api/typed-client.ts';
 import type { LagReport } from './lag.ts';
@@ -33,7 +33,7 @@ export interface DirectContext {
 export interface TriedConfig {
   readonly config: WorkspaceConfig;
   readonly rules: Rules;
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
 }
 
 /** A workspace as the use cases behind commands and pages see it, whether its stages run or not. */
@@ -42,13 +42,13 @@ export interface OpenWorkspace {
   readonly config: WorkspaceConfig;
   readonly store: Store;
   readonly throttle: Throttle;
-  readonly passage: Pick<Upstream, 'tokens'>;
+  readonly upstream: Pick<Upstream, 'tokens'>;
   /** Sends what no change of the outbox stands for; the client is the same with typed methods. */
   readonly send: Send<DirectContext>;
   readonly client: WorkspaceClient<DirectContext>;
   readonly connections: readonly ActiveConnection[];
   /** The rules and connections of reconcile, to explain its decisions. */
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
   readonly rules: Rules;
   readonly random: Random;
   readonly outbox: Pick<Outbox, 'inFlight'>;

@@ -5,7 +5,7 @@ import { LARGE } from '../platform/lib/large.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
 import type { ListedDelivery } from '../store/find-deliveries.ts';
 import { type Answer, readAnswer } from '../store/workspace-answers.ts';
-import type { Source, Sources } from '../sync/reconcile/context.ts';
+import type { ReconcileConnection, ReconcileConnections } from '../sync/reconcile/context.ts';
 import { translateEvent } from '../sync/reconcile/workspace-events.ts';
 
 /** What a stored delivery says, worked out again from its body by the connectors and options of now. */
@@ -18,7 +18,11 @@ export type ReadDelivery =
 type Stored = Pick<ListedDelivery, 'id' | 'connection' | 'source' | 'event' | 'receivedAt' | 'state' | 'attempts'>;
 
 /** Changes nothing, and tells nobody. Never rejects. */
-export async function readDelivery(sources: Sources, delivery: Stored, stored: StoredBody): Promise<ReadDelivery> {
+export async function readDelivery(
+  sources: ReconcileConnections,
+  delivery: Stored,
+  stored: StoredBody,
+): Promise<ReadDelivery> {
   try {
     if (delivery.source === 'answer') return { outcome: 'answer', answer: readAnswer(unpackBody(stored)) };
     if (delivery.source === 'workspace') return readEvent(delivery, stored);
@@ -42,7 +46,7 @@ function readEvent(delivery: Stored, stored: StoredBody): ReadDelivery {
 
 /** What is large, or failed before, is read by another thread within a budget. */
 async function translate(
-  { translate: atOnce, worker }: Pick<Source, 'translate' | 'worker'>,
+  { translate: atOnce, worker }: Pick<ReconcileConnection, 'translate' | 'worker'>,
   delivery: Stored,
   stored: StoredBody,
 ): Promise<Translation> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../platform/lib/clock.ts';
-import { countListed, openSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
+import { countListed, findRunningSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
 import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -19,7 +19,7 @@ export async function startSweep(
   { store, timetable }: OpenWorkspace,
   _asked: object,
 ): Promise<{ readonly isNew: boolean }> {
-  const running = await openSweep(store.query);
+  const running = await findRunningSweep(store.query);
   await timetable.runNow(SWEEP);
   return { isNew: running === undefined };
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
-import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliverySource, type DeliveryState } from '../model/delivery.ts';
+import { DELIVERY_SOURCES, DELIVERY_STATES, type DeliveryOrigin, type DeliveryState } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { addRefused } from './deliveries-refused.ts';
@@ -31,7 +31,7 @@ type Run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) =>
 interface FilterFlags extends WorkspaceFlags {
   readonly state?: DeliveryState;
   readonly connection?: string;
-  readonly source?: DeliverySource;
+  readonly source?: DeliveryOrigin;
 }
 
 function withFilter(command: Command): Command {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { unknownName } from '../admin/named.ts';
 import type { Connector, Translation } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
-import type { DeliverySource } from '../model/delivery.ts';
+import type { DeliveryOrigin } from '../model/delivery.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Item } from '../model/item.ts';
 import { schemaOf } from '../platform/config/generated-files.ts';
@@ -14,7 +14,7 @@ const STANDARD_INPUT = 0;
 
 export interface Given {
   readonly event?: string;
-  readonly source: DeliverySource;
+  readonly source: DeliveryOrigin;
   readonly host?: string;
   readonly with?: readonly string[];
   readonly json?: boolean;

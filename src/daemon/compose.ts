@@ -174,7 +174,11 @@ async function openServices(
     converter,
     grants: createGrants({ installation, isShared, http, clock, logger, box, keepSecret }),
     scheduler: createScheduler(context),
-    groupCommit: createGroupCommit({ sql: installation.query, look: installation.look, clock }),
+    groupCommit: createGroupCommit({
+      sql: installation.query,
+      checkFileReplaced: installation.checkFileReplaced,
+      clock,
+    }),
     tokenBook: createTokenBook(installation.query, onTokenChange),
     tracer: tracing?.tracer,
     publicUrl: input.options.publicUrl,

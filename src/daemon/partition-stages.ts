@@ -23,7 +23,7 @@ import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
-import type { Rules, Sources } from '../sync/reconcile/context.ts';
+import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts';
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
@@ -105,7 +105,7 @@ export interface PartitionStages {
 interface StagesInput {
   readonly intake: PartitionIntake;
   readonly client: OutboxClient;
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
   readonly rules: Rules;
   readonly onLag: (milliseconds: number) => void;
 }

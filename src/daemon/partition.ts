@@ -35,7 +35,7 @@ import { openWorkspaceApi, versionHeaderOf, type WorkspaceApi } from './workspac
 /** An open workspace: its store, its throttle, its stages. Partitions share nothing but the process. */
 export interface Partition extends OpenWorkspace {
   /** For the gateway. */
-  readonly passage: Upstream;
+  readonly upstream: Upstream;
   readonly reconcile: Reconcile;
   readonly outbox: Outbox;
   readonly polls: Polls;
@@ -157,7 +157,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
         connectors,
         converter,
       }),
-    passage: upstreamOf(daemon, partition, api),
+    upstream: upstreamOf(daemon, partition, api),
     wakeOutbox: () => wakeSignals.outbox.notify(),
     wakeReconcile: () => wakeSignals.inbox.notify(),
     wakeBackfills: () => intake.backfills.notify(),
@@ -194,11 +194,21 @@ function stopWithin(
 /** The views of a partition for status, pages and lists. */
 function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
-  { hooks, namesByConnection: books }: PartitionIntake,
+  { hooks, namesByConnection }: PartitionIntake,
   { trouble }: PartitionStages,
 ): Pick<Partition, 'describe' | 'list' | 'status'> {
   const times = createCauseTimes();
-  const described = { config, address: address.baseUrl, store, throttle, clock, hooks, books, times, trouble };
+  const described = {
+    config,
+    address: address.baseUrl,
+    store,
+    throttle,
+    clock,
+    hooks,
+    namesByConnection,
+    times,
+    trouble,
+  };
   const describe: Partition['describe'] = (stored, rejected) => describeOpenWorkspace(described, stored, rejected);
   return {
     describe,
@@ -218,11 +228,11 @@ function upstreamOf(
     name: config.name,
     store,
     logger,
-    learn: capture,
+    capture,
     pass,
     outbox: wakeSignals.outbox,
     workspaceId: workspaceIdOf(config, store),
-    holdsTask: (taskId) => isTaskCached(store.query, taskId),
+    hasTask: (taskId) => isTaskCached(store.query, taskId),
     tokens: createTokens({ store, book: tokenBook, clock, random }),
     settings: { freshFor, longestWait, keyPrefix, versionHeader: versionHeaderOf(config.workspace.api) },
     nextSlotAt: () => throttle.snapshot().nextForPeopleAt,

@@ -209,8 +209,8 @@ function addPublicRoutes(
     largestDelivery: Math.max(...connectors.map(({ largestDelivery }) => largestDelivery)),
   });
   const gateway = gatewayRoutes(server, {
-    passages: () => workspaces.partitions().map(({ passage }) => passage),
-    passage: (name) => workspaces.find(name)?.passage,
+    passages: () => workspaces.partitions().map(({ upstream }) => upstream),
+    passage: (name) => workspaces.find(name)?.upstream,
     elsewhere: forwarding?.forGateway,
     tokens: tokenBook,
     clock,

@@ -12,9 +12,9 @@ import { type Pauses, recordRateLimits, withRateLimitGuard } from '../sync/intak
 import { webhookUrlOf } from '../sync/intake/webhook-routes.ts';
 import {
   createRules,
+  type ReconcileConnection,
+  type ReconcileConnections,
   type Rules,
-  type Source,
-  type Sources,
   type WorkerTranslator,
 } from '../sync/reconcile/context.ts';
 import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
@@ -102,7 +102,7 @@ export function sourcesOf(
   connectors: Connectors,
   namesByConnection: NamesByConnection,
   converter: Converter,
-): Sources {
+): ReconcileConnections {
   return new Map(
     configs.map((config) => {
       const connector = connectorOf(config.connector, connectors);
@@ -116,14 +116,14 @@ function sourceOf(
   connector: Connector<unknown>,
   names: NameBindings | undefined,
   converter: Converter,
-): Source {
+): ReconcileConnection {
   const { mirror, writeBack } = config;
   const options = withNames(config.options, names);
   const quiet = withoutReports(names);
   const quietOptions = withNames(config.options, quiet);
   return {
     connection: config.name,
-    vendor: connector,
+    connector,
     grammar: connector.grammar,
     writeBack: { ...writeBack, close: writeBack.close !== false },
     records: mirror !== 'off',
@@ -153,11 +153,11 @@ function workerTranslator(
     async translate({ source, event, stored }) {
       const names = bindings?.bindings().map(({ entry, id }) => [entry, id] as const);
       const task = { connector, options, names, source, event, body: stored };
-      const { translation, told } = await converter.translate(task);
-      for (const report of told) bindings?.report(report);
+      const { translation, told: reports } = await converter.translate(task);
+      for (const report of reports) bindings?.report(report);
       return translation;
     },
-    parts: (body) => converter.parts({ body }),
+    elements: (body) => converter.parts({ body }),
   };
 }
 

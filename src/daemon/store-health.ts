@@ -10,7 +10,7 @@ import type { Installation } from '../store/installation.ts';
 import type { WorkspaceContext } from '../store/workspace-context.ts';
 import type { ProcessContext } from './daemon-context.ts';
 
-type MonitoredDatabase = Pick<Database<never>, 'fault' | 'look' | 'probe' | 'keptLog' | 'asFile'>;
+type MonitoredDatabase = Pick<Database<never>, 'fault' | 'checkFileReplaced' | 'probe' | 'keptLog' | 'asFile'>;
 
 /** Monitors whether this process can store webhooks: whether the database works, and whether the volume has space. */
 export interface StoreHealth extends Stage {
@@ -42,7 +42,7 @@ export function createStoreHealth({ clock, health, meter, logger }: StoreHealthD
   }
 
   function check(): void {
-    database?.look();
+    database?.checkFileReplaced();
     database?.probe();
     if (database) emptyLog(database);
     scheduleCheck();

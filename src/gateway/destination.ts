@@ -80,7 +80,7 @@ async function strangersPlace(places: readonly Place[], named = 'current'): Prom
 async function strangersDestination(passage: Upstream, path: string, named: string | undefined): Promise<Destination> {
   if (named === undefined) {
     const taskId = taskOf(path);
-    return { passage, path, isProof: taskId !== undefined && (await passage.holdsTask(taskId)) };
+    return { passage, path, isProof: taskId !== undefined && (await passage.hasTask(taskId)) };
   }
   const id = await passage.workspaceId();
   if (id !== undefined) return { passage, path: renamed(path, id), isProof: true };

@@ -244,7 +244,7 @@ class Desk {
     if (answer.status === 401 || answer.status === 403) this.#callers.refused(authorization);
     else if (answer.status < 400) this.#callers.accepted(authorization, { passage, since, isProved: isProof });
     if (!isSafe(passed.method)) this.cache.forget(passage.name);
-    if (isProof) await passage.learn.answered(passed, answer);
+    if (isProof) await passage.capture.answered(passed, answer);
     else await this.#onUnproved(inHand, answer.status);
     return answer;
   }
@@ -265,7 +265,7 @@ class Desk {
    * workspace's.
    */
   async #onUnproved(inHand: Case, status: number): Promise<void> {
-    await inHand.destination.passage.learn.unproved(inHand.passed, status);
+    await inHand.destination.passage.capture.unproved(inHand.passed, status);
     if (isSuccess(status)) await this.#askWhoWeAre(inHand);
   }
 
@@ -300,7 +300,7 @@ class Desk {
       return refuse(502, 'workspace_unreachable', 'the workspace sent no usable answer');
     }
     this.cache.forget(passage.name);
-    await passage.learn.failed(passed, error);
+    await passage.capture.failed(passed, error);
     return refuse(504, 'outcome_unknown', 'no answer came: the outcome of the request is unknown');
   }
 }

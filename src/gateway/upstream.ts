@@ -53,10 +53,10 @@ export interface Upstream {
    */
   workspaceId(): Promise<string | undefined>;
   /** Whether the workspace is known to hold this task. */
-  holdsTask(taskId: string): Promise<boolean>;
+  hasTask(taskId: string): Promise<boolean>;
   readonly tokens: Tokens;
   /** Answers that pass through are news of the workspace. */
-  readonly learn: ResponseCapture;
+  readonly capture: ResponseCapture;
   readonly settings: GatewaySettings;
   readonly store: Store;
   readonly logger: Logger;

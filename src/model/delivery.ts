@@ -18,14 +18,14 @@ export const DELIVERY_STATES = ['pending', 'applied', 'superseded', 'ignored', '
  * The origin of a delivery: a webhook request, a poll page, a page of a backfill that a person requested, a fetched
  * object, an answer of the workspace, a webhook of the workspace.
  */
-export type DeliverySource = (typeof DELIVERY_SOURCES)[number];
+export type DeliveryOrigin = (typeof DELIVERY_SOURCES)[number];
 export const DELIVERY_SOURCES = ['webhook', 'poll', 'backfill', 'fetch', 'answer', 'workspace'] as const;
 
 export interface Delivery {
   readonly id: number;
   /** Name of the connection; `workspace` for a message of the workspace itself. */
   readonly connection: string;
-  readonly source: DeliverySource;
+  readonly source: DeliveryOrigin;
   /** The vendor's event name; for polls and fetches the connector's own name of the shape. */
   readonly event: string;
   /** The bytes as received. */

@@ -14,7 +14,7 @@ export interface Window {
 }
 
 /** The requests that count in a window: the number in flight, and the completion times of the others, ascending. */
-export interface Use {
+export interface WindowUse {
   inFlight: number;
   readonly completed: number[];
 }
@@ -51,7 +51,7 @@ export function windowOf(cap: number, length: number): Window {
 }
 
 /** Returns the number of requests that count in a window at `now`. */
-export function usedAt(use: Use, hold: number, now: number): number {
+export function usedAt(use: WindowUse, hold: number, now: number): number {
   const live = use.completed.findIndex((at) => at + hold > now);
   return use.inFlight + (live === -1 ? 0 : use.completed.length - live);
 }
@@ -60,7 +60,7 @@ export function usedAt(use: Use, hold: number, now: number): number {
  * Returns when a window has room for one more request.
  * -Infinity: there was always room. Infinity: a request in flight must end first.
  */
-export function roomAt(use: Use, limit: number, hold: number): number {
+export function roomAt(use: WindowUse, limit: number, hold: number): number {
   const allowed = limit - use.inFlight;
   if (allowed <= 0) return Number.POSITIVE_INFINITY;
   // There is room when at most `allowed - 1` completed requests count, so the one before those must expire.
@@ -71,7 +71,7 @@ export function roomAt(use: Use, limit: number, hold: number): number {
 
 /** The state of a window at the time `now`. Monotonic milliseconds. */
 interface WindowState {
-  readonly use: Use;
+  readonly use: WindowUse;
   readonly slots: number;
   readonly hold: number;
   readonly now: number;

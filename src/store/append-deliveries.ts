@@ -1,5 +1,5 @@
 import { type CompiledQuery, type Selectable, sql } from 'kysely';
-import type { DeliverySource } from '../model/delivery.ts';
+import type { DeliveryOrigin } from '../model/delivery.ts';
 import { dialectOf } from '../platform/database/dialect.ts';
 import { packBody, type StoredBody } from './bodies.ts';
 import { COSTLY } from './inbox.ts';
@@ -11,7 +11,7 @@ export interface NewDelivery {
   readonly connection: string;
   /** Unique within the connection: the vendor's delivery id, or the SHA-256 of the bytes. */
   readonly key: string;
-  readonly source: DeliverySource;
+  readonly source: DeliveryOrigin;
   readonly event: string;
   readonly body: Buffer;
   /** The body as its row will store it, if it is compressed already. */
@@ -53,12 +53,12 @@ type OwnedDelivery = NewDelivery & { readonly workspace: number };
 
 /** Appends deliveries of several workspaces; otherwise like `appendDeliveries`. */
 export async function appendForWorkspaces(
-  sql: Sql,
+  database: Sql,
   deliveries: readonly OwnedDelivery[],
   now: number,
 ): Promise<AppendedRow[]> {
   if (deliveries.length === 0) return [];
-  const rows = await insertNew(sql, deliveries, now);
+  const rows = await insertNew(database, deliveries, now);
   const inserted = new Map(rows.map(({ id, delivery_key: key, ...row }) => [identityOf({ ...row, key }), id]));
   const appended: AppendedRow[] = [];
   for (const delivery of deliveries) {
@@ -66,15 +66,18 @@ export async function appendForWorkspaces(
     const id = inserted.get(identity);
     // `delete` is true once: a second delivery with the same key in this batch is a repeat.
     if (inserted.delete(identity)) appended.push({ appended: 'new', id });
-    else appended.push(await revive(sql, delivery, now));
+    else appended.push(await revive(database, delivery, now));
   }
   return appended;
 }
 
 /** Inserts the deliveries that are not stored yet, and returns their rows. */
-async function insertNew(sql: Sql, deliveries: readonly OwnedDelivery[], now: number): Promise<InsertedRow[]> {
+async function insertNew(database: Sql, deliveries: readonly OwnedDelivery[], now: number): Promise<InsertedRow[]> {
   const parameters = deliveries.flatMap((delivery) => Object.values(rowOf(delivery, now)));
-  const { rows } = await sql.executeQuery<InsertedRow>({ ...insertStatement(sql, deliveries.length), parameters });
+  const { rows } = await database.executeQuery<InsertedRow>({
+    ...insertStatement(database, deliveries.length),
+    parameters,
+  });
   return rows;
 }
 
@@ -111,11 +114,11 @@ const statements = {
   postgres: new Map<number, CompiledQuery<InsertedRow>>(),
 };
 
-function insertStatement(sql: Sql, count: number): CompiledQuery<InsertedRow> {
-  const compiled = statements[dialectOf(sql)];
+function insertStatement(database: Sql, count: number): CompiledQuery<InsertedRow> {
+  const compiled = statements[dialectOf(database)];
   const existing = compiled.get(count);
   if (existing) return existing;
-  const insert = sql
+  const insert = database
     .insertInto('inbox')
     .values(Array.from({ length: count }, () => rowOf(EMPTY_DELIVERY, 0)))
     .onConflict((conflict) => conflict.columns(['workspace', 'connection', 'delivery_key']).doNothing())
@@ -126,9 +129,9 @@ function insertStatement(sql: Sql, count: number): CompiledQuery<InsertedRow> {
 }
 
 /** Makes a quarantined delivery pending again, with the bytes of the repeat. */
-async function revive(sql: Sql, delivery: OwnedDelivery, now: number): Promise<AppendedRow> {
+async function revive(database: Sql, delivery: OwnedDelivery, now: number): Promise<AppendedRow> {
   const packed = delivery.packed ?? packBody(delivery.body);
-  const revived = await sql
+  const revived = await database
     .updateTable('inbox')
     .set({
       state: 'pending',

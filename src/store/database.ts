@@ -5,7 +5,7 @@ import type { Schema } from './schema/tables.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** The rows of one workspace in the database that all workspaces share. */
-export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'look' | 'keptLog'> {
+export interface Store extends Pick<Database<Schema>, 'file' | 'fault' | 'checkFileReplaced' | 'keptLog'> {
   /** For single statements outside of a transaction. */
   readonly query: Scope;
   /** Runs `work` in one durable transaction; rolls back when it throws. */

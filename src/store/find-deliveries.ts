@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { Delivery, DeliverySource, DeliveryState } from '../model/delivery.ts';
+import type { Delivery, DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import type { Store } from './database.ts';
 import { CHUNK_SIZE, changeKeysInChunks } from './in-chunks.ts';
@@ -22,7 +22,7 @@ export interface ListedDelivery extends Pick<Delivery, 'id' | 'connection' | 'so
 export interface DeliveryFilter {
   readonly states?: readonly DeliveryState[];
   readonly connection?: string;
-  readonly sources?: readonly DeliverySource[];
+  readonly sources?: readonly DeliveryOrigin[];
 }
 
 /** The position of a delivery in the order of receipt. */
@@ -183,7 +183,7 @@ export async function searchDeliveries(
     .select(COLUMNS)
     .$if(states !== undefined, (inbox) => inbox.where('state', 'in', states as DeliveryState[]))
     .$if(connection !== undefined, (inbox) => inbox.where('connection', '=', connection as string))
-    .$if(sources !== undefined, (inbox) => inbox.where('source', 'in', sources as DeliverySource[]))
+    .$if(sources !== undefined, (inbox) => inbox.where('source', 'in', sources as DeliveryOrigin[]))
     .limit(wanted)
     .execute();
   const last = rows.at(-1);

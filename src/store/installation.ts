@@ -108,7 +108,7 @@ export function openTables(options: Omit<OpenOptions, 'migrations' | 'readableSi
 }
 
 function storeOf(database: Database<Schema>, workspace: number, fence: Fence | undefined): Store {
-  const { query, commit, commitRelaxed, file, fault, look, keptLog } = database;
+  const { query, commit, commitRelaxed, file, fault, checkFileReplaced, keptLog } = database;
   const fenced =
     <Result>(work: (scope: Scope) => Promise<Result>) =>
     async (transaction: Transaction<Schema>): Promise<Result> => {
@@ -118,7 +118,7 @@ function storeOf(database: Database<Schema>, workspace: number, fence: Fence | u
   return {
     file,
     fault,
-    look,
+    checkFileReplaced,
     keptLog,
     query: scopeOf(query, workspace),
     commit: (work) => commit(fenced(work)),

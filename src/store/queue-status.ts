@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { ChangeState, EntityKind } from '../model/change.ts';
-import type { DeliverySource, DeliveryState } from '../model/delivery.ts';
+import type { DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
 import { parseFailure, type StoredFailure } from '../model/errors/sync-error.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
@@ -22,7 +22,7 @@ interface TimeRange {
 export interface DeliveryRow {
   readonly id: number;
   readonly connection: string;
-  readonly source: DeliverySource;
+  readonly source: DeliveryOrigin;
   readonly event: string;
   readonly receivedAt: number;
   readonly state: DeliveryState;

@@ -96,7 +96,7 @@ export async function noteListRefused(
 }
 
 /** Closes the route if its list was refused, because the workspace has accepted another request. @returns whether it closed */
-export async function closeIfRefused(query: Scope, now: number): Promise<boolean> {
+export async function closeIfRefusedEarly(query: Scope, now: number): Promise<boolean> {
   const { isRefused, error } = await readRecordsRoute(query);
   if (!isRefused) return false;
   await writeServerFact(query, 'records', { state: 'closed', since: now, error } satisfies RecordsRoute);

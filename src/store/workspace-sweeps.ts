@@ -16,7 +16,7 @@ export async function beginSweep(
   query: Scope,
   now: number,
 ): Promise<{ readonly sweep: Sweep; readonly isNew: boolean }> {
-  const running = await openSweep(query);
+  const running = await findRunningSweep(query);
   const previous = await latestSweep(query);
   // A round from the future began before the clock was set back. Lists that are requested now would be older, so it could not end.
   if (running && running.started_at <= now) return { sweep: running, isNew: false };
@@ -30,7 +30,7 @@ export async function beginSweep(
   return { sweep, isNew: true };
 }
 
-export async function openSweep(query: Scope): Promise<Sweep | undefined> {
+export async function findRunningSweep(query: Scope): Promise<Sweep | undefined> {
   return (await rounds(query)).find(({ finished_at }) => finished_at === null);
 }
 

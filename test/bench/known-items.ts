@@ -14,7 +14,7 @@ import { systemRandom } from '../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../src/platform/lib/wake-signal.ts';
 import { appendDeliveries } from '../../src/store/append-deliveries.ts';
 import { appendAnswer } from '../../src/store/workspace-answers.ts';
-import type { Source } from '../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection } from '../../src/sync/reconcile/context.ts';
 import { desiredRecord } from '../../src/sync/reconcile/evaluate-record.ts';
 import { createReconcile, type Reconcile } from '../../src/sync/reconcile/reconcile.ts';
 import { createInlineConverter } from '../../src/sync/worker/converter.ts';
@@ -38,7 +38,7 @@ const NOWHERE = { url: 'http://127.0.0.1:9/api/v1', apiKey: 'a key for the bench
 
 export interface Opened {
   readonly store: OpenedStore;
-  readonly source: Source;
+  readonly source: ReconcileConnection;
   readonly reconcile: Reconcile;
 }
 
@@ -60,7 +60,7 @@ export async function openReconcile(folder: string, place = databaseFile(folder)
     usedShare: () => 0,
     isCrowded: () => false,
   });
-  return { store, source: sources.get('github') as Source, reconcile };
+  return { store, source: sources.get('github') as ReconcileConnection, reconcile };
 }
 
 export async function createKnownItems(): Promise<KnownItems> {
@@ -80,7 +80,7 @@ export async function makeKnown({ store, source, reconcile }: Opened, items: num
     const pullRequests = deliveries.map((delivery) => {
       const translation = source.translate(delivery);
       if (translation.outcome !== 'items') throw new Error('a pull request of the bench is none');
-      return desiredRecord(translation.items[0] as PullRequest, source.vendor);
+      return desiredRecord(translation.items[0] as PullRequest, source.connector);
     });
     const nextCursor = first + AT_ONCE > items ? null : String(first);
     await appendRead(store, 'read-pull-requests', entity.readPullRequests, { pullRequests, nextCursor }, first);

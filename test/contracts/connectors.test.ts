@@ -15,7 +15,7 @@ import { LONGEST_DICTATED_WAIT } from '../../src/platform/http/provider-errors.t
 import { silentLogger } from '../../src/platform/lib/logger.ts';
 import { silentMeter } from '../../src/platform/lib/meter.ts';
 import { noSteps } from '../../src/platform/lib/steps.ts';
-import type { Source, WorkerTranslator } from '../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection, WorkerTranslator } from '../../src/sync/reconcile/context.ts';
 import { type Translated, translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createInlineConverter, parseInWorker } from '../../src/sync/worker/converter.ts';
 import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
@@ -115,9 +115,9 @@ describe.each(PROFILES)('$id', (profile) => {
     const worker: WorkerTranslator = {
       translate: async ({ source, stored }) =>
         (await converter.translate({ ...common, source, body: stored })).translation,
-      parts: (body) => converter.parts({ body }),
+      elements: (body) => converter.parts({ body }),
     };
-    const translate: Source['translate'] = (delivery) => connector.translate(delivery, options);
+    const translate: ReconcileConnection['translate'] = (delivery) => connector.translate(delivery, options);
     const source = { ...TRACKER, translate, worker, connection: 'main' };
     const body = Buffer.from(JSON.stringify(page));
     const stored = { body, unpacked_length: null };

@@ -19,7 +19,12 @@ import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
-import { createKeyHorizon, PLAIN_RULES, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
+import {
+  type ConnectorFacts,
+  createKeyHorizon,
+  PLAIN_RULES,
+  type ReconcileConnection,
+} from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createModelWorkspace } from '../support/fakes/model-workspace.ts';
@@ -33,14 +38,14 @@ import { type OpenedStore, openStore } from '../support/harness/store.ts';
  */
 
 const CONNECTION = 'github';
-const VENDOR: Vendor = {
+const VENDOR: ConnectorFacts = {
   id: 'github',
   publicHost: 'github.com',
   capabilities: { supportsLabels: true, supportsDraft: true, reopensClosed: true },
 };
-const SOURCE: Source = {
+const SOURCE: ReconcileConnection = {
   connection: CONNECTION,
-  vendor: VENDOR,
+  connector: VENDOR,
   records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),

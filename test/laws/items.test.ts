@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DeliverySource } from '../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../src/model/delivery.ts';
 import type { PullRequest } from '../../src/model/item.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
@@ -164,7 +164,7 @@ describe('times that cannot be ordered', () => {
         const final = bare(last.at, last.whole);
         let held: StoredItem | undefined;
         let asked = 0;
-        const take = (item: PullRequest, source: DeliverySource) => {
+        const take = (item: PullRequest, source: DeliveryOrigin) => {
           const judgement = mergeNewest(held, item, source);
           if (judgement.needsFetch) asked++;
           if (judgement.outcome === 'applied') held = judgement.stored;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Connector } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { DeliverySource } from '../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../src/model/delivery.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { drawn } from '../support/harness/depth.ts';
@@ -175,7 +175,7 @@ class World {
     this.#take('fetch', exists ? fetched(this.state, this.#at) : gone(this.#at + 100_000));
   }
 
-  #take(source: DeliverySource, { event, payload }: Rendered): void {
+  #take(source: DeliveryOrigin, { event, payload }: Rendered): void {
     const body = Buffer.from(JSON.stringify(payload));
     const translation = this.#connector.translate({ source, event, body }, this.#options);
     if (translation.outcome === 'ignored') throw new Error(`${event}: ${translation.reason}`);

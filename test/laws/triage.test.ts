@@ -17,7 +17,7 @@ import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
 import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
-import { createKeyHorizon, createRules, type Source } from '../../src/sync/reconcile/context.ts';
+import { createKeyHorizon, createRules, type ReconcileConnection } from '../../src/sync/reconcile/context.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { type OpenedStore, openStore } from '../support/harness/store.ts';
@@ -30,9 +30,9 @@ import { workItem } from '../support/rows/items.ts';
  */
 
 const CONNECTION = 'tracker';
-const SOURCE: Source = {
+const SOURCE: ReconcileConnection = {
   connection: CONNECTION,
-  vendor: { id: 'tracker', publicHost: 'h', capabilities: { workItems: true } },
+  connector: { id: 'tracker', publicHost: 'h', capabilities: { workItems: true } },
   records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as WorkItem] }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),

@@ -12,7 +12,7 @@ import { pendingDeliveries } from '../../src/store/inbox.ts';
 import { findItem } from '../../src/store/items.ts';
 import { dueFetches, requestFetch, settleFetch } from '../../src/store/wanted-fetches.ts';
 import { enqueueInitialReads, tasksWereRead } from '../../src/store/workspace-reads.ts';
-import { openSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
+import { findRunningSweep, readSweeps } from '../../src/store/workspace-sweeps.ts';
 import { prepareNext } from '../../src/sync/outbox/claim.ts';
 import { recover } from '../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../src/sync/outbox/request.ts';
@@ -20,7 +20,12 @@ import { settle } from '../../src/sync/outbox/settle.ts';
 import { settleFailure } from '../../src/sync/outbox/settle-failure.ts';
 import { SWEEP, workspaceSweepJobs } from '../../src/sync/outbox/sweep-jobs.ts';
 import { applyBatch } from '../../src/sync/reconcile/apply-batch.ts';
-import { createKeyHorizon, createRules, type Source, type Vendor } from '../../src/sync/reconcile/context.ts';
+import {
+  type ConnectorFacts,
+  createKeyHorizon,
+  createRules,
+  type ReconcileConnection,
+} from '../../src/sync/reconcile/context.ts';
 import { desiredRecord, differingFields } from '../../src/sync/reconcile/evaluate-record.ts';
 import { translateAll } from '../../src/sync/reconcile/translate-deliveries.ts';
 import { createTravellingClock } from '../support/clocks/travelling-clock.ts';
@@ -38,11 +43,11 @@ const DAY = 86_400_000;
 const MINUTE = 60_000;
 const THEN = Date.UTC(2026, 0, 4, 9);
 
-const GITHUB: Vendor = { id: 'github', publicHost: 'github.com', capabilities: { supportsLabels: true } };
-const JIRA: Vendor = { id: 'jira', publicHost: 'jira', capabilities: {} };
-const sourceOf = (connection: string, vendor: Vendor): Source => ({
+const GITHUB: ConnectorFacts = { id: 'github', publicHost: 'github.com', capabilities: { supportsLabels: true } };
+const JIRA: ConnectorFacts = { id: 'jira', publicHost: 'jira', capabilities: {} };
+const sourceOf = (connection: string, vendor: ConnectorFacts): ReconcileConnection => ({
   connection,
-  vendor,
+  connector: vendor,
   records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),
@@ -294,7 +299,7 @@ class World {
     await this.sweepConnections();
     await this.comeToRest();
     // A round that was begun earlier may have looked before the last edit.
-    if (await openSweep(this.store.query)) throw new Error('a round did not end');
+    if (await findRunningSweep(this.store.query)) throw new Error('a round did not end');
     // A list proves nothing about the tasks that were seen within the last hour.
     await this.clock.advance(60 * MINUTE);
     await this.sweep();

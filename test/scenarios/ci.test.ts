@@ -30,7 +30,7 @@ beforeAll(async () => {
   world.configure('other', { connections: { hub: GITHUB } });
   await world.reload();
   const tokenOf = async (name: string) =>
-    (await world.workspaces().find(name)?.passage.tokens.create('CI'))?.secret ?? '';
+    (await world.workspaces().find(name)?.upstream.tokens.create('CI'))?.secret ?? '';
   ours = await tokenOf('test');
   theirs = await tokenOf('other');
   address = world.daemon().address;

@@ -102,11 +102,11 @@ async function becomeKnown(): Promise<void> {
 }
 
 async function token(): Promise<{ id: string; secret: string }> {
-  return world.partition().passage.tokens.create('for a test');
+  return world.partition().upstream.tokens.create('for a test');
 }
 
 async function oauthToken(): Promise<string> {
-  const workspaceId = (await world.partition().passage.workspaceId()) as string;
+  const workspaceId = (await world.partition().upstream.workspaceId()) as string;
   const userId = await world.service().addUser({ workspaceId, name: 'Ada', role: 'member' });
   return (await world.service().mintToken({ workspaceId, userId, role: 'member', ttl: null })).secret;
 }
@@ -257,7 +257,7 @@ describe('a cached answer goes only to', () => {
     expect((await ask(TASKS, { secret })).status).toBe(200);
     expect((await ask(TASKS, { secret })).headers.get('age')).toBe('0');
     expect(asked()).toHaveLength(1);
-    expect(await world.partition().passage.tokens.revoke(id)).toBe(true);
+    expect(await world.partition().upstream.tokens.revoke(id)).toBe(true);
     const refused = await ask(TASKS, { secret });
     expect({ status: refused.status, body: refused.body }).toEqual({
       status: 401,
@@ -553,7 +553,7 @@ describe('paths', () => {
         const status = Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
         const told = bodyOf(answer);
         expect(status < 400 ? SHAPE : told).toEqual(status < 400 ? SHAPE : { ...SHAPE, code: status });
-        const id = await world.partition().passage.workspaceId();
+        const id = await world.partition().upstream.workspaceId();
         for (const line of asked()) {
           const [path = ''] = target.slice('/api/v1'.length).split('?');
           const sent = line.slice('GET '.length).split('?')[0];

@@ -159,7 +159,7 @@ describe('a stranger at the gateway', () => {
 
   it('who edits a record is heard also in a workspace without tasks, which tells nobody its id', async () => {
     await open();
-    expect(await world.partition().passage.workspaceId()).toBeUndefined();
+    expect(await world.partition().upstream.workspaceId()).toBeUndefined();
     const body = { ...RECORD, title: 'By hand' };
     expect(await ask('PATCH', '/workspaces/current/pull-requests', body, await newKey())).toBe(200);
     await world.settled();

@@ -202,7 +202,7 @@ describe('with a subscription at the workspace', () => {
 
   it('documents that nobody named are no matter, and the gateway’s cached reads end', async () => {
     await subscribe();
-    const { secret } = await world.partition().passage.tokens.create('for a test');
+    const { secret } = await world.partition().upstream.tokens.create('for a test');
     const read = async () => {
       const path = '/api/v1/workspaces/current/documents';
       const answer = await fetch(world.daemon().address + path, { headers: { authorization: `Bearer ${secret}` } });

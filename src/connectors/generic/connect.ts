@@ -8,7 +8,7 @@ import { nextPage, storedPage } from '../kit/pages.ts';
 import { absent, omitUndefined, writeJson } from '../kit/payload.ts';
 import type { Refusals } from '../kit/refusal.ts';
 import { bearer, createRest, type Rest } from '../kit/rest.ts';
-import { emptyPageFlag, historyPage, pollPage, type Selection, timeOf, type Walk } from '../kit/walk.ts';
+import { emptyPageFlag, historyPage, pollPage, type Selection, timeOf, type WalkableList } from '../kit/walk.ts';
 import { feedBase, type Options } from './options.ts';
 import { id } from './schema.ts';
 import { PARTS, SHAPES } from './translate.ts';
@@ -98,7 +98,7 @@ const withoutFeed: Connection = {
  * Walks over the feed. The feed chooses the order of items: it promises only that an item which matches throughout is on some
  * page.
  */
-function walkOf(feed: Rest): Walk {
+function walkOf(feed: Rest): WalkableList {
   return {
     order: 'since',
     async list({ selection, page: cursor }, signal) {

@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { createMemory } from '../kit/cached-reads.ts';
 import type { Page } from '../kit/git-api.ts';
 import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
-import type { Use } from '../kit/rate-limit.ts';
+import type { RateLimitUse } from '../kit/rate-limit.ts';
 import { type Candidate, createScopeResolver, patternsOf } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES } from './items.ts';
@@ -25,7 +25,7 @@ export function offIn(noun: string, { name, hasIssues, hasPullRequests }: Reposi
 /** The repositories in the scope of a connection now: by name where the configuration names them, else by id. */
 export interface Repositories extends ReturnType<typeof createScopeResolver> {
   /** The repository of a unit, as it was some minutes ago at the latest. */
-  find(unit: string, signal: AbortSignal, use?: Use): Promise<Repository>;
+  find(unit: string, signal: AbortSignal, use?: RateLimitUse): Promise<Repository>;
   /** What a name leads to at this moment. */
   present(name: string, signal: AbortSignal): Promise<Repository>;
   /** What of a repository is switched off at this moment; see `offIn`. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Clock } from '../../platform/lib/clock.ts';
 import { createCache } from '../kit/cached-reads.ts';
 import { absent, readable } from '../kit/payload.ts';
-import type { Use } from '../kit/rate-limit.ts';
+import type { RateLimitUse } from '../kit/rate-limit.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES, withoutNumber } from './items.ts';
@@ -63,7 +63,7 @@ export interface Projects {
 
 export function createProjects(api: Api, options: Options, clock: Clock): Projects {
   const scope = scopeOf(options);
-  const one = (name: string, use: Use, signal: AbortSignal) =>
+  const one = (name: string, use: RateLimitUse, signal: AbortSignal) =>
     api.read(project, pathOf({ kind: 'project', name }), { use, signal });
   const named = createCache(clock, (name, signal) => one(name, 'background', signal));
   const all = createCache(clock, async (group, signal): Promise<readonly Candidate[]> => {

@@ -7,7 +7,7 @@ import type { ConnectionDeps } from '../connector.ts';
 import type { Memory } from './cached-reads.ts';
 import { pagesOf } from './pages.ts';
 import { parseAnswer, readAnswer } from './payload.ts';
-import type { Budget, Use } from './rate-limit.ts';
+import type { Budget, RateLimitUse } from './rate-limit.ts';
 
 /** Bytes. Enough for a page of 100 pull requests, each with the longest description that a provider accepts. */
 const LARGEST_ANSWER = 32 * 1024 * 1024;
@@ -22,7 +22,7 @@ export interface GetOptions {
   /** Sent as `If-None-Match`; only then is 304 an answer. */
   readonly etag?: string | undefined;
   /** The purpose of the request. Default: `fetch`. */
-  readonly use?: Use;
+  readonly use?: RateLimitUse;
   /** The parts of the answer to keep: see `HttpRequest`. */
   readonly keep?: Shape | true | undefined;
   readonly signal: AbortSignal;

@@ -19,6 +19,7 @@ import {
   type EngineMethods,
   itemsOrReferences,
   type Lookup,
+  mustCheckScope,
   NOT_FOLLOWED,
   NOT_FOUND,
   outOfScope,
@@ -29,7 +30,7 @@ import {
 import { omitUndefined, read, readJson, writeJson } from './payload.ts';
 import { detectFeatureOff } from './refusal.ts';
 import { isRefusedList, namedIn, type Scope } from './scope.ts';
-import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage, type Walk } from './walk.ts';
+import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage, type WalkableList } from './walk.ts';
 
 /** The options that the engine itself reads. */
 interface GitOptions {
@@ -55,7 +56,7 @@ export type ItemIdentity = Omit<PullRequest, 'updatedAt'> | Omit<WorkItem, 'upda
  * One kind of item that each repository has: pull requests, or issues. The names and shapes of stored rows never change, because
  * rows outlive versions.
  */
-export interface Kind<Options, Locator> extends Pick<Walk, 'order' | 'changedAt' | 'isConditional'> {
+export interface Kind<Options, Locator> extends Pick<WalkableList, 'order' | 'changedAt' | 'isConditional'> {
   readonly kind: Item['kind'];
   /** The first part of the names of stored rows: `pulls` in `pulls.list`. */
   readonly noun: string;
@@ -178,7 +179,7 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
     return detectFeatureOff(() => source.list(request, signal), offIn);
   };
 
-  const walkOf = (name: string): Walk => {
+  const walkOf = (name: string): WalkableList => {
     const { kind, unit } = readUnit(name);
     const { noun } = kind;
     return {
@@ -205,9 +206,10 @@ function connect<Options extends GitOptions, Locator extends ScopeUnknown>(
       const locator = readLocator(shape, reference);
       const names = rowNames(noun);
       const { found, isGone } = await source.item(noun, locator, known, signal);
-      if (found !== undefined) return { event: locator.isFollowed ? names.judged : names.item, body: writeJson(found) };
+      if (found !== undefined)
+        return { event: mustCheckScope(locator) ? names.scopeUnchecked : names.item, body: writeJson(found) };
       if (!isGone) await source.requireVisible(noun, locator, signal);
-      if (locator.isFollowed) return { event: names.missing, body: writeJson({}) };
+      if (mustCheckScope(locator)) return { event: names.missing, body: writeJson({}) };
       const seenAt = new Date(clock.now()).toISOString();
       return { event: names.gone, body: writeJson(rowOfGone(locator, seenAt)) };
     },
@@ -290,7 +292,7 @@ function rowTranslations<Options extends GitOptions, Locator extends ScopeUnknow
     [names.gone, (row, options) => toItem(kind.goneItemOf(row, options))],
     // A webhook reported this item, but not whether its repository is in scope.
     [
-      names.judged,
+      names.scopeUnchecked,
       (found, options) => {
         const item = kind.itemOf(found, options);
         return vendor.isInScope?.(found, options) ? toItem(item) : outOfScope(vendor.container);

@@ -38,8 +38,8 @@ export function rowNames(noun: string) {
     list: `${noun}.list`,
     item: `${noun}.get`,
     gone: `${noun}.gone`,
-    /** A fetched item whose scope is unknown until it is translated. */
-    judged: `${noun}.judged`,
+    /** A fetched item whose scope `translate` must still check. The stored name is older than this one. */
+    scopeUnchecked: `${noun}.judged`,
     /** The result of a fetch that found nothing, for an item that is not stored. */
     missing: `${noun}.missing`,
   };
@@ -68,13 +68,18 @@ export function itemsOrReferences<Some extends Item>(
   return { outcome: 'items', items: complete, references };
 }
 
-/** The part of a locator that means: the webhook does not report whether the item is in scope. */
+/** The part of a locator that means: the webhook does not report whether the item is in scope. Read it by `mustCheckScope`. */
 export interface ScopeUnknown {
-  /** `unknown`: `fetch` marks the result, so that `translate` checks its scope. */
+  /** A stored key, and no boolean: present only if the scope is unknown. */
   readonly isFollowed?: 'unknown' | undefined;
 }
 
 export const SCOPE_UNKNOWN = { isFollowed: 'unknown' } as const;
+
+/** Whether the scope of the item is unknown, so that `fetch` marks its result for a check by `translate`. */
+export function mustCheckScope({ isFollowed }: ScopeUnknown): boolean {
+  return isFollowed !== undefined;
+}
 
 /** The schema of `isFollowed`. */
 export const scopeUnknown = z.literal('unknown').optional();

@@ -8,10 +8,10 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 /** The purpose of a request. Several purposes share one limit, and requests that people wait for come first. */
-export type Use = 'fetch' | 'poll' | 'background';
+export type RateLimitUse = 'fetch' | 'poll' | 'background';
 
 /** The share of the limit that each use leaves to more urgent ones; backfills and sweeps are the background. */
-const LEAVES: Readonly<Record<Use, number>> = { fetch: 0, poll: 0.1, background: 0.5 };
+const LEAVES: Readonly<Record<RateLimitUse, number>> = { fetch: 0, poll: 0.1, background: 0.5 };
 
 /** The share of the limit that may be used to verify items after a restore of the database. */
 const SHARE_OF_RESTORE = 0.2;
@@ -30,7 +30,7 @@ export interface Budget {
    * Throws `rate_limited` if the rest of the limit is reserved for more urgent uses; the caller then sends nothing. Requests
    * with the purpose `restore` count as background, and take at most a fifth of the limit.
    */
-  require(use: Use): void;
+  require(use: RateLimitUse): void;
   /** Takes over the state that an answer reports. */
   update(answer: HttpAnswer): void;
 }
@@ -41,7 +41,7 @@ export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers
   /** Requests for a restore, in a period of their own, because some vendors move the end of theirs with each answer. */
   let restore = { requests: 0, until: 0 };
 
-  function requireFor(use: Use): void {
+  function requireFor(use: RateLimitUse): void {
     const wait = known ? known.until - clock.monotonic() : 0;
     if (!known || wait <= 0 || known.remaining > known.limit * LEAVES[use]) return;
     const { remaining, limit } = known;

@@ -10,6 +10,7 @@ import {
   type Locator,
   type Lookup,
   locatorOf,
+  mustCheckScope,
   NOT_FOLLOWED,
   NOT_FOUND,
   outOfScope,
@@ -17,6 +18,7 @@ import {
   referenceOf,
   rowNames,
   rowOfGone,
+  SCOPE_UNKNOWN,
   type StoredFields,
   type WebhookFacts,
   webhookReference,
@@ -33,10 +35,10 @@ import {
   patternsOf,
   type Scope,
 } from './scope.ts';
-import { emptyPageFlag, historyPage, type Order, pollPage, type Walk } from './walk.ts';
+import { emptyPageFlag, historyPage, type Order, pollPage, type WalkableList } from './walk.ts';
 
 /** The vendor's API. Results contain only the fields that worksync reads. Every method throws `SyncError`. */
-export interface TrackerSource<Container> extends Pick<Walk, 'list'>, UnitChecks<Container> {
+export interface TrackerSource<Container> extends Pick<WalkableList, 'list'>, UnitChecks<Container> {
   /** Resolves with all containers that the credential sees, for patterns. */
   containers(signal: AbortSignal): Promise<readonly Container[]>;
   /** Reads a container as it is now. Needed if `container` caches. */
@@ -139,7 +141,7 @@ function connect<Options, Found, Container>(
       async () => offIn(await currentContainer(request.unit, signal)),
     );
   };
-  const walk: Walk = {
+  const walk: WalkableList = {
     ...tracker,
     list,
     async serialize(found, signal) {
@@ -201,17 +203,18 @@ function createFetch<Options, Found, Container>(
   const names = rowNames(tracker.noun);
   return async (reference, signal) => {
     const locator = locatorOf(tracker, reference);
-    const { id, container: containerId, identifier, isFollowed } = locator;
+    const { id, container: containerId, identifier } = locator;
     const lookup = (await undefinedOn(source.item(locator, signal), 'not_found')) ?? { isGone: false };
     if (lookup.found !== undefined)
-      return { event: isFollowed ? names.judged : names.item, body: writeJson(lookup.found) };
+      return { event: mustCheckScope(locator) ? names.scopeUnchecked : names.item, body: writeJson(lookup.found) };
     // No such item is stored, and without its container nothing shows whether it is gone or hidden.
     if (containerId === undefined || identifier === undefined) return { event: names.missing, body: writeJson({}) };
     const container = lookup.isGone ? undefined : await currentContainer(containerId, signal);
     const off = container && source.offIn?.(container);
     if (off !== undefined) throw featureOff(off);
     const seenAt = new Date(clock.now()).toISOString();
-    const gone = { id, container: containerId, identifier, seenAt, place: isFollowed && container };
+    const place = mustCheckScope(locator) ? container : undefined;
+    const gone = { id, container: containerId, identifier, seenAt, place };
     return { event: names.gone, body: writeJson(rowOfGone(tracker, gone)) };
   };
 }
@@ -233,7 +236,7 @@ function createTranslate<Options, Found, Container>(
     if (container?.name !== undefined)
       return rejection({ id: container.id, name: container.name }, options) ?? inScopeWebhook(facts, options);
     // The scope contains names and patterns, so it can only be checked once the item is fetched.
-    const reference = webhookReference(tracker, tracker.host(options), { ...facts, isFollowed: 'unknown' });
+    const reference = webhookReference(tracker, tracker.host(options), { ...facts, ...SCOPE_UNKNOWN });
     return { outcome: 'references', references: [reference], ...omitUndefined({ comment }) };
   }
 
@@ -263,7 +266,7 @@ function createTranslate<Options, Found, Container>(
   }
 
   /** The webhook about this item did not report whether it is in scope. */
-  function judged(payload: unknown, options: Options): Translation {
+  function scopeUnchecked(payload: unknown, options: Options): Translation {
     return ifInScope(read(tracker.found, payload), options);
   }
 
@@ -289,7 +292,7 @@ function createTranslate<Options, Found, Container>(
   const rows: ReadonlyMap<string, (payload: unknown, options: Options) => Translation> = new Map([
     [names.list, page],
     [names.item, fetched],
-    [names.judged, judged],
+    [names.scopeUnchecked, scopeUnchecked],
     [names.gone, gone],
     [names.missing, () => NOT_FOUND],
   ]);

@@ -2,7 +2,7 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HistoryPage, HistoryPosition, PollPage, PollPosition } from '../connector.ts';
 import { invalidPage } from './pages.ts';
 import { omitUndefined } from './payload.ts';
-import { providerTime, type Use } from './rate-limit.ts';
+import { providerTime, type RateLimitUse } from './rate-limit.ts';
 
 /** The elements of a list to read. Times are epoch milliseconds. */
 export type Selection =
@@ -23,7 +23,7 @@ export interface ListRequest {
   readonly selection: Selection;
   /** The name of the page, as `next` was; absent on the first one. */
   readonly page: string | undefined;
-  readonly use: Use;
+  readonly use: RateLimitUse;
   /** The validator of the last walk's first page, if walks are conditional. */
   readonly etag?: string | undefined;
 }
@@ -58,7 +58,7 @@ export function emptyPageFlag({ found, next, isWindow }: Pick<ListedPage, 'found
 export type Order = 'since' | 'newest first' | 'fixed';
 
 /** One vendor's list, as walks read it. */
-export interface Walk {
+export interface WalkableList {
   readonly order: Order;
   /** Whether the first page is requested with the validator of the last walk. Requires that every change alters that page. */
   readonly isConditional?: boolean;
@@ -79,7 +79,7 @@ const SECOND = 1_000;
  * Reads one page of a walk: what changed since the watermark less the overlap. Without a watermark, the first walk reads what is
  * not done, and its watermark becomes the time at which it began.
  */
-export async function pollPage(walk: Walk, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
+export async function pollPage(walk: WalkableList, position: PollPosition, signal: AbortSignal): Promise<PollPage> {
   const { unit, watermark, startedAt } = position;
   const isFirstWalk = watermark === undefined;
   const since = isFirstWalk ? undefined : Date.parse(watermark) - OVERLAP;
@@ -116,7 +116,11 @@ export async function pollPage(walk: Walk, position: PollPosition, signal: Abort
 }
 
 /** Reads one page of everything that was changed since a time, for a backfill. */
-export async function historyPage(walk: Walk, position: HistoryPosition, signal: AbortSignal): Promise<HistoryPage> {
+export async function historyPage(
+  walk: WalkableList,
+  position: HistoryPosition,
+  signal: AbortSignal,
+): Promise<HistoryPage> {
   const { unit } = position;
   const since = position.since === undefined ? undefined : Date.parse(position.since);
   const { page } = readWalkPage(walk.order, position.page);
@@ -136,7 +140,7 @@ export async function historyPage(walk: Walk, position: HistoryPosition, signal:
 }
 
 /** Returns the time at which the walk itself must end. A vendor that lists since a time leaves out older elements. */
-function endOf({ order }: Walk, since: number | undefined): number {
+function endOf({ order }: WalkableList, since: number | undefined): number {
   return order === 'newest first' && since !== undefined ? since : Number.NEGATIVE_INFINITY;
 }
 

@@ -4,7 +4,7 @@ import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { nextPage, pagesOf } from '../kit/pages.ts';
 import { absent, parseAnswer, readAnswer } from '../kit/payload.ts';
-import { createBudget, type Use } from '../kit/rate-limit.ts';
+import { createBudget, type RateLimitUse } from '../kit/rate-limit.ts';
 import { bearer, withAccessToken } from '../kit/rest.ts';
 import { rateOf, refusal } from './answers.ts';
 import type { Options } from './options.ts';
@@ -17,7 +17,7 @@ interface Question<Data> {
   readonly variables: Readonly<Record<string, unknown>>;
   /** What the data must look like. */
   readonly data: ZodType<Data>;
-  readonly use: Use;
+  readonly use: RateLimitUse;
   /** The fields to read of a large answer in another thread: see `HttpRequest`. */
   readonly keep?: true;
   readonly signal: AbortSignal;

@@ -3,7 +3,7 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { upsertComment } from '../kit/comments.ts';
-import type { Locator } from '../kit/items.ts';
+import { type Locator, mustCheckScope } from '../kit/items.ts';
 import { countedPagesOf } from '../kit/pages.ts';
 import { isNamed, readable } from '../kit/payload.ts';
 import { malformed, onOneLine, type Refusals, undefinedOn } from '../kit/refusal.ts';
@@ -95,7 +95,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const issue = (await undefinedOn(asked, 'forbidden'))?.content.issue;
       if (!issue) return { isGone: false };
       const found = { issue: schema.slim(issue), statuses: await statusesBeside([issue], signal) };
-      if (!locator.isFollowed) return { found };
+      if (!mustCheckScope(locator)) return { found };
       return { found: { ...found, project: await project(String(issue.project.id), signal) } };
     },
     about: (signal) => about(api, options, signal),

@@ -1,6 +1,6 @@
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
-import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { identityOf, SCOPE_UNKNOWN, type WebhookFacts } from '../kit/items.ts';
 import { nameOf, omitUndefined, parseAnswer, read, readable } from '../kit/payload.ts';
 import { baseOf, hostOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -16,7 +16,7 @@ export function told(payload: unknown): WebhookFacts | undefined {
   if (!FOLLOWED.has(read(schema.event, payload).type)) return undefined;
   const { id, project } = read(schema.issueEvent, payload).data.issue;
   const container = project ? { id: String(project.id) } : undefined;
-  return { id: String(id), container, isFollowed: 'unknown', comment: toldNote(payload) };
+  return { id: String(id), container, ...SCOPE_UNKNOWN, comment: toldNote(payload) };
 }
 
 function toldNote(payload: unknown): PostedComment | undefined {

@@ -4,7 +4,7 @@ import { plainComment } from '../../model/notice.ts';
 import type { ConnectionDeps } from '../connector.ts';
 import { findingsOf } from '../kit/check.ts';
 import { upsertComment } from '../kit/comments.ts';
-import type { Locator } from '../kit/items.ts';
+import { type Locator, mustCheckScope } from '../kit/items.ts';
 import { isNamed, UUID } from '../kit/payload.ts';
 import { onOneLine, type Refusals } from '../kit/refusal.ts';
 import { createRest } from '../kit/rest.ts';
@@ -52,7 +52,7 @@ export function connect(options: Options, deps: ConnectionDeps): TrackerSource<s
       const group_id = content.group_id ?? locator.container;
       if (group_id === undefined) return { isGone: false };
       const story = { ...(schema.slim(content) as object), group_id };
-      return { found: locator.isFollowed ? { story, team: await team(group_id, signal) } : { story } };
+      return { found: mustCheckScope(locator) ? { story, team: await team(group_id, signal) } : { story } };
     },
     about: async (signal) => ({
       first: await findingsOf('credential', async () => {

@@ -21,7 +21,7 @@ export interface Database<Tables> {
   /** The fault of the database, as far as a statement or a check has shown. */
   fault(): DatabaseFault | undefined;
   /** Checks that a file is still the one that was opened, which no statement shows. Cheap: two calls of the file system. */
-  look(): DatabaseFault | undefined;
+  checkFileReplaced(): DatabaseFault | undefined;
   /** If there is a fault that may pass: writes, to see whether it has passed. */
   probe(): void;
   /** A check of the whole file found it damaged. */

@@ -67,7 +67,7 @@ export async function openPostgres<Tables>(
     commitRelaxed: (work) => relaxed.transaction().execute(work),
     size: size.last,
     fault: watch.present,
-    look() {
+    checkFileReplaced() {
       size.refresh();
       return watch.present();
     },

@@ -76,7 +76,7 @@ export async function openSqlite<Tables>(options: OpenOptions): Promise<Database
       }),
     size: () => pragma('page_count') * pragma('page_size'),
     fault: watch.present,
-    look: createLook(file, watch),
+    checkFileReplaced: createFileCheck(file, watch),
     probe() {
       if (!watch.present()?.mayPass || raw.inTransaction) return;
       try {
@@ -105,7 +105,7 @@ async function checkWhole({ file, checkFile }: OpenOptions): Promise<void> {
 }
 
 /** Detects that the file, or its log, is no longer the opened one: then commits go into a file that nobody will read. */
-function createLook(file: string, watch: FaultWatch): () => DatabaseFault | undefined {
+function createFileCheck(file: string, watch: FaultWatch): () => DatabaseFault | undefined {
   if (file === ':memory:') return watch.present;
   const places = [file, file + LOG].map((path) => ({ path, place: placeOf(path) }));
   return () => {

@@ -1,6 +1,6 @@
 import type { Generated, GeneratedAlways } from 'kysely';
 import type { Action, ChangeState, Effect, EntityKind, RequestOutcome } from '../../model/change.ts';
-import type { DeliverySource, DeliveryState } from '../../model/delivery.ts';
+import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import type { Finding } from '../../model/foreign-edits.ts';
 import type { Item } from '../../model/item.ts';
 import type { Lane } from '../../model/lane.ts';
@@ -31,7 +31,7 @@ export interface Tables {
     connection: string;
     /** Unique within a connection: the vendor's delivery id, or the SHA-256 of the bytes. */
     delivery_key: string;
-    source: DeliverySource;
+    source: DeliveryOrigin;
     event: string;
     /** Null after the retention time. Read and written through `bodies.ts` only. */
     body: Buffer | null;

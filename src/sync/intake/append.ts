@@ -61,7 +61,7 @@ export interface GroupCommit {
   isCrowded(): boolean;
 }
 
-interface GroupCommitDeps extends Pick<Store, 'look'> {
+interface GroupCommitDeps extends Pick<Store, 'checkFileReplaced'> {
   readonly sql: Sql;
   readonly clock: Clock;
 }
@@ -85,7 +85,7 @@ interface PendingAppend {
  * Commits together the deliveries that arrive in successive turns of the event loop, or while a commit runs. A single
  * delivery waits for one turn. A commit is one INSERT, and one UPDATE for each repeat, without a transaction around them.
  */
-export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupCommit {
+export function createGroupCommit({ sql, checkFileReplaced, clock }: GroupCommitDeps): GroupCommit {
   const queue: PendingAppend[] = [];
   let isRunning = false;
   let crowdedAt = Number.NEGATIVE_INFINITY;
@@ -95,7 +95,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
     try {
       while (queue.length > 0) {
         await waitForOthers();
-        await commit(takeBatch(queue));
+        await appendBatch(takeBatch(queue));
       }
     } finally {
       isRunning = false;
@@ -111,7 +111,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
   }
 
   /** Never throws, because it settles each append of the batch. */
-  async function commit(batch: readonly PendingAppend[]): Promise<void> {
+  async function appendBatch(batch: readonly PendingAppend[]): Promise<void> {
     try {
       const deliveries = batch.map(({ workspace, delivery }) => ({ ...delivery, workspace }));
       const rows = await appendForWorkspaces(sql, deliveries, clock.now());
@@ -126,7 +126,7 @@ export function createGroupCommit({ sql, look, clock }: GroupCommitDeps): GroupC
 
   /** Throws if the database file was deleted or replaced, because then the commit is lost. */
   function checkFile(): void {
-    const fault = look();
+    const fault = checkFileReplaced();
     if (fault) throw fault;
   }
 

@@ -36,7 +36,7 @@ const LONGEST_PAUSE = 3_600_000;
  * A write to the vendor counts as a fetch.
  */
 const USES = ['fetch', 'poll', 'background'] as const;
-export type Use = (typeof USES)[number];
+export type RateLimitUse = (typeof USES)[number];
 
 /**
  * The pauses of connections whose vendor must get no requests for a while. Polls, fetches, backfills, sweeps and writes
@@ -44,25 +44,25 @@ export type Use = (typeof USES)[number];
  */
 export interface Pauses {
   /** Returns the milliseconds left; 0 if the connection is free for this use. */
-  left(connection: string, use: Use): number;
+  left(connection: string, use: RateLimitUse): number;
   /** Returns the milliseconds left of the limits that the vendor itself reported, which concern every use. */
   vendorLimitLeft(connection: string): number;
   /** Pauses this use and the less urgent uses for `ms`. Never shortens a pause. */
-  pause(connection: string, ms: number, from?: Use): void;
+  pause(connection: string, ms: number, from?: RateLimitUse): void;
   /**
    * Records a failed request. A limit that the vendor reported pauses every use. A limit that worksync applied before
    * sending, to leave requests to more urgent uses, pauses this use and the less urgent ones.
    *
    * @returns the milliseconds of the pause; 0 if the error is no rate limit
    */
-  recordFailure(connection: string, error: SyncError, use: Use): number;
+  recordFailure(connection: string, error: SyncError, use: RateLimitUse): number;
 }
 
 export function createPauses(clock: Clock): Pauses {
   const until = new Map<string, number>();
   const leftOf = (key: string) => Math.max(0, (until.get(key) ?? 0) - clock.monotonic());
   const extend = (key: string, ms: number) => void until.set(key, clock.monotonic() + Math.max(leftOf(key), ms));
-  const pause = (connection: string, ms: number, from: Use = 'fetch') => {
+  const pause = (connection: string, ms: number, from: RateLimitUse = 'fetch') => {
     for (const use of USES.slice(USES.indexOf(from))) extend(`${use} ${connection}`, ms);
   };
   return {

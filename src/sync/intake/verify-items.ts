@@ -132,15 +132,15 @@ async function verifyItem(
 
 async function fetchItem(
   { store, clock, random, inbox }: VerificationContext,
-  { name: connection, connector, connection: vendor }: ActiveConnection,
+  { name, connector, connection }: ActiveConnection,
   row: UnverifiedRow,
   signal: AbortSignal,
 ): Promise<void> {
   const { item } = readFields(row);
   const known = item.kind === 'pull_request' && item.commitsSha !== undefined ? { commitsSha: item.commitsSha } : {};
-  const { event, body } = await forPurpose('restore', () => vendor.fetch(connector.reference(item), signal, known));
+  const { event, body } = await forPurpose('restore', () => connection.fetch(connector.reference(item), signal, known));
   const packed = await packBodyAsync(body);
-  const delivery = { connection, key: `fetch:${random.uuid()}`, source: 'fetch' as const, event, body, packed };
+  const delivery = { connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' as const, event, body, packed };
   await store.commit((transaction) => appendDeliveries(transaction, [delivery], clock.now()));
   inbox.notify();
 }

@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { VerifiedRequest, WebhookRequest } from '../../connectors/connector.ts';
-import type { DeliverySource } from '../../model/delivery.ts';
+import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { groupOfAddress } from '../../platform/http/address-group.ts';
 import { type AddressGuard, createAddressGuard } from '../../platform/http/address-guard.ts';
@@ -24,7 +24,7 @@ export interface Receiver extends Pick<WorkspaceContext, 'meter' | 'logger' | 't
     readonly connector: Pick<ActiveConnection['connector'], 'largestDelivery' | 'verify' | 'accepted'>;
   };
   /** Default: `webhook`. */
-  readonly source?: DeliverySource;
+  readonly source?: DeliveryOrigin;
   /** The shared key that `GET` and `HEAD` verify. If absent, both methods are rejected. */
   readonly sharedKey?: {
     /** Compares in constant time. */

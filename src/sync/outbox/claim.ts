@@ -114,14 +114,14 @@ export async function prepareNext(
   const { now } = eligible;
   let change = (await findPending(query, selected)) ?? (await nextChange(query, eligible));
   for (; change; change = await nextChange(query, eligible)) {
-    const entity = change.kind === 'read' ? undefined : await findEntity(query, change.entity);
-    const request = await requestFor(query, change, entity, now);
+    const row = change.kind === 'read' ? undefined : await findEntity(query, change.entity);
+    const request = await requestFor(query, change, row, now);
     if (request === undefined) {
       await dropWithoutDifference(query, change, now);
       continue;
     }
-    const blocked = await blockedUntil(query, change, { ...request, itemKey: entity?.item_key ?? null }, now);
-    if (blocked === undefined) return storeInFlight(query, { change, entity, request, slotTimes }, now);
+    const blocked = await blockedUntil(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
+    if (blocked === undefined) return storeInFlight(query, { change, row, request, slotTimes }, now);
     await updateChange(query, change.entity, { not_before: blocked });
   }
   return undefined;
@@ -151,14 +151,14 @@ function isEmpty({ kind, desired, known }: EntityRow): boolean {
 
 interface Claim {
   readonly change: OutboxRow;
-  readonly entity: EntityRow | undefined;
+  readonly row: EntityRow | undefined;
   readonly request: RequestContent;
   readonly slotTimes: SlotTimes;
 }
 
 async function storeInFlight(
   query: Scope,
-  { change, entity: row, request, slotTimes }: Claim,
+  { change, row, request, slotTimes }: Claim,
   now: number,
 ): Promise<PreparedRequest> {
   const { entity, kind, lane, attempts, since, due } = change;

@@ -59,7 +59,7 @@ export async function settleRefusal(
 }
 
 /** Whether the status is a client error that does not end by itself, whichever server answered. */
-export function isPermanent({ status = 0 }: SyncError): boolean {
+export function isLastingClientError({ status = 0 }: SyncError): boolean {
   return status >= 400 && status < 500 && ![401, 408, 425, 429].includes(status);
 }
 
@@ -118,7 +118,7 @@ async function settleRefusedList(
   const name = LISTS[prepared.action];
   if (name === undefined) return undefined;
   const { cursor, limit, restarts = 0, began = prepared.sentAt } = prepared.body as ListPosition;
-  const isPositionRefused = (cursor ?? limit) !== undefined && isPermanent(error);
+  const isPositionRefused = (cursor ?? limit) !== undefined && isLastingClientError(error);
   if (isPositionRefused && cursor !== undefined && restarts < MAX_RESTARTS) {
     await updateChange(query, prepared.entity, {
       ...pendingAgain(prepared),
@@ -164,13 +164,13 @@ async function settleRefusedRead(
     return settleAs(query, prepared, { body: absenceOf(prepared) }, context);
   const isOff = await noteRouteRefused(query, route, { status: error.status, resource: entity }, now);
   // An empty answer requests the list of tasks, which contains the task too.
-  if (action === 'read-task' && (isPermanent(error) || error.code === 'answer_malformed'))
+  if (action === 'read-task' && (isLastingClientError(error) || error.code === 'answer_malformed'))
     return settleAs(query, prepared, { body: null }, context);
   if (isOff) {
     await endUntilRouteIsOn(query, entity, now);
     return 'settled';
   }
-  if (!isPermanent(error)) return undefined;
+  if (!isLastingClientError(error)) return undefined;
   if (prepared.attempts >= BEFORE_LAST_ATTEMPT) return giveUpRead(query, prepared, errorText(error));
   if (isAbsent && taskId !== null) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   await updateChange(query, entity, {

@@ -15,8 +15,8 @@ import {
   type FailureContext,
   type FailureOutcome,
   holdUnlessChanged,
+  isLastingClientError,
   isOutcomeUnknown,
-  isPermanent,
   MAX_ATTEMPTS,
   settleRefusal,
 } from './refusals.ts';
@@ -57,7 +57,7 @@ async function settleChange(
     await updateChange(query, prepared.entity, { ...pendingAgain(prepared), not_before: context.now, error: text });
     return 'again';
   }
-  if (isFinal(prepared, error)) return holdUnlessChanged(query, prepared, text);
+  if (isHeldAtOnce(prepared, error)) return holdUnlessChanged(query, prepared, text);
   return retryLater(query, prepared, error, context);
 }
 
@@ -92,7 +92,7 @@ async function settleForbidden(
  * Whether the change is held at once: the workspace itself refused the content of the write, or the write cannot be sent
  * at all. A read is always repeated, because other changes depend on it and it has no content that could be refused.
  */
-function isFinal(prepared: PreparedRequest, error: SyncError): boolean {
+function isHeldAtOnce(prepared: PreparedRequest, error: SyncError): boolean {
   if (prepared.kind === 'read' || error.verdict !== 'never') return false;
   const isNeverSent = error.code === 'refused' && error.status === undefined;
   return isNeverSent || isWorkspaceRefusal(error);
@@ -120,7 +120,7 @@ async function retryLater(
   const isSent = !isBlameless && wasSent(error);
   const isUnknown = prepared.open || (!isBlameless && isOutcomeUnknown(error));
   const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
-  const isAtFault = isSent && (atFault || isPermanent(error));
+  const isAtFault = isSent && (atFault || isLastingClientError(error));
   const columns = pendingAgain(prepared, isUnknown);
   const text = errorText(error);
   if (attempts >= MAX_ATTEMPTS && isAtFault && prepared.kind !== 'read') {

@@ -15,7 +15,7 @@ import {
 import { addRequest } from '../../store/requests.ts';
 import { currentRevision } from '../../store/revision.ts';
 import {
-  closeIfRefused,
+  closeIfRefusedEarly,
   dropRecordChanges,
   noteLinksAreIdempotent,
   noteRecordsListed,
@@ -26,7 +26,7 @@ import { noteCreationPassed, resumeAfterCreation } from '../../store/task-creati
 import { appendAnswer } from '../../store/workspace-answers.ts';
 import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { openSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
+import { findRunningSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
 import type { OutboxContext } from './outbox-context.ts';
 import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
@@ -92,7 +92,7 @@ async function recordServerFacts(
   const route = OPTIONAL_READS[action];
   if (route !== undefined) await noteRouteAnswered(query, route, now);
   if (action === 'read-pull-requests') await noteRecordsListed(query, now);
-  if (action === 'read-tasks' && (await closeIfRefused(query, now))) await closeRecords(query, now);
+  if (action === 'read-tasks' && (await closeIfRefusedEarly(query, now))) await closeRecords(query, now);
   if (action === 'record-pull-request') await noteRecordTaken(query);
   if (kind !== 'task') return;
   await noteCreationPassed(query, entity, body);
@@ -103,7 +103,7 @@ async function recordServerFacts(
 export async function closeRecords(query: Scope, now: number): Promise<void> {
   await dropRecordChanges(query);
   await removeChange(query, entityName.readPullRequests);
-  const sweep = await openSweep(query);
+  const sweep = await findRunningSweep(query);
   if (sweep && sweep.records_at === null) await recordsSwept(query, sweep, now);
 }
 

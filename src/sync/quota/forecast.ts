@@ -1,4 +1,4 @@
-import type { Use, Window } from '../../model/windows.ts';
+import type { Window, WindowUse } from '../../model/windows.ts';
 
 /** A limited number of slots: one window, or the background's part of it. Times are monotonic milliseconds. */
 interface Constraint {
@@ -8,7 +8,7 @@ interface Constraint {
   growsAfter(at: number): number;
   /** Time for which a request takes its slot, milliseconds. */
   readonly hold: number;
-  readonly use: Use;
+  readonly use: WindowUse;
 }
 
 /** Further requests are extrapolated: their forecast needs hours, not seconds. */
@@ -59,7 +59,7 @@ function earliestRoom({ constraint, freeAt }: Simulated, at: number): number {
 }
 
 /** Room in every window, for a request of any lane. */
-export function windowConstraints(windows: readonly Window[], use: Use): Constraint[] {
+export function windowConstraints(windows: readonly Window[], use: WindowUse): Constraint[] {
   return windows.map(({ cap, hold }) => ({ limitAt: () => cap, growsAfter: never, hold, use }));
 }
 
@@ -68,7 +68,7 @@ type AtTime<SharedWindow> = (window: SharedWindow, at: number) => number;
 /** Room in every window and in the background's share of it. `slots`: the background's slots over time. */
 export function backgroundConstraints<SharedWindow extends Window>(
   windows: readonly SharedWindow[],
-  { all, background }: { readonly all: Use; readonly background: Use },
+  { all, background }: { readonly all: WindowUse; readonly background: WindowUse },
   slots: AtTime<SharedWindow>,
   growsAfter: AtTime<SharedWindow> = never,
 ): Constraint[] {

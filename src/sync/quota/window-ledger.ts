@@ -1,5 +1,5 @@
 import type { Lane } from '../../model/lane.ts';
-import { addCompletion, forgetBefore, UNKNOWN_GRACE, type Use, type Window } from '../../model/windows.ts';
+import { addCompletion, forgetBefore, UNKNOWN_GRACE, type Window, type WindowUse } from '../../model/windows.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import {
   addLedgerRow,
@@ -34,10 +34,10 @@ export interface Entry {
  * counts the request as just sent.
  */
 export interface WindowLedger {
-  readonly all: Use;
-  readonly background: Use;
+  readonly all: WindowUse;
+  readonly background: WindowUse;
   /** A part of `background`. */
-  readonly backfill: Use;
+  readonly backfill: WindowUse;
   /** Time since which all requests are known, monotonic milliseconds. */
   readonly since: number;
   /** Start of the latest request of each lane that still counts. */
@@ -214,7 +214,7 @@ function createEmptyLedger(
 function usesOf(
   { all, background, backfill }: Pick<WindowLedger, 'all' | 'background' | 'backfill'>,
   lane: Lane,
-): Use[] {
+): WindowUse[] {
   if (lane === 'interactive') return [all];
   return lane === 'backfill' ? [all, background, backfill] : [all, background];
 }

@@ -19,7 +19,7 @@ import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyAnswer } from './answers/apply-answer.ts';
 import { BatchItems, FetchRequests, itemsIn } from './apply-items.ts';
-import type { BatchContext, Cause, EvaluatedItem, Source } from './context.ts';
+import type { BatchContext, Cause, EvaluatedItem, ReconcileConnection } from './context.ts';
 import { guardChanges } from './enqueue.ts';
 import { EvaluationQueue } from './evaluate.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
@@ -177,7 +177,7 @@ class Batch implements BatchResult {
 
   async #applyItems(
     translated: Translated,
-    source: Source,
+    source: ReconcileConnection,
     translation: Exclude<Translation, { readonly outcome: 'ignored' }>,
   ): Promise<void> {
     const { delivery, part } = translated;

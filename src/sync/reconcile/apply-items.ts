@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Translation } from '../../connectors/connector.ts';
-import type { DeliverySource } from '../../model/delivery.ts';
+import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { type Item, type ItemKey, type ItemReference, isFinished } from '../../model/item.ts';
 import type { PendingDelivery } from '../../store/inbox.ts';
 import { findItem, type ItemVersion, itemVersions, readFields, type StoredItem, saveItem } from '../../store/items.ts';
 import { lastBeforeRestore } from '../../store/mark-unverified.ts';
 import { requestFetch } from '../../store/wanted-fetches.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { BatchContext, EvaluatedItem, Source } from './context.ts';
+import type { BatchContext, EvaluatedItem, ReconcileConnection } from './context.ts';
 import { clampTime, type MergeResult, mergeNewest } from './newest-wins.ts';
 import type { Translated } from './translate-deliveries.ts';
 
@@ -63,7 +63,7 @@ export class BatchItems {
   }
 
   /** Merges one item of a delivery. Returns false if everything that it contains is outdated. */
-  async apply(translated: Translated, source: Source, raw: Item): Promise<boolean> {
+  async apply(translated: Translated, source: ReconcileConnection, raw: Item): Promise<boolean> {
     const { delivery } = translated;
     const received = this.#received.get(raw) as ReceivedItem;
     const version = this.#versions.get(raw.key);
@@ -121,7 +121,7 @@ export class BatchItems {
 
   async #store(
     delivery: PendingDelivery,
-    source: Source,
+    source: ReconcileConnection,
     stored: StoredItem,
     { hash, unverified }: Pick<ItemVersion, 'hash' | 'unverified'>,
   ): Promise<void> {
@@ -146,7 +146,7 @@ export class BatchItems {
   }
 
   /** Marks an item for evaluation because of this delivery. */
-  #markChanged(delivery: PendingDelivery, source: Source, item: Item): void {
+  #markChanged(delivery: PendingDelivery, source: ReconcileConnection, item: Item): void {
     const before = this.changed.get(item.key)?.cause;
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
     // If our clock was set back, a receipt lies in the future, and a change dated by it would wait until then.
@@ -169,7 +169,7 @@ interface ReceivedItem {
 
 interface MergedDelivery {
   readonly translated: Translated;
-  readonly source: Source;
+  readonly source: ReconcileConnection;
   /** The content of the delivery itself. */
   readonly received: Item;
   readonly before: StoredItem | undefined;
@@ -191,15 +191,15 @@ interface MergedDelivery {
 export function needsCommits(
   before: Item | undefined,
   current: Item,
-  source: DeliverySource,
+  origin: DeliveryOrigin,
   received: Item = current,
 ): boolean {
   if (current.kind !== 'pull_request' || current.gone) return false;
-  if (source === 'fetch') {
+  if (origin === 'fetch') {
     const commitsSha = received.kind === 'pull_request' ? received.commitsSha : undefined;
     return commitsSha !== undefined && commitsSha !== current.headSha;
   }
-  if (current.state !== 'open' && source !== 'webhook') return false;
+  if (current.state !== 'open' && origin !== 'webhook') return false;
   if (current.commitMessages === undefined) return true;
   return current.commitsSha !== current.headSha && headOf(before) !== current.headSha;
 }
@@ -208,8 +208,8 @@ export function needsCommits(
  * Decides whether a waiting or running fetch will return the missing commits, or show that they must be requested
  * again. A fetch that began when the commits of an older head were known may return none.
  */
-function isCoveredByFetch(current: Item, source: DeliverySource): boolean {
-  return source === 'fetch' || (current.kind === 'pull_request' && current.commitsSha === undefined);
+function isCoveredByFetch(current: Item, origin: DeliveryOrigin): boolean {
+  return origin === 'fetch' || (current.kind === 'pull_request' && current.commitsSha === undefined);
 }
 
 function headOf(item: Item | undefined): string | undefined {
@@ -220,8 +220,8 @@ function headOf(item: Item | undefined): string | undefined {
  * Decides whether the delivery verifies an item that is unverified since a restore. An old webhook may arrive late; all
  * other sources were read since then. Two contents of one time verify nothing: the fetch decides.
  */
-function verifies({ outcome, needsFetch }: MergeResult, source: DeliverySource): boolean {
-  return outcome === 'applied' || (!needsFetch && (outcome === 'unchanged' || source !== 'webhook'));
+function verifies({ outcome, needsFetch }: MergeResult, origin: DeliveryOrigin): boolean {
+  return outcome === 'applied' || (!needsFetch && (outcome === 'unchanged' || origin !== 'webhook'));
 }
 
 /** Replays and completing backfills are merged even if the item is unchanged. */

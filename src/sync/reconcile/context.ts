@@ -12,16 +12,16 @@ import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rul
 import { createTriage, type Triage, type TriageInput } from './triage.ts';
 
 /** The facts about a connector that reconcile uses. */
-export interface Vendor {
+export interface ConnectorFacts {
   readonly id: string;
   readonly publicHost: string;
   readonly capabilities: Capabilities;
 }
 
 /** One connection as reconcile needs it: only pure functions. */
-export interface Source {
+export interface ReconcileConnection {
   readonly connection: string;
-  readonly vendor: Vendor;
+  readonly connector: ConnectorFacts;
   /** Whether its pull requests are recorded in the workspace, if the workspace has a route for records. */
   readonly records: boolean;
   /** How people name its items. */
@@ -39,7 +39,7 @@ export interface Source {
   readonly worker?: WorkerTranslator;
   reference(item: Item): ItemReference;
   /** Translates old deliveries for people who inspect them, without an update of the known names. */
-  readonly inspection?: Pick<Source, 'translate' | 'worker'>;
+  readonly inspection?: Pick<ReconcileConnection, 'translate' | 'worker'>;
 }
 
 /**
@@ -49,17 +49,17 @@ export interface Source {
 export interface WorkerTranslator {
   translate(delivery: Pick<Delivery, 'source' | 'event'> & { readonly stored: StoredBody }): Promise<Translation>;
   /** Returns each element of a page as a page of its own; an empty list if the body is no page. */
-  parts(stored: StoredBody): Promise<readonly PagePart[]>;
+  elements(stored: StoredBody): Promise<readonly PageElement[]>;
 }
 
-export interface PagePart {
+export interface PageElement {
   readonly body: Uint8Array;
   /** SHA-256 of the element, hexadecimal. */
   readonly content: string;
 }
 
 /** The configured connections by name. */
-export type Sources = ReadonlyMap<string, Source>;
+export type ReconcileConnections = ReadonlyMap<string, ReconcileConnection>;
 
 /** The rules of one workspace, compiled. */
 export interface Rules {
@@ -103,7 +103,7 @@ export interface EvaluationContext {
   /** The prefixes of this workspace's task ids. Absent: the usual ones. */
   readonly idPrefixes?: readonly string[];
   readonly rules: Rules;
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
 }
 
 /** The conditions that answers of the workspace are applied under. */
@@ -127,7 +127,7 @@ export interface Cause {
 /** An item to evaluate. */
 export interface EvaluatedItem {
   readonly item: Item;
-  readonly source: Source;
+  readonly source: ReconcileConnection;
   readonly cause: Cause;
 }
 
@@ -152,7 +152,7 @@ export interface BatchContext extends EvaluationContext {
 }
 
 export interface BatchContextOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
   /** Returns u, the used share of the long quota window, 0..1. */
   readonly usedShare: () => number;
   readonly visibility?: number;

@@ -6,7 +6,7 @@ import { blankEntity, findEntity, json, saveEntity } from '../../store/entities.
 import { findChange } from '../../store/outbox-rows.ts';
 import { readRecordsRoute } from '../../store/server-capabilities.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
-import type { Evaluation, Source, Vendor } from './context.ts';
+import type { ConnectorFacts, Evaluation, ReconcileConnection } from './context.ts';
 import { enqueueDifference } from './enqueue.ts';
 import { isSameValue } from './newest-wins.ts';
 
@@ -37,8 +37,8 @@ export interface KnownRecord extends Readonly<Record<string, unknown>> {
   readonly taskIds?: readonly string[];
 }
 
-export function recordEntity(item: PullRequest, source: Source): string {
-  return entity.pullRequest(source.vendor.id, sentRepoId(item, source.vendor), item.identifier);
+export function recordEntity(item: PullRequest, source: ReconcileConnection): string {
+  return entity.pullRequest(source.connector.id, sentRepoId(item, source.connector), item.identifier);
 }
 
 /**
@@ -47,11 +47,11 @@ export function recordEntity(item: PullRequest, source: Source): string {
  */
 export async function evaluateRecord(evaluation: Evaluation, item: PullRequest): Promise<KnownRecord | undefined> {
   const { query, source } = evaluation;
-  const { capabilities } = source.vendor;
+  const { capabilities } = source.connector;
   const name = recordEntity(item, source);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
   const known = json<KnownRecord>(row.known);
-  const desired = desiredRecord(item, source.vendor);
+  const desired = desiredRecord(item, source.connector);
   if (desired === undefined && known === undefined) return undefined;
   const stored = desired ? JSON.stringify(desired) : null;
   await saveEntity(query, { ...row, item_key: item.key, desired: stored });
@@ -73,14 +73,14 @@ async function isFoundBySweep({ query, cause, now }: Evaluation, name: string, k
 }
 
 /** Returns undefined while a field that the workspace requires is not known. */
-export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRecord | undefined {
+export function desiredRecord(item: PullRequest, connector: ConnectorFacts): PullRequestRecord | undefined {
   // The workspace trims titles. An untrimmed title would differ from the known one forever.
   const title = item.title?.trim();
   if (item.gone || !title || !item.headBranch || !item.baseBranch) return undefined;
-  const can = vendor.capabilities;
+  const can = connector.capabilities;
   return withoutAbsent({
-    provider: vendor.id,
-    repoId: sentRepoId(item, vendor),
+    provider: connector.id,
+    repoId: sentRepoId(item, connector),
     identifier: item.identifier,
     title: cut(title, LONGEST_TITLE),
     // The workspace accepts no null here: a description that is known to be empty is sent as the empty text.
@@ -102,8 +102,8 @@ export function desiredRecord(item: PullRequest, vendor: Vendor): PullRequestRec
 /**
  * Returns the repository id that is sent to the workspace: `<host>:<id>` for a host other than the vendor's public one.
  */
-export function sentRepoId(item: PullRequest, vendor: Vendor): string {
-  return item.host === vendor.publicHost ? item.repoId : `${item.host}:${item.repoId}`;
+export function sentRepoId(item: PullRequest, connector: ConnectorFacts): string {
+  return item.host === connector.publicHost ? item.repoId : `${item.host}:${item.repoId}`;
 }
 
 /**

@@ -81,11 +81,11 @@ async function evaluateTask(evaluation: Evaluation, item: WorkItem, taskIds: rea
   if (!rules.triage.isOn && existing === undefined) return;
   // A stored request is in flight or has an unknown outcome: its answer, or a list, decides.
   const change = existing && (await findChange(query, name));
-  const isOpen = change?.sent != null && change.state !== 'held';
+  const isUnsettled = change?.sent != null && change.state !== 'held';
   const row = existing ?? blankEntity(name, 'task', { item_key: item.key });
   const decision = await decideTask(evaluation, item);
   const isDesired = decision.outcome === 'create' && taskIds.length === 0;
-  if (!isDesired && !isOpen) {
+  if (!isDesired && !isUnsettled) {
     if (change?.state === 'held') await removeChange(query, name);
     else await dropDifference(query, name);
     return forgetEntity(query, name);

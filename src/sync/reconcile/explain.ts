@@ -8,7 +8,7 @@ import { findItem, readFields } from '../../store/items.ts';
 import { type NoticeRow, noticesOf } from '../../store/notices.ts';
 import { findChange } from '../../store/outbox-rows.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { Evaluation, Rules, Sources } from './context.ts';
+import type { Evaluation, ReconcileConnections, Rules } from './context.ts';
 import { tasksOfItem } from './evaluate-links.ts';
 import { decideTask } from './evaluate-work-item.ts';
 import { type Resolved, resolveReadOnly } from './resolve.ts';
@@ -70,7 +70,7 @@ export interface ExplainedItem {
 export async function explainItem(
   query: Scope,
   itemKey: string,
-  { sources, rules, now }: { readonly sources: Sources; readonly rules: Rules; readonly now: number },
+  { sources, rules, now }: { readonly sources: ReconcileConnections; readonly rules: Rules; readonly now: number },
 ): Promise<ExplainedItem | undefined> {
   const row = await findItem(query, itemKey);
   if (!row) return undefined;

@@ -1,7 +1,7 @@
 // Design: src/decisions/items.md
 
 import { isDeepStrictEqual } from 'node:util';
-import type { DeliverySource } from '../../model/delivery.ts';
+import type { DeliveryOrigin } from '../../model/delivery.ts';
 import { type Item, isFinished } from '../../model/item.ts';
 import type { StoredItem } from '../../store/items.ts';
 
@@ -72,7 +72,7 @@ export function clampTime<Any extends Item>(
 }
 
 /** Merges a received item into the stored one. `stored` is undefined for a new item. */
-export function mergeNewest(stored: StoredItem | undefined, incoming: Item, source: DeliverySource): MergeResult {
+export function mergeNewest(stored: StoredItem | undefined, incoming: Item, source: DeliveryOrigin): MergeResult {
   const received = storedForm(incoming);
   if (stored === undefined) return { outcome: 'applied', stored: { item: received, older: {} }, needsFetch: false };
   if (received.gone) return mergeGone(stored, received, source);
@@ -84,14 +84,14 @@ export function mergeNewest(stored: StoredItem | undefined, incoming: Item, sour
 }
 
 /** Takes only the fact that the item is gone: the time of such a report is the time of the removal, or of our read. */
-function mergeGone(stored: StoredItem, received: Item, source: DeliverySource): MergeResult {
+function mergeGone(stored: StoredItem, received: Item, source: DeliveryOrigin): MergeResult {
   if (stored.item.gone) return { outcome: 'unchanged', needsFetch: false };
   const needsFetch = source !== 'fetch';
   if (needsFetch && compare(received, stored.item) < 0) return { outcome: 'superseded', needsFetch };
   return { outcome: 'applied', stored: { ...stored, item: { ...stored.item, gone: true } }, needsFetch };
 }
 
-function mergeContent(stored: StoredItem, received: Item, source: DeliverySource): MergeResult {
+function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin): MergeResult {
   const order = compare(received, stored.item);
   const fields = contentFields(received);
   const newer = fields.filter((field) => compare(received, stampOfField(stored, field)) > 0);

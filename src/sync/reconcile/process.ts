@@ -11,12 +11,12 @@ import { yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts'
 import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliveries } from '../../store/inbox.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { applyBatch, type BatchResult } from './apply-batch.ts';
-import type { BatchContexts, Sources } from './context.ts';
+import type { BatchContexts, ReconcileConnections } from './context.ts';
 import type { PoisonMessages } from './poison-messages.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
 
 export interface ProcessorOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter' | 'tracer'> {
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
   readonly contexts: BatchContexts;
   readonly poisonMessages: PoisonMessages;
   /** Notified when the outbox may have a new change. */

@@ -7,7 +7,7 @@ import { withStorableTexts } from '../../platform/lib/text.ts';
 import { costlyParts, type PendingDelivery, type RejectedPart } from '../../store/inbox.ts';
 import { type Answer, readAnswer, WORKSPACE } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { PagePart, Source, Sources, WorkerTranslator } from './context.ts';
+import type { PageElement, ReconcileConnection, ReconcileConnections, WorkerTranslator } from './context.ts';
 import { translateEvent } from './workspace-events.ts';
 
 /**
@@ -15,7 +15,7 @@ import { translateEvent } from './workspace-events.ts';
  */
 export interface Translated {
   readonly delivery: PendingDelivery;
-  readonly source?: Source;
+  readonly source?: ReconcileConnection;
   readonly translation?: Translation;
   /** The content of a delivery of the workspace itself. */
   readonly answer?: Answer;
@@ -38,7 +38,7 @@ interface DeliveryPart {
 export interface TranslationContext {
   /** Reads which elements are quarantined already. */
   readonly query: Scope;
-  readonly sources: Sources;
+  readonly sources: ReconcileConnections;
   /** Whether the delivery may have crashed the process. Such deliveries are translated by the worker thread. */
   readonly isSuspected: (delivery: PendingDelivery) => boolean;
 }
@@ -160,9 +160,9 @@ async function translatePage(
     const error = asSyncError(thrown);
     const isPage = delivery.source === 'poll' || delivery.source === 'backfill';
     if (!worker || !isPage || !ELEMENT_FAILURES.has(error.code)) throw error;
-    const parts = await worker.parts(delivery.stored);
-    if (parts.length < 2) throw error;
-    const { translations, rejected } = await translateElements(parts, delivery, { translate, query });
+    const elements = await worker.elements(delivery.stored);
+    if (elements.length < 2) throw error;
+    const { translations, rejected } = await translateElements(elements, delivery, { translate, query });
     if (translations.length === 0 && error.code === 'delivery_malformed') throw error;
     return { translation: joinTranslations(translations), rejected };
   }
@@ -175,22 +175,22 @@ const ELEMENT_FAILURES: ReadonlySet<SyncError['code']> = new Set(['over_budget',
  * Translates each element of a page by itself. Skips elements that are quarantined because they exceeded their budget.
  */
 async function translateElements(
-  parts: readonly PagePart[],
+  elements: readonly PageElement[],
   { connection }: PendingDelivery,
   { translate, query }: Omit<PageTranslator, 'worker'>,
 ): Promise<{ readonly translations: readonly Translation[]; readonly rejected: readonly RejectedPart[] }> {
-  const contents = parts.map(({ content }) => content);
+  const contents = elements.map(({ content }) => content);
   const quarantined = await costlyParts(query, connection, contents);
   const translations: Translation[] = [];
   const rejected: RejectedPart[] = [];
-  for (const [index, { body, content }] of parts.entries()) {
+  for (const [index, { body, content }] of elements.entries()) {
     if (quarantined.has(content)) continue;
     try {
       translations.push(await translate({ body: Buffer.from(body), unpacked_length: null }));
     } catch (thrown) {
       const failure = asSyncError(thrown);
       if (!ELEMENT_FAILURES.has(failure.code)) throw failure;
-      rejected.push({ content, body, reason: reasonOf(failure, `element ${index + 1} of ${parts.length}: `) });
+      rejected.push({ content, body, reason: reasonOf(failure, `element ${index + 1} of ${elements.length}: `) });
     }
   }
   return { translations, rejected };

@@ -16,7 +16,7 @@ import type { ReadLarge } from '../../workspace-api/large-answers.ts';
 import {
   type ConfigTask,
   type ConfigTextTask,
-  type PagePart,
+  type PageElement,
   type ParsedContent,
   type PartsTask,
   performTask,
@@ -35,7 +35,7 @@ import {
 export interface Converter {
   translate(task: TranslateTask): Promise<WorkerTranslation>;
   /** Returns each element of a page as a page of its own; empty if the body is no page. */
-  parts(task: PartsTask): Promise<readonly PagePart[]>;
+  parts(task: PartsTask): Promise<readonly PageElement[]>;
   /**
    * Returns the fields of a JSON body that the shape names, with long texts set apart (`platform/lib/json-apart.ts`).
    * The caller must not use the bytes afterwards. Throws `answer_malformed`, `answer_too_large`, `over_budget`.
@@ -111,7 +111,7 @@ function converterOver({ perform, close }: TaskRunner): Converter {
   const budgetOf = ({ body, unpacked_length }: StoredBody) => budgetFor(unpacked_length ?? body.length);
   return {
     translate: async (task) => (await run({ task: 'translate', ...task }, budgetOf(task.body))) as WorkerTranslation,
-    parts: async (task) => (await run({ task: 'parts', ...task }, budgetOf(task.body))) as readonly PagePart[],
+    parts: async (task) => (await run({ task: 'parts', ...task }, budgetOf(task.body))) as readonly PageElement[],
     read: (bytes, keep) => parse({ task: 'read', bytes, keep }),
     answer: (route, bytes) => parse({ task: 'answer', route, bytes }),
     async config(task, bytes) {

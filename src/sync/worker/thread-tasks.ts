@@ -46,7 +46,7 @@ export interface PartsTask {
 }
 
 /** One element of a page, as a page of its own. */
-export interface PagePart {
+export interface PageElement {
   readonly body: Uint8Array;
   /** The SHA-256 of the element. */
   readonly content: string;
@@ -91,7 +91,7 @@ export interface TransferableConfig extends Omit<LoadedConfig, 'broken'> {
   readonly broken: readonly (Omit<BrokenConfig, 'error'> & { readonly error: TransferableError })[];
 }
 
-type ResultValue = WorkerTranslation | readonly PagePart[] | ParsedContent | TransferableConfig | WorkspaceConfig;
+type ResultValue = WorkerTranslation | readonly PageElement[] | ParsedContent | TransferableConfig | WorkspaceConfig;
 
 export type TaskResult = { readonly value: ResultValue } | { readonly error: TransferableError };
 
@@ -161,7 +161,7 @@ function bytesOf({ body, unpacked_length }: StoredBody): Buffer {
 /** The deepest level at which a page may contain its list. */
 const DEEPEST_LIST = 4;
 
-function partsOf({ body }: PartsTask): PagePart[] {
+function partsOf({ body }: PartsTask): PageElement[] {
   const page = parseJson(bytesOf(body));
   const path = pathToList(page);
   if (path === undefined) return [];

@@ -1,5 +1,5 @@
 import type { ShownDelivery } from '../../admin/deliveries.ts';
-import type { DeliverySource, DeliveryState } from '../../model/delivery.ts';
+import type { DeliveryOrigin, DeliveryState } from '../../model/delivery.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { dataTable } from './data-table.ts';
@@ -19,7 +19,7 @@ export function deliveryChip(state: DeliveryState): Markup {
   return chip(TONES[state], state);
 }
 
-export const SOURCE_WORDS: Readonly<Record<DeliverySource, string>> = {
+export const SOURCE_WORDS: Readonly<Record<DeliveryOrigin, string>> = {
   webhook: 'webhook',
   poll: 'poll',
   backfill: 'backfill',

@@ -1,5 +1,12 @@
 import { asSyncError, SyncError, wasSent } from '../../model/errors/sync-error.ts';
-import { addCompletion, forgetBefore, roomAt, UNKNOWN_GRACE, type Use, type Window } from '../../model/windows.ts';
+import {
+  addCompletion,
+  forgetBefore,
+  roomAt,
+  UNKNOWN_GRACE,
+  type Window,
+  type WindowUse,
+} from '../../model/windows.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 
 /** Keeps the requests of one process within the windows of the quota: the daemon's arithmetic, in memory alone. */
@@ -11,7 +18,7 @@ export interface Pacing {
 }
 
 export function createPacing(clock: Clock, windows: readonly Window[]): Pacing {
-  const use: Use = { inFlight: 0, completed: [] };
+  const use: WindowUse = { inFlight: 0, completed: [] };
   const longestHold = Math.max(0, ...windows.map(({ hold }) => hold));
   let pausedUntil = Number.NEGATIVE_INFINITY;
   /** Resolves when everybody before has left the line. */

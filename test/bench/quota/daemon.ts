@@ -15,7 +15,7 @@ import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { SendContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
-import { PLAIN_RULES, type Source } from '../../../src/sync/reconcile/context.ts';
+import { PLAIN_RULES, type ReconcileConnection } from '../../../src/sync/reconcile/context.ts';
 import { evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace-api/exchange.ts';
@@ -191,9 +191,9 @@ function deliveryOf(line: Line, isBackfill: boolean) {
   return { connection: 'github', key: `delivery-${deliveries++}`, source, event: line.event, body } as const;
 }
 
-const SOURCE: Source = {
+const SOURCE: ReconcileConnection = {
   connection: 'github',
-  vendor: {
+  connector: {
     id: 'github',
     publicHost: 'github.com',
     capabilities: {

@@ -1,4 +1,4 @@
-import type { DeliverySource } from '../../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
 import type { Item } from '../../../src/model/item.ts';
 
@@ -19,7 +19,7 @@ export interface Exchange {
 
 export interface FixtureCase {
   readonly file: string;
-  readonly source: DeliverySource;
+  readonly source: DeliveryOrigin;
   readonly event: string;
   readonly outcome: 'items' | 'references' | 'ignored';
   readonly reason?: string;

@@ -92,7 +92,7 @@ export async function openEndpoint(
   const collector = createCollector({
     store,
     clock,
-    groupCommit: createGroupCommit({ sql: store.query.whole, look: store.look, clock }),
+    groupCommit: createGroupCommit({ sql: store.query.whole, checkFileReplaced: store.checkFileReplaced, clock }),
     wakeSignal: createWakeSignal(),
     mostPending: options.mostPending,
   });

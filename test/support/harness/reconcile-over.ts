@@ -3,11 +3,11 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
-import type { Rules, Source } from '../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
 
-interface Parts extends Pick<Source, 'translate'>, Partial<Pick<Source, 'worker'>> {
+interface Parts extends Pick<ReconcileConnection, 'translate'>, Partial<Pick<ReconcileConnection, 'worker'>> {
   readonly start?: number;
   readonly version?: string;
   readonly clock?: TravellingClock;
@@ -25,10 +25,10 @@ export function reconcileOver(store: Store, parts: Parts) {
     rules,
     ...source
   } = parts;
-  const main: Source = {
+  const main: ReconcileConnection = {
     ...source,
     connection: 'main',
-    vendor: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
+    connector: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
     records: true,
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),
   };

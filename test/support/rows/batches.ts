@@ -1,11 +1,16 @@
 import type { Translation } from '../../../src/connectors/connector.ts';
-import type { DeliverySource } from '../../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { Item } from '../../../src/model/item.ts';
 import { silentLogger } from '../../../src/platform/lib/logger.ts';
 import type { Answer } from '../../../src/store/workspace-answers.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
-import { type BatchContext, createKeyHorizon, createRules, type Source } from '../../../src/sync/reconcile/context.ts';
+import {
+  type BatchContext,
+  createKeyHorizon,
+  createRules,
+  type ReconcileConnection,
+} from '../../../src/sync/reconcile/context.ts';
 import { PLAIN_GRAMMAR } from '../../../src/sync/reconcile/link-rules/scan.ts';
 import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 
@@ -26,10 +31,10 @@ export const RULES = createRules({
 
 const NO_LIMITS = { removals: 1e9, creations: 1e9, repairs: 1e9 };
 
-function sourceOf(connection: string, connector: string): Source {
+function sourceOf(connection: string, connector: string): ReconcileConnection {
   return {
     connection,
-    vendor: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
+    connector: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
     records: true,
     grammar: PLAIN_GRAMMAR,
     writeBack: { comment: true, close: true, status: true },
@@ -53,11 +58,15 @@ export async function takeBatch(
   await applyBatch(query, batch, batchContext(START + seconds * 1_000, { guard: NO_LIMITS }), again);
 }
 
-export function said(source: Source, translation: Translation, by: DeliverySource = 'webhook'): Translated {
+export function said(
+  source: ReconcileConnection,
+  translation: Translation,
+  by: DeliveryOrigin = 'webhook',
+): Translated {
   return { delivery: deliveryOf(source.connection, by), source, translation };
 }
 
-export function saidOf(item: Item, by: DeliverySource = 'webhook'): Translated {
+export function saidOf(item: Item, by: DeliveryOrigin = 'webhook'): Translated {
   return said(item.kind === 'pull_request' ? CODE : TRACKER, { outcome: 'items', items: [item] }, by);
 }
 
@@ -70,7 +79,7 @@ export function answered(
   return { delivery: deliveryOf('workspace', 'answer'), answer };
 }
 
-function deliveryOf(connection: string, source: DeliverySource): Translated['delivery'] {
+function deliveryOf(connection: string, source: DeliveryOrigin): Translated['delivery'] {
   const stored = { body: Buffer.alloc(0), unpacked_length: null };
   return {
     ...{ id: 1, connection, source, event: 'event', body: stored.body, receivedAt: START },

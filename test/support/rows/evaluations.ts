@@ -1,6 +1,6 @@
 import type { Item } from '../../../src/model/item.ts';
 import type { Store } from '../../../src/store/database.ts';
-import type { Cause, Rules, Source } from '../../../src/sync/reconcile/context.ts';
+import type { Cause, ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
 import { type EvaluationResult, evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { RULES, SOURCES, TRACKER } from './batches.ts';
 
@@ -8,7 +8,7 @@ interface Look {
   readonly now?: number;
   readonly cause?: Partial<Cause>;
   readonly rules?: Rules;
-  readonly source?: Partial<Source>;
+  readonly source?: Partial<ReconcileConnection>;
 }
 
 /** Evaluates an item outside of a batch, as one that some delivery has just changed. */

@@ -105,7 +105,7 @@ test('writes of commands to the workspace, and tokens; no reads', async () => {
   const statuses = [200, 200, 404];
   const send = async () => ({ status: statuses.shift() ?? 500, headers: {}, body: Buffer.alloc(0) });
   const tokens = { create: async () => ({ id: 'gwt_1', secret: 'wsg_secret' }), revoke: async () => true };
-  const open = { name: 'acme', store: opened, send, passage: { tokens } } as unknown as OpenWorkspace;
+  const open = { name: 'acme', store: opened, send, upstream: { tokens } } as unknown as OpenWorkspace;
   const who = { actor: 'command ann', clock };
   const request = (method: string) =>
     ({ method, path: '/workspaces/w/bugs', headers: {}, route: 'createBug' }) as unknown as ApiRequest;

@@ -18,13 +18,13 @@ async function openGateway(upstream: SocketServer, { bytes = 64 * MEBIBYTE, vers
   await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
   const { port } = upstream.address() as AddressInfo;
   const http = createHttpClient({ steps: noSteps, meter: silentMeter });
-  const learn = { answered: async () => undefined, failed: async () => undefined, unproved: async () => undefined };
+  const capture = { answered: async () => undefined, failed: async () => undefined, unproved: async () => undefined };
   const passage = {
     name: 'one',
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader },
     workspaceId: async () => 'w-1',
-    holdsTask: async () => false,
-    learn,
+    hasTask: async () => false,
+    capture,
     logger: silentLogger,
     nextSlotAt: () => 0,
     pass: async ({ method, path, headers, room }) => ({

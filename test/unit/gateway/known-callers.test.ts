@@ -19,7 +19,7 @@ function passage({ name = 'one', id, tasks = [] }: Setting = {}): Upstream {
     name,
     settings: { freshFor: 15_000, longestWait: 20_000, keyPrefix: 'wsk_', versionHeader: 'x-service-api-version' },
     workspaceId: async () => id,
-    holdsTask: async (taskId: string) => tasks.includes(taskId),
+    hasTask: async (taskId: string) => tasks.includes(taskId),
   } as unknown as Upstream;
 }
 

@@ -5,8 +5,8 @@ import {
   forgetBefore,
   leavesRoom,
   roomAt,
-  type Use,
   usedAt,
+  type WindowUse,
   windowOf,
 } from '../../../src/model/windows.ts';
 import { drawn } from '../../support/harness/depth.ts';
@@ -23,12 +23,12 @@ describe('a window', () => {
     ['one in flight, one completed', { inFlight: 1, completed: [20] }, 2, 120],
     ['full of requests in flight', { inFlight: 2, completed: [] }, 2, AFTER_ANSWER],
     ['in flight over the limit', { inFlight: 3, completed: [5] }, 2, AFTER_ANSWER],
-  ])('%s', (_name, use: Use, limit, expected) => {
+  ])('%s', (_name, use: WindowUse, limit, expected) => {
     expect(roomAt(use, limit, 100)).toBe(expected);
   });
 
   test('counts requests in flight and requests completed less than one hold ago', () => {
-    const use: Use = { inFlight: 2, completed: [10, 20, 30] };
+    const use: WindowUse = { inFlight: 2, completed: [10, 20, 30] };
     expect([29, 110, 120, 129, 130].map((now) => usedAt(use, 100, now))).toEqual([5, 4, 3, 3, 2]);
   });
 
@@ -40,7 +40,7 @@ describe('a window', () => {
       fc.integer({ min: 1, max: 8 }),
       fc.nat(500),
       (at, inFlight, limit, now) => {
-        const use: Use = { inFlight, completed: at.toSorted((a, b) => a - b) };
+        const use: WindowUse = { inFlight, completed: at.toSorted((a, b) => a - b) };
         expect(roomAt(use, limit, 100) <= now).toBe(usedAt(use, 100, now) < limit);
       },
     );
@@ -66,7 +66,7 @@ describe('a window', () => {
 });
 
 const HOLD = 900;
-const useOf = (completed: number[], inFlight = 0): Use => ({ completed, inFlight });
+const useOf = (completed: number[], inFlight = 0): WindowUse => ({ completed, inFlight });
 const filled = (completed: number[], slots = 10, inFlight = 0) => ({
   use: useOf(completed, inFlight),
   slots,

@@ -8,8 +8,8 @@ import {
   beginList,
   beginSweep,
   countListed,
+  findRunningSweep,
   noteListed,
-  openSweep,
   readSweeps,
   recordsSwept,
   type Sweep,
@@ -27,7 +27,7 @@ const findingsOf = async ({ selectFrom }: Scope) =>
 const find = (query: Scope, entity: string, now = 5) => addFindings(query, [{ what: 'task-changed', entity }], now);
 
 async function open(query: Scope): Promise<Sweep> {
-  const sweep = await openSweep(query);
+  const sweep = await findRunningSweep(query);
   if (!sweep) throw new Error('no round runs');
   return sweep;
 }
@@ -67,7 +67,7 @@ test('a round ends when tasks and records were listed, in any order, and deletes
   expect(await rounds(query)).toEqual([1, 2]);
   const ended = await tasksSwept(query, await open(query), 7, 220);
   expect(ended).toMatchObject({ id: 2, tasks: 7, tasks_at: 220, records: 2, records_at: 210, finished_at: 220 });
-  expect(await openSweep(query)).toBeUndefined();
+  expect(await findRunningSweep(query)).toBeUndefined();
   expect(await rounds(query)).toEqual([2]);
   expect(await findingsOf(query)).toEqual(['of the second']);
 });

@@ -10,8 +10,8 @@ import {
   absentRecords,
   addFindings,
   beginList,
+  findRunningSweep,
   noteListed,
-  openSweep,
   recordsSwept,
   type Sweep,
   tasksSwept,
@@ -30,7 +30,7 @@ export interface SweepResult {
 
 /** Returns the open round if this list was requested after its start. */
 export async function sweepOf(query: Scope, { sentAt }: Answer): Promise<Sweep | undefined> {
-  const sweep = await openSweep(query);
+  const sweep = await findRunningSweep(query);
   return sweep && sentAt >= sweep.started_at ? sweep : undefined;
 }
 
@@ -110,7 +110,7 @@ export async function continueComparison(
   { entity: after, sentAt: began }: Answer,
   { now }: AnswerContext,
 ): Promise<SweepResult> {
-  const sweep = await openSweep(query);
+  const sweep = await findRunningSweep(query);
   if (!sweep || sweep.list_began_at !== began || sweep.records_at !== null) return { reevaluate: [] };
   await flushRows(query);
   const { absent, next } = await absentRecords(query, { listBegan: began, after });

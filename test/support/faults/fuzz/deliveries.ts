@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Connector } from '../../../../src/connectors/connector.ts';
 import { connectors } from '../../../../src/connectors/registry.ts';
-import type { Delivery, DeliverySource } from '../../../../src/model/delivery.ts';
+import type { Delivery, DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { boundNames } from '../../../../src/model/names.ts';
 import { PROFILES } from '../../../contracts/connectors/index.ts';
 import type { ConnectorProfile } from '../../../contracts/connectors/profile.ts';
@@ -13,7 +13,7 @@ import { bytesOf } from './mutations.ts';
 /** A delivery as it was captured, or as the vendor's library documents it. */
 export interface Sample {
   readonly name: string;
-  readonly source: DeliverySource;
+  readonly source: DeliveryOrigin;
   readonly event: string;
   readonly payload: Tree;
   /** Larger than a captured one by far. */

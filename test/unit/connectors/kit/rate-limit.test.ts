@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Budget, createBudget, rateFrom, type Use } from '../../../../src/connectors/kit/rate-limit.ts';
+import { type Budget, createBudget, type RateLimitUse, rateFrom } from '../../../../src/connectors/kit/rate-limit.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { forPurpose } from '../../../../src/platform/lib/purpose.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
@@ -25,7 +25,7 @@ function setUp() {
   return { clock, budget, report };
 }
 
-function refusal(budget: Budget, use: Use): SyncError | undefined {
+function refusal(budget: Budget, use: RateLimitUse): SyncError | undefined {
   try {
     budget.require(use);
     return undefined;

@@ -155,10 +155,10 @@ describe('a file that is gone', () => {
   it.each(['test.db', 'test.db-wal'])('is noticed by a look: %s', async (name) => {
     const { file, database, told } = await open();
     await note(database, 1);
-    expect(database.look()).toBeUndefined();
+    expect(database.checkFileReplaced()).toBeUndefined();
     rmSync(join(file, '..', name));
-    expect(database.look()).toMatchObject({ kind: 'gone', code: 'database_corrupt' });
-    expect(database.look()?.message).toContain(`${name} was deleted or replaced`);
+    expect(database.checkFileReplaced()).toMatchObject({ kind: 'gone', code: 'database_corrupt' });
+    expect(database.checkFileReplaced()?.message).toContain(`${name} was deleted or replaced`);
     expect(told).toEqual(['gone']);
   });
 
@@ -167,7 +167,7 @@ describe('a file that is gone', () => {
     await note(database, 1);
     copyFileSync(file, `${file}.other`);
     renameSync(`${file}.other`, file);
-    database.look();
+    database.checkFileReplaced();
     database.probe();
     await expect(note(database, 2)).rejects.toMatchObject({ kind: 'gone' });
     await expect(database.commit(async () => undefined)).rejects.toMatchObject({ kind: 'gone' });
@@ -181,7 +181,7 @@ describe('a file that is gone', () => {
     await sql.raw('PRAGMA wal_checkpoint(TRUNCATE)').execute(database.query);
     await database.asFile?.backup(`${file}.copy`);
     await note(database, 100);
-    expect(database.look()).toBeUndefined();
+    expect(database.checkFileReplaced()).toBeUndefined();
     expect(told).toEqual([]);
   });
 });

@@ -23,13 +23,13 @@ async function quarantine(store: Store, key: string): Promise<void> {
 
 function collectorOver(store: Store, deps: Partial<CollectorDeps> = {}) {
   const clock = deps.clock ?? createTravellingClock();
-  const groupCommit = createGroupCommit({ sql: store.query.whole, look: store.look, clock });
+  const groupCommit = createGroupCommit({ sql: store.query.whole, checkFileReplaced: store.checkFileReplaced, clock });
   return createCollector({ store, groupCommit, wakeSignal: createWakeSignal(), ...deps, clock });
 }
 
-function commitsOver(store: Store, look: Store['look'] = store.look) {
+function commitsOver(store: Store, look: Store['checkFileReplaced'] = store.checkFileReplaced) {
   const clock = createTravellingClock();
-  const commits = createGroupCommit({ sql: store.query.whole, look, clock });
+  const commits = createGroupCommit({ sql: store.query.whole, checkFileReplaced: look, clock });
   return { clock, commits, append: (key: string) => commits.append(store.query.workspace, delivery(key)) };
 }
 
@@ -210,7 +210,7 @@ describe('group commit', () => {
   test('rejects an append into a database file that was deleted', async () => {
     const store = await openTestStore();
     const fault = Object.assign(new Error('the file is gone'), { code: 'database_failed' });
-    const { append } = commitsOver(store, () => fault as unknown as ReturnType<Store['look']>);
+    const { append } = commitsOver(store, () => fault as unknown as ReturnType<Store['checkFileReplaced']>);
     await expect(append('a')).rejects.toMatchObject({ code: 'database_failed' });
   });
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addCompletion, roomAt, type Use } from '../../../../src/model/windows.ts';
+import { addCompletion, roomAt, type WindowUse } from '../../../../src/model/windows.ts';
 import { backgroundConstraints, lastStart, windowConstraints } from '../../../../src/sync/quota/forecast.ts';
 
-const unused = (): Use => ({ inFlight: 0, completed: [] });
+const unused = (): WindowUse => ({ inFlight: 0, completed: [] });
 
 /** The windows of 200 and 40 requests without guard, empty. Seconds. */
 const EMPTY_WINDOWS = [
@@ -28,7 +28,7 @@ describe('the start of the last request', () => {
   });
 
   it('waits for used slots, for requests in flight as if they ended now, and for the end of a pause', () => {
-    const window = (use: Use) => windowConstraints([{ cap: 3, hold: 100 }], use);
+    const window = (use: WindowUse) => windowConstraints([{ cap: 3, hold: 100 }], use);
     expect(lastStart(window({ inFlight: 0, completed: [10, 20, 30] }), 50, 1)).toBe(110);
     expect(lastStart(window({ inFlight: 0, completed: [10, 20, 30] }), 50, 3)).toBe(130);
     expect(lastStart(window({ inFlight: 3, completed: [] }), 50, 1)).toBe(150);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
-import type { DeliverySource } from '../../../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import type { Item, PullRequest } from '../../../../src/model/item.ts';
 import { findItem, isUnverified, readDeliveries, readFields } from '../../../../src/store/items.ts';
 import { writeMeta } from '../../../../src/store/meta.ts';
@@ -83,7 +83,7 @@ const RECORD = entity.pullRequest('github', '5001', '1');
 
 function received(
   item: PullRequest,
-  { id, source = 'webhook' }: { readonly id: number; readonly source?: DeliverySource },
+  { id, source = 'webhook' }: { readonly id: number; readonly source?: DeliveryOrigin },
 ) {
   const translated = saidOf(item, source);
   return { ...translated, delivery: { ...translated.delivery, id } } satisfies Translated;
@@ -106,7 +106,7 @@ async function restored() {
 const VERIFIED = { isUnverified: false, isWritten: true };
 const UNVERIFIED = { isUnverified: true, isWritten: false };
 
-test.each<[what: string, expected: object, item: PullRequest, how: { id: number; source?: DeliverySource }]>([
+test.each<[what: string, expected: object, item: PullRequest, how: { id: number; source?: DeliveryOrigin }]>([
   ['a fetch of the same state', VERIFIED, OPEN, { id: 6, source: 'fetch' }],
   ['a fetch of an older state', VERIFIED, { ...OPEN, updatedAt: 500 }, { id: 6, source: 'fetch' }],
   ['a poll of the same state', VERIFIED, OPEN, { id: 6, source: 'poll' }],
@@ -154,7 +154,7 @@ const issue: Item = workItem({ state: 'open' });
 
 const ofHead = (commitsSha: string, headSha = 'a'): PullRequest => ({ ...read, commitsSha, headSha });
 
-test.each<[string, DeliverySource, Item | undefined, Item, boolean]>([
+test.each<[string, DeliveryOrigin, Item | undefined, Item, boolean]>([
   ['a new pull request', 'poll', undefined, bare, true],
   ['a new head', 'poll', read, pushed, true],
   ['a new head by a webhook', 'webhook', read, pushed, true],

@@ -6,7 +6,7 @@ import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
-import type { Source } from '../../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { look } from '../../../support/rows/evaluations.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
@@ -52,7 +52,9 @@ const notices = async ({ query }: Store) =>
     ({ kind, wanted, state, not_before }) => `${kind} ${state} ${not_before} ${wanted}`,
   );
 
-const source = (writeBack: Source['writeBack']) => ({ source: writeBack ? { writeBack } : { writeBack: undefined } });
+const source = (writeBack: ReconcileConnection['writeBack']) => ({
+  source: writeBack ? { writeBack } : { writeBack: undefined },
+});
 const ONLY = { comment: false, close: false, status: false };
 const COMMENT = source({ ...ONLY, comment: true });
 
@@ -120,7 +122,7 @@ test.each<[what: string, isWanted: boolean, item: Partial<PullRequest>, before: 
   },
 );
 
-test.each<[what: string, writeBack: Source['writeBack'] | undefined, item: Item]>([
+test.each<[what: string, writeBack: ReconcileConnection['writeBack'] | undefined, item: Item]>([
   ['without write-back', undefined, ISSUE],
   ['with all notices switched off', ONLY, ISSUE],
   ['to close a pull request', { ...ONLY, close: true }, PULL],

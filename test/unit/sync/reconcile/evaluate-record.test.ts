@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Capabilities } from '../../../../src/connectors/connector.ts';
-import type { Vendor } from '../../../../src/sync/reconcile/context.ts';
+import type { ConnectorFacts } from '../../../../src/sync/reconcile/context.ts';
 import {
   desiredRecord,
   differingFields,
@@ -15,7 +15,7 @@ const ALL: Capabilities = {
   supportsLabels: true,
   supportsAssignees: true,
 };
-const vendor = (capabilities: Capabilities = ALL): Vendor => ({
+const vendor = (capabilities: Capabilities = ALL): ConnectorFacts => ({
   id: 'github',
   publicHost: 'github.com',
   capabilities,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DeliverySource } from '../../../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import type { Item, PullRequest } from '../../../../src/model/item.ts';
 import type { StoredItem } from '../../../../src/store/items.ts';
 import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
@@ -14,7 +14,7 @@ function merge(...deliveries: readonly (Item | Fetched)[]) {
   let stored: StoredItem | undefined;
   let outcome = '';
   for (const delivery of deliveries) {
-    const source: DeliverySource = 'fetched' in delivery ? 'fetch' : 'webhook';
+    const source: DeliveryOrigin = 'fetched' in delivery ? 'fetch' : 'webhook';
     const item = 'fetched' in delivery ? delivery.fetched : delivery;
     const result = mergeNewest(stored, item, source);
     outcome = result.needsFetch ? 'needs fetch' : result.outcome;

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { DeliverySource } from '../../../../src/model/delivery.ts';
+import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import { unpackBody } from '../../../../src/store/bodies.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { quarantinedDeliveries, retryQuarantined } from '../../../../src/store/inbox.ts';
-import type { Source, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import { pull } from '../../../support/rows/items.ts';
@@ -42,7 +42,7 @@ function stageOver(store: Store, version = '1.0.0'): Stage {
       attempts.push(...rows.filter(({ state }) => state === 'pending').map((row) => row.attempts));
       return { outcome: 'items', items: itemsOf(body) };
     },
-    async parts(stored) {
+    async elements(stored) {
       const elements = JSON.parse(unpackBody(stored).toString()) as unknown[];
       return elements.map((element) => ({
         body: Buffer.from(JSON.stringify([element])),
@@ -50,12 +50,12 @@ function stageOver(store: Store, version = '1.0.0'): Stage {
       }));
     },
   };
-  const translate: Source['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
+  const translate: ReconcileConnection['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
   const reconcile = reconcileOver(store, { translate, worker, version });
   return { worker: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
 }
 
-async function append(store: Store, key: string, content: unknown, source: DeliverySource = 'webhook', size = 0) {
+async function append(store: Store, key: string, content: unknown, source: DeliveryOrigin = 'webhook', size = 0) {
   const body = Buffer.from(JSON.stringify(content).padEnd(size));
   const [row] = await appendDeliveries(store.query, [{ connection: 'main', key, source, event: 'e', body }], 1);
   return row?.appended;

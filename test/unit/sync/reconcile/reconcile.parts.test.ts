@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import type { Source } from '../../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
@@ -19,7 +19,7 @@ type Page = readonly (readonly [number: number, updatedAt: number])[];
 const pageOf = (from: number, to: number, updatedAt: number): Page =>
   Array.from({ length: to - from + 1 }, (_, index) => [from + index, updatedAt]);
 
-const translate: Source['translate'] = ({ body }) => ({
+const translate: ReconcileConnection['translate'] = ({ body }) => ({
   outcome: 'items',
   items: (JSON.parse(body.toString()) as Page).map(([number, updatedAt]) =>
     pull({ identifier: String(number), key: `github:github.com:r1:pr:${number}`, updatedAt }),

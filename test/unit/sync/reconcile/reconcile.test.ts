@@ -1,7 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import { itemsAtUrl, itemsByDisplayName } from '../../../../src/store/items.ts';
-import { PLAIN_RULES, type Source, type WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import {
+  PLAIN_RULES,
+  type ReconcileConnection,
+  type WorkerTranslator,
+} from '../../../../src/sync/reconcile/context.ts';
 import { rulesEvaluatedBy } from '../../../../src/sync/reconcile/reevaluate.ts';
 import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { turnsBetweenCommits } from '../../../support/cost/turns-of-others.ts';
@@ -16,7 +20,7 @@ import { pull } from '../../../support/rows/items.ts';
 const LARGE = 1024 * 1024 + 1;
 
 const translation = { outcome: 'items', items: [pull()] } as const;
-const translate: Source['translate'] = () => translation;
+const translate: ReconcileConnection['translate'] = () => translation;
 
 async function withDelivery(size = 2): Promise<OpenedStore> {
   const store = await openStore({ file: ':memory:' });
@@ -47,7 +51,7 @@ test('finishes the current batch when it stops, and starts no other', async () =
       await goOn.promise;
       return translation;
     },
-    parts: async () => [],
+    elements: async () => [],
   };
   const stage = reconcileOver(store, { translate, worker });
   stage.start();

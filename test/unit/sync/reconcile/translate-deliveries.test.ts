@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Translation } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
 import { LARGE } from '../../../../src/platform/lib/large.ts';
-import type { Source, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
 import {
   partsOf,
   reasonOf,
@@ -70,12 +70,12 @@ describe('a delivery is translated', () => {
     isSuspected = false,
   ) {
     const { query } = await openTestStore();
-    const source: Source = {
+    const source: ReconcileConnection = {
       ...TRACKER,
       translate: () => NONE,
       worker: {
         translate: async () => ({ outcome: 'ignored', reason: 'worker' }),
-        parts: async () => [],
+        elements: async () => [],
         ...worker,
       },
     };
@@ -113,7 +113,7 @@ describe('a delivery is translated', () => {
     ['a page of one element fails', 'poll', ['a'], undefined],
     ['a webhook fails', 'webhook', ['a', 'b'], undefined],
   ])('over its budget, %s', async (_what, source, parts, outcome) => {
-    const worker = { translate: overBudget, parts: async () => parts.map(part) };
+    const worker = { translate: overBudget, elements: async () => parts.map(part) };
     const result = await read({ source, bytes: LARGE + 1 }, worker);
     expect(result.outcome).toBe(outcome);
     expect(result.failure?.code).toBe(outcome === undefined ? 'over_budget' : undefined);
@@ -131,7 +131,7 @@ describe('a delivery is translated', () => {
           }
           return answer(stored.body.toString());
         },
-        parts: async () => ['a', 'b', 'c'].map(part),
+        elements: async () => ['a', 'b', 'c'].map(part),
       };
     };
     const reference = TRACKER.reference(workItem());
@@ -160,7 +160,7 @@ describe('a delivery is translated', () => {
     const translate = () => {
       throw new SyncError('delivery_malformed', 'no');
     };
-    const worker: WorkerTranslator = { translate: overBudget, parts: async () => ['a', 'b'].map(part) };
+    const worker: WorkerTranslator = { translate: overBudget, elements: async () => ['a', 'b'].map(part) };
     const sources = new Map([[TRACKER.connection, { ...TRACKER, translate, worker }]]);
     const delivery = { ...said(TRACKER, NONE).delivery, source: 'poll' as const };
     const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => false });

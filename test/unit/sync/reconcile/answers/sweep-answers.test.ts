@@ -6,7 +6,7 @@ import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/en
 import { findChange, updateChange } from '../../../../../src/store/outbox-rows.ts';
 import { saveRows } from '../../../../../src/store/unit-of-work/unit-of-work.ts';
 import { type Answer, readAnswer } from '../../../../../src/store/workspace-answers.ts';
-import { beginSweep, noteListed, openSweep, type Sweep } from '../../../../../src/store/workspace-sweeps.ts';
+import { beginSweep, findRunningSweep, noteListed, type Sweep } from '../../../../../src/store/workspace-sweeps.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
 import { openTestStore } from '../../../../support/harness/intake.ts';
 import { answered, START, saidOf, takeBatch } from '../../../../support/rows/batches.ts';
@@ -191,7 +191,7 @@ test('the end of an incomplete list compares nothing', async () => {
   const store = await round();
   await apply(store, { body: pageOf([1]), page: { ...MORE, isEnd: true } });
   expect(await comparisons(store)).toEqual([]);
-  expect((await openSweep(store.query))?.records_at).toBe(NOW);
+  expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
 });
 
 test.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([
@@ -203,7 +203,7 @@ test.each<[what: string, sweep: Partial<Sweep>, ended: object | undefined]>([
   expect(applied).toMatchObject({ reevaluate: [], isSweep: true });
   if (ended) expect(applied.swept).toMatchObject(ended);
   else expect(applied.swept).toBeUndefined();
-  expect((await openSweep(store.query))?.records_at).toBe(ended ? undefined : NOW);
+  expect((await findRunningSweep(store.query))?.records_at).toBe(ended ? undefined : NOW);
 });
 
 test.each<[what: string, sweep: Partial<Sweep>]>([
@@ -231,9 +231,9 @@ test('many records are compared in steps, and each step is a delivery', async ()
   expect(await comparisons(store)).toEqual([
     { action: 'compare-records', entity: after, sentAt: REQUESTED, body: null },
   ]);
-  expect((await openSweep(store.query))?.records_at).toBeNull();
+  expect((await findRunningSweep(store.query))?.records_at).toBeNull();
   await apply(store, { action: 'compare-records', entity: after });
-  expect((await openSweep(store.query))?.records_at).toBe(NOW);
+  expect((await findRunningSweep(store.query))?.records_at).toBe(NOW);
 });
 
 const findings = async ({ query }: Store) =>

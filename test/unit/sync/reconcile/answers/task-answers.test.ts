@@ -16,7 +16,7 @@ import {
 } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
 import { lastLinksRead, TASKS_READ } from '../../../../../src/store/workspace-reads.ts';
-import { beginSweep, openSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
+import { beginSweep, findRunningSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
 import { recover } from '../../../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
 import { applyAnswer } from '../../../../../src/sync/reconcile/answers/apply-answer.ts';
@@ -251,14 +251,14 @@ test('a sweep round reports changed and missing tasks', async () => {
     'task-missing other',
   ]);
   expect(swept).toBeUndefined();
-  expect(await openSweep(store.query)).toMatchObject({ tasks: 6, tasks_at: NOW });
+  expect(await findRunningSweep(store.query)).toMatchObject({ tasks: 6, tasks_at: NOW });
 });
 
 test('a list that was requested before the round does not advance it', async () => {
   const store = await cached([{}]);
   await beginSweep(store.query, REQUESTED + 1);
   await apply(store, 'read-tasks', []);
-  expect(await openSweep(store.query)).toMatchObject({ tasks_at: null });
+  expect(await findRunningSweep(store.query)).toMatchObject({ tasks_at: null });
 });
 
 test('the list of tasks ends a round that has listed the records', async () => {
