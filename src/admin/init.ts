@@ -40,7 +40,7 @@ export const EXAMPLE_URL = 'https://work.example.com/api/v1';
 /** The repository of the example that works as it is. */
 export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
 const SCHEMA_LINE = /^# yaml-language-server: .*$/m;
-/** What separates the values of a workspace file. */
+/** Separates the values of a workspace file. */
 const BETWEEN_VALUES = /[\s"'`,[\]{}]+/;
 
 export const exampleNames = () => namesIn(EXAMPLES);
