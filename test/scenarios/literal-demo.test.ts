@@ -51,6 +51,8 @@ it('plays the demo against a literal workspace: the same links, nothing opened, 
   expect(await service().statistics()).toMatchObject({ pullRequests: 0, workItems: 3 });
   // The first read shows that the workspace has no route for records.
   expect(aboutPulls).toEqual(['GET pull-request-records']);
-  // That read, two lists of tasks, and a read and an addition for each link.
-  expect(await world.requests()).toEqual({ received: 9, refused: 0 });
+  // That read, at most two lists of tasks, and a read and an addition for each link.
+  const { received, refused } = await world.requests();
+  expect(received).toBeLessThanOrEqual(9);
+  expect(refused).toBe(0);
 });
