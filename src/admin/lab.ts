@@ -164,11 +164,11 @@ async function tryItems(
   const evaluations = new EvaluationQueue(trial.scope, tried);
   const others: Evaluation[] = [];
   for (const row of await findItems(trial.scope, keys)) {
-    const source = tried.sources.get(row.connection);
-    tally.count(row.connection, finished, source !== undefined);
-    if (!source) continue;
+    const connection = tried.sources.get(row.connection);
+    tally.count(row.connection, finished, connection !== undefined);
+    if (!connection) continue;
     if (tried.isOther[row.kind]) evaluations.add(row.key);
-    else others.push({ ...tried, query: trial.scope, item: readFields(row).item, source, cause: NO_CAUSE });
+    else others.push({ ...tried, query: trial.scope, item: readFields(row).item, connection, cause: NO_CAUSE });
   }
   for (const { item } of await withOtherLinks(trial.scope, others)) evaluations.add(item.key);
   await evaluations.evaluate(new Map());

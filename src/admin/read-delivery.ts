@@ -26,8 +26,8 @@ export async function readDelivery(
   try {
     if (delivery.source === 'answer') return { outcome: 'answer', answer: readAnswer(unpackBody(stored)) };
     if (delivery.source === 'workspace') return readEvent(delivery, stored);
-    const source = sources.get(delivery.connection);
-    if (source) return told(await translate(source.inspection ?? source, delivery, stored));
+    const connection = sources.get(delivery.connection);
+    if (connection) return told(await translate(connection.inspection ?? connection, delivery, stored));
     return failed('connection_unknown', `no connection "${delivery.connection}" is configured any more`);
   } catch (error) {
     const { code, message } = asSyncError(error);

@@ -122,7 +122,7 @@ function sourceOf(
   const quiet = withoutReports(names);
   const quietOptions = withNames(config.options, quiet);
   return {
-    connection: config.name,
+    name: config.name,
     connector,
     grammar: connector.grammar,
     writeBack: { ...writeBack, close: writeBack.close !== false },

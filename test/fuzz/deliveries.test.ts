@@ -104,7 +104,7 @@ async function faultsIn(victim: Victim, delivery: Pick<Delivery, 'source' | 'eve
     const isNameless = victim.id === 'generic' && item.gone === true;
     if (isJudged(delivery) && !isNameless && !isHome(victim, container, name))
       faults.push(`${item.key} of ${container} is not followed`);
-    const reading = { connection: victim.id, grammar: victim.connector.grammar };
+    const reading = { name: victim.id, grammar: victim.connector.grammar };
     if (rules.mentionsOf(item, reading).length > 500) faults.push(`${item.key} names too much`);
   }
   for (const { locator, key } of references) {

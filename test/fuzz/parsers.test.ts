@@ -79,7 +79,7 @@ it('the links of any text are named by what a database keeps, and none of it act
     addresses: ['https://tasks.example/w/acme'],
     grammars: connectors.map(({ id, publicHost, grammar }) => ({ connector: id, host: publicHost, grammar })),
   });
-  const readers = connectors.map(({ id, grammar }) => ({ connection: id, grammar }));
+  const readers = connectors.map(({ id, grammar }) => ({ name: id, grammar }));
   fc.assert(
     fc.property(text, text, fc.constantFrom(...readers), (title, description, reader) => {
       const item = pull({

@@ -44,7 +44,7 @@ const VENDOR: ConnectorFacts = {
   capabilities: { supportsLabels: true, supportsDraft: true, reopensClosed: true },
 };
 const SOURCE: ReconcileConnection = {
-  connection: CONNECTION,
+  name: CONNECTION,
   connector: VENDOR,
   records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),

@@ -22,7 +22,7 @@ const rules = createLinkRules({
 
 const namesIn = (parts: Parameters<typeof pull>[0]) =>
   rules
-    .mentionsOf(pull({ url: 'https://github.com/acme/app/pull/1', ...parts }), { connection: 'main', grammar: github })
+    .mentionsOf(pull({ url: 'https://github.com/acme/app/pull/1', ...parts }), { name: 'main', grammar: github })
     .map(({ name }) => name);
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-'.split('');

@@ -31,7 +31,7 @@ import { workItem } from '../support/rows/items.ts';
 
 const CONNECTION = 'tracker';
 const SOURCE: ReconcileConnection = {
-  connection: CONNECTION,
+  name: CONNECTION,
   connector: { id: 'tracker', publicHost: 'h', capabilities: { workItems: true } },
   records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as WorkItem] }),

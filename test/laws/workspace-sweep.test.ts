@@ -46,7 +46,7 @@ const THEN = Date.UTC(2026, 0, 4, 9);
 const GITHUB: ConnectorFacts = { id: 'github', publicHost: 'github.com', capabilities: { supportsLabels: true } };
 const JIRA: ConnectorFacts = { id: 'jira', publicHost: 'jira', capabilities: {} };
 const sourceOf = (connection: string, vendor: ConnectorFacts): ReconcileConnection => ({
-  connection,
+  name: connection,
   connector: vendor,
   records: true,
   translate: ({ body }) => ({ outcome: 'items', items: [JSON.parse(Buffer.from(body).toString()) as Item] }),

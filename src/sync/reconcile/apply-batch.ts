@@ -151,7 +151,7 @@ class Batch implements BatchResult {
 
   /** Applies one delivery. */
   async apply(translated: Translated): Promise<void> {
-    const { delivery, source, translation, answer, failure } = translated;
+    const { delivery, connection, translation, answer, failure } = translated;
     this.#quarantineElements(translated);
     if (failure) return this.#quarantine(delivery, failure);
     if (answer) return this.#applyAnswer(delivery, answer);
@@ -159,12 +159,12 @@ class Batch implements BatchResult {
       this.outcomes.push({ id: delivery.id, state: 'ignored', reason: translation.reason });
       return;
     }
-    if (!source || !translation) return;
+    if (!connection || !translation) return;
     if (await this.#isOwnComment(translation)) {
       this.outcomes.push({ id: delivery.id, state: 'ignored', reason: 'own_comment' });
       return;
     }
-    await this.#applyItems(translated, source, translation);
+    await this.#applyItems(translated, connection, translation);
   }
 
   /** Quarantines the unreadable elements of a page, so that they do not delay the rest of the page. */
@@ -177,7 +177,7 @@ class Batch implements BatchResult {
 
   async #applyItems(
     translated: Translated,
-    source: ReconcileConnection,
+    connection: ReconcileConnection,
     translation: Exclude<Translation, { readonly outcome: 'ignored' }>,
   ): Promise<void> {
     const { delivery, part } = translated;
@@ -188,7 +188,7 @@ class Batch implements BatchResult {
       if (!isApplied(reference.key)) await this.#fetches.request(delivery, reference);
     let superseded = items.length > 0;
     for (const item of items) {
-      if (await this.#items.apply(translated, source, item)) superseded = false;
+      if (await this.#items.apply(translated, connection, item)) superseded = false;
     }
     if (part && !superseded) part.whole.isApplied = true;
     if (part && !part.isLast) return;

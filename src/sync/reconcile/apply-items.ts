@@ -49,12 +49,12 @@ export class BatchItems {
 
   /** Returns the items that differ from the stored ones, and the references that would fetch them. */
   changedBy(translated: Translated): { item: Item; reference: ItemReference }[] {
-    const { source, translation } = translated;
-    if (!source) return [];
+    const { connection, translation } = translated;
+    if (!connection) return [];
     const received = itemsIn(translation).flatMap((raw) => this.#received.get(raw) ?? []);
     return received
       .filter((each) => !this.#isUnchanged(each) || isAlwaysMerged(translated))
-      .map(({ item }) => ({ item, reference: source.reference(item) }));
+      .map(({ item }) => ({ item, reference: connection.reference(item) }));
   }
 
   #isUnchanged({ item, hash }: ReceivedItem): boolean {
@@ -63,7 +63,7 @@ export class BatchItems {
   }
 
   /** Merges one item of a delivery. Returns false if everything that it contains is outdated. */
-  async apply(translated: Translated, source: ReconcileConnection, raw: Item): Promise<boolean> {
+  async apply(translated: Translated, connection: ReconcileConnection, raw: Item): Promise<boolean> {
     const { delivery } = translated;
     const received = this.#received.get(raw) as ReceivedItem;
     const version = this.#versions.get(raw.key);
@@ -77,18 +77,18 @@ export class BatchItems {
     if (!stored && item.gone && delivery.source !== 'webhook') return true;
     // A replayed fetch is no authority on the present existence: if it differs, the item is fetched again.
     const result = mergeNewest(stored, item, delivery.isReplayed ? 'webhook' : delivery.source);
-    await this.#requestFetch({ translated, source, received: item, before: stored, result });
+    await this.#requestFetch({ translated, connection, received: item, before: stored, result });
     const isVerified = mayVerify && (!isUnverified || verifies(result, delivery.source));
     if (result.outcome === 'applied') {
       // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
       // if it is equal.
       const hash = result.needsFetch ? '' : received.hash;
-      await this.#store(delivery, source, result.stored, { hash, unverified: isVerified ? 0 : 1 });
+      await this.#store(delivery, connection, result.stored, { hash, unverified: isVerified ? 0 : 1 });
       return true;
     }
     if (stored && isVerified) {
-      if (isUnverified) await this.#store(delivery, source, stored, { hash: version.hash, unverified: 0 });
-      else if (delivery.isReplayed) this.#markChanged(delivery, source, stored.item);
+      if (isUnverified) await this.#store(delivery, connection, stored, { hash: version.hash, unverified: 0 });
+      else if (delivery.isReplayed) this.#markChanged(delivery, connection, stored.item);
     }
     return result.outcome !== 'superseded';
   }
@@ -101,15 +101,15 @@ export class BatchItems {
   }
 
   /** Requests the object if only a fetch can settle its state, or if its commits are missing. */
-  async #requestFetch({ translated, source, received, before, result }: MergedDelivery): Promise<void> {
+  async #requestFetch({ translated, connection, received, before, result }: MergedDelivery): Promise<void> {
     const { delivery } = translated;
     const merged = result.outcome === 'applied' ? result.stored : undefined;
     const current = (merged ?? (mayLackCommits(translated) ? before : undefined))?.item;
     const lacksCommits =
-      source.fetchesCommits && current && needsCommits(before?.item, current, delivery.source, received);
+      connection.fetchesCommits && current && needsCommits(before?.item, current, delivery.source, received);
     if (!lacksCommits && !result.needsFetch) return;
     const isCovered = !result.needsFetch && current !== undefined && isCoveredByFetch(current, delivery.source);
-    await this.#fetches.request(delivery, source.reference(received), isCovered);
+    await this.#fetches.request(delivery, connection.reference(received), isCovered);
   }
 
   async #findStored(key: ItemKey, version: ItemVersion | undefined): Promise<StoredItem | undefined> {
@@ -121,7 +121,7 @@ export class BatchItems {
 
   async #store(
     delivery: PendingDelivery,
-    source: ReconcileConnection,
+    connection: ReconcileConnection,
     stored: StoredItem,
     { hash, unverified }: Pick<ItemVersion, 'hash' | 'unverified'>,
   ): Promise<void> {
@@ -142,11 +142,11 @@ export class BatchItems {
       fields: JSON.stringify(stored),
     } as const;
     await saveItem(this.#query, row, delivery.id);
-    if (unverified === 0) this.#markChanged(delivery, source, item);
+    if (unverified === 0) this.#markChanged(delivery, connection, item);
   }
 
   /** Marks an item for evaluation because of this delivery. */
-  #markChanged(delivery: PendingDelivery, source: ReconcileConnection, item: Item): void {
+  #markChanged(delivery: PendingDelivery, connection: ReconcileConnection, item: Item): void {
     const before = this.changed.get(item.key)?.cause;
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
     // If our clock was set back, a receipt lies in the future, and a change dated by it would wait until then.
@@ -157,7 +157,7 @@ export class BatchItems {
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? at;
     const cause = { since, latest: at, waiting, isBackfill, delivery: delivery.id };
-    this.changed.set(item.key, { item, source, cause });
+    this.changed.set(item.key, { item, connection, cause });
   }
 }
 
@@ -169,7 +169,7 @@ interface ReceivedItem {
 
 interface MergedDelivery {
   readonly translated: Translated;
-  readonly source: ReconcileConnection;
+  readonly connection: ReconcileConnection;
   /** The content of the delivery itself. */
   readonly received: Item;
   readonly before: StoredItem | undefined;
@@ -233,8 +233,8 @@ function isAlwaysMerged(translated: Translated): boolean {
  * Backfills also complete unchanged items with their commits. Repeated pages of polls do not, because that would cost
  * requests.
  */
-function mayLackCommits({ delivery, source }: Translated): boolean {
-  return source?.fetchesCommits === true && delivery.source === 'backfill';
+function mayLackCommits({ delivery, connection }: Translated): boolean {
+  return connection?.fetchesCommits === true && delivery.source === 'backfill';
 }
 
 /** Returns the items that a delivery contains: whole ones, or parts of the items that it refers to. */
@@ -277,9 +277,9 @@ export class FetchRequests {
   async requestItem({ id }: PendingDelivery, key: ItemKey, query = this.#query): Promise<boolean> {
     const { now, sources } = this.#context;
     const row = await findItem(query, key);
-    const source = row && sources.get(row.connection);
-    if (!source) return false;
-    const reference = source.reference(readFields(row).item);
+    const connection = row && sources.get(row.connection);
+    if (!connection) return false;
+    const reference = connection.reference(readFields(row).item);
     await requestFetch(query, { connection: row.connection, reference, deliveryId: id, now });
     return true;
   }

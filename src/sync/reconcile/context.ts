@@ -20,7 +20,7 @@ export interface ConnectorFacts {
 
 /** One connection as reconcile needs it: only pure functions. */
 export interface ReconcileConnection {
-  readonly connection: string;
+  readonly name: string;
   readonly connector: ConnectorFacts;
   /** Whether its pull requests are recorded in the workspace, if the workspace has a route for records. */
   readonly records: boolean;
@@ -127,7 +127,7 @@ export interface Cause {
 /** An item to evaluate. */
 export interface EvaluatedItem {
   readonly item: Item;
-  readonly source: ReconcileConnection;
+  readonly connection: ReconcileConnection;
   readonly cause: Cause;
 }
 

@@ -70,14 +70,14 @@ export async function evaluateLinks(
  * that do not exist yet are no longer made.
  */
 export async function keepLinksOfLostNames(
-  { query, item, source, rules }: Evaluation,
+  { query, item, connection, rules }: Evaluation,
   desired: Map<string, LinkReason>,
   resolved: readonly { readonly via?: string }[],
 ): Promise<void> {
   for (const { task_id, known, desired: stored } of await linksOfItem(query, item.key)) {
     const reason = json<{ readonly reason?: LinkReason }>(stored)?.reason;
     if (known === null || task_id === null || desired.has(task_id) || reason?.via === undefined) continue;
-    const isNamed = rules.links.mentionsOf(item, source).some(({ text }) => text === reason.text);
+    const isNamed = rules.links.mentionsOf(item, connection).some(({ text }) => text === reason.text);
     if (isNamed && !resolved.some(({ via }) => via === reason.via)) desired.set(task_id, reason);
   }
 }
@@ -168,9 +168,9 @@ async function cancelLink(evaluation: Evaluation, row: EntityRow): Promise<void>
  * Removes a task from the known record, whose list is older than the row of the link. A new mention must add the link
  * again.
  */
-async function removeTaskFromRecord({ query, item, source }: Evaluation, taskId: string): Promise<void> {
+async function removeTaskFromRecord({ query, item, connection }: Evaluation, taskId: string): Promise<void> {
   if (item.kind !== 'pull_request') return;
-  const row = await findEntity(query, recordEntity(item, source));
+  const row = await findEntity(query, recordEntity(item, connection));
   const known = json<KnownRecord>(row?.known ?? null);
   if (!row || !known?.taskIds?.includes(taskId)) return;
   const taskIds = known.taskIds.filter((id) => id !== taskId);

@@ -22,8 +22,8 @@ const STATUS_DELAY_MS = 3_000;
  * closing of an item with finished tasks. Only existing links count, so that no comment names a link that was never
  * made.
  */
-export async function evaluateNotices({ query, item, source, now }: Evaluation): Promise<void> {
-  const { comment = false, close = false, status = false } = source.writeBack ?? {};
+export async function evaluateNotices({ query, item, connection, now }: Evaluation): Promise<void> {
+  const { comment = false, close = false, status = false } = connection.writeBack ?? {};
   if (!comment && !close && !status) return;
   const all = await linksOfItem(query, item.key);
   const links = all.filter(({ known, hand }) => known !== null && hand !== 'removed');
@@ -31,7 +31,7 @@ export async function evaluateNotices({ query, item, source, now }: Evaluation):
     query,
     links.map(({ task_id }) => task_id as string),
   );
-  const notice = { itemKey: item.key, connection: source.connection, now };
+  const notice = { itemKey: item.key, connection: connection.name, now };
   // Each notice costs its readers a mail and the vendor two requests, so it waits until all links are made.
   const isIncomplete = await areUnderWay(query, [entity.task(item.key), ...all.map((link) => link.entity)]);
   const keys = publicNames(tasks);

@@ -37,8 +37,8 @@ export interface KnownRecord extends Readonly<Record<string, unknown>> {
   readonly taskIds?: readonly string[];
 }
 
-export function recordEntity(item: PullRequest, source: ReconcileConnection): string {
-  return entity.pullRequest(source.connector.id, sentRepoId(item, source.connector), item.identifier);
+export function recordEntity(item: PullRequest, connection: ReconcileConnection): string {
+  return entity.pullRequest(connection.connector.id, sentRepoId(item, connection.connector), item.identifier);
 }
 
 /**
@@ -46,16 +46,16 @@ export function recordEntity(item: PullRequest, source: ReconcileConnection): st
  * the connection does not record, or the workspace has no route for records. Returns the known record.
  */
 export async function evaluateRecord(evaluation: Evaluation, item: PullRequest): Promise<KnownRecord | undefined> {
-  const { query, source } = evaluation;
-  const { capabilities } = source.connector;
-  const name = recordEntity(item, source);
+  const { query, connection } = evaluation;
+  const { capabilities } = connection.connector;
+  const name = recordEntity(item, connection);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'pull_request');
   const known = json<KnownRecord>(row.known);
-  const desired = desiredRecord(item, source.connector);
+  const desired = desiredRecord(item, connection.connector);
   if (desired === undefined && known === undefined) return undefined;
   const stored = desired ? JSON.stringify(desired) : null;
   await saveEntity(query, { ...row, item_key: item.key, desired: stored });
-  const isRecorded = source.records && (await readRecordsRoute(query)).state !== 'closed';
+  const isRecorded = connection.records && (await readRecordsRoute(query)).state !== 'closed';
   const differs = isRecorded && desired !== undefined && recordDiffers({ ...desired }, known, capabilities);
   const isRepair = differs && (await isFoundBySweep(evaluation, name, known));
   const effect = effectOf('pull_request', desired && { ...desired }, known) ?? (isRepair ? 'repair' : null);

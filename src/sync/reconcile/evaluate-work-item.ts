@@ -19,10 +19,10 @@ import type { TriageDecision } from './triage.ts';
  * or its names have changed.
  */
 export async function evaluateWorkItem(evaluation: Evaluation, item: WorkItem): Promise<readonly ItemKey[]> {
-  const { query, now, source } = evaluation;
+  const { query, now, connection } = evaluation;
   const taskIds = await tasksOfItem(query, item.key);
   await evaluateTask(evaluation, item, taskIds);
-  const grammar = source.grammar ?? PLAIN_GRAMMAR;
+  const grammar = connection.grammar ?? PLAIN_GRAMMAR;
   const names = { names: placedNamesOf(item, grammar), former: formerNamesOf(item, grammar), now };
   const { movedTo } = item;
   if (movedTo !== undefined) await passTask(evaluation, item, movedTo);
@@ -98,7 +98,10 @@ async function evaluateTask(evaluation: Evaluation, item: WorkItem, taskIds: rea
 }
 
 /** Returns the decision of the triage rules, whether or not it was carried out. */
-export async function decideTask({ query, source, rules, now }: Evaluation, item: WorkItem): Promise<TriageDecision> {
-  const since = await triageSince(query, source.connection);
-  return rules.triage.decide(item, source.connection, since ?? now);
+export async function decideTask(
+  { query, connection, rules, now }: Evaluation,
+  item: WorkItem,
+): Promise<TriageDecision> {
+  const since = await triageSince(query, connection.name);
+  return rules.triage.decide(item, connection.name, since ?? now);
 }

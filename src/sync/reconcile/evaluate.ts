@@ -54,8 +54,8 @@ export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult
 }
 
 /** Removes the waiting changes of a gone item. Its records, links and tasks in the workspace stay. */
-async function withdrawChanges({ query, item, source }: Evaluation): Promise<void> {
-  if (item.kind === 'pull_request') await dropDifference(query, recordEntity(item, source));
+async function withdrawChanges({ query, item, connection }: Evaluation): Promise<void> {
+  if (item.kind === 'pull_request') await dropDifference(query, recordEntity(item, connection));
   else await dropDifference(query, entity.task(item.key));
   for (const link of await linksOfItem(query, item.key)) await dropDifference(query, link.entity);
 }
@@ -153,8 +153,8 @@ export class EvaluationQueue {
       const rows = await findItems(this.#query, piece);
       await this.#evaluateItems(
         rows.flatMap((row) => {
-          const source = sources.get(row.connection);
-          return source && row.unverified === 0 ? [{ item: readFields(row).item, source, cause }] : [];
+          const connection = sources.get(row.connection);
+          return connection && row.unverified === 0 ? [{ item: readFields(row).item, connection, cause }] : [];
         }),
       );
     }
@@ -163,9 +163,9 @@ export class EvaluationQueue {
   async #evaluateItems(items: readonly EvaluatedItem[]): Promise<void> {
     this.evaluated += items.length;
     for (const { item } of items) if (item.kind === 'work_item') this.workItems.push(item.key);
-    const evaluations = items.map(({ item, source, cause }) => async (query: Scope) => ({
+    const evaluations = items.map(({ item, connection, cause }) => async (query: Scope) => ({
       item,
-      result: await evaluate({ ...this.#context, query, item, source, cause }),
+      result: await evaluate({ ...this.#context, query, item, connection, cause }),
     }));
     for (const { item, result } of await runSequentially(this.#query, evaluations)) this.#addResult(item, result);
   }

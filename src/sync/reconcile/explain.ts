@@ -75,10 +75,10 @@ export async function explainItem(
   const row = await findItem(query, itemKey);
   if (!row) return undefined;
   const { item } = readFields(row);
-  const source = sources.get(row.connection);
+  const connection = sources.get(row.connection);
   const idPrefixes = await taskIdPrefixes(query);
   const cause = { since: now, waiting: [] };
-  const evaluation = source && { query, item, source, cause, now, usedShare: 0, idPrefixes, rules, sources };
+  const evaluation = connection && { query, item, connection, cause, now, usedShare: 0, idPrefixes, rules, sources };
   const resolved = evaluation ? await resolveReadOnly(evaluation) : [];
   const links: ExplainedLink[] = [];
   for (const link of await linksOfItem(query, itemKey)) links.push(await explainLink(query, link));

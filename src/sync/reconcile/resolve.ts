@@ -48,8 +48,8 @@ export async function resolveReadOnly(evaluation: Evaluation): Promise<readonly 
   return resolveAll(evaluation, mentions, await readMentions(evaluation.query, evaluation.item.key));
 }
 
-export function mentionsIn({ item, source, rules, idPrefixes }: Evaluation): readonly Mention[] {
-  return rules.links.mentionsOf(item, source, idPrefixes);
+export function mentionsIn({ item, connection, rules, idPrefixes }: Evaluation): readonly Mention[] {
+  return rules.links.mentionsOf(item, connection, idPrefixes);
 }
 
 async function resolveAll(
@@ -57,14 +57,14 @@ async function resolveAll(
   mentions: readonly Mention[],
   reasons: ReadonlyMap<string, { readonly delivery?: number }>,
 ): Promise<Resolved[]> {
-  const { source } = evaluation;
+  const { connection } = evaluation;
   const tasks = await tasksByName(evaluation, mentions);
   const items = await itemsByName(evaluation, mentions);
   const resolved: Resolved[] = [];
   for (const mention of mentions) {
     const delivery = reasons.get(mention.name)?.delivery;
     const base = { ...mention, ...(delivery === undefined ? {} : { delivery }) };
-    const intent = intentOf(source.grammar ?? PLAIN_GRAMMAR, mention.words) ?? 'mentions';
+    const intent = intentOf(connection.grammar ?? PLAIN_GRAMMAR, mention.words) ?? 'mentions';
     const taskId = tasks.get(mention.name);
     if (mention.rule === 'document-url') resolved.push({ ...base, outcome: 'document', intent, tasks: [] });
     else if (taskId !== undefined) resolved.push({ ...base, outcome: 'linked', intent, tasks: [taskId] });

@@ -15,7 +15,7 @@ import { translateEvent } from './workspace-events.ts';
  */
 export interface Translated {
   readonly delivery: PendingDelivery;
-  readonly source?: ReconcileConnection;
+  readonly connection?: ReconcileConnection;
   readonly translation?: Translation;
   /** The content of a delivery of the workspace itself. */
   readonly answer?: Answer;
@@ -100,19 +100,19 @@ function withStorableContent(translated: Translated): Translated {
 
 async function translateDelivery(delivery: PendingDelivery, context: TranslationContext): Promise<Translated> {
   if (delivery.connection === WORKSPACE) return translateWorkspaceDelivery(delivery);
-  const source = context.sources.get(delivery.connection);
-  if (!source) {
+  const connection = context.sources.get(delivery.connection);
+  if (!connection) {
     const message = `no connection "${delivery.connection}" is configured any more`;
     return { delivery, failure: new SyncError('connection_unknown', message) };
   }
-  const { worker } = source;
+  const { worker } = connection;
   const isForWorker = worker !== undefined && (delivery.bytes > LARGE || context.isSuspected(delivery));
   const translate = async (body: PendingDelivery['stored'] | undefined): Promise<Translation> => {
     if (isForWorker) return worker.translate(body ? { ...headOf(delivery), stored: body } : delivery);
-    return source.translate(body ? { ...headOf(delivery), body: body.body } : delivery);
+    return connection.translate(body ? { ...headOf(delivery), body: body.body } : delivery);
   };
   try {
-    return { delivery, source, ...(await translatePage(delivery, { translate, worker, query: context.query })) };
+    return { delivery, connection, ...(await translatePage(delivery, { translate, worker, query: context.query })) };
   } catch (error) {
     return { delivery, failure: asSyncError(error) };
   }

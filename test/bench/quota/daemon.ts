@@ -92,7 +92,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
     const now = clock.now();
     const cause = { since: now, waiting: [], isBackfill };
     const context = { now, usedShare: throttle.usedShare(), visibility, rules: PLAIN_RULES, sources: SOURCES };
-    return evaluate({ ...context, query, item: pullRequest(line), source: SOURCE, cause });
+    return evaluate({ ...context, query, item: pullRequest(line), connection: SOURCE, cause });
   };
   return {
     throttle,
@@ -192,7 +192,7 @@ function deliveryOf(line: Line, isBackfill: boolean) {
 }
 
 const SOURCE: ReconcileConnection = {
-  connection: 'github',
+  name: 'github',
   connector: {
     id: 'github',
     publicHost: 'github.com',

@@ -16,7 +16,7 @@ const rules = createLinkRules({
   addresses: ['https://tasks.example/w/acme'],
   grammars: connectors.map(({ id, publicHost, grammar }) => ({ connector: id, host: publicHost, grammar })),
 });
-const reader = { connection: 'main', grammar: connectors.find(({ id }) => id === 'gitlab')?.grammar };
+const reader = { name: 'main', grammar: connectors.find(({ id }) => id === 'gitlab')?.grammar };
 const scrubber = createScrubber(['a secret of the configuration', 'another-one-0123456789']);
 const glob = createGlob('*a*b*c*');
 const paragraph = (text: string) => ({ type: 'paragraph', content: [{ type: 'text', text }] });

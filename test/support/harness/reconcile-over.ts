@@ -27,7 +27,7 @@ export function reconcileOver(store: Store, parts: Parts) {
   } = parts;
   const main: ReconcileConnection = {
     ...source,
-    connection: 'main',
+    name: 'main',
     connector: { id: 'github', publicHost: 'github.com', capabilities: { pullRequests: true } },
     records: true,
     reference: ({ kind, key }) => ({ kind, key, locator: {} }),

@@ -21,7 +21,7 @@ export const START = Date.UTC(2026, 0, 5, 9);
 const CODE = sourceOf('code', 'github');
 export const TRACKER = sourceOf('tracker', 'jira');
 
-export const SOURCES = new Map([CODE, TRACKER].map((source) => [source.connection, source]));
+export const SOURCES = new Map([CODE, TRACKER].map((source) => [source.name, source]));
 
 export const RULES = createRules({
   ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: true },
@@ -33,7 +33,7 @@ const NO_LIMITS = { removals: 1e9, creations: 1e9, repairs: 1e9 };
 
 function sourceOf(connection: string, connector: string): ReconcileConnection {
   return {
-    connection,
+    name: connection,
     connector: { id: connector, publicHost: 'github.com', capabilities: { pullRequests: true } },
     records: true,
     grammar: PLAIN_GRAMMAR,
@@ -63,7 +63,7 @@ export function said(
   translation: Translation,
   by: DeliveryOrigin = 'webhook',
 ): Translated {
-  return { delivery: deliveryOf(source.connection, by), source, translation };
+  return { delivery: deliveryOf(source.name, by), connection: source, translation };
 }
 
 export function saidOf(item: Item, by: DeliveryOrigin = 'webhook'): Translated {

@@ -24,7 +24,7 @@ export function look(
     evaluate({
       query,
       item,
-      source: own,
+      connection: own,
       cause: { since: now, waiting: [], ...cause },
       now,
       usedShare: 0,

@@ -237,7 +237,7 @@ function addPatternMatches(item: Item, reader: Reader, rules: CompiledRules, men
   if (rules.patterns.length === 0) return;
   const texts = textsOf(item, rules).filter(({ place }) => place !== 'trailer');
   for (const [index, { pattern, place, task, connection }] of rules.patterns.entries()) {
-    if (connection && !connection.some((glob) => glob.test(reader.connection))) continue;
+    if (connection && !connection.some((glob) => glob.test(reader.name))) continue;
     for (const text of texts.filter((each) => place?.includes(each.place) ?? true)) {
       const isMasked = text.place === 'description';
       const searched = (isMasked ? text.searched : text.original).slice(0, MAX_SEARCHED_BY_PATTERNS);

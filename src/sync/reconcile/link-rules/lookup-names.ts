@@ -93,7 +93,7 @@ export interface RuleName {
 
 /** The connection whose grammar the text of an item is read by. */
 export interface Reader {
-  readonly connection: string;
+  readonly name: string;
   readonly grammar?: Grammar;
 }
 

@@ -34,7 +34,7 @@ async function applyDirectly(query: Scope, batch: readonly Translated[], further
   await items.load(batch);
   for (const key of further) evaluations.add(key);
   for (const translated of batch) {
-    const { answer, source, translation } = translated;
+    const { answer, connection: source, translation } = translated;
     const applied = answer && (await applyAnswer(query, answer, context));
     for (const key of applied?.reevaluate ?? []) evaluations.add(key, applied?.isSweep);
     if (source) for (const item of itemsIn(translation)) await items.apply(translated, source, item);

@@ -70,7 +70,7 @@ async function opened(
 
 async function append({ query }: Store, bodies: readonly string[]): Promise<void> {
   const deliveries = bodies.map((body) => ({
-    ...({ connection: TRACKER.connection, key: body, source: 'webhook', event: 'e', body: Buffer.from(body) } as const),
+    ...({ connection: TRACKER.name, key: body, source: 'webhook', event: 'e', body: Buffer.from(body) } as const),
   }));
   await appendDeliveries(query, deliveries, START);
 }

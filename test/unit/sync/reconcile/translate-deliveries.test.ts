@@ -79,7 +79,7 @@ describe('a delivery is translated', () => {
         ...worker,
       },
     };
-    const sources = new Map([...SOURCES, [TRACKER.connection, source]]);
+    const sources = new Map([...SOURCES, [TRACKER.name, source]]);
     const delivery = { ...said(TRACKER, NONE).delivery, ...fields };
     const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => isSuspected });
     const { translation, failure, rejected } = translated as Translated;
@@ -161,7 +161,7 @@ describe('a delivery is translated', () => {
       throw new SyncError('delivery_malformed', 'no');
     };
     const worker: WorkerTranslator = { translate: overBudget, elements: async () => ['a', 'b'].map(part) };
-    const sources = new Map([[TRACKER.connection, { ...TRACKER, translate, worker }]]);
+    const sources = new Map([[TRACKER.name, { ...TRACKER, translate, worker }]]);
     const delivery = { ...said(TRACKER, NONE).delivery, source: 'poll' as const };
     const [translated] = await translateAll([delivery], { query, sources, isSuspected: () => false });
     expect([translated?.failure?.code, translated?.rejected]).toEqual(['delivery_malformed', undefined]);

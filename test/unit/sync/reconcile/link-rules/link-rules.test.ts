@@ -46,7 +46,7 @@ const INPUT: LinkRulesInput = {
   ],
 };
 const rules = createLinkRules(INPUT);
-const READER = { connection: 'main', grammar: github };
+const READER = { name: 'main', grammar: github };
 const PULL = { url: 'https://github.com/acme/app/pull/1' };
 
 function inPlace(place: string, text: string) {
@@ -211,7 +211,7 @@ describe('the mentions', () => {
 
   it('include the number at the start of a branch name if the vendor creates such branches', () => {
     const item = pull({ headBranch: '12-door', title: 'Door' });
-    expect(rules.mentionsOf(item, { connection: 'main', grammar: gitlab }).map(({ name }) => name)).toEqual([
+    expect(rules.mentionsOf(item, { name: 'main', grammar: gitlab }).map(({ name }) => name)).toEqual([
       'github:github.com:5001#12',
     ]);
     expect(rules.mentionsOf(item, READER)).toEqual([]);
@@ -272,7 +272,7 @@ describe('the intent', () => {
 describe('configured patterns', () => {
   const named = (links: LinkRulesInput['links'], item: Parameters<typeof rules.mentionsOf>[0], connection = 'main') =>
     createLinkRules({ ...INPUT, links })
-      .mentionsOf(item, { ...READER, connection })
+      .mentionsOf(item, { ...READER, name: connection })
       .map(({ name, rule, place, text }) => `${place} ${rule} ${name} ${text}`);
   const pattern = (text: string) => patternText(text);
 

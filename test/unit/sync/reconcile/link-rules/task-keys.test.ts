@@ -4,7 +4,7 @@ import { PLAIN_RULES } from '../../../../../src/sync/reconcile/context.ts';
 import { cpuTimeOf } from '../../../../support/cost/cpu-time.ts';
 import { bare, pull, workItem } from '../../../../support/rows/items.ts';
 
-const mentionsOf = (item: Item) => PLAIN_RULES.links.mentionsOf(item, { connection: 'main' });
+const mentionsOf = (item: Item) => PLAIN_RULES.links.mentionsOf(item, { name: 'main' });
 const keysOf = (item: Item) => mentionsOf(item).map(({ name }) => name);
 
 describe('the keys in a title', () => {
