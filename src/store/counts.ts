@@ -1,6 +1,7 @@
 import { type Kysely, type RawBuilder, type Selectable, sql } from 'kysely';
 import { type Dialect, dialectOf } from '../platform/database/dialect.ts';
 import type { Tables } from './schema/tables.ts';
+import { flushRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /** The numbers of rows of a workspace. Reading them takes some tens of rows of `counts`, whatever the numbers are. */
@@ -45,9 +46,11 @@ export async function countsOf(query: Sql, workspaces: readonly number[]): Promi
   };
 }
 
-export async function readCounts({ whole, workspace }: Scope): Promise<Counts> {
-  const counts = await countsOf(whole, [workspace]);
-  return counts(workspace);
+/** Reads the counts of a workspace. Triggers keep them, so the pending writes of a unit of work reach the database first. */
+export async function readCounts(query: Scope): Promise<Counts> {
+  await flushRows(query);
+  const counts = await countsOf(query.whole, [query.workspace]);
+  return counts(query.workspace);
 }
 
 /** Returns the sum of the counts that pass the test; without a test, of all. */

@@ -4,10 +4,12 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../src/platform/database/open.ts';
 import { highestTaskKeys } from '../../../src/store/cached-tasks.ts';
-import { countsOf } from '../../../src/store/counts.ts';
+import { countsOf, readCounts } from '../../../src/store/counts.ts';
 import { forgetWorkspace } from '../../../src/store/deletions.ts';
+import { addDifference } from '../../../src/store/outbox-rows.ts';
 import { INSTALLATION_MIGRATIONS } from '../../../src/store/schema/installation-migrations.ts';
 import type { Schema } from '../../../src/store/schema/tables.ts';
+import { beginUnitOfWork } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope, Sql } from '../../../src/store/workspace-scope.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
@@ -198,4 +200,14 @@ test('finds the highest task key of each prefix by the index alone', async () =>
   // PostgreSQL does not show how the one inside the recursion is answered.
   expect(indexes).toHaveLength(ON_POSTGRES ? 2 : 3);
   expect(scanned).not.toContain('tasks');
+});
+
+test('counts what a unit of work has not written yet', async () => {
+  const { commit } = await openTestStore();
+  await commit(async (transaction) => {
+    const query = beginUnitOfWork(transaction);
+    const times = { since: 1, due: 1, weight: 1, waiting: [] };
+    await addDifference(query, { entity: 'read:tasks', kind: 'read', lane: 'read', ...times });
+    expect((await readCounts(query)).changes).toMatchObject([{ kind: 'read', state: 'pending', count: 1 }]);
+  });
 });
