@@ -3,6 +3,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
+import { commandEnvironment } from '../platform/config/env-file.ts';
 import { unknownName } from './named.ts';
 import { refuseWrongName } from './refuse-wrong-name.ts';
 
@@ -61,7 +62,7 @@ export function placeholdersIn(content: string): readonly string[] {
 }
 
 /** The lines of a configuration that are no comments. */
-export function uncommented(content: string): string {
+function uncommented(content: string): string {
   return content
     .split('\n')
     .filter((line) => !/^\s*#/.test(line))
@@ -86,9 +87,22 @@ function placesOf(folder: string, name: string) {
   return { path: join(folder, 'config', `${name}.yaml`), live: join(folder, 'config/workspaces', `${name}.yaml`) };
 }
 
-/** The variables of a configuration. */
-function variablesOf(content: string): readonly string[] {
-  return [...new Set(Array.from(content.matchAll(/\$\{(\w+)/g), ([, name]) => name as string))];
+/** Variables of a draft that neither the environment nor `.env` sets, apart from those with a default. */
+export function unsetVariables({ path }: Pick<Draft, 'path'>): readonly string[] {
+  const { variables } = commandEnvironment({ config: path });
+  return neededVariables(readFileSync(path, 'utf8')).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
+}
+
+/** `NAME` of `${NAME}` and of `${NAME:?message}`. */
+function neededVariables(content: string): readonly string[] {
+  const references = uncommented(content).split('${').slice(1);
+  return [...new Set(references.flatMap((text) => /^(\w{1,100})(?:\}|:\?)/.exec(text)?.[1] ?? []))];
+}
+
+/** Whether a comment of the draft says that a person may choose this secret, by `openssl rand`. */
+export function mayBeGenerated({ path }: Pick<Draft, 'path'>, variable: string): boolean {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  return lines.some((line) => line.includes(variable) && line.includes('openssl rand'));
 }
 
 function readExample(name: string): string {
@@ -153,7 +167,7 @@ function isApiAddress(text: string): boolean {
 export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<string, string>>): void {
   const present = existsSync(envFile) ? readFileSync(envFile, 'utf8') : '';
   const known = parseEnv(present);
-  const fresh = variablesOf(uncommented(readFileSync(path, 'utf8'))).filter(
+  const fresh = neededVariables(readFileSync(path, 'utf8')).filter(
     (name) => !(name in known) && !(`${name}_FILE` in known),
   );
   if (fresh.length === 0) return;
@@ -173,9 +187,9 @@ function quoted(value: string): string {
   return `${quote}${value}${quote}`;
 }
 
-/** The placeholders that a draft still contains. */
-export function leftToReplace({ path }: Draft): readonly string[] {
-  return placeholdersIn(readFileSync(path, 'utf8'));
+/** What a person must still fill in: placeholders of the draft, and variables. */
+export function missingIn(draft: Draft): readonly string[] {
+  return [...placeholdersIn(readFileSync(draft.path, 'utf8')), ...unsetVariables(draft)];
 }
 
 /** Moves a complete draft to where worksync reads it. */

@@ -7,7 +7,7 @@ export interface Question {
   readonly text: string;
   /** Taken where nothing is typed; absent: an empty answer leaves it out. */
   readonly standard?: string;
-  /** What is typed is not shown. */
+  /** Hides what the person types. */
   readonly isSecret?: boolean;
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../admin/init.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
@@ -28,12 +28,14 @@ interface InitFlags {
   readonly json?: boolean;
 }
 
-/** What became of the draft. */
+/** The state of the draft after the command. */
 interface Outcome {
+  readonly name: string;
   readonly written: readonly string[];
-  /** Empty where the draft is complete. */
+  /** Placeholders and variables to fill in; empty if the draft is complete. */
   readonly missing: readonly string[];
   readonly findings: readonly Finding[];
+  /** Whether worksync reads the configuration from now on. */
   readonly isLive: boolean;
 }
 
@@ -61,42 +63,29 @@ export function addInit(program: Command, setting: Setting, exit: Exit): void {
     .exitOverride()
     .action(async (flags: InitFlags) => {
       const outcome = await init(setting, flags);
-      const name = flags.name ?? STANDARD.name;
       if (flags.json) print(JSON.stringify(outcome));
       else await describe(outcome);
-      say(nextStep(outcome, `worksync init --name ${name}${flags.folder === '.' ? '' : ` --folder ${flags.folder}`}`));
+      say(nextStep(outcome, flags.folder));
       exit(outcome.findings.some(({ level }) => level === 'error') ? 1 : 0);
     });
   addInitGithubApp(group, setting, exit);
 }
 
 async function init(setting: Setting, flags: InitFlags): Promise<Outcome> {
-  const { addToEnvFile, leftToReplace, publishDraft, uncommented, writeDraft } = await import('../admin/init.ts');
-  const draft = writeDraft(await completed(flags), flags.force ?? false);
-  addToEnvFile(draft, await chosenValues(draft));
-  const written = [...draft.written, draft.envFile].filter((each) => existsSync(each));
-  const { commandEnvironment } = await import('../platform/config/env-file.ts');
-  const { variables } = commandEnvironment({ config: draft.path });
-  const needed = neededVariables(uncommented(readFileSync(draft.path, 'utf8')));
-  const unset = needed.filter((name) => !variables[name] && !variables[`${name}_FILE`]);
-  const missing = [...leftToReplace(draft), ...unset];
-  if (missing.length > 0) return { written, missing, findings: [], isLive: false };
+  const { addToEnvFile, missingIn, publishDraft, writeDraft } = await import('../admin/init.ts');
+  const wanted = await completed(flags);
+  const draft = writeDraft(wanted, flags.force ?? false);
+  addToEnvFile(draft, await valuesOf(draft));
+  const others = [...draft.written.filter((each) => each !== draft.path), draft.envFile].filter((each) =>
+    existsSync(each),
+  );
+  const unfinished = { name: wanted.name, written: [draft.path, ...others], isLive: false };
+  const missing = missingIn(draft);
+  if (missing.length > 0) return { ...unfinished, missing, findings: [] };
   const findings = await test(setting, draft, flags.offline ?? false);
-  const isLive = findings.every(({ level }) => level !== 'error');
-  if (isLive) publishDraft(draft);
-  return {
-    written: isLive ? [...written.filter((each) => each !== draft.path), draft.live] : written,
-    missing,
-    findings,
-    isLive,
-  };
-}
-
-/** Variables without a default, such as `NAME` in `${NAME}` and in `${NAME:?message}`. */
-function neededVariables(content: string): readonly string[] {
-  const references = content.split('${').slice(1);
-  const names = references.flatMap((text) => /^(\w{1,100})(?:\}|:\?)/.exec(text)?.[1] ?? []);
-  return [...new Set(names)];
+  if (findings.some(({ level }) => level === 'error')) return { ...unfinished, missing, findings };
+  publishDraft(draft);
+  return { name: wanted.name, written: [...others, draft.live], missing, findings, isLive: true };
 }
 
 /** The wanted configuration, with the answers of a person where there is a terminal. */
@@ -149,21 +138,16 @@ async function ask(questions: readonly Question[]): Promise<Readonly<Record<stri
   return askQuestions(questions, process.stdin, process.stderr);
 }
 
-/** Makes the webhook secrets that a person may choose, and asks for all other variables that are not set. */
-async function chosenValues({ path }: Draft): Promise<Readonly<Record<string, string>>> {
-  const { commandEnvironment } = await import('../platform/config/env-file.ts');
+/** Generates the secrets that a person may choose, and asks for all other variables that are not set. */
+async function valuesOf(draft: Draft): Promise<Readonly<Record<string, string>>> {
+  const { mayBeGenerated, unsetVariables } = await import('../admin/init.ts');
   const { systemRandom } = await import('../platform/lib/random.ts');
-  const { uncommented } = await import('../admin/init.ts');
-  const content = readFileSync(path, 'utf8');
-  const { variables } = commandEnvironment({ config: path });
-  const unset = neededVariables(uncommented(content)).filter((name) => !variables[name] && !variables[`${name}_FILE`]);
-  const recipes = content.split('\n').filter((line) => line.includes('openssl rand'));
-  const isMade = (name: string) => recipes.some((line) => line.includes(name));
-  const made = unset.filter(isMade).map((name) => [name, systemRandom().bytes(32).toString('hex')]);
-  const questions = unset
-    .filter((name) => !isMade(name))
-    .map((name) => ({ key: name, text: `${name} (not shown; empty: later)`, isSecret: true }));
-  return { ...Object.fromEntries(made), ...(process.stdin.isTTY ? await ask(questions) : {}) };
+  const { true: generated = [], false: others = [] } = Object.groupBy(unsetVariables(draft), (name) =>
+    mayBeGenerated(draft, name) ? 'true' : 'false',
+  );
+  const secrets = generated.map((name) => [name, systemRandom().bytes(32).toString('hex')]);
+  const questions = others.map((name) => ({ key: name, text: `${name} (not shown; empty: later)`, isSecret: true }));
+  return { ...Object.fromEntries(secrets), ...(process.stdin.isTTY ? await ask(questions) : {}) };
 }
 
 /** Reads the draft as the daemon would, and asks the workspace and the vendors, without a data folder of its own. */
@@ -187,11 +171,9 @@ async function describe({ written, findings }: Outcome): Promise<void> {
   print(describeFindings(findings));
 }
 
-function nextStep({ written: [draft = ''], missing, isLive }: Outcome, again: string): string {
+function nextStep({ name, written: [draft = ''], missing, isLive }: Outcome, folder: string): string {
   if (isLive) return 'Next: start the daemon with "worksync run".';
-  const remedy =
-    missing.length > 0
-      ? `replace in ${draft} and .env: ${missing.join(', ')}. Then run`
-      : 'correct what is wrong. Then run';
-  return `Next: ${remedy} "${again}".`;
+  const again = `"worksync init --name ${name}${folder === '.' ? '' : ` --folder ${folder}`}"`;
+  if (missing.length === 0) return `Next: correct what is wrong. Then run ${again}.`;
+  return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.`;
 }

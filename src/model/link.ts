@@ -44,7 +44,7 @@ export interface Grammar {
   /** Words before a name which exclude it: the text creates no link. */
   readonly suppressing?: readonly string[];
   /**
-   * What one closing word applies to: the next name, or each name of a list (`Fixes ENG-1, DES-5 and ENG-6`).
+   * The names to which one closing word applies: the next one, or each name of a list (`Fixes ENG-1, DES-5 and ENG-6`).
    * With `next`, the further names of a list are mentions.
    */
   readonly closes: 'next' | 'list';

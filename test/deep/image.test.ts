@@ -23,8 +23,8 @@ import { type Running, startNode, startProgram, TOP } from '../support/harness/p
 import { environmentOf, execForm, type Instruction, ignoredBy, readDockerfile } from '../support/source/dockerfile.ts';
 
 /**
- * What a container engine does with our image, as far as the kernel alone can do it: the folders of the image are the root, which may
- * only be read; a process runs as another user, without capabilities and without a way to get some. Only root can start it.
+ * A container made by the kernel alone: the folders of the image are its read-only root, and a process runs as another user, without
+ * capabilities and without a way to get some. Only root can start it.
  */
 interface Container {
   readonly root: string;
@@ -35,9 +35,9 @@ interface Container {
 interface ContainerFolders {
   /** Becomes the root; nothing must be in it. */
   readonly root: string;
-  /** What stands at `/app`. */
+  /** The folder that appears as `/app`. */
   readonly app: string;
-  /** What stands at `/config`, to be read only, and at `/data`, which belongs to the user. */
+  /** The folders that appear as `/config`, read-only, and as `/data`, which belongs to the user. */
   readonly config: string;
   readonly data: string;
   /** Programs beside Node, by their names. */
@@ -46,7 +46,7 @@ interface ContainerFolders {
   readonly user: string;
 }
 
-/** Of this machine, in the place of the base image. */
+/** Folders of this machine that take the place of the base image. */
 const SYSTEM = ['usr', 'bin', 'lib', 'lib64', 'etc'];
 
 function createContainer({ root, app, config, data, programs, user }: ContainerFolders): Container {

@@ -21,7 +21,7 @@ function noRedmine(): string | undefined {
 
 interface RedmineServer {
   readonly url: string;
-  /** Of its administrator. */
+  /** The key of its administrator. */
   readonly apiKey: string;
   stop(): Promise<void>;
 }

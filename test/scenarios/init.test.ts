@@ -33,11 +33,12 @@ it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete 
   expect(written.filter((path) => !existsSync(path))).toEqual([]);
   expect(isLive).toBe(missing.length === 0);
   if (!isLive) {
-    expect(stderr).toContain(`Next: replace in ${draft} and .env: ${missing.join(', ')}`);
+    expect(stderr).toContain(`Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run`);
+    expect(stderr).toContain(`init --name ours --folder ${folder}".`);
     expect(statSync(envFile).mode & 0o777).toBe(0o600);
     fillIn(envFile, draft, missing);
     const done = await commandLine(...again);
-    expect(done.json()).toEqual([{ written: [envFile, live], missing: [], findings: [], isLive: true }]);
+    expect(done.json()).toEqual([{ name: 'ours', written: [envFile, live], missing: [], findings: [], isLive: true }]);
     expect(done.stderr).toMatch(/Next: start the daemon with ".*run"/);
   }
   expect(existsSync(draft)).toBe(false);

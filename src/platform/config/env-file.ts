@@ -45,44 +45,44 @@ const OF_CONFIG: readonly string[] = ['WORKSYNC_CONFIG', CONFIG_TEXT];
  * The environment of a command that reads the configuration folder. Throws `config_unreadable` and `config_invalid` where there is
  * a `.env` that cannot be used.
  */
-export function commandEnvironment(
-  flags: Pick<Flags, 'config'>,
-  process: Environment = environment(),
-): CommandEnvironment {
-  return withFile(placeOf(flags, process), process);
+export function commandEnvironment(flags: Pick<Flags, 'config'>, env: Environment = environment()): CommandEnvironment {
+  return withFile(placeOf(flags, env), env);
 }
 
-/** The same for one configuration file; for a text in a variable it is the environment alone. */
+/** The environment for one configuration file. A configuration in a variable has the process's environment alone. */
 export function environmentOf(file: string): CommandEnvironment {
   return withFile(file === CONFIG_TEXT ? undefined : besideConfig(dirname(resolve(file))), environment());
 }
 
-function withFile(path: string | undefined, process: Environment): CommandEnvironment {
-  const stat = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false });
-  // A folder of this name is somebody's virtual environment.
-  if (path === undefined) return { settings: process, variables: process };
-  if (!stat?.isFile()) return { settings: process, variables: process, place: path };
-  const values = read(path, stat);
-  const used = Object.keys(values).filter((name) => !isSet(process, name));
-  const own = Object.fromEntries(used.map((name) => [name, values[name]]));
-  const settings = Object.fromEntries(Object.entries(own).filter(([name]) => name.startsWith('WORKSYNC_')));
-  const overridden = Object.keys(values).filter((name) => isSet(process, name));
+function withFile(path: string | undefined, env: Environment): CommandEnvironment {
+  if (path === undefined) return { settings: env, variables: env };
+  const stat = statSync(path, { throwIfNoEntry: false });
+  // A folder of this name is a virtual environment of Python.
+  if (!stat?.isFile()) return { settings: env, variables: env, place: path };
+  const values = Object.entries(read(path, stat));
+  const used = values.filter(([name]) => !isSet(env, name));
+  const settings = used.filter(([name]) => name.startsWith('WORKSYNC_'));
   return {
-    settings: Object.freeze({ ...process, ...settings }),
-    variables: Object.freeze({ ...process, ...own }),
+    settings: Object.freeze({ ...env, ...Object.fromEntries(settings) }),
+    variables: Object.freeze({ ...env, ...Object.fromEntries(used) }),
     place: path,
-    file: { path, used, overridden, warnings: warningsOf(path, stat) },
+    file: {
+      path,
+      used: used.map(([name]) => name),
+      overridden: values.map(([name]) => name).filter((name) => isSet(env, name)),
+      warnings: warningsOf(path, stat),
+    },
   };
 }
 
-/** Undefined where the configuration is a text in a variable. */
+/** The path of `.env`; undefined if the configuration is a text in a variable. */
 function placeOf(flags: Pick<Flags, 'config'>, env: Environment): string | undefined {
   if (flags.config === undefined && env[CONFIG_TEXT]) return undefined;
   const given = flags.config?.toString() ?? env['WORKSYNC_CONFIG'];
   return besideConfig(folderOfFiles(given || undefined));
 }
 
-/** In the folder that holds the configuration folder, whose workspace files may stand in its `workspaces/`. */
+/** The `.env` beside the configuration folder. Workspace files are in that folder or in its `workspaces/`. */
 function besideConfig(files: string): string {
   const config = basename(files) === 'workspaces' ? dirname(files) : files;
   return join(dirname(config), '.env');

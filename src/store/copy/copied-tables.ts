@@ -38,5 +38,5 @@ function keyOf(name: string, key: readonly string[]): readonly string[] {
   return name === 'inbox' ? key : ['workspace', ...key];
 }
 
-/** Those whose rows the database numbers itself. A number is never given twice, also when its row is gone. */
+/** Tables whose rows the database numbers. It never gives a number twice, even if the row was deleted. */
 export const NUMBERED = ['workspaces', 'audit', 'inbox'] as const satisfies readonly CopiedName[];

@@ -16,7 +16,7 @@ type StoreDatabase = Pick<Database<Schema>, 'file' | 'query' | 'commit' | 'commi
 export interface StoreCopy {
   readonly source: StoreDatabase;
   readonly target: StoreDatabase;
-  /** What becomes of a row on its way. */
+  /** Changes a row before it is written. */
   readonly carry: (table: CopiedName, row: StoredRow) => StoredRow;
   /** In the commit that makes the copy a database of its own. @param rows how many there are */
   readonly done: (transaction: Transaction<Schema>, rows: number) => Promise<void>;

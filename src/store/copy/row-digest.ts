@@ -4,7 +4,7 @@ import type { CopiedTable } from './copied-tables.ts';
 import { factsOf } from './copy-marker.ts';
 import { portionsOf, type StoredRow } from './row-portions.ts';
 
-/** What tells whether two databases hold the same rows. */
+/** A digest of the rows of a database: two databases with the same rows have the same digest. */
 export interface RowDigest {
   readonly rows: number;
   /** SHA-256 of all rows in the order of their keys, in hex. */
@@ -37,7 +37,7 @@ function canonical([column, value]: Cell): readonly unknown[] {
   return Buffer.isBuffer(value) ? [column, 'bytes', hash('sha256', value, 'hex')] : [column, value];
 }
 
-/** Of what follows from the rows, and of the facts: few enough to be read at once. */
+/** The digest of derived rows and of facts, which are few enough to be read at once. */
 export async function digestOfRest(query: Sql): Promise<RowDigest> {
   const counts = await query
     .selectFrom('counts')

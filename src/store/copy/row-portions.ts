@@ -64,7 +64,7 @@ function following({ key }: CopiedTable, after: RowKey | undefined) {
     : sql`where (${columns}) > (${sql.join(after)}) order by ${columns}`;
 }
 
-/** What is written to a table: all columns but those that the database generates. By name: their places may differ. */
+/** The columns of a table without generated ones, by name, because their order may differ between databases. */
 async function columnsOf(query: Sql, { name }: CopiedTable): Promise<readonly string[]> {
   const found =
     dialectOf(query) === 'sqlite'

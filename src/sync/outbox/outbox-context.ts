@@ -64,7 +64,7 @@ export interface Slot {
 interface SlotAnswer {
   readonly status: number;
   readonly retryAfter?: number;
-  /** What the answer shows about our key. Null: accepted; a reason: refused; absent: nothing. */
+  /** Whether the workspace accepted our key: null if it did, the reason if it did not; absent if the answer does not tell. */
   readonly key?: { readonly code: ErrorCode; readonly reason: string } | null;
 }
 

@@ -125,7 +125,7 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
 /** The address of the workspace. What is known about a server holds for one address. */
 const ADDRESS = 'bench';
 
-/** As if the lists had been read at an earlier start: the workspace has a route for records, and holds nothing yet. */
+/** Stores that an earlier start has read the lists: the workspace has a route for records, and is empty. */
 export async function knowLists(store: Store): Promise<void> {
   await bindServerFacts(store.query, ADDRESS);
   await noteRecordsListed(store.query, 0);
@@ -166,7 +166,7 @@ function itemOf({ route, body }: ApiRequest): string | undefined {
 
 const TIME = '2026-01-05T09:00:00Z';
 
-/** What the reference service answers, as far as the daemon looks at it: records are echoed, lists are empty. */
+/** The answer of the reference service, reduced to the fields that the daemon reads: records are echoed, lists are empty. */
 function success({ route, body }: ApiRequest): ApiResponse {
   const record = { taskIds: [], updatedAt: TIME, ...(body as object) };
   const lists = { tasks: [], pullRequests: [], nextCursor: null };
