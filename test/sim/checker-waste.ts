@@ -13,6 +13,22 @@ export function rewrites(events: readonly Event[]): string[] {
 interface Happened {
   readonly do: string;
   readonly for?: number;
+  readonly replica?: number;
+  readonly back?: number;
+}
+
+/** Milliseconds between two times in which a replica was not suspended. */
+function awakeBetween(events: readonly Event[]): (replica: number | undefined, from: number, to: number) => number {
+  const sleeps = events.flatMap((event) => {
+    const happening = event.what === 'happened' ? (event.happening as Happened) : undefined;
+    if (happening?.do !== 'sleep') return [];
+    return [{ replica: happening.replica, from: event.at, to: event.at + (happening.back ?? 0) }];
+  });
+  return (replica, from, to) => {
+    const own = sleeps.filter((sleep) => sleep.replica === replica);
+    const slept = own.map((sleep) => Math.max(0, Math.min(to, sleep.to) - Math.max(from, sleep.from)));
+    return to - from - slept.reduce((sum, each) => sum + each, 0);
+  };
 }
 
 function isOfPeople(happening: unknown): boolean {
@@ -38,6 +54,7 @@ function repeated(events: readonly Event[]): string[] {
   const ends = events.flatMap(endOf);
   // A process that ends so soon after an answer may not have stored it, nor one that loses the workspace.
   const soon = storedWithin(events);
+  const awake = awakeBetween(events);
   const arrived = new Map<number, Of<'arrived'>>();
   const sent = new Map(events.flatMap((event) => (event.what === 'sent' ? [[event.id, event.at]] : [])));
   const heard = new Map(events.flatMap((event) => (event.what === 'heard' ? [[event.id, event.status]] : [])));
@@ -54,7 +71,9 @@ function repeated(events: readonly Event[]): string[] {
     if (owner !== undefined && replicaOf.get(request.from) !== owner) return;
     const isItsEnd = ({ process }: End) => process === undefined || process === request.from;
     const tried = lastTried(request.from, at);
-    if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && end.at - tried < soon)) return;
+    const replica = replicaOf.get(request.from);
+    if (ends.some((end) => isItsEnd(end) && (end.until ?? end.at) >= at && awake(replica, tried, end.at) < soon))
+      return;
     known.set(recordOf(request.body), { body: request.body, at });
   };
   /** When it was tried last to store what that process heard at a time: the same transaction fails again and again, from then on. */
@@ -62,7 +81,8 @@ function repeated(events: readonly Event[]): string[] {
     const tried = new Map<string, number>();
     for (const failed of unstored) {
       const before = tried.get(failed.transaction) ?? at;
-      const isNext = failed.process === process && failed.at >= before && failed.at - before < soon;
+      const isSoon = awake(replicaOf.get(process), before, failed.at) < soon;
+      const isNext = failed.process === process && failed.at >= before && isSoon;
       if (isNext) tried.set(failed.transaction, failed.at);
     }
     return Math.max(at, ...tried.values());
