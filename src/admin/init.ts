@@ -75,7 +75,31 @@ export function draftText(
   overwrite: boolean,
 ): string {
   const { path } = placesOf(folder, name);
-  return existsSync(path) && !overwrite ? readFileSync(path, 'utf8') : readExample(from);
+  return existsSync(path) && !overwrite
+    ? readFileSync(path, 'utf8')
+    : adapted(readExample(from), { from, name, folder });
+}
+
+/**
+ * The example for this workspace: with its name in the addresses of webhooks, and with variables of its own where another workspace of
+ * the folder uses the same ones, because the key of one workspace must not reach the address of another.
+ */
+function adapted(example: string, { from, name, folder }: Pick<FirstConfig, 'from' | 'name' | 'folder'>): string {
+  const taken = new Set(otherFiles(folder, name).flatMap((path) => neededVariables(readFileSync(path, 'utf8'))));
+  const suffix = name.toUpperCase().replaceAll('-', '_');
+  return example
+    .replaceAll('Copy it to config/workspaces/, then set', 'Set')
+    .replaceAll(`/webhooks/${from}/`, `/webhooks/${name}/`)
+    .replaceAll(`"${from}"`, `"${name}"`)
+    .replaceAll(/\w+/g, (word) => (taken.has(word) ? `${word}_${suffix}` : word));
+}
+
+/** Drafts and workspace files of the folder, without those of this name. */
+function otherFiles(folder: string, name: string): readonly string[] {
+  return [join(folder, 'config'), join(folder, 'config/workspaces')]
+    .filter((each) => existsSync(each))
+    .flatMap((each) => readdirSync(each).map((file) => join(each, file)))
+    .filter((path) => path.endsWith('.yaml') && ![name, 'default'].includes(basename(path, '.yaml')));
 }
 
 export function hasDraft(folder: string, name: string): boolean {

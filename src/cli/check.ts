@@ -43,7 +43,7 @@ export function addCheck(program: Command, setting: Setting, exit: Exit): void {
 async function check(session: Session, { offline = false } = {}): Promise<Outcome> {
   const { config, options } = session;
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
-  if (session.envFile) findings.push(describeEnvFile(session.envFile));
+  if (session.envFile) findings.push(...describeEnvFile(session.envFile));
   findings.push(...config.workspaces.map(describeConfig), ...config.broken.flatMap(describeBroken));
   if (offline) return { findings };
   if (await hasOwner(options.data)) {
@@ -55,12 +55,16 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
 }
 
 /** The names of the variables, never a value. */
-function describeEnvFile({ path, used, overridden }: EnvFile): Finding {
+function describeEnvFile({ path, used, overridden, warnings }: EnvFile): readonly Finding[] {
   const parts = [
     used.length > 0 ? `sets ${used.join(', ')}` : 'sets nothing that the environment does not set',
     ...(overridden.length > 0 ? [`the environment comes first for ${overridden.join(', ')}`] : []),
   ];
-  return { level: 'ok', subject: 'environment', message: `${path}: ${parts.join('; ')}` };
+  const subject = 'environment';
+  return [
+    { level: 'ok', subject, message: `${path}: ${parts.join('; ')}` },
+    ...warnings.map((message): Finding => ({ level: 'warning', subject, message })),
+  ];
 }
 
 interface Outcome {

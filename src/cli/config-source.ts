@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import type { ConfigSource } from '../daemon/reload.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
 import { configSize, LARGE_CONFIG, type LoadedConfig, type LoadInput, loadConfig } from '../platform/config/load.ts';
@@ -30,8 +31,11 @@ export function configSource(
     },
     stamp: () => stampOf(files, [...sources, ...(envFile === undefined ? [] : [envFile])]),
     watch(onChange) {
-      const folder = folderOf(files);
-      return folder === undefined ? () => undefined : watchFolder(folder, onChange);
+      const folders = new Set([folderOf(files), envFile && dirname(envFile)].filter((each) => each !== undefined));
+      const ends = [...folders].map((folder) => watchFolder(folder, onChange));
+      return () => {
+        for (const end of ends) end();
+      };
     },
   };
 }

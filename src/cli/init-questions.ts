@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
+import { SyncError } from '../model/errors/sync-error.ts';
 
 /** One question of `worksync init`. */
 export interface Question {
@@ -9,6 +10,14 @@ export interface Question {
   readonly standard?: string;
   /** Hides what the person types. */
   readonly isSecret?: boolean;
+}
+
+/** Ctrl-C at a question. */
+function interrupted(cause: unknown): never {
+  throw new SyncError('aborted', 'the questions were interrupted', {
+    cause,
+    hint: 'Run the same command again: it goes on with what was written.',
+  });
 }
 
 /** Asks one question after another, on the stream that carries no data. Returns the answers by key. */
@@ -31,7 +40,7 @@ export async function askQuestions(
     for (const { key, text, standard, isSecret = false } of questions) {
       const asked = lines.question(`${text}${standard === undefined ? '' : ` [${standard}]`}: `);
       isMuted = isSecret;
-      const typed = (await asked).trim();
+      const typed = (await asked.catch(interrupted)).trim();
       isMuted = false;
       if (isSecret) output.write('\n');
       const answer = typed === '' ? standard : typed;

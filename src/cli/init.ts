@@ -174,6 +174,6 @@ async function describe({ written, findings }: Outcome): Promise<void> {
 function nextStep({ name, written: [draft = ''], missing, isLive }: Outcome, folder: string): string {
   if (isLive) return 'Next: start the daemon with "worksync run".';
   const again = `"worksync init --name ${name}${folder === '.' ? '' : ` --folder ${folder}`}"`;
-  if (missing.length === 0) return `Next: correct what is wrong. Then run ${again}.`;
+  if (missing.length === 0) return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}.`;
   return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.`;
 }

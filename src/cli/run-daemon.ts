@@ -41,7 +41,7 @@ export async function run(session: Session): Promise<void> {
     `The workspace has ${plural(pullRequests, 'pull request')} and ${plural(links, 'link')}; ` +
       `this start took ${plural(requests, 'request')}.`,
   );
-  print('Stop with Ctrl-C. Your own workspace: copy a file of config/examples/ to config/workspaces/.');
+  print('Stop with Ctrl-C. Your own workspace: "worksync init".');
 }
 
 async function greeting(daemon: Daemon, { workspaces, ownerAddress }: Composition): Promise<string> {

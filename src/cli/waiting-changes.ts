@@ -39,14 +39,23 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     });
 }
 
+/** A record in the workspace is no pull request at a provider. */
+const NOUNS: Readonly<Record<ListedChange['kind'], string>> = {
+  pull_request: 'record',
+  link: 'link',
+  task: 'task',
+  document: 'document',
+  read: 'read',
+};
+
 function describe(
   { entity, name, kind, effect, state, since, expectedAt, attempts, error }: ListedChange,
   now: number,
 ): string {
-  const what = effect === null ? kind : `${effect} of a ${kind}`;
+  const what = effect === null ? NOUNS[kind] : `${effect} of a ${NOUNS[kind]}`;
   const next = expectedAt !== null && expectedAt > now ? `, sent in about ${span(expectedAt - now)}` : '';
   const tried = `${attempts > 0 ? `, tried ${plural(attempts, 'time')}` : ''}${next}`;
-  const head = `${state}  ${name ?? entity}: ${what.replace('_', ' ')}, for ${span(now - since)}${tried}`;
+  const head = `${state}  ${name ?? entity}: ${what}, for ${span(now - since)}${tried}`;
   return [head, `    ${entity}`, ...(error === null ? [] : [`    ${error}`])].map(printable).join('\n');
 }
 

@@ -93,6 +93,20 @@ it('makes the secrets that people choose themselves, and keeps what .env has', a
   );
 });
 
+it('names the workspace in the address of its webhook, and gives a second workspace variables of its own', async () => {
+  const own = (name: string) => commandLine('init', '--folder', folder, '--name', name, '--offline');
+  await own('ours');
+  await own('second');
+  const [first, second] = ['ours', 'second'].map((name) =>
+    readFileSync(join(folder, 'config', `${name}.yaml`), 'utf8'),
+  );
+  expect(first).toContain('/webhooks/ours/main (workspace "ours"');
+  expect(first).not.toContain('Copy it to');
+  expect(first).toMatch(/apiKey: \$\{WORKSYNC_API_KEY\}/);
+  expect(second).toMatch(/apiKey: \$\{WORKSYNC_API_KEY_SECOND\}/);
+  expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^WORKSYNC_API_KEY_SECOND=$/m);
+});
+
 it('leaves a configured workspace alone without --force', async () => {
   const args = ['init', '--folder', folder, '--from', 'github-public', '--offline'];
   expect(await commandLine(...args)).toMatchObject({ code: 0 });

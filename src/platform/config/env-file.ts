@@ -106,7 +106,8 @@ function read(path: string, { size, mode, uid }: Stats): Readonly<Record<string,
   const problems = Object.keys(values).flatMap((name) => problemOf(name) ?? []);
   if (problems.length > 0) {
     const lines = problems.map(({ name, problem }) => `${path}:${lineOf(text, name)}: ${name} ${problem}`);
-    throw new SyncError('config_invalid', lines.join('\n'));
+    const hint = 'Remove these lines from .env, and set the variables in the environment of the process.';
+    throw new SyncError('config_invalid', lines.join('\n'), { hint });
   }
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
 }

@@ -46,6 +46,7 @@ function tile(title: string, value: Markup | string, hint: Markup | string | nul
 function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] {
   const { pullRequests, links, changes, deliveries, backlog } = status;
   const { held, unknown } = changes.byState;
+  const lastDelivery = status.connections.reduce((last, { lastDeliveryAt: at }) => Math.max(last, at ?? 0), 0) || null;
   return [
     tile('Pull requests synced', partOf(pullRequests), remaining(pullRequests)),
     tile('Links synced', partOf(links), remaining(links)),
@@ -63,9 +64,7 @@ function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] 
     tile(
       'Deliveries in 24 hours',
       count(deliveries.lastDay),
-      deliveries.pending > 0
-        ? `${count(deliveries.pending)} being read`
-        : html`last ${when(deliveries.lastReceivedAt, now)}`,
+      deliveries.pending > 0 ? `${count(deliveries.pending)} being read` : html`last ${when(lastDelivery, now)}`,
     ),
   ];
 }
@@ -77,7 +76,11 @@ function backlogWords({ doneAt, backfill }: WorkspaceStatus['backlog'], now: num
 
 function lagTile(lag: LagReport | null): Markup {
   if (lag === null)
-    return tile('From event to workspace', html`<span class="none">–</span>`, 'no delivery led to a write in 24 hours');
+    return tile(
+      'From event to workspace',
+      html`<span class="none">–</span>`,
+      'no delivery led to a write since the daemon started',
+    );
   return tile(
     'From event to workspace',
     inSeconds(lag.p50),

@@ -37,3 +37,17 @@ it('a malformed configuration of 512 KiB occupies another thread, and fails as i
   expect((failure as Error).message.split('\n')).toHaveLength(100);
   expect(user + system).toBeLessThan(LITTLE);
 });
+
+it('reads `.env` anew with each load, and its stamp changes with the file', async () => {
+  const folder = folderOfTest('config-source');
+  const envFile = join(folder, '.env');
+  const { env: _, ...input } = inputWith('connections: {}\n');
+  let loads = 0;
+  const source = configSource(input, () => ({ LOADS: String(++loads) }), { envFile, secrets: [] });
+  const before = source.stamp();
+  writeFileSync(envFile, 'TOKEN=x\n');
+  expect(source.stamp()).not.toBe(before);
+  await Promise.resolve(source.load()).catch(() => undefined);
+  await Promise.resolve(source.load()).catch(() => undefined);
+  expect(loads).toBe(2);
+});
