@@ -28,6 +28,8 @@ const HELD = 3;
 /** Milliseconds until a condition counts as failed. */
 const PATIENCE = 60_000;
 const RETRY = 500;
+/** Exit code of a command that a person interrupts at a question. */
+const ABORTED = 1;
 
 interface Walk {
   readonly terminal: Terminal;
@@ -61,6 +63,13 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
       await printsDemo(walk, walk.daemon, firstStartIn(walk.readme));
     });
     walk.isReady = (daemon) => printsDemo(walk, daemon, secondStartIn(walk.readme));
+  },
+
+  /** Only its first question: the steps below start from examples. */
+  async 'npm run -s worksync -- init'({ terminal }, command) {
+    const init = terminal.start(command);
+    await init.prints('[github]: ');
+    await init.interrupt(ABORTED);
   },
 
   async 'npm start'(walk, command) {

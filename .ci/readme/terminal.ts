@@ -23,8 +23,8 @@ export interface Terminal {
 export interface Program {
   /** Resolves with everything printed so far, once it contains the text. */
   prints(text: string): Promise<string>;
-  /** Presses Ctrl-C. Rejects unless the exit code is 0. */
-  interrupt(): Promise<void>;
+  /** Presses Ctrl-C. Rejects unless the exit code is the expected one. */
+  interrupt(expected?: number): Promise<void>;
 }
 
 /**
@@ -88,10 +88,10 @@ export function openTerminal(folder: string, scratch: string, settings: Readonly
               reject(new Error(`${command} ended (${String(code)}) before "${text}"\n${printed()}`));
             void ended.then(refuse, refuse);
           }),
-        async interrupt() {
+        async interrupt(expected = 0) {
           child.stdin.write('\x03');
           const code = await ended;
-          if (code !== 0) throw new Error(`${command}: exit code ${code} after Ctrl-C\n${printed()}`);
+          if (code !== expected) throw new Error(`${command}: exit code ${code} after Ctrl-C\n${printed()}`);
         },
       };
     },
