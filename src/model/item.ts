@@ -45,6 +45,39 @@ interface ItemBase {
   readonly emails?: Readonly<Record<string, string>>;
   /** RFC 3339, UTC. */
   readonly createdAt?: string;
+  /** RFC 3339, UTC; null while it is open. Also set by a merge. */
+  readonly closedAt?: string | null;
+  /** Whether everybody may read its repository or project. Absent: unknown. */
+  readonly isPublic?: boolean;
+  /** The author is a bot or a service account. */
+  readonly isBot?: boolean;
+  /** The author belongs to the project. Never false, because vendors do not show all members. */
+  readonly isAuthorMember?: true;
+}
+
+/**
+ * What a review says:
+ *
+ *   approved, changes  the reviewer approves, or requests changes
+ *   commented          the review decides nothing
+ *   dismissed          the review counts no more; no later report restores it
+ */
+export type ReviewState = 'approved' | 'changes' | 'commented' | 'dismissed';
+
+export interface Review {
+  readonly reviewer: string;
+  readonly state: ReviewState;
+  /** When it was submitted; RFC 3339, UTC. */
+  readonly at: string;
+  /** The reviewer belongs to the project. Absent: unknown. */
+  readonly isMember?: true;
+}
+
+/** What all reviews say together. */
+export interface ReviewDecision {
+  readonly state: 'approved' | 'changes' | 'none';
+  /** When the latest of them was submitted; RFC 3339, UTC. Absent: the vendor does not say. */
+  readonly at?: string;
 }
 
 export interface PullRequest extends ItemBase {
@@ -62,7 +95,19 @@ export interface PullRequest extends ItemBase {
   readonly headBranch?: string;
   readonly baseBranch?: string;
   readonly headSha?: string;
+  /** The reviewers who are asked. At GitHub a reviewer leaves the list with a review. */
   readonly reviewers?: readonly string[];
+  /** By the vendor's id of the review. Reported one by one, so they are merged: see `sync/reconcile/newest-wins.ts`. */
+  readonly reviews?: Readonly<Record<string, Review>>;
+  /** From vendors that report the present decision instead of single reviews. */
+  readonly reviewDecision?: ReviewDecision;
+  /** In the merge queue, or in the merge train. */
+  readonly isQueued?: boolean;
+  /** Its head branch lies in another repository, or in one that was deleted. */
+  readonly isFork?: boolean;
+  readonly defaultBranch?: string;
+  /** The identifier of the pull request of the same repository that it reverts, by the vendor's own text. */
+  readonly reverts?: string | null;
   /** RFC 3339, UTC; null while it is not merged. */
   readonly mergedAt?: string | null;
   /** Messages of its commits, newest first, if the connection fetches them; searched for names and trailers. */
@@ -84,6 +129,8 @@ export interface WorkItem extends ItemBase {
   /** The item in which it goes on, where the vendor closed this one and copied it: that item takes over its names and its task. */
   readonly movedTo?: ItemKey;
   readonly state?: WorkItemState;
+  /** Done without a result: will not be done, a duplicate, archived. */
+  readonly isDropped?: boolean;
   readonly rawState?: string;
   readonly type?: string | null;
   readonly priority?: string | null;
