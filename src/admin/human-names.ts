@@ -115,6 +115,8 @@ function labelOf(about: {
       return `link of ${item} to ${task?.name ?? ''}`;
     case 'task':
       return `task for ${item}`;
+    case 'task_update':
+      return `update of ${task?.name ?? ''}`;
     case 'document':
       return `document for ${task?.name ?? item}`;
     case 'read':

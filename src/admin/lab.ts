@@ -21,7 +21,14 @@ import { desiredLinks, mentionsIn, resolveReadOnly } from '../sync/reconcile/res
 import type { OpenWorkspace, TriedConfig } from './open-workspace.ts';
 
 /** A kind of write. */
-export const EFFECTS_OF_RULES = ['add-link', 'remove-link', 'record', 'create-task', 'attach-document'] as const;
+export const EFFECTS_OF_RULES = [
+  'add-link',
+  'remove-link',
+  'record',
+  'create-task',
+  'update-task',
+  'attach-document',
+] as const;
 export type EffectOfRules = (typeof EFFECTS_OF_RULES)[number];
 
 /** What a configuration would change if it were in use. Nothing is written, and no request is sent. */
@@ -285,6 +292,7 @@ function effectOf({ kind, effect, entity }: OutboxRow): EffectOfRules | undefine
   if (kind === 'pull_request') return 'record';
   if (kind === 'task') return 'create-task';
   if (kind === 'document') return 'attach-document';
+  if (kind === 'task_update') return 'update-task';
   return taskOfLinkRead(entity) !== undefined ? 'remove-link' : undefined;
 }
 

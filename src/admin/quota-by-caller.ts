@@ -97,6 +97,7 @@ const LANE_NAMES: { readonly [Each in Lane]: string } = {
   interactive: 'daemon: asked for by people',
   triage: 'daemon: triage',
   link: 'daemon: links',
+  status: 'daemon: status changes',
   mirror: 'daemon: pull requests',
   read: 'daemon: reads',
   backfill: 'daemon: backfills',

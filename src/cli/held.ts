@@ -54,6 +54,7 @@ function addRelease(group: Command, setting: Setting, exit: Exit): void {
     .option('--removals', 'links to be removed and records to be closed')
     .option('--creations', 'records, links and tasks to be created')
     .option('--repairs', 'records that a sweep found changed')
+    .option('--statuses', 'changes of task statuses')
     .option('--refused', 'changes that the workspace refused')
     .option('--all', 'everything that is held (the default)')
     .action(async (entities: readonly string[], flags: ReleaseFlags) => {

@@ -8,6 +8,7 @@ const WORDS: Readonly<Record<EffectOfRules, string>> = {
   'remove-link': 'links removed',
   record: 'pull requests written',
   'create-task': 'tasks created',
+  'update-task': 'tasks updated',
   'attach-document': 'documents attached',
 };
 

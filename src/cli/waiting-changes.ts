@@ -44,6 +44,7 @@ const NOUNS: Readonly<Record<ListedChange['kind'], string>> = {
   pull_request: 'record',
   link: 'link',
   task: 'task',
+  task_update: 'task update',
   document: 'document',
   read: 'read',
 };

@@ -36,12 +36,13 @@ export type ChangeState = (typeof CHANGE_STATES)[number];
  *   creation  something that the workspace is not known to have yet.
  *   removal   a link that is removed, or an open record that is closed or declined.
  *   repair    a record that others changed, as a sweep found, and that must match its provider again.
+ *   status    a task whose status changes.
  */
 export type Effect = (typeof EFFECTS)[number];
-export const EFFECTS = ['removal', 'creation', 'repair'] as const;
+export const EFFECTS = ['removal', 'creation', 'repair', 'status'] as const;
 
 /**
- * Returns the effect of a write; null for a plain edit.
+ * Returns the effect of a write; null for a plain edit. Whoever updates a task knows its effect.
  *
  * @param desired undefined: the entity is not desired
  * @param known undefined: the workspace is not known to have the entity
@@ -51,7 +52,7 @@ export function effectOf(
   desired: Readonly<Record<string, unknown>> | undefined,
   known: Readonly<Record<string, unknown>> | undefined,
 ): Effect | null {
-  if (kind === 'read') return null;
+  if (kind === 'read' || kind === 'task_update') return null;
   if (known === undefined) return desired === undefined ? null : 'creation';
   if (desired === undefined) return kind === 'link' ? 'removal' : null;
   // A merge is the normal end of a pull request, so many merges after an outage are no sign of damage.
@@ -59,7 +60,7 @@ export function effectOf(
   return kind === 'pull_request' && isClosing ? 'removal' : null;
 }
 
-export type EntityKind = 'pull_request' | 'link' | 'task' | 'document' | 'read';
+export type EntityKind = 'pull_request' | 'link' | 'task' | 'task_update' | 'document' | 'read';
 
 /** The requests that the outbox sends to the workspace. */
 export type Action =
@@ -73,6 +74,7 @@ export type Action =
   | 'add-link'
   | 'remove-link'
   | 'create-task'
+  | 'update-task'
   | 'attach-document';
 
 /**
@@ -91,7 +93,7 @@ export type RequestOutcome = 'answered' | 'settled' | 'again' | 'unknown' | 'hel
  *
  *   repeat  the write is idempotent, so the same request is sent again. Recording a pull request is an upsert. Adding a
  *           link is idempotent by URL, and so is attaching a document to the same task. Removing a link again is
- *           answered with 404, which means success.
+ *           answered with 404, which means success. The update of a task reads the task again first.
  *   list    creating a task is not idempotent. After `SETTLE_AFTER` one complete list settles all such creations
  *           together, by `source`. Absent → pending. Twice → the oldest is kept and the other is reported.
  */
@@ -133,6 +135,7 @@ export const entity = {
     `pull_request:${provider}/${repoId}/${identifier}`,
   link: (itemKey: string, taskId: string) => `link:${itemKey}>${taskId}`,
   task: (itemKey: string) => `task:${itemKey}`,
+  taskUpdate: (taskId: string) => `update:${taskId}`,
   readTasks: 'read:tasks',
   readTask: (taskId: string) => `read:task:${taskId}`,
   readPullRequests: 'read:pull_requests',
@@ -161,5 +164,5 @@ export function taskOfLinkRead(name: string): string | undefined {
 }
 
 /** The groups of held changes, which a person releases as a whole: held by the guard, or refused by the workspace. */
-export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'refused'] as const;
+export const HELD_CLASSES = ['removals', 'creations', 'repairs', 'statuses', 'refused'] as const;
 export type HeldClass = (typeof HELD_CLASSES)[number];

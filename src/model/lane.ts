@@ -1,5 +1,5 @@
 /** A lane is a class of urgency. This order is for display; `store/next-change.ts` decides which change is sent first. */
-export const LANES = ['interactive', 'triage', 'link', 'mirror', 'read', 'backfill'] as const;
+export const LANES = ['interactive', 'triage', 'link', 'status', 'mirror', 'read', 'backfill'] as const;
 export type Lane = (typeof LANES)[number];
 
 const SECOND = 1_000;
@@ -24,6 +24,8 @@ export interface Debounce {
  *
  * With a promised visibility, live lanes wait until just before its end, which takes the fewest writes.
  *
+ * Status changes wait `30u²` seconds longer: they yield to links while the quota is short, and more of them are merged.
+ *
  * @param usedShare u, the used share of the long quota window, 0..1
  * @param visibility promised time from an event to its write while the quota suffices, milliseconds
  */
@@ -32,7 +34,9 @@ export function debounceOf(lane: Lane, usedShare: number, visibility?: number): 
   if (lane === 'read') return always(60 * SECOND);
   if (visibility !== undefined) return always(Math.max(0, visibility - SEND_TIME));
   const u = Math.min(1, Math.max(0, usedShare));
-  return { wait: Math.round((2.4 + 6 * u * u) * SECOND), maxWait: Math.round((6 + 9 * u * u) * SECOND) };
+  const yielded = lane === 'status' ? 30 * u * u : 0;
+  const seconds = (wait: number) => Math.round((wait + yielded) * SECOND);
+  return { wait: seconds(2.4 + 6 * u * u), maxWait: seconds(6 + 9 * u * u) };
 }
 
 function always(wait: number): Debounce {

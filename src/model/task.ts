@@ -15,6 +15,23 @@ export interface Task {
   readonly updatedAt: string;
 }
 
+/** A wanted update of a task: `desired` of an entity of the kind `task_update`. A stored value. */
+export interface TaskUpdate {
+  /** The status to set, in our words. */
+  readonly status?: string;
+  readonly addLabels?: readonly string[];
+  readonly removeLabels?: readonly string[];
+  /** Other fields to set, by their names in the workspace. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+  /** The status on which the decision was based, in our words. The update is not sent to a task with another one. */
+  readonly from: string;
+}
+
+/** The status that worksync wrote last and saw confirmed, in our words: `known` of an entity of the kind `task_update`. */
+export interface WrittenTask {
+  readonly status?: string;
+}
+
 /**
  * Fields of a created task that a server may refuse, or that an operator may leave out.
  * Title, description and `reportedAt` are always sent.

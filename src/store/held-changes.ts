@@ -25,7 +25,12 @@ export async function guardTally(query: Scope): Promise<Record<Effect, GuardTall
     const fresh = sumOf(own, isFresh);
     return { fresh, ahead: sumOf(own) - fresh };
   };
-  return { removal: tally('removal'), creation: tally('creation'), repair: tally('repair') };
+  return {
+    removal: tally('removal'),
+    creation: tally('creation'),
+    repair: tally('repair'),
+    status: tally('status'),
+  };
 }
 
 type ChangeCount = Counts['changes'][number];
@@ -45,7 +50,7 @@ export async function applyGuard(query: Scope, effect: Effect, hold: number, err
   await query.updateTable('outbox').set({ guard: 'passed' }).where('entity', 'in', fresh).execute();
 }
 
-const EFFECT_OF = { removals: 'removal', creations: 'creation', repairs: 'repair' } as const;
+const EFFECT_OF = { removals: 'removal', creations: 'creation', repairs: 'repair', statuses: 'status' } as const;
 
 interface HeldChange {
   readonly entity: string;
@@ -72,6 +77,7 @@ export async function heldChanges(query: Scope, samples: number): Promise<HeldCh
     removals: await read('removals'),
     creations: await read('creations'),
     repairs: await read('repairs'),
+    statuses: await read('statuses'),
     refused: await read('refused'),
   };
 }

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { parseJson } from '../platform/http/parse-json.ts';
+import { LARGE } from '../platform/lib/large.ts';
 import { type ApiErrorCode, ERROR_CODES, type Route } from './contract.ts';
 import { unwrap } from './envelope.ts';
 import type { ApiRequest, ApiResponse } from './exchange.ts';
@@ -17,6 +18,16 @@ export function readBody(route: Route, body: Uint8Array): unknown {
   if (parsed.success) return parsed.data;
   const places = parsed.error.issues.map((issue) => issue.path.join('.')).join(', ');
   throw new SyncError('answer_malformed', `fields of the answer are missing or invalid: ${places}`);
+}
+
+/** The body of a success as the server wrote it, without what it came wrapped in; undefined if it is no JSON. */
+export function readRaw(route: Route, body: Uint8Array): unknown {
+  if (body.length > LARGE) return undefined;
+  try {
+    return unwrap(route, parseJson(body));
+  } catch {
+    return undefined;
+  }
 }
 
 function parseBody(body: Uint8Array): unknown {

@@ -1,6 +1,6 @@
 import { SyncError } from '../model/errors/sync-error.ts';
 import { LARGE } from '../platform/lib/large.ts';
-import { failureOf, readBody, unreadable } from './answer.ts';
+import { failureOf, readBody, readRaw, unreadable } from './answer.ts';
 import {
   type Answered,
   type ApiOverrides,
@@ -19,6 +19,8 @@ export interface ApiAnswer<Body> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Body;
+  /** The body as the server wrote it, without defaults. Present for a resource that clients change as a whole. */
+  readonly raw?: unknown;
 }
 
 /**
@@ -46,7 +48,12 @@ export interface ClientOptions<Context> {
   readonly readLarge?: ReadLarge;
 }
 
-type Given = Readonly<Record<string, unknown>> & { readonly query?: object; readonly body?: unknown };
+type Given = Readonly<Record<string, unknown>> & {
+  readonly query?: object;
+  readonly body?: unknown;
+  /** Sent as `If-Match`. */
+  readonly ifMatch?: string;
+};
 
 export function createWorkspaceClient<Context>(options: ClientOptions<Context>): WorkspaceClient<Context> {
   const { readLarge } = options;
@@ -54,7 +61,9 @@ export function createWorkspaceClient<Context>(options: ClientOptions<Context>):
     const request = buildRequest(name, route, { ...given, workspaceId: options.workspaceId });
     const response = await options.send(request, context);
     if (response.status < 200 || response.status > 299) throw failureOf(response, request);
-    return { status: response.status, headers: response.headers, body: await read(name, response, request) };
+    const { status, headers } = response;
+    const raw = route.isEditable && status !== 204 ? readRaw(route, response.body) : undefined;
+    return { status, headers, body: await read(name, response, request), ...(raw !== undefined && { raw }) };
   };
   const read = async (name: RouteName, response: ApiResponse, request: ApiRequest): Promise<unknown> => {
     const { status, body } = response;
@@ -80,7 +89,7 @@ function buildRequest(name: RouteName, route: Route, given: Given): ApiRequest {
     method: route.method,
     path: pathOf(route, given),
     ...(query === '' ? {} : { query }),
-    headers: { accept: 'application/json' },
+    headers: { accept: 'application/json', ...(given.ifMatch !== undefined && { 'if-match': given.ifMatch }) },
     ...(route.body === undefined ? {} : { body: given.body }),
     route: name,
   };

@@ -1,4 +1,5 @@
 import { type ZodType, z } from 'zod';
+import { OWN_STATUSES, type StatusWords } from '../../model/task-status.ts';
 import type { Schedule } from '../lib/scheduler.ts';
 import {
   type RulesConfig,
@@ -42,6 +43,8 @@ export interface WorkspaceConfig {
     };
     /** Overrides of the contract, as the schema that was passed in yields them. */
     readonly api: unknown;
+    /** The words of the server for our statuses. */
+    readonly statuses: StatusWords;
     /** Where people look at it. */
     readonly web: readonly string[];
     /** When its lists are compared with what is known. */
@@ -52,7 +55,12 @@ export interface WorkspaceConfig {
   readonly users: UsersConfig;
   readonly quota: Quota;
   readonly mirror: Mirror;
-  readonly guard: { readonly removals: number; readonly creations: number; readonly repairs: number };
+  readonly guard: {
+    readonly removals: number;
+    readonly creations: number;
+    readonly repairs: number;
+    readonly statuses: number;
+  };
   readonly gateway: { readonly fresh: number; readonly wait: number; readonly keyPrefix: string };
   readonly retention: { readonly bodies: number; readonly deliveries: number };
   readonly connections: readonly ConnectionConfig[];
@@ -139,6 +147,7 @@ const guard = z
       100,
       'Most records found changed by a sweep of the workspace that may wait for repair at the same time.',
     ),
+    statuses: limit(50, 'Most changes of task statuses that may wait at the same time.'),
   })
   .prefault({})
   .describe(
@@ -231,6 +240,12 @@ export function workspaceFile(apiOverrides: ZodType) {
         webhook: webhook.optional(),
         web: webAddresses,
         sweep: workspaceSweep,
+        statuses: z
+          .partialRecord(z.enum(OWN_STATUSES), z.string().min(1).max(100))
+          .default({})
+          .describe(
+            'The words of the server for the statuses of a task, such as `in_progress: InProgress`. Absent statuses have the same word.',
+          ),
         api: apiOverrides.optional().describe('Overrides for an API that differs from the specification.'),
       })
       .check(checkWorkspace)

@@ -47,9 +47,11 @@ export interface Call<Name extends RouteName> {
   /** What addresses of the service begin with for this client: `http://host:port`. */
   readonly origin: string;
   readonly workspaceId: string;
-  readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body'>;
+  readonly ids: Omit<Parameters<Routes[Name]>, 'query' | 'body' | 'ifMatch'>;
   readonly query: CheckedQuery<Routes[Name]>;
   readonly body: CheckedBody<Routes[Name]>;
+  /** The header `If-Match`. */
+  readonly ifMatch?: string;
 }
 
 export interface Answer<Body> {

@@ -11,3 +11,9 @@ export function isNotModified(ifNoneMatch: string | undefined, etag: string): bo
   if (ifNoneMatch.trim() === '*') return true;
   return ifNoneMatch.split(',').some((given) => given.trim().replace(/^W\//, '') === etag);
 }
+
+/** `If-Match` fails: none of its validators is this one, by strong comparison (RFC 9110, 13.1.1). */
+export function isChanged(ifMatch: string | undefined, etag: string): boolean {
+  if (ifMatch === undefined || ifMatch.trim() === '*') return false;
+  return !ifMatch.split(',').some((given) => given.trim() === etag);
+}

@@ -115,7 +115,8 @@ function addRoute(server: Server, deps: PipelineDeps, { name, route, url }: Serv
       const body = checkBody(route, request.body, request.headers['content-type']);
       const origin = deps.originFor(request);
       const before = deps.service.commits.count();
-      const answer = await handler({ ...entered, origin, query, body });
+      const ifMatch = request.headers['if-match'];
+      const answer = await handler({ ...entered, origin, query, body, ifMatch });
       await counted;
       if (request.method !== 'GET') return giveWritten(reply, answer);
       const read = readAnswerOf(answer);

@@ -2,7 +2,7 @@ import { BASE_PATH, ROUTES, type Route, type RouteName } from '../../workspace-a
 import { ASSET_ADDRESS, UPLOAD_ADDRESS } from '../files/files.ts';
 import { ApiError, notFound } from './api-error.ts';
 
-/** One address that is served: a route at its path, or at its second path. */
+/** One address that is served: a route at one of its paths, by one of its methods. */
 export interface Served {
   readonly name: RouteName;
   readonly route: Route;
@@ -11,11 +11,13 @@ export interface Served {
 }
 
 export const SERVED: readonly Served[] = (Object.entries(ROUTES) as [RouteName, Route][]).flatMap(([name, route]) =>
-  [route.path, ...(route.alsoAt === undefined ? [] : [route.alsoAt])].map((path) => ({
-    name,
-    route,
-    url: BASE_PATH + path.replace(/\{(\w+)\}/g, ':$1'),
-  })),
+  [route, ...(route.alsoBy === undefined ? [] : [{ ...route, method: route.alsoBy }])].flatMap((served) =>
+    [route.path, ...(route.alsoAt === undefined ? [] : [route.alsoAt])].map((path) => ({
+      name,
+      route: served,
+      url: BASE_PATH + path.replace(/\{(\w+)\}/g, ':$1'),
+    })),
+  ),
 );
 
 /** Whether a request belongs to the API: then it must carry credentials, also where no route is found. */

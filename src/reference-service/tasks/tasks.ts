@@ -1,7 +1,8 @@
 import type { Selectable } from 'kysely';
 import type { CheckedBody, CheckedQuery, Routes } from '../../workspace-api/contract.ts';
-import { invalid, notFound } from '../http/api-error.ts';
+import { ApiError, invalid, notFound } from '../http/api-error.ts';
 import type { Call, Handlers, Service } from '../http/call.ts';
+import { etagOf, isChanged } from '../http/etag.ts';
 import { readPage } from '../http/paging.ts';
 import { type Variant, withoutKey } from '../http/variant.ts';
 import { newId, timeNow } from '../storage/new-row.ts';
@@ -276,9 +277,11 @@ function recordTask(
 }
 
 async function updateTask(service: Service, call: Call<'updateTask'>) {
-  const { workspaceId, ids, body } = call;
+  const { workspaceId, ids, body, ifMatch } = call;
   return service.commits.run(async (write) => {
     const { seq, ...row } = await findTask(write, workspaceId, ids.taskId);
+    if (isChanged(ifMatch, etagOf(JSON.stringify(taskOf(row, service.variant)))))
+      throw new ApiError('precondition_failed', 'the task has changed since it was read');
     await checkReferences(write, workspaceId, body);
     const updated = { ...row, ...changedColumns(row, body, timeNow(service.clock)) };
     await write.updateTable('tasks').set(updated).where('seq', '=', seq).execute();

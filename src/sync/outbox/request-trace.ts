@@ -145,6 +145,7 @@ const ROUTE_OF: Readonly<Record<Exclude<Action, 'create-task'>, RouteName>> = {
   'attach-document': 'attachDocument',
   'record-pull-request': 'recordPullRequest',
   'add-link': 'addWorkItem',
+  'update-task': 'updateTask',
   'remove-link': 'removeWorkItem',
 };
 

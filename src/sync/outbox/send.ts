@@ -194,6 +194,8 @@ export function sendRequest(
       return client.addWorkItem({ taskId, body }, context);
     case 'remove-link':
       return client.removeWorkItem({ taskId, workItemId: String(prepared.body['workItemId']) }, context);
+    case 'update-task':
+      return client.updateTask({ taskId, body }, context);
     case 'create-task':
       return createTask(client, prepared, context);
   }

@@ -136,11 +136,12 @@ export interface Evaluation extends EvaluationContext, EvaluatedItem {
   readonly query: Scope;
 }
 
-/** The largest numbers of removals or closings, creations, and repairs that may wait together. Infinity: no limit. */
+/** The largest numbers of removals or closings, creations, repairs and status changes that may wait together. Infinity: no limit. */
 export interface GuardLimits {
   readonly removals: number;
   readonly creations: number;
   readonly repairs: number;
+  readonly statuses: number;
 }
 
 /** The context of one batch of deliveries. */

@@ -68,6 +68,7 @@ const GUARD_TEXTS: Readonly<Record<Effect, readonly [what: string, key: keyof Gu
   removal: ['removals or closings', 'removals'],
   creation: ['creations', 'creations'],
   repair: ['repairs', 'repairs'],
+  status: ['status changes', 'statuses'],
 };
 
 /**

@@ -25,6 +25,7 @@ const LANE_WORDS: Readonly<Record<Lane, string>> = {
   interactive: 'people and commands',
   triage: 'new tasks',
   link: 'links',
+  status: 'status changes',
   mirror: 'records',
   read: 'reads',
   backfill: 'backfill',

@@ -12,6 +12,7 @@ const NOUNS: Readonly<Record<NamedEntity['kind'], string>> = {
   pull_request: 'Record',
   link: 'Link',
   task: 'Task',
+  task_update: 'Task update',
   document: 'Document',
   read: 'Read',
 };

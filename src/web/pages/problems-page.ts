@@ -106,6 +106,7 @@ const CLASS_WORDS: Readonly<Record<HeldClass, readonly [noun: string, why: strin
   removals: ['removal', 'take away links, or close records, more at a time than the guard lets pass'],
   creations: ['creation', 'add more at a time than the guard lets pass'],
   repairs: ['repair', 'would write over many records that somebody else has changed'],
+  statuses: ['status change', 'would change more task statuses at a time than the guard lets pass'],
   refused: ['refused change', 'were refused by the workspace for good'],
 };
 

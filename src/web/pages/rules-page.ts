@@ -49,6 +49,7 @@ const EFFECT_WORDS: Readonly<Record<LabSample['effect'], string>> = {
   'remove-link': 'Links removed',
   record: 'Records written',
   'create-task': 'Tasks created',
+  'update-task': 'Tasks updated',
   'attach-document': 'Documents attached',
 };
 

@@ -1,4 +1,4 @@
-import { type ApiOverrides, ROUTES, type RouteName } from '../contract.ts';
+import { type ApiOverrides, ROUTES, type Route, type RouteName } from '../contract.ts';
 
 /** What a request means by the contract. */
 export interface Matched {
@@ -35,9 +35,10 @@ function routeOfPatterns(api: ApiOverrides): RouteOf {
 }
 
 function patternsOf(route: RouteName, api: ApiOverrides): Pattern[] {
-  const { method, path, ...rest } = { ...ROUTES[route], ...api.routes?.[route] };
-  const paths = [path, ...('alsoAt' in rest ? [rest.alsoAt] : [])];
-  return paths.map((each) => ({ route, method, segments: each.split('/') }));
+  const { method, path, alsoAt, alsoBy }: Route = { ...ROUTES[route], ...api.routes?.[route] };
+  const paths = [path, ...(alsoAt === undefined ? [] : [alsoAt])];
+  const methods = [method, ...(alsoBy === undefined ? [] : [alsoBy])];
+  return methods.flatMap((each) => paths.map((one) => ({ route, method: each, segments: one.split('/') })));
 }
 
 /** For nearly every workspace: made once. */

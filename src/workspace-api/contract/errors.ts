@@ -28,6 +28,7 @@ export const ERROR_CODES = {
   session_already_claimed: 409,
   invalid_transition: 409,
   claim_ended: 409,
+  precondition_failed: 412,
   payload_too_large: 413,
   rate_limit_exceeded: 429,
   internal_error: 500,

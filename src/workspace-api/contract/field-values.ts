@@ -1,16 +1,7 @@
 /** The values that fields of the workspace API take, apart from its schemas: commands name them in their help. */
 
-export const TASK_STATUSES = [
-  'open',
-  'planned',
-  'in_progress',
-  'review',
-  'blocked',
-  'completed',
-  'cancelled',
-  'merged',
-  'idea',
-] as const;
+export { OWN_STATUSES as TASK_STATUSES } from '../../model/task-status.ts';
+
 export const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
 export const TASK_KINDS = ['bug', 'idea'] as const;
 export const DOCUMENT_TYPES = ['requirement', 'task'] as const;

@@ -60,18 +60,19 @@ function operationsOf({ groups, missing }: ApiDescription, schema: SchemaOf): Op
     Object.entries(routes)
       .filter(([name]) => !missing?.has(name))
       .flatMap(([name, route]) =>
-        addressesOf(name, route).map(({ path, operationId }) => ({
+        addressesOf(name, route).map(({ path, method, operationId }) => ({
           path,
-          method: route.method.toLowerCase(),
+          method: method.toLowerCase(),
           operation: operationOf(route, { tag, operationId, path }, schema),
         })),
       ),
   );
 }
 
-function addressesOf(name: string, route: Route): { path: string; operationId: string }[] {
-  const second = route.alsoAt === undefined ? [] : [{ path: route.alsoAt, operationId: `${name}InWorkspace` }];
-  return [{ path: route.path, operationId: name }, ...second];
+function addressesOf(name: string, { path, method, alsoAt, alsoBy }: Route) {
+  const second = alsoAt === undefined ? [] : [{ path: alsoAt, method, operationId: `${name}InWorkspace` }];
+  const other = alsoBy === undefined ? [] : [{ path, method: alsoBy, operationId: `${name}By${alsoBy}` }];
+  return [{ path, method, operationId: name }, ...second, ...other];
 }
 
 function operationOf(

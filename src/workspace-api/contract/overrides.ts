@@ -27,6 +27,12 @@ export function overridesOf<Name extends string>(routes: Readonly<Record<Name, R
       .describe(
         '`idempotent`: a link whose address the task has already is not added twice. Absent: worksync reads the links of a task before it adds the first one.',
       ),
+    taskUpdate: z
+      .enum(['whole', 'fields'])
+      .optional()
+      .describe(
+        '`whole`: the route for changes of a task replaces all of its fields, so worksync reads the task and sends it back changed. `fields`: the route keeps absent fields, so worksync sends the changed fields only. Absent: `whole`; `fields` for the embedded service.',
+      ),
     routes: z
       .partialRecord(z.enum(names), override)
       .superRefine((given, context) => {

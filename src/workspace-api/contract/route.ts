@@ -12,6 +12,8 @@ export interface Route {
   readonly path: string;
   /** A second path that the service serves (W12). */
   readonly alsoAt?: string;
+  /** A second method that the service serves (W37). */
+  readonly alsoBy?: Method;
   readonly summary: string;
   /** Rules of `contract.md` that it follows, as `W29, W36`. */
   readonly rules: string;
@@ -23,6 +25,8 @@ export interface Route {
   readonly response?: z.ZodType;
   /** Statuses of a success, the usual one first. */
   readonly success: readonly number[];
+  /** A resource that clients change as a whole: its answers keep the body as the server wrote it, its changes take `ifMatch`. */
+  readonly isEditable?: true;
 }
 
 /** Names of the placeholders of a path template. */
@@ -31,13 +35,15 @@ type PathParameter<Path extends string> = Path extends `${string}{${infer Name}}
   : never;
 
 type Query<R> = R extends { query: infer S extends z.ZodType } ? { readonly query?: z.input<S> } : unknown;
+type Condition<R> = R extends { isEditable: true; body: z.ZodType } ? { readonly ifMatch?: string } : unknown;
 type Body<R> = R extends { body: infer S extends z.ZodType } ? { readonly body: z.input<S> } : unknown;
 
 /** What a caller passes: the ids of the path but the workspace's, which the client knows; `query`; `body`. */
 export type Parameters<R extends Route> = {
   readonly [Name in Exclude<PathParameter<R['path']>, 'workspaceId'>]: string;
 } & Query<R> &
-  Body<R>;
+  Body<R> &
+  Condition<R>;
 
 /** Body of a success, as read. */
 export type Answered<R extends Route> = R extends { response: infer S extends z.ZodType } ? z.output<S> : undefined;

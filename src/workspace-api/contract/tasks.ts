@@ -89,10 +89,15 @@ export const taskRoutes = {
     access: 'any',
     response: task,
     success: [200],
+    isEditable: true,
   },
-  /** W37. Replaces the fields given, keeps the others. `completedAt` is set by completed, cancelled and merged. */
+  /**
+   * W37. Replaces the fields given, keeps the others. `completedAt` is set by completed, cancelled and merged.
+   * Errors: 404 `not_found`, 412 `precondition_failed`.
+   */
   updateTask: {
     method: 'PUT',
+    alsoBy: 'PATCH',
     path: '/workspaces/{workspaceId}/tasks/{taskId}',
     summary: 'Update a task',
     rules: 'W37',
@@ -100,6 +105,7 @@ export const taskRoutes = {
     body: taskUpdate,
     response: task,
     success: [200],
+    isEditable: true,
   },
   /** W27, W31. The created task, status `open`. Not idempotent. */
   createBug: {

@@ -193,11 +193,21 @@ export function describeTasks(held: { readonly it: Target }): void {
       },
     );
 
-    it('W37 keeps the fields that are not given', async () => {
+    it.each(['PUT', 'PATCH'])('W37 keeps the fields that are not given to %s', async (method) => {
       const task = await create('ideas', { description: 'kept', labels: ['kept'] });
-      const reply = await call('PUT', `/tasks/${task.taskId}`, { body: { title: 'changed' } });
+      const reply = await call(method, `/tasks/${task.taskId}`, { body: { title: 'changed' } });
       expect(reply.body).toEqual({ ...task, title: 'changed', updatedAt: reply.body.updatedAt });
       expect((await call('GET', `/tasks/${task.taskId}`)).body).toEqual(reply.body);
+    });
+
+    it('W37 changes a task with `If-Match` only while it has this `ETag`', async () => {
+      const { taskId } = await create('bugs');
+      const { headers } = await call('GET', `/tasks/${taskId}`);
+      const condition = { 'if-match': headers.get('etag') ?? '' };
+      const write = (title: string) => call('PUT', `/tasks/${taskId}`, { body: { title }, headers: condition });
+      expect(await write('first')).toMatchObject({ status: 200, body: { title: 'first' } });
+      expect(await write('second')).toMatchObject(failure(412, 'precondition_failed'));
+      expect((await call('GET', `/tasks/${taskId}`)).body.title).toBe('first');
     });
 
     it('400 for an unknown status', async () => {

@@ -29,7 +29,7 @@ export const RULES = createRules({
   triage: [{ when: { type: ['Bug'] }, create: 'bug', title: '{title}', labels: [], since: 0 }],
 });
 
-const NO_LIMITS = { removals: 1e9, creations: 1e9, repairs: 1e9 };
+const NO_LIMITS = { removals: 1e9, creations: 1e9, repairs: 1e9, statuses: 1e9 };
 
 function sourceOf(connection: string, connector: string): ReconcileConnection {
   return {

@@ -48,9 +48,10 @@ it('is what config/openapi.json holds', () => {
 });
 
 it('has every route of the contract at every address, and no other', () => {
-  const expected = (Object.values(ROUTES) as Route[]).flatMap(({ method, path, alsoAt }) =>
-    [path, ...(alsoAt === undefined ? [] : [alsoAt])].map((address) => `${method} ${address}`),
-  );
+  const expected = (Object.values(ROUTES) as Route[]).flatMap(({ method, path, alsoAt, alsoBy }) => [
+    ...[path, ...(alsoAt === undefined ? [] : [alsoAt])].map((address) => `${method} ${address}`),
+    ...(alsoBy === undefined ? [] : [`${alsoBy} ${path}`]),
+  ]);
   expect(
     operations()
       .map(({ method, path }) => `${method} ${path}`)

@@ -116,6 +116,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
         return [];
       }
       return applyTask(query, answer, context);
+    case 'update-task':
     case 'saw-task':
       return applyTask(query, answer, context);
     case 'saw-tasks':

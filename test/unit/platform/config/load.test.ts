@@ -55,11 +55,11 @@ describe('a valid file', () => {
       {
         name: 'work',
         file: expect.stringMatching(/work\.yaml$/),
-        workspace: { id: 'current', api: {}, web: [], sweep: { everyMs: 86_400_000 } },
+        workspace: { id: 'current', api: {}, statuses: {}, web: [], sweep: { everyMs: 86_400_000 } },
         quota: { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000, share: 'auto', concurrency: 8 },
         mirror: 'auto',
         retention: { bodies: 14 * 86_400_000, deliveries: 90 * 86_400_000 },
-        guard: { removals: 20, creations: 200, repairs: 100 },
+        guard: { removals: 20, creations: 200, repairs: 100, statuses: 50 },
         gateway: { fresh: 15_000, wait: 20_000, keyPrefix: 'wsk_' },
         rules: { trailers: ['Task'], links: [], triage: [], documents: 'off' },
         triage: { send: ['labels', 'priority', 'assigneeIds', 'reporterUserId', 'source'] },

@@ -74,13 +74,13 @@ describe('the guard', () => {
     await add(query, 'link', 8, 'removal');
     await updateChange(query, 'link:8', { guard: 'passed' });
     await add(query, 'pull_request', 5, 'creation');
-    const reasons = await guardChanges(query, { removals: 4, creations: 1, repairs: 9 });
+    const reasons = await guardChanges(query, { removals: 4, creations: 1, repairs: 9, statuses: 50 });
     expect(reasons).toEqual([
       { effect: 'removal', held: 2, reason: '6 removals or closings wait together, and guard.removals allows 4' },
     ]);
     const states = await query.selectFrom('outbox').select(['entity', 'state']).orderBy('entity').execute();
     expect(states.filter(({ state }) => state === 'held').map(({ entity }) => entity)).toEqual(['link:3', 'link:4']);
-    expect(await guardChanges(query, { removals: 4, creations: 1, repairs: 9 })).toEqual([]);
+    expect(await guardChanges(query, { removals: 4, creations: 1, repairs: 9, statuses: 50 })).toEqual([]);
     expect(await findChange(query, 'link:2')).toMatchObject({ guard: 'passed' });
     expect(await findChange(query, 'link:4')).toMatchObject({
       guard: 'held',
@@ -93,14 +93,14 @@ describe('the guard', () => {
     for (const number of [1, 2, 3, 4]) await add(query, 'link', number, 'creation');
     for (const entity of ['link:1', 'link:2']) await updateChange(query, entity, { guard: 'confirmed' });
     await updateChange(query, 'link:3', { state: 'held' });
-    expect(await guardChanges(query, { removals: 0, creations: 1, repairs: 9 })).toEqual([]);
+    expect(await guardChanges(query, { removals: 0, creations: 1, repairs: 9, statuses: 50 })).toEqual([]);
   });
 
   it('distinguishes its held changes from refused ones that passed, were confirmed or were not counted', async () => {
     const store = await openTestStore();
     const { query } = store;
     for (const number of [1, 2, 3]) await add(query, 'link', number, 'creation');
-    await guardChanges(query, { removals: 0, creations: 2, repairs: 9 });
+    await guardChanges(query, { removals: 0, creations: 2, repairs: 9, statuses: 50 });
     await add(query, 'pull_request', 4, 'creation');
     await updateChange(query, 'link:1', { state: 'held', error: 'refused: no' });
     await updateChange(query, 'link:2', { state: 'held', guard: 'confirmed' });
@@ -119,7 +119,7 @@ describe('the guard', () => {
     await store.commit(async (transaction) => {
       for (let number = 1; number <= 1_200; number++) await add(transaction, 'link', number, 'removal');
     });
-    await guardChanges(query, { removals: 0, creations: 0, repairs: 0 });
+    await guardChanges(query, { removals: 0, creations: 0, repairs: 0, statuses: 50 });
     await expect(releaseHeld(store, { entities: ['link:1', 'link:9999'] })).rejects.toMatchObject({
       code: 'not_found',
       message: 'no change of link:9999 is held',
@@ -133,7 +133,7 @@ describe('the guard', () => {
   it('decides again about a held change with another effect', async () => {
     const { query } = await openTestStore();
     await add(query, 'pull_request', 1, 'creation');
-    await guardChanges(query, { removals: 0, creations: 0, repairs: 9 });
+    await guardChanges(query, { removals: 0, creations: 0, repairs: 9, statuses: 50 });
     expect(await findChange(query, 'pull_request:1')).toMatchObject({ state: 'held' });
     const edit = { kind: 'pull_request', lane: 'mirror', since: 2, due: 3, weight: 1, effect: null } as const;
     await addDifference(query, { entity: 'pull_request:1', ...edit, waiting: [] });
@@ -153,5 +153,7 @@ it('a failed write of the guard fails the transaction', async () => {
   for (const entity of ['link:1', 'link:2']) await addDifference(query, { entity, ...change });
   isFull = true;
   for (const creations of [1, 2])
-    await expect(guardChanges(query, { removals: 1, creations, repairs: 1 })).rejects.toThrow('the disk is full');
+    await expect(guardChanges(query, { removals: 1, creations, repairs: 1, statuses: 1 })).rejects.toThrow(
+      'the disk is full',
+    );
 });
