@@ -45,7 +45,7 @@ interface ItemBase {
   readonly emails?: Readonly<Record<string, string>>;
   /** RFC 3339, UTC. */
   readonly createdAt?: string;
-  /** RFC 3339, UTC; null while it is open. Also set by a merge. */
+  /** RFC 3339, UTC; null while it is open, and if the vendor knows no time of its closing. Also set by a merge. */
   readonly closedAt?: string | null;
   /** Whether everybody may read its repository or project. Absent: unknown. */
   readonly isPublic?: boolean;
@@ -56,7 +56,7 @@ interface ItemBase {
 }
 
 /**
- * What a review says:
+ * The opinion of a review:
  *
  *   approved, changes  the reviewer approves, or requests changes
  *   commented          the review decides nothing
@@ -73,7 +73,7 @@ export interface Review {
   readonly isMember?: true;
 }
 
-/** What all reviews say together. */
+/** The decision that all reviews make together. */
 export interface ReviewDecision {
   readonly state: 'approved' | 'changes' | 'none';
   /** When the latest of them was submitted; RFC 3339, UTC. Absent: the vendor does not say. */

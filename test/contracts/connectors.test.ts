@@ -9,6 +9,7 @@ import type { Connection, Connector, PollPage, PollPosition } from '../../src/co
 import { TRIAL } from '../../src/connectors/kit/sample.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
+import type { Item, WorkItem } from '../../src/model/item.ts';
 import { boundNames } from '../../src/model/names.ts';
 import { createHttpClient, type HttpClient } from '../../src/platform/http/http-client.ts';
 import { LONGEST_DICTATED_WAIT } from '../../src/platform/http/provider-errors.ts';
@@ -57,6 +58,11 @@ function inYears(name: string, value: string): string {
     : /^\d/.test(value) && value.includes('T')
       ? new Date(end).toISOString()
       : String(end / 1_000);
+}
+
+function endingOf(item: Item) {
+  const { state, isDropped, closedAt } = item as WorkItem;
+  return { state, isDropped, closedAt };
 }
 
 /** What `codeOf` says where nothing was thrown. */
@@ -333,6 +339,7 @@ describe.each(PROFILES)('$id', (profile) => {
       // The same delivery always becomes the same.
       expect(connector.translate(delivery, options)).toEqual(translation);
       if (translation.outcome !== 'items') return;
+      if (fixture.endings) expect(translation.items.map(endingOf)).toEqual(fixture.endings);
       for (const item of translation.items) {
         expect(item.connector).toBe(profile.id);
         expect(item.key.startsWith(`${profile.id}:${connector.host(options)}:`)).toBe(true);

@@ -2,7 +2,7 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
-import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { closingOf, identityOf, type WebhookFacts } from '../kit/items.ts';
 import { emailsOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import { segmentOf } from '../kit/rest.ts';
 import { textOfHtml } from './html.ts';
@@ -69,6 +69,8 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
   const { fields, project, category } = found;
   const { 'System.AssignedTo': assignee, 'System.CreatedBy': author } = fields;
   const { 'System.Tags': tags, 'Microsoft.VSTS.Common.Priority': priority } = fields;
+  const { 'Microsoft.VSTS.Common.ClosedDate': closed, 'Microsoft.VSTS.Common.StateChangeDate': changed } = fields;
+  const state = category === undefined ? undefined : STATES.get(category);
   const id = String(found.id);
   return {
     ...identityOf('azure-boards', options.organizationId, { id, container: project.id, identifier: id }),
@@ -80,7 +82,9 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
     ...omitUndefined({
       title: fields['System.Title'],
       description: descriptionOf(found),
-      state: category === undefined ? undefined : STATES.get(category),
+      state,
+      // Some types of work items have no date of closing (AZ5).
+      ...closingOf(state, { isDropped: category === 'Removed', closedAt: closed ?? changed }),
       rawState: fields['System.State'],
       type: fields['System.WorkItemType'],
       priority: typeof priority === 'number' ? String(priority) : priority,
@@ -89,6 +93,7 @@ export function itemOf(found: schema.AzureWorkItem, options: Options): WorkItem 
       author: author === null ? null : author?.id,
       emails: emailsOf([assignee, author].map((person) => [person?.id, person?.uniqueName])),
       createdAt: fields['System.CreatedDate'],
+      isPublic: project.visibility === undefined ? undefined : project.visibility === 'public',
     }),
   };
 }

@@ -17,7 +17,7 @@ const emptied = <Field extends z.ZodType>(field: Field) =>
 const person = emptied(z.object({ id: text, uniqueName: absent(z.email()) }));
 
 /** Names have 64 characters at most; a longer one would make an address that nobody takes. */
-export const project = z.object({ id: projectId, name: text.max(200) });
+export const project = z.object({ id: projectId, name: text.max(200), visibility: absent(text) });
 
 export type Project = z.infer<typeof project>;
 
@@ -36,6 +36,8 @@ const fields = z.object({
   'System.TeamProject': absent(text),
   'System.IsDeleted': absent(z.boolean()),
   'Microsoft.VSTS.Common.Priority': emptied(z.number()),
+  'Microsoft.VSTS.Common.ClosedDate': emptied(instant),
+  'Microsoft.VSTS.Common.StateChangeDate': emptied(instant),
 });
 
 const told = z.object({

@@ -23,6 +23,7 @@ export const item = z.object({
   title: absent(z.string()),
   description: absent(z.string().nullable()),
   state: absent(z.enum(['open', 'in_progress', 'done'])),
+  isDropped: absent(z.boolean()),
   rawState: absent(text),
   type: absent(text.nullable()),
   priority: absent(text.nullable()),
@@ -31,6 +32,10 @@ export const item = z.object({
   assignees: absent(z.array(text)),
   emails: absent(z.record(text, z.email())),
   createdAt: absent(instant),
+  closedAt: absent(instant.nullable()),
+  isPublic: absent(z.boolean()),
+  isBot: absent(z.boolean()),
+  isAuthorMember: absent(z.literal(true)),
 });
 
 export type GenericItem = z.infer<typeof item>;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Delivery } from '../../model/delivery.ts';
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { identityOf, NOT_FOLLOWED, outOfScope } from '../kit/items.ts';
+import { closingOf, identityOf, NOT_FOLLOWED, outOfScope } from '../kit/items.ts';
 import { omitUndefined, read, readable, readJson, sorted } from '../kit/payload.ts';
 import { inScope } from '../kit/scope.ts';
 import { EVENT_IN_BODY } from '../kit/verify.ts';
@@ -86,12 +86,13 @@ function notInScope({ id, name }: schema.GenericItem['project'], options: Option
 }
 
 function itemOf(found: schema.GenericItem, options: Options): WorkItem {
-  const { id, project, identifier, updatedAt, labels, assignees, description, ...plain } = found;
+  const { id, project, identifier, updatedAt, labels, assignees, description, isDropped, closedAt, ...plain } = found;
   return {
     ...identity({ id, project, identifier }, options),
     updatedAt: Date.parse(updatedAt),
     ...omitUndefined({
       ...plain,
+      ...closingOf(found.state, { isDropped, closedAt }),
       containerName: project.name,
       // An empty text says what null says.
       description: description === '' ? null : description,

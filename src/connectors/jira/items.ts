@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
-import { identityOf, type WebhookFacts } from '../kit/items.ts';
-import { emailsOf, nameOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
+import { closingOf, identityOf, type WebhookFacts } from '../kit/items.ts';
+import { emailsOf, isNamed, nameOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import { textOfAdf } from './adf.ts';
 import { type Options, siteBase } from './options.ts';
 import * as schema from './schema.ts';
@@ -83,6 +83,7 @@ export function placeOf({ id, key: name, archived }: Pick<schema.Project, 'id' |
 export function itemOf({ id, key: identifier, fields }: schema.JiraIssue, options: Options): WorkItem {
   const { project, status, assignee, reporter, creator } = fields;
   const author = reporter === undefined ? creator : reporter;
+  const state = status?.statusCategory && STATES.get(status.statusCategory.key);
   return {
     ...identityOf('jira', options.cloudId, { id, container: project.id, identifier }),
     updatedAt: Date.parse(fields.updated),
@@ -91,13 +92,18 @@ export function itemOf({ id, key: identifier, fields }: schema.JiraIssue, option
     ...omitUndefined({
       title: fields.summary,
       description: descriptionOf(fields.description),
-      state: status?.statusCategory && STATES.get(status.statusCategory.key),
+      state,
+      ...closingOf(state, {
+        isDropped: isDropped(fields.resolution, options),
+        closedAt: fields.resolutiondate ?? fields.statuscategorychangedate,
+      }),
       rawState: status?.name,
       type: nameOf(fields.issuetype),
       priority: nameOf(fields.priority),
       labels: sorted(fields.labels),
       assignees: assignee === undefined ? undefined : assignee === null ? [] : [assignee.accountId],
       author: author === null ? null : author?.accountId,
+      isBot: author?.accountType === undefined ? undefined : author.accountType === 'app',
       emails: emailsOf([assignee, author].map((person) => [person?.accountId, person?.emailAddress])),
       createdAt: fields.created,
     }),
@@ -111,6 +117,12 @@ const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['indeterminate', 'in_progress'],
   ['done', 'done'],
 ]);
+
+/** Resolutions have no category, so their names decide (JI9). */
+function isDropped(resolution: schema.JiraIssue['fields']['resolution'], { dropped }: Options): boolean | undefined {
+  if (resolution === undefined) return undefined;
+  return resolution !== null && dropped.some((each) => isNamed(resolution.name, each));
+}
 
 /** Wiki text cannot be compared with what the API says of the same description; one without a word is none in both. */
 function descriptionOf(given: schema.JiraIssue['fields']['description']): string | null | undefined {

@@ -61,6 +61,10 @@ const fields = z.strictObject({
   doneStatus: statusName(255)
     .optional()
     .describe('Status that closed issues get, if closing is switched on. Default: the first one that counts as done.'),
+  dropped: z
+    .array(statusName(255))
+    .default(["Won't Do", "Won't Fix", 'Duplicate', 'Cannot Reproduce', 'Declined'])
+    .describe('Resolutions, by name, of issues that were dropped. Others that are done are completed.'),
   publicComments: z
     .boolean()
     .default(false)

@@ -18,7 +18,9 @@ const instant = z
   .pipe(inUtc)
   .transform((given) => new Date(given).toISOString());
 
-const person = absent(z.object({ accountId: text, emailAddress: absent(z.email()) }).nullable());
+const person = absent(
+  z.object({ accountId: text, emailAddress: absent(z.email()), accountType: absent(text) }).nullable(),
+);
 
 const place = z.object({ id, key: z.string().regex(/^[A-Z][A-Z0-9_]{0,254}$/) });
 
@@ -43,6 +45,9 @@ export const issue = z.object({
     summary: absent(z.string()),
     description,
     status: absent(z.object({ name: text, statusCategory: absent(z.object({ key: text })) })),
+    resolution: name,
+    resolutiondate: absent(instant.nullable()),
+    statuscategorychangedate: absent(instant.nullable()),
     priority: name,
     issuetype: name,
     assignee: person,

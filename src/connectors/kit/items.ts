@@ -97,6 +97,20 @@ export function readLocator<Shape>(expected: ZodType<Shape>, reference: ItemRefe
   throw new SyncError('internal', `the reference to ${reference.key} cannot be fetched`);
 }
 
+interface ClosingFacts {
+  readonly isDropped?: boolean | undefined;
+  readonly closedAt?: string | null | undefined;
+}
+
+/**
+ * Returns how and when a work item was closed. The state decides, because vendors keep these facts when somebody reopens it. Returns
+ * nothing if the state is unknown.
+ */
+export function closingOf(state: WorkItem['state'], facts: ClosingFacts): ClosingFacts {
+  if (state === undefined) return {};
+  return state === 'done' ? facts : { isDropped: false, closedAt: null };
+}
+
 /** The facts that a tracker's webhook reports about one item. */
 export interface WebhookFacts extends ScopeUnknown {
   readonly id: string;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
 import type { Translation } from '../connector.ts';
-import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { closingOf, identityOf, type WebhookFacts } from '../kit/items.ts';
 import { ANY_TENANT } from '../kit/options.ts';
 import { emailsOf, omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import type { Options } from './options.ts';
@@ -74,6 +74,7 @@ export function itemOf(found: schema.LinearIssue, options: Options): WorkItem {
       labels: labels?.pageInfo.hasNextPage === false ? sorted(labels.nodes.map(({ name }) => name)) : undefined,
       assignees: assignee === undefined ? undefined : assignee === null ? [] : [assignee.id],
       author: creator === null ? null : creator?.id,
+      isBot: creator?.app,
       emails: emailsOf([assignee, creator].map((person) => [person?.id, person?.email])),
     }),
   };
@@ -101,7 +102,9 @@ type Common = Omit<schema.LinearIssue, 'labels' | 'assignee' | 'creator'>;
 
 /** Fields that webhooks and the API write alike. The identifier changes when an issue is moved to another team. */
 function common(found: Common, { organizationId }: Options): WorkItem {
-  const { id, identifier, team, state, priority } = found;
+  const { id, identifier, team, priority } = found;
+  const state = found.state && STATES.get(found.state.type);
+  const isDropped = found.state?.type !== 'completed';
   return {
     ...identityOf('linear', organizationId, { id, container: team.id, identifier }),
     updatedAt: Date.parse(found.updatedAt),
@@ -112,8 +115,9 @@ function common(found: Common, { organizationId }: Options): WorkItem {
       url: found.url?.replace(SLUG, '$1'),
       title: found.title,
       description: found.description === '' ? null : found.description,
-      state: state && STATES.get(state.type),
-      rawState: state?.name,
+      state,
+      ...closingOf(state, { isDropped, closedAt: isDropped ? found.canceledAt : found.completedAt }),
+      rawState: found.state?.name,
       priority: priority === undefined ? undefined : (PRIORITIES.get(priority) ?? null),
       createdAt: found.createdAt,
     }),
@@ -123,7 +127,7 @@ function common(found: Common, { organizationId }: Options): WorkItem {
 /** The title stands at the end of an address, which leads to the issue without it too, and then stays the same. */
 const SLUG = /^(https:\/\/linear\.app\/[\w-]+\/issue\/[A-Z0-9]+-\d+)\/.*$/;
 
-/** Types are Linear's own; people name the states. */
+/** Types are Linear's own; people name the states. An issue of the last two types has the time of its cancellation (LI5). */
 const STATES: ReadonlyMap<string, NonNullable<WorkItem['state']>> = new Map([
   ['triage', 'open'],
   ['backlog', 'open'],

@@ -15,10 +15,12 @@ const ISSUE = `
     priority
     createdAt
     updatedAt
+    completedAt
+    canceledAt
     trashed
     state { name type }
     assignee { id email }
-    creator { id email }
+    creator { id email app }
     labels(first: 50) { nodes { name } pageInfo { hasNextPage } }
     team { id key }
   }`;

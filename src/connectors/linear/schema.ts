@@ -7,7 +7,7 @@ export const id = z.string().regex(UUID);
 export const identifier = z.string().regex(/^[A-Z0-9]{1,21}-[1-9]\d{0,15}$/);
 const text = z.string().min(1);
 const team = z.object({ id, key: z.string().regex(/^[A-Z0-9]{1,21}$/) });
-const person = absent(z.object({ id: text, email: absent(z.email()) }).nullable());
+const person = absent(z.object({ id: text, email: absent(z.email()), app: absent(z.boolean()) }).nullable());
 const name = z.object({ name: text });
 
 const common = {
@@ -21,6 +21,8 @@ const common = {
   url: absent(webAddress),
   priority: absent(z.number()),
   createdAt: absent(instant),
+  completedAt: absent(instant.nullable()),
+  canceledAt: absent(instant.nullable()),
   trashed: absent(z.boolean().nullable()),
   state: absent(z.object({ name: text, type: text })),
   assignee: person,

@@ -1,7 +1,7 @@
 import type { WorkItem } from '../../model/item.ts';
 import { type PostedComment, plainComment } from '../../model/notice.ts';
-import { identityOf, SCOPE_UNKNOWN, type WebhookFacts } from '../kit/items.ts';
-import { nameOf, omitUndefined, parseAnswer, read, readable } from '../kit/payload.ts';
+import { closingOf, identityOf, SCOPE_UNKNOWN, type WebhookFacts } from '../kit/items.ts';
+import { isNamed, nameOf, omitUndefined, parseAnswer, read, readable } from '../kit/payload.ts';
 import { baseOf, hostOf, type Options } from './options.ts';
 import * as schema from './schema.ts';
 import { textOfTextile } from './textile.ts';
@@ -44,8 +44,9 @@ export function idsOf(found: readonly unknown[], what: string, options: Options)
 }
 
 /** An issue that became private is not shown any more: here it is gone, without its content. */
-export function itemOf({ issue, statuses }: schema.Fetched, options: Options): WorkItem {
-  if (!isHidden(issue, options)) return shown(issue, statuses, options);
+export function itemOf(found: schema.Fetched, options: Options): WorkItem {
+  const { issue } = found;
+  if (!isHidden(issue, options)) return shown(found, options);
   return { ...identity(issue, options), updatedAt: Date.parse(issue.updated_on), gone: true };
 }
 
@@ -54,8 +55,10 @@ function isHidden({ is_private }: Pick<schema.RedmineIssue, 'is_private'>, optio
   return is_private === true && !options.private;
 }
 
-function shown(found: schema.RedmineIssue, statuses: readonly schema.Status[] | undefined, options: Options) {
+function shown({ issue: found, statuses, project: container }: schema.Fetched, options: Options) {
   const { id, project, assigned_to: assignee, author } = found;
+  const state = stateOf(found.status, statuses, options);
+  const isDropped = found.status && isAmong(options.dropped, found.status);
   const item: WorkItem = {
     ...identity(found, options),
     updatedAt: Date.parse(found.updated_on),
@@ -64,13 +67,15 @@ function shown(found: schema.RedmineIssue, statuses: readonly schema.Status[] | 
       containerName: project.name,
       title: found.subject,
       description: descriptionOf(found.description, options),
-      state: stateOf(found.status, statuses, options),
+      state,
+      ...closingOf(state, { isDropped, closedAt: found.closed_on }),
       rawState: found.status?.name,
       type: nameOf(found.tracker),
       priority: nameOf(found.priority),
       assignees: assignee === undefined ? undefined : assignee === null ? [] : [String(assignee.id)],
       author: author === undefined ? undefined : author === null ? null : String(author.id),
       createdAt: found.created_on,
+      isPublic: container?.is_public,
     }),
   };
   return item;
@@ -91,8 +96,12 @@ function stateOf(
   const isClosed = status.is_closed ?? statuses?.find(({ id }) => id === status.id)?.is_closed;
   if (isClosed === undefined) return undefined;
   if (isClosed) return 'done';
-  const name = status.name.toLowerCase();
-  return inProgress.some((each) => each.toLowerCase() === name) ? 'in_progress' : 'open';
+  return isAmong(inProgress, status) ? 'in_progress' : 'open';
+}
+
+/** `closed_on` stays after a reopening (RM4); `closingOf` leaves it out then. */
+function isAmong(names: readonly string[], { name }: { readonly name: string }): boolean {
+  return names.some((each) => isNamed(name, each));
 }
 
 function descriptionOf(given: string | null | undefined, { formatting }: Options): string | null | undefined {

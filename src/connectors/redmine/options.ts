@@ -36,6 +36,10 @@ export const options = z.strictObject({
     .array(status)
     .default(['In Progress'])
     .describe('Statuses, by name, that mean in progress. Others are open, or done where Redmine calls them closed.'),
+  dropped: z
+    .array(status)
+    .default(['Rejected'])
+    .describe('Closed statuses, by name, of issues that were dropped. Other closed issues are completed.'),
   doneStatus: status
     .optional()
     .describe(

@@ -30,6 +30,7 @@ export const issue = z.object({
   description: absent(z.string().nullable()),
   ...privacy.shape,
   created_on: absent(instant),
+  closed_on: absent(instant.nullable()),
 });
 
 export type RedmineIssue = z.infer<typeof issue>;
@@ -45,6 +46,7 @@ export const project = z.object({
   id,
   identifier: z.string().regex(/^[a-z0-9_-]{1,100}$/),
   name: absent(name),
+  is_public: absent(z.boolean()),
 });
 
 /** With its modules, where Redmine tells them. */

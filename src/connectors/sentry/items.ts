@@ -1,5 +1,5 @@
 import type { WorkItem } from '../../model/item.ts';
-import { identityOf, type WebhookFacts } from '../kit/items.ts';
+import { closingOf, identityOf, type WebhookFacts } from '../kit/items.ts';
 import { omitUndefined, read, readable } from '../kit/payload.ts';
 import type { Options } from './options.ts';
 import * as schema from './schema.ts';
@@ -36,6 +36,7 @@ export function placeOf({ id, slug: name }: schema.Project) {
  */
 export function itemOf(found: schema.SentryIssue, options: Options): WorkItem {
   const { id, shortId, project, status, substatus, assignedTo, culprit } = found;
+  const state = status === undefined ? undefined : STATES.get(status);
   return {
     ...identityOf('sentry', options.host, { id, container: project.id, identifier: shortId }),
     updatedAt: Date.parse(found.lastSeen),
@@ -44,7 +45,9 @@ export function itemOf(found: schema.SentryIssue, options: Options): WorkItem {
       url: (found.permalink ?? found.web_url)?.split(/[?#]/, 1)[0],
       title: found.title,
       description: culprit === undefined ? undefined : culprit || null,
-      state: status === undefined ? undefined : STATES.get(status),
+      state,
+      // Sentry does not report when an issue was closed.
+      isDropped: closingOf(state, { isDropped: status === 'ignored' }).isDropped,
       rawState: status && (substatus ? `${status} (${substatus})` : status),
       type: found.type,
       priority: found.priority,

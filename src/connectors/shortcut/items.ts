@@ -1,6 +1,6 @@
 import type { WorkItem } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
-import { identityOf, webhookReference } from '../kit/items.ts';
+import { closingOf, identityOf, webhookReference } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
 import { timeOf } from '../kit/walk.ts';
 import { PUBLIC_HOST } from './options.ts';
@@ -44,6 +44,8 @@ export function changedAt(story: unknown): number {
 
 export function itemOf({ story }: schema.Found): WorkItem {
   const { description, labels, requested_by_id: author } = story;
+  const state = stateOf(story);
+  const isDropped = story.completed === undefined ? undefined : !story.completed;
   const id = String(story.id);
   return {
     ...identityOf(PARTS.id, PUBLIC_HOST, { id, container: story.group_id, identifier: PARTS.identifier(id) }),
@@ -52,7 +54,8 @@ export function itemOf({ story }: schema.Found): WorkItem {
       url: story.app_url,
       title: story.name,
       description: description === undefined ? undefined : description || null,
-      state: stateOf(story),
+      state,
+      ...closingOf(state, { isDropped, closedAt: story.completed_at }),
       type: story.story_type,
       labels: sorted(labels?.map(({ name }) => name)),
       assignees: sorted(story.owner_ids),

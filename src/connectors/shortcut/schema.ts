@@ -30,6 +30,7 @@ const story = z.object({
   archived: absent(z.boolean()),
   started: absent(z.boolean()),
   completed: absent(z.boolean()),
+  completed_at: absent(instant.nullable()),
   story_type: absent(text),
   labels: absent(z.array(z.object({ name: text }))),
   owner_ids: absent(z.array(text)),

@@ -18,7 +18,7 @@ const COMMON = {
 /** The watermark less the overlap of ten minutes. */
 const QUERY = { ...COMMON, startDateTime: '2026-02-28T23:50:00.000Z' };
 const FIELDS =
-  'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority';
+  'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority,Microsoft.VSTS.Common.ClosedDate,Microsoft.VSTS.Common.StateChangeDate';
 const PAGES = 5;
 
 const fixture = (name: string) =>
@@ -117,6 +117,19 @@ export const profile: ConnectorProfile = {
     ignored('git.push', 'webhook', 'event_not_followed'),
     { file: 'workitems.list', source: 'poll', event: 'workitems.list', outcome: 'items' },
     { file: 'workitems.get', source: 'fetch', event: 'workitems.get', outcome: 'items' },
+    {
+      file: 'workitems.closed',
+      source: 'poll',
+      event: 'workitems.list',
+      outcome: 'items',
+      document: 'https://learn.microsoft.com/azure/devops/boards/queries/query-by-workflow-changes',
+      endings: [
+        { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00.25Z' },
+        { state: 'done', isDropped: true, closedAt: '2026-03-03T10:00:00Z' },
+        { state: 'in_progress', isDropped: false, closedAt: null },
+        { state: 'in_progress', isDropped: false, closedAt: null },
+      ],
+    },
     { file: 'workitems.gone', source: 'fetch', event: 'workitems.gone', outcome: 'items' },
   ],
   about: ['eventType', 'resource', 'resource.id', 'resource.workItemId'],

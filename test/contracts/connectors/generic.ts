@@ -84,6 +84,18 @@ export const profile: ConnectorProfile = {
     ignored('report.ready', 'webhook', 'event_not_followed'),
     { file: 'items.list', source: 'poll', event: 'items.list', outcome: 'items' },
     { file: 'items.get', source: 'fetch', event: 'items.get', outcome: 'items' },
+    {
+      file: 'items.closed',
+      source: 'poll',
+      event: 'items.list',
+      outcome: 'items',
+      endings: [
+        { state: 'done', isDropped: false, closedAt: '2026-03-05T08:00:00.000Z' },
+        { state: 'done', isDropped: true, closedAt: '2026-03-05T09:10:00.5Z' },
+        { state: 'done' },
+        { state: 'open', isDropped: false, closedAt: null },
+      ],
+    },
     { file: 'items.gone', source: 'fetch', event: 'items.gone', outcome: 'items' },
   ],
   about: [

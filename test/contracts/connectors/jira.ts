@@ -6,7 +6,8 @@ import { type ConnectorProfile, type Exchange, ignored } from './profile.ts';
 const ORIGIN = 'https://acme.atlassian.net';
 const SEARCH = '/rest/api/3/search/jql';
 const ISSUE = '/rest/api/3/issue/10023';
-const FIELDS = 'project,updated,summary,description,status,priority,issuetype,assignee,reporter,creator,labels,created';
+const FIELDS =
+  'project,updated,summary,description,status,resolution,resolutiondate,statuscategorychangedate,priority,issuetype,assignee,reporter,creator,labels,created';
 /** The watermark less the overlap of ten minutes, as milliseconds: no time zone of a profile changes its meaning. */
 const SINCE = Date.UTC(2026, 1, 28, 23, 50);
 const QUERY = {
@@ -94,6 +95,19 @@ export const profile: ConnectorProfile = {
     ignored('sprint_started', 'webhook', 'event_not_followed'),
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    {
+      file: 'issues.closed',
+      source: 'poll',
+      event: 'issues.list',
+      outcome: 'items',
+      document: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/',
+      endings: [
+        { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00.250Z' },
+        { state: 'done', isDropped: true, closedAt: '2026-03-03T10:00:00.000Z' },
+        { state: 'in_progress', isDropped: false, closedAt: null },
+        { state: 'done', isDropped: false, closedAt: '2026-03-03T12:00:00.000Z' },
+      ],
+    },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
   restricted: {

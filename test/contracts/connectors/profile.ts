@@ -1,6 +1,6 @@
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
-import type { Item } from '../../../src/model/item.ts';
+import type { Item, WorkItem } from '../../../src/model/item.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -23,6 +23,10 @@ export interface FixtureCase {
   readonly event: string;
   readonly outcome: 'items' | 'references' | 'ignored';
   readonly reason?: string;
+  /** Address of the vendor's document from which it is built. Absent: captured, or reduced from a captured payload. */
+  readonly document?: string;
+  /** How each work item in it ended. */
+  readonly endings?: readonly Pick<WorkItem, 'state' | 'isDropped' | 'closedAt'>[];
 }
 
 /** A webhook that is not about what is followed. */

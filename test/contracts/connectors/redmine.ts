@@ -81,6 +81,18 @@ export const profile: ConnectorProfile = {
     { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.old-version', source: 'poll', event: 'issues.list', outcome: 'items' },
     { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    {
+      file: 'issues.closed',
+      source: 'poll',
+      event: 'issues.list',
+      outcome: 'items',
+      document: 'https://www.redmine.org/projects/redmine/wiki/Rest_Issues',
+      endings: [
+        { state: 'done', isDropped: false, closedAt: '2026-03-03T09:00:00Z' },
+        { state: 'done', isDropped: true, closedAt: '2026-03-03T10:00:00Z' },
+        { state: 'in_progress', isDropped: false, closedAt: null },
+      ],
+    },
     { file: 'issues.hook', source: 'fetch', event: 'issues.get', outcome: 'items' },
     {
       file: 'issues.hook.other-project',

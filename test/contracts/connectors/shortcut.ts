@@ -72,6 +72,19 @@ export const profile: ConnectorProfile = {
     ignored('epic.updated', 'webhook', 'event_not_followed'),
     { file: 'stories.list', source: 'poll', event: 'stories.list', outcome: 'items' },
     { file: 'stories.get', source: 'fetch', event: 'stories.get', outcome: 'items' },
+    {
+      file: 'stories.closed',
+      source: 'poll',
+      event: 'stories.list',
+      outcome: 'items',
+      document: 'https://developer.shortcut.com/api/rest/v3',
+      endings: [
+        { state: 'done', isDropped: false, closedAt: '2026-01-06T09:00:00Z' },
+        { state: 'done', isDropped: true, closedAt: null },
+        { state: 'done', isDropped: false, closedAt: '2026-01-06T10:00:00Z' },
+        { state: 'in_progress', isDropped: false, closedAt: null },
+      ],
+    },
     { file: 'stories.hook', source: 'fetch', event: 'stories.judged', outcome: 'items' },
     {
       file: 'stories.hook.other-team',

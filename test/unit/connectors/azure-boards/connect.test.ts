@@ -13,7 +13,7 @@ const connect = (course: readonly Turn[], more: object = {}, origin = ORIGIN) =>
   courseOf(azureBoards, { ...given, ...more }, origin, course);
 const REPORT = `/Website/_apis/wit/reporting/workitemrevisions?${V}&includeDeleted=true&includeLatestOnly=true&includeIdentityRef=true&$expand=fields`;
 const FIELDS =
-  'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority';
+  'System.ChangedDate,System.Title,System.Description,Microsoft.VSTS.TCM.ReproSteps,Microsoft.VSTS.Common.AcceptanceCriteria,System.State,System.WorkItemType,System.AssignedTo,System.CreatedBy,System.CreatedDate,System.Tags,System.TeamProject,Microsoft.VSTS.Common.Priority,Microsoft.VSTS.Common.ClosedDate,Microsoft.VSTS.Common.StateChangeDate';
 const project: Turn = [`GET /_apis/projects/Website?${V}`, { body: { id: PROJECT, name: 'Website' } }];
 const STATES = [
   { name: 'New', category: 'Proposed' },

@@ -51,6 +51,8 @@ it('a whole work item', () => {
     title: 'Upload fails for files over 2 GB',
     description: 'Send a file of **3 GB**.\nSee [BUG-12](https://work.example.com/tasks/BUG-12).',
     state: 'in_progress',
+    isDropped: false,
+    closedAt: null,
     rawState: 'Active',
     type: 'Bug',
     priority: '2',
@@ -59,6 +61,7 @@ it('a whole work item', () => {
     author: ADA,
     emails: { [ADA]: 'ada@example.com', [BEN]: 'ben@example.com' },
     createdAt: '2026-03-02T08:00:00.117Z',
+    isPublic: false,
   });
   expect(azureBoards.reference(whole)).toEqual(reference);
 });

@@ -6,7 +6,8 @@ import { courseOf, failure, type Turn } from '../../../support/vendors/course.ts
 const { signal } = new AbortController();
 const CLOUD = '11223344-a1b2-4b33-8444-def123456789';
 const ORIGIN = 'https://acme.atlassian.net';
-const FIELDS = 'project,updated,summary,description,status,priority,issuetype,assignee,reporter,creator,labels,created';
+const FIELDS =
+  'project,updated,summary,description,status,resolution,resolutiondate,statuscategorychangedate,priority,issuetype,assignee,reporter,creator,labels,created';
 const given = { site: 'acme.atlassian.net', cloudId: CLOUD, email: 'sync@example.com', token: 'T', projects: ['ENG'] };
 const connect = (course: readonly Turn[], more: object = {}, origin = ORIGIN) =>
   courseOf(jira, { ...given, ...more }, origin, course);

@@ -46,12 +46,15 @@ describe('a whole issue', () => {
     title: 'Upload fails for files over 2 GB',
     description: null,
     state: 'open',
+    isDropped: false,
+    closedAt: null,
     rawState: 'To Do',
     type: 'Bug',
     priority: 'High',
     labels: ['backend', 'upload'],
     assignees: ['557058:f58131cb-b67d-43c7-b30d-6b58d40bd077'],
     author: '5b10a2844c20165700ede21g',
+    isBot: false,
     createdAt: '2026-03-02T08:00:00.118Z',
   };
 
@@ -115,6 +118,16 @@ describe('of a webhook', () => {
   });
 });
 
+it('a dropped issue has a resolution that is named', () => {
+  const fields = { ...rest.fields, status: status('Done', 'done'), resolution: { name: 'obsolete' } };
+  const payload = Buffer.from(JSON.stringify({ ...rest, fields }));
+  const dropped = [{}, { dropped: ['Obsolete'] }].map((more) => {
+    const by = jira.options.parse({ ...given, ...more });
+    return onlyItem(jira.translate({ source: 'fetch', event: 'issues.get', body: payload }, by)).isDropped;
+  });
+  expect(dropped).toEqual([false, true]);
+});
+
 describe('a field', () => {
   it.each<[string, Json, Partial<WorkItem>]>([
     ['to do', { status: status('Backlog', 'new') }, { state: 'open', rawState: 'Backlog' }],
@@ -135,6 +148,8 @@ describe('a field', () => {
   it.each<[string, Json, keyof WorkItem]>([
     ['a category of tomorrow', { status: status('?', 'blocked') }, 'state'],
     ['a status that is no object', { status: 'Done' }, 'rawState'],
+    ['a resolution without a name', { status: status('Done', 'done'), resolution: {} }, 'isDropped'],
+    ['an ending without a state', { status: undefined, resolutiondate: '2026-03-02T10:00:00.000Z' }, 'closedAt'],
     ['a description of another kind', { description: 7 }, 'description'],
     ['labels of another kind', { labels: [7] }, 'labels'],
     ['an assignee without an id', { assignee: { displayName: 'Ada' } }, 'assignees'],

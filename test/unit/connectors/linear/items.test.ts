@@ -44,6 +44,8 @@ describe('a whole issue', () => {
     title: 'Upload fails for files over 2 GB',
     description: 'Send a file of **3 GB**. See BUG-12.',
     state: 'in_progress',
+    isDropped: false,
+    closedAt: null,
     rawState: 'In Review',
     priority: 'High',
     labels: ['backend', 'upload'],
@@ -58,7 +60,7 @@ describe('a whole issue', () => {
 
   it('of the API has the addresses too', () => {
     const emails = { [ADA]: 'ada@example.com', [BEN]: 'ben@example.com' };
-    expect(onlyItem(ofRead('issues.get', node))).toEqual({ ...common, emails });
+    expect(onlyItem(ofRead('issues.get', node))).toEqual({ ...common, emails, isBot: false });
   });
 
   it('of nobody says so, in either of them', () => {

@@ -37,6 +37,8 @@ it('a whole issue', () => {
     description:
       '### Steps\n\n- Send a file of **3 GB**.\n- See [the task](https://work.example.com/tasks/BUG-12).\n\n```ruby\nupload("*big*")\n```',
     state: 'in_progress',
+    isDropped: false,
+    closedAt: null,
     rawState: 'In Progress',
     type: 'Bug',
     priority: 'High',
@@ -57,6 +59,13 @@ it('an issue keeps its key where the address changes and host does not', () => {
     key: 'redmine:redmine.example.com:issue:318',
     url: 'https://new.example.com/issues/318',
   });
+});
+
+it('a dropped issue has a status that is named, and a project that is read tells whether it is public', () => {
+  const status = { id: 7, name: 'obsolete', is_closed: true };
+  const dropped = [{}, { dropped: ['Obsolete'] }].map((more) => itemWith({ status }, more).isDropped);
+  expect(dropped).toEqual([false, true]);
+  expect(items(ofRead('issues.get', fixture('issues.hook')))[0]?.isPublic).toBe(true);
 });
 
 describe('states', () => {

@@ -33,6 +33,7 @@ const WHOLE: WorkItem = {
   title: 'ReferenceError: upload is not defined',
   description: 'upload(runner)',
   state: 'open',
+  isDropped: false,
   rawState: 'unresolved (escalating)',
   type: 'error',
   priority: 'high',
