@@ -1,5 +1,6 @@
 import type { Finding } from '../connectors/connector.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
+import { sharedWords } from '../model/task-status.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/server-capabilities.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
@@ -21,6 +22,7 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
     ...(await checkLinks(workspace, subject, tasks.ids[0])),
     ...(await checkRecords(workspace, subject)),
     ...checkWebhook(workspace, subject),
+    ...checkStatuses(workspace, subject),
     ...(await repeatStatus(workspace, subject)),
   ];
 }
@@ -106,6 +108,16 @@ function checkWebhook({ config }: OpenWorkspace, subject: string): Finding[] {
     ...(webhook.secret.length > 0 ? ['a signature'] : []),
   ];
   return [{ level: 'ok', subject, message: `webhooks of the workspace are accepted with ${proofs.join(' and ')}` }];
+}
+
+/** A task whose status has such a word reads as the first of our statuses, so rules cannot tell them apart. */
+function checkStatuses({ config }: OpenWorkspace, subject: string): Finding[] {
+  return sharedWords(config.workspace.statuses).map(([word, statuses]) => ({
+    level: 'warning',
+    subject,
+    message: `the workspace has one word, ${word}, for ${statuses.join(' and ')}: worksync reads it as ${statuses[0]}`,
+    hint: 'Give each status a word of its own in workspace.statuses, if the workspace has one.',
+  }));
 }
 
 /** Causes that no other line of the check reports. */

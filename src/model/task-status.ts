@@ -28,3 +28,9 @@ export function serverStatus(words: StatusWords, status: string): string {
 export function ownStatus(words: StatusWords, word: string): string {
   return OWN_STATUSES.find((status) => serverStatus(words, status) === word) ?? word;
 }
+
+/** Returns the words of the server that stand for several of our statuses, with these statuses. */
+export function sharedWords(words: StatusWords): readonly (readonly [word: string, statuses: readonly OwnStatus[]])[] {
+  const statusesByWord = Map.groupBy(OWN_STATUSES, (status) => serverStatus(words, status));
+  return [...statusesByWord].filter(([, statuses]) => statuses.length > 1);
+}

@@ -3,6 +3,8 @@ import type { Route } from './route.ts';
 import { parametersOf } from './route-path.ts';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+/** The methods of a route that sends a body. A write must never become a deletion. */
+const WITH_BODY: readonly string[] = ['POST', 'PUT', 'PATCH'];
 
 /**
  * What a workspace's configuration may say about a server that chose other paths, methods or header names than the
@@ -37,13 +39,13 @@ export function overridesOf<Name extends string>(routes: Readonly<Record<Name, R
       .partialRecord(z.enum(names), override)
       .superRefine((given, context) => {
         for (const name of names) {
-          const changed = given[name]?.path;
-          if (changed === undefined || samePlaceholders(changed, routes[name].path)) continue;
-          context.addIssue({
-            code: 'custom',
-            path: [name, 'path'],
-            message: `must hold the placeholders of ${routes[name].path}`,
-          });
+          const { path, method } = given[name] ?? {};
+          const refuse = (key: string, message: string) =>
+            context.addIssue({ code: 'custom', path: [name, key], message });
+          if (path !== undefined && !samePlaceholders(path, routes[name].path))
+            refuse('path', `must hold the placeholders of ${routes[name].path}`);
+          if (method !== undefined && routes[name].body !== undefined && !WITH_BODY.includes(method))
+            refuse('method', `must be one of ${WITH_BODY.join(', ')}, because this route sends a body`);
         }
       })
       .optional(),

@@ -31,7 +31,7 @@ async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts
   const workspace = {
     name: 'work',
     store,
-    config: { workspace: { url: 'https://w.example', ...parts.workspace }, connections: [{ mirror }] },
+    config: { workspace: { url: 'https://w.example', statuses: {}, ...parts.workspace }, connections: [{ mirror }] },
     client: {
       listTasks: answer('tasks', tasks instanceof Error ? tasks : { tasks }),
       listWorkItems: answer('links', links ?? { workItems: [] }),
@@ -121,6 +121,14 @@ it('warns where records are sent to the address that opens pull requests', async
   expect(lines.at(-1)).toBe(
     'warning records are sent to /workspaces/{workspaceId}/pull-requests, where the specification says that a POST opens a pull request at the provider',
   );
+});
+
+it('warns where the workspace has one word for several statuses', async () => {
+  const { lines } = await check({ workspace: { statuses: { completed: 'Done', merged: 'Done', review: 'blocked' } } });
+  expect(lines.slice(3)).toEqual([
+    'warning the workspace has one word, blocked, for review and blocked: worksync reads it as review',
+    'warning the workspace has one word, Done, for completed and merged: worksync reads it as completed',
+  ]);
 });
 
 it('says by what webhooks are proved, and repeats what the status says of the server', async () => {

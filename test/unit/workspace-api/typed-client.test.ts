@@ -55,6 +55,27 @@ describe('requests', () => {
     expect((await client.createWebhook({ body: { url: webhook.url } }, '')).body).toMatchObject(webhook);
   });
 
+  it('changes a task as it was read: by the route and method of the server, with its `ETag`', async () => {
+    const written = { ...TASK, status: 'Doing', custom: [1] };
+    const path = '/workspaces/{workspaceId}/items/{taskId}';
+    const api = apiOverrides.parse({ taskUpdate: 'fields', routes: { updateTask: { method: 'PATCH', path } } });
+    const { client, sent } = clientOf({ json: { task: written }, headers: { etag: '"7"' } }, api);
+    const { headers, raw, body } = await client.getTask({ taskId: 'tsk_1' }, '');
+    expect([headers['etag'], raw, body.status]).toEqual(['"7"', written, 'Doing']);
+    await client.updateTask({ taskId: 'tsk_1', body: { status: 'review' }, ifMatch: '"7"' }, '');
+    await client.updateTask({ taskId: 'tsk_1', body: { status: 'review' } }, '');
+    const request = { method: 'PATCH', path: '/workspaces/ws_1/items/tsk_1', body: { status: 'review' } };
+    expect(sent.slice(1).map((each) => each.request)).toEqual([
+      { ...request, headers: { accept: 'application/json', 'if-match': '"7"' }, route: 'updateTask' },
+      { ...request, headers: { accept: 'application/json' }, route: 'updateTask' },
+    ]);
+  });
+
+  it('reports a task that was changed meanwhile', async () => {
+    const json = { code: 412, message: 'changed', errorCode: 'precondition_failed' };
+    expect(await failureOf({ status: 412, json })).toMatchObject({ status: 412, errorCode: 'precondition_failed' });
+  });
+
   it('sends bodies of routes that take one, and no other', async () => {
     const { client, sent } = clientOf({ status: 201, json: TASK });
     await client.createBug({ body: { title: 'T' } }, '');
@@ -290,6 +311,8 @@ describe('overrides', () => {
     [{ routes: { getTask: { path: '/../{taskId}' } } }],
     [{ routes: { getTask: { path: '/x?y={taskId}' } } }],
     [{ routes: { getTask: { method: 'TRACE' } } }],
+    [{ routes: { updateTask: { method: 'DELETE' } } }],
+    [{ taskUpdate: 'some' }],
     [{ versionHeader: 'X Bad' }],
     [{ other: 1 }],
   ])('%j is refused', (api) => {

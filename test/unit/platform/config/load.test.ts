@@ -86,7 +86,7 @@ describe('a valid file', () => {
       `
 $schema: ../schema.json
 name: other
-workspace: { url: "https://work.example.com/api/v1/", id: w-1, apiKey: "literal-key", api: { versionHeader: V } }
+workspace: { url: "https://work.example.com/api/v1/", id: w-1, apiKey: "literal-key", api: { versionHeader: V }, statuses: { in_progress: InProgress } }
 quota: { requests: 100, window: 1h, burst: 10, burstWindow: 90s, share: 1, concurrency: 2 }
 mirror: off
 retention: { bodies: 1d, deliveries: 2d }
@@ -105,6 +105,7 @@ connections:
         id: 'w-1',
         apiKey: 'literal-key',
         api: { versionHeader: 'V' },
+        statuses: { in_progress: 'InProgress' },
       },
       quota: { requests: 100, window: 3_600_000, burst: 10, burstWindow: 90_000, share: 1, concurrency: 2 },
       retention: { bodies: 86_400_000, deliveries: 172_800_000 },
@@ -269,6 +270,11 @@ connections:
       'a key without an address',
       `workspace: { apiKey: k }\n${FORGE}`,
       '1:22: workspace.apiKey: apiKey needs url beside it; the embedded service makes its own key',
+    ],
+    [
+      'a word for a status that is not ours',
+      `workspace: { statuses: { done: Done } }\n${FORGE}`,
+      '1:26: workspace.statuses: unknown key "done"',
     ],
     [
       'an unknown route',
