@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeliveryOrigin } from '../../src/model/delivery.ts';
-import type { PullRequest } from '../../src/model/item.ts';
+import type { PullRequest, Review } from '../../src/model/item.ts';
 import type { StoredItem } from '../../src/store/items.ts';
 import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { drawn } from '../support/harness/depth.ts';
@@ -253,5 +253,89 @@ describe('times that cannot be ordered', () => {
       }),
       { numRuns: drawn(1_000) },
     );
+  });
+});
+
+describe('reviews', () => {
+  /** A delivery of one review. `dismissed` is later than all, then the time of the review, then that of the item. */
+  interface Reviewed {
+    readonly at: number;
+    readonly version: number;
+    readonly id: string;
+    readonly review: Review;
+  }
+
+  const reviewed: fc.Arbitrary<Reviewed> = fc.record({
+    at: fc.integer({ min: 1, max: 4 }),
+    version: fc.integer({ min: 1, max: 3 }),
+    id: fc.constantFrom('7', '8', '9'),
+    review: fc.record(
+      {
+        reviewer: fc.constantFrom('ben', 'cho'),
+        state: fc.constantFrom('approved', 'changes', 'commented', 'dismissed'),
+        at: fc.constantFrom('2026-03-02T08:00:00Z', '2026-03-02T08:00:00.500Z', '2026-03-02T09:00:00Z'),
+      },
+      { noNullPrototype: true },
+    ),
+  });
+
+  const merged = (deliveries: readonly Reviewed[], stored?: StoredItem): StoredItem => {
+    let held = stored;
+    for (const { at, version, id, review } of deliveries) {
+      const result = mergeNewest(
+        held,
+        bare(at, { version, title: `${at}.${version}`, reviews: { [id]: review } }),
+        'webhook',
+      );
+      expect(result.needsFetch).toBe(false);
+      if (result.outcome === 'applied') held = result.stored;
+    }
+    return held as StoredItem;
+  };
+  const reviewsOf = ({ item }: StoredItem) => (item as PullRequest).reviews ?? {};
+
+  it('end in the latest state of each review, in any order, with any repetition', () => {
+    const course = fc
+      .array(reviewed, { minLength: 1, maxLength: 12 })
+      .chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray([...all, ...all], { minLength: all.length * 2 })));
+    fc.assert(
+      fc.property(course, ([all, shuffled]) => {
+        const held = merged(shuffled);
+        expect(held).toEqual(merged(all));
+        expect(merged(all, held)).toEqual(held);
+        const reviews = reviewsOf(held);
+        expect(Object.keys(reviews).toSorted()).toEqual([...new Set(all.map(({ id }) => id))].toSorted());
+        for (const [id, { state, at }] of Object.entries(reviews)) {
+          const own = all.filter((each) => each.id === id);
+          const dismissed = own.filter(({ review }) => review.state === 'dismissed');
+          const counted = dismissed.length > 0 ? dismissed : own;
+          const newest = Math.max(...counted.map(({ review }) => Date.parse(review.at)));
+          expect(Date.parse(at)).toBe(newest);
+          const latest = counted.filter(({ review }) => Date.parse(review.at) === newest).toSorted(byAge);
+          const last = latest.filter((each) => byAge(each, latest.at(-1) as Reviewed) === 0);
+          expect(last.map(({ review }) => review.state)).toContain(state);
+        }
+      }),
+      { numRuns: drawn(1_500) },
+    );
+  });
+
+  it('keep the newest 100, in any order', () => {
+    const all = Array.from({ length: 130 }, (_, index): Reviewed => {
+      const at = new Date(Date.UTC(2026, 2, 2) + Math.floor(index / 2) * 1_000).toISOString();
+      return { at: 1, version: 1, id: String(1_000 + index), review: { reviewer: 'ben', state: 'approved', at } };
+    });
+    const newest = all.slice(-100).map(({ id }) => id);
+    fc.assert(
+      fc.property(fc.shuffledSubarray(all, { minLength: all.length }), (shuffled) => {
+        const held = merged(shuffled);
+        expect(Object.keys(reviewsOf(held)).toSorted()).toEqual(newest);
+      }),
+      { numRuns: drawn(30) },
+    );
+    const reviews = Object.fromEntries(all.map(({ id, review }) => [id, review]));
+    const whole = mergeNewest(undefined, bare(1, { reviews }), 'poll');
+    if (whole.outcome !== 'applied') throw new Error('not applied');
+    expect(Object.keys(reviewsOf(whole.stored))).toEqual(newest);
   });
 });

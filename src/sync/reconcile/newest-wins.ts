@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { DeliveryOrigin } from '../../model/delivery.ts';
-import { type Item, isFinished } from '../../model/item.ts';
+import { type Item, isFinished, type Review } from '../../model/item.ts';
 import type { StoredItem } from '../../store/items.ts';
 
 // Newest wins, field by field.
@@ -15,6 +15,9 @@ import type { StoredItem } from '../../store/items.ts';
 // Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority.
 // Any other report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that
 // a gone item exists is only a reason to fetch it.
+//
+// Reviews are merged, not replaced, because vendors report them one by one. Each review is a field of its own, by its id,
+// and is ordered by its own time, so it is never contested and needs no fetch.
 
 /** Orders two states of an item. If one of them has no version, only their times count. */
 type Stamp = Pick<Item, 'updatedAt' | 'version'>;
@@ -47,6 +50,12 @@ const NOT_CONTENT: ReadonlySet<string> = new Set([
 ]);
 
 const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
+
+/** The most reviews that are stored with an item; the oldest are dropped. */
+const MAX_REVIEWS = 100;
+
+/** The prefix of a review's name among the fields: `reviews.80`. */
+const REVIEW = 'reviews.';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -94,10 +103,10 @@ function mergeGone(stored: StoredItem, received: Item, source: DeliveryOrigin): 
 function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin): MergeResult {
   const order = compare(received, stored.item);
   const fields = contentFields(received);
-  const newer = fields.filter((field) => compare(received, stampOfField(stored, field)) > 0);
+  const newer = fields.filter((field) => compareField(stored, received, field) > 0);
   const contested = fields.filter(
     (field) =>
-      compare(received, stampOfField(stored, field)) === 0 &&
+      compareField(stored, received, field) === 0 &&
       !isSameValue(fieldOf(received, field), fieldOf(stored.item, field)),
   );
   if (order <= 0 && newer.length + contested.length === 0)
@@ -129,6 +138,43 @@ function compare(left: Stamp, right: Stamp): number {
   return left.version - right.version;
 }
 
+/** Orders the received and the stored value of a field. A review that the stored item has no room for counts as older. */
+function compareField(stored: StoredItem, received: Item, field: string): number {
+  const order = compare(received, stampOfField(stored, field));
+  if (!field.startsWith(REVIEW)) return order;
+  const review = fieldOf(received, field) as Review;
+  const known = fieldOf(stored.item, field) as Review | undefined;
+  if (known) return compareReviews(review, known) || order || compareTexts(textOf(review), textOf(known));
+  const id = field.slice(REVIEW.length);
+  return newestReviews({ ...reviewsOf(stored.item), [id]: review })[id] ? 1 : -1;
+}
+
+/** A dismissed review is later than all its other states. Otherwise the time of the review decides. */
+function compareReviews(left: Review, right: Review): number {
+  const dismissed = Number(left.state === 'dismissed') - Number(right.state === 'dismissed');
+  return dismissed || Date.parse(left.at) - Date.parse(right.at);
+}
+
+/** Makes the order of two reviews complete: their deliveries may come in any order. */
+function textOf({ state, reviewer, isMember }: Review): string {
+  return `${state} ${reviewer} ${isMember ?? ''}`;
+}
+
+function newestReviews(reviews: Readonly<Record<string, Review>>): Readonly<Record<string, Review>> {
+  const all = Object.entries(reviews);
+  if (all.length <= MAX_REVIEWS) return reviews;
+  const byAge = all.toSorted(([a, one], [b, other]) => Date.parse(one.at) - Date.parse(other.at) || compareTexts(a, b));
+  return Object.fromEntries(byAge.slice(-MAX_REVIEWS));
+}
+
+function reviewsOf(item: Item): Readonly<Record<string, Review>> | undefined {
+  return item.kind === 'pull_request' ? item.reviews : undefined;
+}
+
+function compareTexts(left: string, right: string): number {
+  return left < right ? -1 : Number(left > right);
+}
+
 /** Takes these fields of the received item, each with its time. The time of the item is the newest of all. */
 function mergeFields(stored: StoredItem, received: Item, fields: readonly string[]): StoredItem {
   const order = compare(received, stored.item);
@@ -142,7 +188,13 @@ function mergeFields(stored: StoredItem, received: Item, fields: readonly string
     ...(toldAt !== undefined && { toldAt }),
     ...(isCreation && { isCreation }),
   };
-  for (const field of fields) item[field] = fieldOf(received, field);
+  const reviews: Record<string, Review> = { ...reviewsOf(stored.item) };
+  for (const field of fields) {
+    const value = fieldOf(received, field);
+    if (field.startsWith(REVIEW)) reviews[field.slice(REVIEW.length)] = value as Review;
+    else item[field] = value;
+  }
+  if (Object.keys(reviews).length > 0) item['reviews'] = newestReviews(reviews);
   const older: Record<string, Stamp> = {};
   for (const field of contentFields(item as unknown as Item)) {
     const stamp = fields.includes(field) ? received : stampOfField(stored, field);
@@ -160,8 +212,12 @@ function stampOfField(stored: StoredItem, field: string): Stamp {
   return carries(stored.item, field) ? (stored.older[field] ?? stored.item) : NEVER;
 }
 
+/** Returns the names of the fields that the item carries, with each review as a field. */
 function contentFields(item: Item): string[] {
-  return Object.keys(item).filter((field) => !NOT_CONTENT.has(field) && carries(item, field));
+  const fields = Object.keys(item).filter((field) => !NOT_CONTENT.has(field) && carries(item, field));
+  const reviews = reviewsOf(item);
+  if (!reviews) return fields;
+  return [...fields.filter((field) => field !== 'reviews'), ...Object.keys(reviews).map((id) => REVIEW + id)];
 }
 
 function carries(item: Item, field: string): boolean {
@@ -169,6 +225,7 @@ function carries(item: Item, field: string): boolean {
 }
 
 function fieldOf(item: Item, field: string): unknown {
+  if (field.startsWith(REVIEW)) return reviewsOf(item)?.[field.slice(REVIEW.length)];
   return (item as unknown as Fields)[field];
 }
 
@@ -177,8 +234,10 @@ export function isSameValue(left: unknown, right: unknown): boolean {
   return left === right || (typeof left === 'object' && isDeepStrictEqual(left, right));
 }
 
-/** Removes absent fields. Every delivery that does not report the item as gone reports that it exists. */
+/** Removes absent fields and surplus reviews. Every delivery that does not report the item as gone reports that it exists. */
 function storedForm(item: Item): Item {
   const present = Object.entries(item).filter(([, value]) => value !== undefined);
-  return { ...(Object.fromEntries(present) as unknown as Item), gone: item.gone ?? false };
+  const reviews = reviewsOf(item);
+  const shortened = reviews && { reviews: newestReviews(reviews) };
+  return { ...(Object.fromEntries(present) as unknown as Item), ...shortened, gone: item.gone ?? false };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryOrigin } from '../../../../src/model/delivery.ts';
-import type { Item, PullRequest } from '../../../../src/model/item.ts';
+import type { Item, PullRequest, Review } from '../../../../src/model/item.ts';
 import type { StoredItem } from '../../../../src/store/items.ts';
 import { clampTime, isSameValue, mergeNewest } from '../../../../src/sync/reconcile/newest-wins.ts';
 import { bare, workItem } from '../../../support/rows/items.ts';
@@ -27,6 +27,8 @@ type Row = [rule: string, deliveries: readonly (Item | Fetched)[], outcome: stri
 
 const A = { title: 'a' };
 const B = { title: 'b' };
+const APPROVED: Review = { reviewer: 'ben', state: 'approved', at: '2026-03-02T08:00:00Z' };
+const CHANGES: Review = { reviewer: 'cho', state: 'changes', at: '2026-03-02T09:00:00Z' };
 const fetched = (item: Item): Fetched => ({ fetched: item });
 
 const TABLE: readonly Row[] = [
@@ -227,6 +229,30 @@ const TABLE: readonly Row[] = [
     [bare(5, { draft: true, version: 1 }), bare(5, { ...A, version: 3 }), bare(5, { draft: false, version: 2 })],
     'applied',
     { ...A, draft: false, version: 3 },
+  ],
+  [
+    'reviews are merged by their ids',
+    [bare(5, { ...A, reviews: { 7: APPROVED } }), bare(6, { ...B, reviews: { 8: CHANGES } })],
+    'applied',
+    { ...B, reviews: { 7: APPROVED, 8: CHANGES } },
+  ],
+  [
+    'an older delivery adds its review, and nothing else',
+    [bare(6, { ...A, reviews: { 8: CHANGES } }), bare(5, { ...B, reviews: { 7: APPROVED } })],
+    'applied',
+    { ...A, reviews: { 7: APPROVED, 8: CHANGES }, updatedAt: 6 },
+  ],
+  [
+    'a dismissed review stays dismissed',
+    [bare(5, { reviews: { 7: { ...APPROVED, state: 'dismissed' } } }), bare(6, { reviews: { 7: APPROVED } })],
+    'applied',
+    { reviews: { 7: { ...APPROVED, state: 'dismissed' } } },
+  ],
+  [
+    'two reviews of one time need no fetch',
+    [bare(5, { ...A, reviews: { 7: APPROVED } }), bare(5, { ...A, reviews: { 8: CHANGES } })],
+    'applied',
+    { ...A, reviews: { 7: APPROVED, 8: CHANGES } },
   ],
 ];
 
