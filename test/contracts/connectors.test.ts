@@ -340,6 +340,9 @@ describe.each(PROFILES)('$id', (profile) => {
       expect(connector.translate(delivery, options)).toEqual(translation);
       if (translation.outcome !== 'items') return;
       if (fixture.endings) expect(translation.items.map(endingOf)).toEqual(fixture.endings);
+      const [first] = translation.items;
+      for (const [name, value] of Object.entries(fixture.facts ?? {}))
+        expect({ [name]: first?.[name as keyof typeof first] }).toEqual({ [name]: value });
       for (const item of translation.items) {
         expect(item.connector).toBe(profile.id);
         expect(item.key.startsWith(`${profile.id}:${connector.host(options)}:`)).toBe(true);

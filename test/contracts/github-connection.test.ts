@@ -347,6 +347,7 @@ describe('issues', () => {
             assignees: ['cho'],
             createdAt: '2026-01-01T00:00:00Z',
             state: 'done',
+            isDropped: true,
             rawState: 'closed (not_planned)',
             type: 'Bug',
           } satisfies Item,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Connector, Translation } from '../../src/connectors/connector.ts';
 import { connectors } from '../../src/connectors/registry.ts';
-import type { ItemReference, PullRequest } from '../../src/model/item.ts';
+import type { ItemReference, PullRequest, ReviewState } from '../../src/model/item.ts';
 
 /**
  * Every payload that tells of one pull request becomes exactly that, or a reference to it; every other is ignored, with a
@@ -29,6 +29,8 @@ interface Row {
     readonly head: string;
     readonly base: string;
     readonly state: (payload: Json) => string | undefined;
+    /** Facts that payloads of this kind tell; `undefined`: absent. */
+    readonly facts?: (payload: Json) => Partial<PullRequest>;
   };
 }
 
@@ -37,6 +39,28 @@ function at(payload: unknown, path: string): unknown {
 }
 
 const has = (path: string) => (payload: Json) => typeof at(payload, path) === 'object' && at(payload, path) !== null;
+
+function githubFacts(payload: Json): Partial<PullRequest> {
+  const of = (path: string) => at(payload, `pull_request.${path}`);
+  const isMember = (association: unknown) =>
+    /^(OWNER|MEMBER|COLLABORATOR)$/.test(String(association)) ? (true as const) : undefined;
+  const member = isMember(at(payload, 'review.author_association'));
+  const review = has('review')(payload) && {
+    reviewer: String(at(payload, 'review.user.login')),
+    state: String(at(payload, 'review.state')).replace('changes_requested', 'changes') as ReviewState,
+    at: String(at(payload, 'review.submitted_at')),
+    ...(member && { isMember: member }),
+  };
+  return {
+    closedAt: of('closed_at') as string | null,
+    isPublic: of('base.repo.private') === false,
+    isBot: of('user.type') === undefined ? undefined : of('user.type') === 'Bot',
+    isAuthorMember: isMember(of('author_association')),
+    isFork: of('head.repo.id') !== of('base.repo.id'),
+    defaultBranch: of('base.repo.default_branch') as string,
+    reviews: review ? { [String(at(payload, 'review.id'))]: review } : undefined,
+  };
+}
 
 const GITLAB_STATES: Readonly<Record<string, string>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 const BITBUCKET_STATES: Readonly<Record<string, string>> = {
@@ -74,6 +98,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
           if (at(payload, 'pull_request.state') === 'open') return 'open';
           return at(payload, 'pull_request.merged_at') === null ? 'closed' : 'merged';
         },
+        facts: githubFacts,
       },
     },
     // Only comments tell of it so: what else happens to a pull request as to an issue (a milestone) changes nothing of it.
@@ -199,6 +224,8 @@ describe.each(Object.keys(TABLE))('%s', (id) => {
       base: at(payload, row.told?.base ?? ''),
       title: at(payload, row.told?.title ?? ''),
     });
+    for (const [name, value] of Object.entries(row.told?.facts?.(payload) ?? {}))
+      expect({ [name]: became[name as keyof PullRequest] }).toEqual({ [name]: value });
   });
 
   it.each(others)('$name is ignored', (given) => {

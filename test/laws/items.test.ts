@@ -279,18 +279,18 @@ describe('reviews', () => {
     ),
   });
 
-  const merged = (deliveries: readonly Reviewed[], stored?: StoredItem): StoredItem => {
-    let held = stored;
+  const merged = (deliveries: readonly Reviewed[], before?: StoredItem): StoredItem => {
+    let stored = before;
     for (const { at, version, id, review } of deliveries) {
       const result = mergeNewest(
-        held,
+        stored,
         bare(at, { version, title: `${at}.${version}`, reviews: { [id]: review } }),
         'webhook',
       );
       expect(result.needsFetch).toBe(false);
-      if (result.outcome === 'applied') held = result.stored;
+      if (result.outcome === 'applied') stored = result.stored;
     }
-    return held as StoredItem;
+    return stored as StoredItem;
   };
   const reviewsOf = ({ item }: StoredItem) => (item as PullRequest).reviews ?? {};
 
@@ -300,10 +300,10 @@ describe('reviews', () => {
       .chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray([...all, ...all], { minLength: all.length * 2 })));
     fc.assert(
       fc.property(course, ([all, shuffled]) => {
-        const held = merged(shuffled);
-        expect(held).toEqual(merged(all));
-        expect(merged(all, held)).toEqual(held);
-        const reviews = reviewsOf(held);
+        const stored = merged(shuffled);
+        expect(stored).toEqual(merged(all));
+        expect(merged(all, stored)).toEqual(stored);
+        const reviews = reviewsOf(stored);
         expect(Object.keys(reviews).toSorted()).toEqual([...new Set(all.map(({ id }) => id))].toSorted());
         for (const [id, { state, at }] of Object.entries(reviews)) {
           const own = all.filter((each) => each.id === id);
@@ -328,8 +328,8 @@ describe('reviews', () => {
     const newest = all.slice(-100).map(({ id }) => id);
     fc.assert(
       fc.property(fc.shuffledSubarray(all, { minLength: all.length }), (shuffled) => {
-        const held = merged(shuffled);
-        expect(Object.keys(reviewsOf(held)).toSorted()).toEqual(newest);
+        const stored = merged(shuffled);
+        expect(Object.keys(reviewsOf(stored)).toSorted()).toEqual(newest);
       }),
       { numRuns: drawn(30) },
     );

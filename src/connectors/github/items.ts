@@ -1,11 +1,13 @@
 import type { WebhookEventName } from '@octokit/webhooks/types';
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import type { ItemReference, PullRequest, PullRequestState, WorkItem } from '../../model/item.ts';
+import type { ItemReference, PullRequest, PullRequestState, ReviewState, WorkItem } from '../../model/item.ts';
+import { escapePattern } from '../../platform/lib/text.ts';
 import type { Translation } from '../connector.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
 import { identityOf, NOT_FOLLOWED, outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
 import { omitUndefined, read, readable, readJson, sorted } from '../kit/payload.ts';
+import { revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -98,7 +100,32 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   // The one that the item is of: a payload may name two.
   const repository = event.pull_request.base?.repo ?? event.repository;
   if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
-  return translateItems(pulls, [{ ...item, ...asCreation(event.action) }]);
+  const { action, review } = event;
+  return translateItems(pulls, [{ ...item, ...asCreation(action), ...queuedBy(action), ...reviewsIn(review) }]);
+}
+
+/** Only these events report the merge queue. */
+function queuedBy(action: string | undefined): Pick<PullRequest, 'isQueued'> {
+  return action === 'enqueued' || action === 'dequeued' ? { isQueued: action === 'enqueued' } : {};
+}
+
+const REVIEW_STATES: ReadonlyMap<string, ReviewState> = new Map([
+  ['approved', 'approved'],
+  ['changes_requested', 'changes'],
+  ['commented', 'commented'],
+  ['dismissed', 'dismissed'],
+]);
+
+/** GitHub shows what deleted accounts did as done by this one. */
+const GHOST = 'ghost';
+
+/** The review that an event reports, whatever the action. */
+function reviewsIn(review: schema.GithubReview | undefined): Pick<PullRequest, 'reviews'> {
+  const state = REVIEW_STATES.get(review?.state ?? '');
+  if (!review?.submitted_at || !state) return {};
+  const { id, user, submitted_at: at, author_association: association } = review;
+  const entry = { reviewer: user?.login ?? GHOST, state, at };
+  return { reviews: { [id]: { ...entry, ...omitUndefined({ isMember: isMember(association) }) } } };
 }
 
 /** Reads from a payload that has drifted at least which pull request it is about. */
@@ -187,7 +214,7 @@ export function issueIdentity(host: string, repository: Named, { id, number }: {
 }
 
 /** Fields that pull requests and issues share. */
-function common(thing: schema.GithubPullRequest | schema.GithubIssue) {
+function common(thing: schema.GithubPullRequest | schema.GithubIssue, { private: isPrivate }: schema.GithubRepository) {
   return {
     url: thing.html_url,
     title: thing.title,
@@ -196,7 +223,21 @@ function common(thing: schema.GithubPullRequest | schema.GithubIssue) {
     labels: sorted(thing.labels?.map((label) => (typeof label === 'string' ? label : label.name))),
     assignees: sorted(thing.assignees?.map((account) => account.login)),
     createdAt: thing.created_at,
+    closedAt: thing.closed_at,
+    isPublic: isPrivate === undefined ? undefined : !isPrivate,
+    isBot: isBot(thing.user),
+    isAuthorMember: isMember(thing.author_association),
   };
+}
+
+function isBot(user: schema.GithubIssue['user']): boolean | undefined {
+  if (user?.login.endsWith('[bot]')) return true;
+  return user?.type === undefined ? undefined : user.type === 'Bot';
+}
+
+/** Never false, because GitHub calls members who hide their membership contributors (GH11). */
+function isMember(association: string | undefined): true | undefined {
+  return association !== undefined && ['OWNER', 'MEMBER', 'COLLABORATOR'].includes(association) ? true : undefined;
 }
 
 /** Reads what `fetch` writes, and what the API answers. Throws `delivery_malformed`. */
@@ -211,7 +252,7 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
     ...pullIdentity(host, repository, pull.number),
     updatedAt: Date.parse(pull.updated_at),
     ...omitUndefined({
-      ...common(pull),
+      ...common(pull, repository),
       reviewers: reviewers(pull, repository),
       state: stateOf(pull),
       rawState: pull.state,
@@ -221,6 +262,9 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
       commitMessages: pull.commit_messages,
       commitsSha: pull.commit_messages && pull.head?.sha,
       baseBranch: pull.base?.ref,
+      defaultBranch: repository.default_branch,
+      isFork: isFork(pull, repository),
+      reverts: revertedBy(pull.body, repository, pull.head?.ref),
       mergedAt: pull.merged_at,
     }),
   };
@@ -234,14 +278,25 @@ function pullOfConversation(issue: Conversation, host: string, repository: schem
     ...pullIdentity(host, repository, issue.number),
     updatedAt: Date.parse(issue.updated_at),
     ...omitUndefined({
-      ...common(issue),
+      ...common(issue, repository),
       url: pull.html_url,
       state: stateOf({ state, merged: undefined, merged_at: pull.merged_at }),
       rawState: state,
       draft,
+      reverts: revertedBy(issue.body, repository, undefined),
       mergedAt: pull.merged_at,
     }),
   };
+}
+
+function isFork({ head }: schema.GithubPullRequest, { id }: schema.GithubRepository): boolean | undefined {
+  return head?.repo === undefined ? undefined : head.repo?.id !== id;
+}
+
+/** GitHub's button makes the branch, and writes `Reverts acme/api#12` into the description (GH12). */
+function revertedBy(body: string | null | undefined, { full_name: name }: Named, branch: string | undefined) {
+  const line = new RegExp(`^Reverts ${escapePattern(name)}#([1-9]\\d{0,15})[ \\t]*$`, 'im');
+  return revertedNumber(body, [body, line], [branch, /^revert-([1-9]\d{0,15})-/]);
 }
 
 /** Lists and reviews lack `merged`; there `merged_at` is the only sign of a merge (GH3). */
@@ -267,12 +322,21 @@ function toIssue(issue: schema.GithubIssue, host: string, repository: schema.Git
     ...issueIdentity(host, repository, issue),
     updatedAt: Date.parse(issue.updated_at),
     ...omitUndefined({
-      ...common(issue),
+      ...common(issue, repository),
       state: issue.state === undefined ? undefined : issue.state === 'closed' ? ('done' as const) : ('open' as const),
+      isDropped: isDropped(issue),
       rawState: rawStateOf(issue),
       type: issue.type === null ? null : issue.type?.name,
     }),
   };
+}
+
+/** Undefined for a closed issue without a reason that worksync knows. */
+function isDropped({ state, state_reason: reason }: schema.GithubIssue): boolean | undefined {
+  if (state === 'open') return false;
+  if (state === undefined || reason === undefined) return undefined;
+  if (reason === 'not_planned' || reason === 'duplicate') return true;
+  return reason === null || reason === 'completed' ? false : undefined;
 }
 
 /** `closed (not_planned)`: the state, and the reason that GitHub gives for it. */

@@ -103,9 +103,9 @@ export function createLists(api: Api, repositories: Repositories, { host, issues
     /** The list of issues does not say which repository it is of. */
     async pageContent(found, { noun, unit }, signal) {
       if (noun === PULLS) return found.map(slim);
-      const { id, name } = await repositories.find(unit, signal);
+      const { id, name, isPrivate } = await repositories.find(unit, signal);
       const own = found.filter((each) => !isPull(each)).map(slimIssue);
-      return { repository: { id: Number(id), full_name: name }, issues: own };
+      return { repository: { id: Number(id), full_name: name, private: isPrivate }, issues: own };
     },
     async sweptPage(found, { noun, unit }, signal) {
       if (noun === ISSUES) return { keys: [], containers: [] };

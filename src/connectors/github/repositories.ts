@@ -14,6 +14,7 @@ import { type Options, REPOSITORY, scopeOf } from './options.ts';
 export interface Repository extends Candidate {
   readonly hasIssues: boolean;
   readonly hasPullRequests: boolean;
+  readonly isPrivate?: boolean | undefined;
 }
 
 /** What of a repository is switched off, for people; undefined where this list of it is not. */
@@ -126,8 +127,9 @@ export const one = z
     fork: absent(z.boolean()),
     has_issues: absent(z.boolean()),
     has_pull_requests: absent(z.boolean()),
+    private: absent(z.boolean()),
   })
-  .transform(({ id, full_name: name, archived = false, fork = false, has_issues, has_pull_requests }): Repository => {
-    const [hasIssues, hasPullRequests] = [has_issues ?? true, has_pull_requests ?? true];
-    return { id: String(id), name, archived, fork, hasIssues, hasPullRequests };
+  .transform(({ id, full_name: name, archived = false, fork = false, private: isPrivate, ...has }): Repository => {
+    const [hasIssues, hasPullRequests] = [has.has_issues ?? true, has.has_pull_requests ?? true];
+    return { id: String(id), name, archived, fork, hasIssues, hasPullRequests, isPrivate };
   });

@@ -9,6 +9,7 @@ const id = z.int().positive();
 const number = z.int().positive();
 const named = <Name extends string>(name: Name) => z.object({ [name]: z.string().min(1) } as Record<Name, z.ZodString>);
 const account = named('login');
+const author = absent(account.extend({ type: absent(z.string()) }).nullable());
 const team = z.object({ slug: absent(z.string().min(1)) });
 
 /** GitHub documents lists that are null, which count as absent, and null elements, which are skipped. */
@@ -31,6 +32,8 @@ const repository = z.object({
   full_name: z.string().regex(REPOSITORY),
   archived: absent(z.boolean()),
   fork: absent(z.boolean()),
+  private: absent(z.boolean()),
+  default_branch: absent(z.string().min(1)),
 });
 
 /** The fields that are read, and no others (GH2). Identity and time must be there. */
@@ -44,14 +47,23 @@ export const pullRequest = z.object({
   merged: absent(z.boolean().nullable()),
   merged_at: absent(instant.nullable()),
   created_at: absent(instant),
+  closed_at: absent(instant.nullable()),
   html_url: absent(webAddress),
-  user: absent(account.nullable()),
+  user: author,
+  author_association: absent(z.string()),
   labels: absent(list(named('name'))),
   assignees: absent(list(account)),
   // GitHub documents teams here too.
   requested_reviewers: absent(list(z.union([account, team]))),
   requested_teams: absent(list(team)),
-  head: absent(z.object({ ref: absent(z.string().min(1)), sha: absent(z.string().min(1)) })),
+  head: absent(
+    z.object({
+      ref: absent(z.string().min(1)),
+      sha: absent(z.string().min(1)),
+      // Null for a deleted fork.
+      repo: absent(z.object({ id }).nullable()),
+    }),
+  ),
   base: absent(z.object({ ref: absent(z.string().min(1)), repo: absent(repository) })),
 });
 
@@ -60,11 +72,28 @@ export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMe
 
 export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type GithubRepository = z.infer<typeof repository>;
+export type GithubReview = z.infer<typeof review>;
 
-/** Webhooks that contain a whole pull request. Its state matters; `action` tells only which one is the first. */
+/** The user is null for a deleted account, and the time is null before the review is submitted. */
+const review = z.object({
+  id,
+  state: z.string(),
+  submitted_at: instant.nullable(),
+  user: account.nullable(),
+  author_association: absent(z.string()),
+});
+
+/** Webhooks that contain a whole pull request. Its state matters; `action` tells the first one, and those of the merge queue. */
 export const pullRequestEvent = webhook<
   'pull_request' | 'pull_request_review' | 'pull_request_review_comment' | 'pull_request_review_thread'
->()(z.object({ action: absent(z.string()), pull_request: pullRequest, repository: absent(repository) }));
+>()(
+  z.object({
+    action: absent(z.string()),
+    pull_request: pullRequest,
+    repository: absent(repository),
+    review: absent(review),
+  }),
+);
 
 export const issue = z.object({
   id,
@@ -75,8 +104,10 @@ export const issue = z.object({
   title: absent(z.string()),
   body: absent(z.string().nullable()),
   created_at: absent(instant),
+  closed_at: absent(instant.nullable()),
   html_url: absent(webAddress),
-  user: absent(account.nullable()),
+  user: author,
+  author_association: absent(z.string()),
   // An issue may have labels as plain texts.
   labels: absent(list(z.union([z.string().min(1), named('name')]))),
   assignees: absent(list(account)),

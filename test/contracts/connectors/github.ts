@@ -45,6 +45,18 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
   };
 }
 
+const FACTS = {
+  closedAt: null,
+  isPublic: false,
+  isBot: false,
+  isAuthorMember: true,
+  isFork: false,
+  defaultBranch: 'main',
+  reverts: null,
+  reviews: undefined,
+  isQueued: undefined,
+} as const;
+
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ message, documentation_url: 'https://docs.github.com/rest' });
 const inAnHour = String(Math.floor(Date.UTC(2026, 0, 5, 10) / 1_000));
@@ -85,21 +97,80 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'pull_request.opened', source: 'webhook', event: 'pull_request', outcome: 'items' },
-    { file: 'pull_request.draft', source: 'webhook', event: 'pull_request', outcome: 'items' },
-    { file: 'pull_request.merged', source: 'webhook', event: 'pull_request', outcome: 'items' },
+    { file: 'pull_request.opened', source: 'webhook', event: 'pull_request', outcome: 'items', facts: FACTS },
+    {
+      file: 'pull_request.draft',
+      source: 'webhook',
+      event: 'pull_request',
+      outcome: 'items',
+      facts: { ...FACTS, isFork: true },
+    },
+    {
+      file: 'pull_request.merged',
+      source: 'webhook',
+      event: 'pull_request',
+      outcome: 'items',
+      facts: { ...FACTS, closedAt: '2026-03-03T10:00:00Z' },
+    },
+    {
+      file: 'pull_request.enqueued',
+      source: 'webhook',
+      event: 'pull_request',
+      outcome: 'items',
+      document: 'https://docs.github.com/en/webhooks/webhook-events-and-payloads?actionType=enqueued#pull_request',
+      facts: { ...FACTS, isQueued: true },
+    },
     { file: 'pull_request.unknown-action', source: 'webhook', event: 'pull_request', outcome: 'items' },
     ignored('pull_request.other-repository', 'pull_request', 'repository_not_in_scope'),
-    { file: 'pull_request_review.submitted', source: 'webhook', event: 'pull_request_review', outcome: 'items' },
+    {
+      file: 'pull_request_review.submitted',
+      source: 'webhook',
+      event: 'pull_request_review',
+      outcome: 'items',
+      facts: {
+        ...FACTS,
+        reviews: { 77: { reviewer: 'cho', state: 'approved', at: '2026-03-02T09:00:00Z', isMember: true } },
+      },
+    },
     { file: 'issue_comment.on-pull-request', source: 'webhook', event: 'issue_comment', outcome: 'references' },
     { file: 'issue_comment.on-issue', source: 'webhook', event: 'issue_comment', outcome: 'items' },
-    { file: 'issues.closed', source: 'webhook', event: 'issues', outcome: 'items' },
+    {
+      file: 'issues.closed',
+      source: 'webhook',
+      event: 'issues',
+      outcome: 'items',
+      facts: {
+        closedAt: '2026-03-02T10:00:00Z',
+        isPublic: false,
+        isBot: false,
+        isAuthorMember: undefined,
+        isDropped: false,
+      },
+    },
     { file: 'issues.transferred', source: 'webhook', event: 'issues', outcome: 'references' },
-    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    {
+      file: 'issues.list',
+      source: 'poll',
+      event: 'issues.list',
+      outcome: 'items',
+      facts: { closedAt: null, isPublic: false, isAuthorMember: true, isDropped: false },
+    },
+    {
+      file: 'issues.get',
+      source: 'fetch',
+      event: 'issues.get',
+      outcome: 'items',
+      facts: {
+        closedAt: '2026-03-02T10:00:00Z',
+        isPublic: undefined,
+        isBot: false,
+        isAuthorMember: undefined,
+        isDropped: false,
+      },
+    },
     ignored('ping', 'ping', 'test_delivery'),
-    { file: 'pulls.list', source: 'poll', event: 'pulls.list', outcome: 'items' },
-    { file: 'pulls.get', source: 'fetch', event: 'pulls.get', outcome: 'items' },
+    { file: 'pulls.list', source: 'poll', event: 'pulls.list', outcome: 'items', facts: FACTS },
+    { file: 'pulls.get', source: 'fetch', event: 'pulls.get', outcome: 'items', facts: FACTS },
   ],
   about: [
     'pull_request',

@@ -1,6 +1,6 @@
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { ErrorCode } from '../../../src/model/errors/codes.ts';
-import type { Item, WorkItem } from '../../../src/model/item.ts';
+import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -27,6 +27,8 @@ export interface FixtureCase {
   readonly document?: string;
   /** How each work item in it ended. */
   readonly endings?: readonly Pick<WorkItem, 'state' | 'isDropped' | 'closedAt'>[];
+  /** Some of the facts of its first item; a fact that is `undefined` must be absent. */
+  readonly facts?: Partial<PullRequest> | Partial<WorkItem>;
 }
 
 /** A webhook that is not about what is followed. */

@@ -23,12 +23,16 @@ export function faultsOf({ id, connector, options }: Victim, item: Item): string
   if (item.kind === 'pull_request') {
     require(item.key === pullRequestKey(id, host, item.repoId, item.identifier), 'has a key of something else');
     require(item.mergedAt == null || isTime(item.mergedAt), `was merged at no time: ${item.mergedAt}`);
+    const reviews: { readonly at?: string }[] = [...Object.values(item.reviews ?? {}), item.reviewDecision ?? {}];
+    require(reviews.every(({ at }) => at === undefined || isTime(at)), 'was reviewed at no time');
+    require(item.reverts == null || /^[1-9]\d*$/.test(item.reverts), `reverts nothing: ${item.reverts}`);
   } else
     require(item.key.startsWith(`${id}:${host}:issue:`) && !/\s/.test(item.key), `has no key of its own: ${item.key}`);
   require(STATES[item.kind].has(item.state), `is in no known state: ${item.state}`);
   require(Number.isFinite(new Date(item.updatedAt).getTime()), `changed at no time: ${item.updatedAt}`);
   require(clampTime(item, NOW).updatedAt <= NOW + 5 * 60_000, 'changed in the future');
   require(item.version === undefined || Number.isSafeInteger(item.version), `has no version: ${item.version}`);
+  require(item.closedAt == null || isTime(item.closedAt), `was closed at no time: ${item.closedAt}`);
   require(item.createdAt === undefined || isTime(item.createdAt), `was made at no time: ${item.createdAt}`);
   require(item.url === undefined || isAddress(item.url), `leads nowhere: ${item.url}`);
   require(isStorable(item), 'holds what no database keeps');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { github } from '../../../../src/connectors/github/index.ts';
-import type { PullRequest } from '../../../../src/model/item.ts';
+import type { PullRequest, WorkItem } from '../../../../src/model/item.ts';
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../../../../src/connectors/github/fixtures/${name}.json`, import.meta.url), 'utf8');
@@ -43,6 +43,13 @@ describe('a whole pull request', () => {
       headBranch: 'bug-12-problem-details',
       headSha: expect.stringMatching(/^[0-9a-f]{40}$/),
       baseBranch: 'main',
+      defaultBranch: 'main',
+      isFork: false,
+      isPublic: false,
+      isBot: false,
+      isAuthorMember: true,
+      reverts: null,
+      closedAt: null,
       mergedAt: null,
     });
   });
@@ -82,6 +89,84 @@ describe('state', () => {
     const { state: _s, merged: _m, merged_at: _a, ...rest } = whole;
     expect(onlyItem(ofList([{ ...rest, ...fields }])).state).toBe(state);
   });
+});
+
+describe('facts for rules', () => {
+  const facts = (fields: object) => onlyItem(ofList([{ ...whole, ...fields }]));
+  const base = whole['base'] as { readonly ref: string; readonly repo: object };
+  const head = whole['head'] as object;
+
+  it.each<[string, object, Partial<PullRequest>]>([
+    ['an App', { user: { login: 'renovate[bot]' } }, { isBot: true }],
+    ['a bot by its type', { user: { login: 'Copilot', type: 'Bot' } }, { isBot: true }],
+    ['a person', { user: { login: 'ada', type: 'User' } }, { isBot: false }],
+    ['an author of an unknown type', { user: { login: 'ada' } }, { isBot: undefined }],
+    ['a deleted account', { user: null }, { isBot: undefined }],
+    ['an owner', { author_association: 'OWNER' }, { isAuthorMember: true }],
+    ['a collaborator', { author_association: 'COLLABORATOR' }, { isAuthorMember: true }],
+    ['a contributor', { author_association: 'CONTRIBUTOR' }, { isAuthorMember: undefined }],
+    ['a public repository', { base: { ...base, repo: { ...base.repo, private: false } } }, { isPublic: true }],
+    [
+      'a repository that says nothing',
+      { base: { ref: 'main', repo: { id: 70100, full_name: 'acme/api' } } },
+      { isPublic: undefined, defaultBranch: undefined },
+    ],
+    ['a head in a fork', { head: { ...head, repo: { id: 70300 } } }, { isFork: true }],
+    ['a head in a deleted fork', { head: { ...head, repo: null } }, { isFork: true }],
+    ['a head without a repository', { head: { ...head, repo: undefined } }, { isFork: undefined }],
+    [
+      'a close without merge',
+      { state: 'closed', closed_at: '2026-03-03T09:00:00Z' },
+      { closedAt: '2026-03-03T09:00:00Z' },
+    ],
+  ])('of %s', (_, fields, expected) => {
+    const item = facts(fields);
+    for (const [name, value] of Object.entries(expected)) expect(item[name as keyof PullRequest]).toEqual(value);
+  });
+
+  it.each<[string, object, string | null | undefined]>([
+    ['the line of the button', { body: 'Reverts acme/api#7\r\n\r\nIt broke the build.' }, '7'],
+    ['the line under an old spelling of the name', { body: 'Reverts Acme/API#7' }, '7'],
+    ['a pull request of another repository', { body: 'Reverts acme/web#7' }, null],
+    ['a line in prose', { body: 'Nobody Reverts acme/api#7' }, null],
+    ['the branch of the button', { head: { ...head, ref: 'revert-7-fix-login' } }, '7'],
+    ['a trailer', { body: 'Back to the old form.\n\nReverts: #7' }, '7'],
+    ['an empty description', { body: null }, null],
+    ['no description', { body: undefined }, undefined],
+  ])('reads the reverted pull request from %s', (_, fields, expected) => {
+    expect(facts(fields).reverts).toBe(expected);
+  });
+
+  it.each([
+    ['enqueued', true],
+    ['dequeued', false],
+    ['synchronize', undefined],
+  ])('of the action %s say whether it is queued: %s', (action, isQueued) => {
+    expect(onlyItem(ofWebhook({ action, pull_request: whole })).isQueued).toBe(isQueued);
+  });
+
+  const reviewed = JSON.parse(fixture('pull_request_review.submitted')) as { readonly review: object };
+  const ofReview = (review: object | null) =>
+    onlyItem(ofWebhook({ ...reviewed, review: review && { ...reviewed.review, ...review } }, 'pull_request_review'));
+
+  it.each([
+    [
+      { state: 'changes_requested', author_association: 'NONE' },
+      { reviewer: 'cho', state: 'changes' },
+    ],
+    [
+      { state: 'commented', user: null, author_association: 'NONE' },
+      { reviewer: 'ghost', state: 'commented' },
+    ],
+    [{ state: 'dismissed' }, { reviewer: 'cho', state: 'dismissed', isMember: true }],
+  ])('of the review %j', (review, expected) => {
+    expect(ofReview(review).reviews).toEqual({ 77: { at: '2026-03-02T09:00:00Z', ...expected } });
+  });
+
+  it.each([[{ state: 'pending' }], [{ submitted_at: null }], [{ id: undefined }], [null]])(
+    'do not contain a review that cannot be read: %j',
+    (review) => expect(ofReview(review)).not.toHaveProperty('reviews'),
+  );
 });
 
 describe('a pull request that has drifted', () => {
@@ -196,6 +281,19 @@ describe('issues', () => {
     [{ state: 'closed', state_reason: undefined }, 'done', 'closed'],
   ])('with %j is %s', (changes, state, rawState) => {
     expect(ofIssue('edited', changes)).toMatchObject({ outcome: 'items', items: [{ state, rawState }] });
+  });
+
+  it.each([
+    [{ state: 'closed', state_reason: 'not_planned' }, true],
+    [{ state: 'closed', state_reason: 'duplicate' }, true],
+    [{ state: 'closed', state_reason: 'completed' }, false],
+    [{ state: 'closed', state_reason: null }, false],
+    [{ state: 'open', state_reason: 'reopened' }, false],
+    [{ state: 'closed', state_reason: undefined }, undefined],
+    [{ state: 'closed', state_reason: 'of_tomorrow' }, undefined],
+  ])('with %j are dropped: %s', (changes, isDropped) => {
+    const { items } = ofIssue('edited', changes) as { items: readonly WorkItem[] };
+    expect(items[0]?.isDropped).toBe(isDropped);
   });
 
   it('have no type where GitHub says so, and an unknown one where it says nothing', () => {
