@@ -1,6 +1,9 @@
 import type { Clock } from '../platform/lib/clock.ts';
 
-/** From the acknowledgement of a delivery to the answer of the write that it led to, over the last 24 hours. */
+/**
+ * The time from the acknowledgement of a delivery to the answer of the write that it led to, over the last 24 hours. Imports and
+ * backfills do not count: `importKey` in `store/inbox.ts` marks them, and the metric `sync_lag_seconds` has the same times.
+ */
 export interface LagReport {
   readonly count: number;
   /** Milliseconds: half of the deliveries took no longer, and 95 of 100. */
@@ -10,7 +13,7 @@ export interface LagReport {
 
 export interface LagWatch {
   note(milliseconds: number): void;
-  /** Null where no delivery led to a write since the start of the process, or within the time. */
+  /** Null where no live delivery led to a write since the start of the process, or within the time. */
   report(): LagReport | null;
 }
 

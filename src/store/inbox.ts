@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Delivery, DeliveryState } from '../model/delivery.ts';
+import type { Delivery, DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import { compileStatement } from './compiled-statement.ts';
@@ -17,6 +17,34 @@ export interface PendingDelivery extends Delivery {
   readonly key?: string;
   /** A person requested that it is evaluated again by the present rules. */
   readonly isReplayed?: boolean;
+  /** A first import or a backfill brought it, so nobody waits for its changes: see `importKey`. */
+  readonly isImport?: boolean;
+}
+
+const IMPORT = 'import:';
+
+/**
+ * Returns the key of a delivery that nobody waits for: a page of the first poll of a unit, or an object that is fetched because of
+ * such a page or of a backfill. The times of its changes are no lag.
+ */
+export function importKey(id: string): string {
+  return `${IMPORT}${id}`;
+}
+
+/** Senders choose the keys of webhooks, so those say nothing. */
+function isImport(source: DeliveryOrigin, key: string): boolean {
+  return source === 'backfill' || (source !== 'webhook' && key.startsWith(IMPORT));
+}
+
+/** Returns those of these deliveries that a first import or a backfill brought. */
+export async function importsAmong(query: Scope, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  if (ids.length === 0) return new Set();
+  const rows = await query
+    .selectFrom('inbox')
+    .select(['id', 'source', 'delivery_key'])
+    .where('id', 'in', ids)
+    .execute();
+  return new Set(rows.filter((row) => isImport(row.source, row.delivery_key)).map(({ id }) => id));
 }
 
 /** The reason of a pending delivery that is replayed. */
@@ -53,6 +81,7 @@ export async function pendingDeliveries(query: Scope, most: number, mostBytes: n
       ...row,
       key,
       isReplayed: reason === REPLAYED,
+      isImport: isImport(row.source, key),
       receivedAt: received_at,
       stored,
       bytes: unpacked_length ?? stored.body.length,

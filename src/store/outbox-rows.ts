@@ -15,8 +15,8 @@ export type OutboxUpdate = Updateable<Tables['outbox']>;
 /** A delivery that waits for a change. Stored to measure the lag, and to follow one delivery through the log. */
 export interface WaitingDelivery {
   readonly id: number;
-  /** When it was received, epoch milliseconds. */
-  readonly at: number;
+  /** When it was received, epoch milliseconds; null if a first import brought it, because its lag is not measured. */
+  readonly at: number | null;
 }
 
 /** A difference between the desired and the known state of an entity. Times are epoch milliseconds. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { ItemReference } from '../model/item.ts';
 import type { Store } from './database.ts';
 import { changeInChunks } from './in-chunks.ts';
+import { importsAmong } from './inbox.ts';
 import { rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -15,6 +16,8 @@ export interface WantedFetch {
   readonly reference: ItemReference;
   readonly connection: string;
   readonly deliveryId: number;
+  /** A first import or a backfill caused the request. */
+  readonly isImport: boolean;
   readonly attempts: number;
   readonly asks: number;
 }
@@ -105,11 +108,16 @@ export async function dueFetches(
     .orderBy('since')
     .limit(most)
     .execute();
+  const imports = await importsAmong(
+    query,
+    rows.map((row) => row.delivery_id),
+  );
   return rows.map((row) => ({
     key: row.reference,
     reference: JSON.parse(row.reference) as ItemReference,
     connection: row.connection,
     deliveryId: row.delivery_id,
+    isImport: imports.has(row.delivery_id),
     attempts: row.attempts,
     asks: row.asks,
   }));
@@ -127,7 +135,7 @@ export async function nextFetchTime(query: Scope, now: number): Promise<number |
 }
 
 /** Removes a completed fetch. If the object was requested again since `fetch` was read, it stays and is due at once. */
-export async function settleFetch(query: Scope, fetch: WantedFetch): Promise<void> {
+export async function settleFetch(query: Scope, fetch: Pick<WantedFetch, 'key' | 'asks'>): Promise<void> {
   const { numDeletedRows } = await query
     .deleteFrom('fetches')
     .where('reference', '=', fetch.key)

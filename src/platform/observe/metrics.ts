@@ -160,7 +160,7 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
   sync_lag_seconds: {
     kind: 'histogram',
     perWorkspace: true,
-    help: "Time from a delivery's 2xx to the answer of its write.",
+    help: "Time from a delivery's 2xx to the answer of its write; first imports and backfills do not count.",
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
   },
 

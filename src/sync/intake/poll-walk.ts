@@ -7,6 +7,7 @@ import { sha256Of } from '../../platform/lib/digest.ts';
 import { type Extended, extendTrail, NO_PAGES } from '../../platform/lib/page-trail.ts';
 import { type AppendedRow, appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync, type StoredBody } from '../../store/bodies.ts';
+import { importKey } from '../../store/inbox.ts';
 import { loadPollState, type PollState, savePollState, type Walk } from '../../store/poll-states.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { readSpan } from './append.ts';
@@ -44,9 +45,10 @@ export async function walkUnit(
     const from = context.clock.now();
     const answer = await active.connection.poll(positionOf(unit, state, walk), signal);
     const step = await stepOf(state, walk, answer, context.clock);
+    const isFirst = state.watermark === undefined;
     // If a name was bound again meanwhile, the page belongs to another repository or project: it is requested again.
     const isCurrent = () => active.names?.version() === namesVersion;
-    if (!(await saveStep(context, { connection: active.name, unit, step, from, isCurrent }))) continue;
+    if (!(await saveStep(context, { connection: active.name, unit, step, isFirst, from, isCurrent }))) continue;
     if (step.fault) throw step.fault;
     if (step.isLast) return step.page ? 'complete' : 'unchanged';
     signal.throwIfAborted();
@@ -80,6 +82,8 @@ interface StepToSave {
   readonly connection: string;
   readonly unit: string;
   readonly step: WalkStep;
+  /** The unit was never read to its end. */
+  readonly isFirst: boolean;
   /** The time of the request, epoch milliseconds. */
   readonly from: number;
   /** Whether the page still belongs to the unit. */
@@ -89,7 +93,7 @@ interface StepToSave {
 /** @returns false if nothing was stored, because the page no longer belongs to the unit */
 async function saveStep(
   { store, clock, random, inbox, tracer }: WalkContext,
-  { connection, unit, step, from, isCurrent }: StepToSave,
+  { connection, unit, step, isFirst, from, isCurrent }: StepToSave,
 ): Promise<boolean> {
   const { state, isLast, page, packed } = step;
   const now = clock.now();
@@ -97,7 +101,7 @@ async function saveStep(
     if (!isCurrent()) return undefined;
     const appended: AppendedRow[] = [];
     if (page) {
-      const key = `poll:${random.uuid()}`;
+      const key = isFirst ? importKey(random.uuid()) : `poll:${random.uuid()}`;
       const delivery = { connection, key, source: 'poll' as const, event: page.event, body: page.body, packed };
       appended.push(...(await appendDeliveries(transaction, [delivery], now)));
     }

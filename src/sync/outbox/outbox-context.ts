@@ -31,7 +31,7 @@ export interface OutboxContext extends WorkspaceContext {
   readonly onTrouble?: (trouble: SyncError | undefined) => void;
   /** Called when a write was sent: caches of the workspace may be stale. */
   readonly onWrite?: () => void;
-  /** Called with each delivery's lag: from its receipt to the answer of its write, milliseconds. */
+  /** Called with each live delivery's lag: from its receipt to the answer of its write, milliseconds. */
   readonly onLag?: (milliseconds: number) => void;
 }
 

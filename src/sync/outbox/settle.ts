@@ -62,7 +62,7 @@ export function settleContextOf({
  * If the desired state changed meanwhile, the change is pending again, from the time of that change.
  *
  * @param body undefined if the answer to a creation does not name the task
- * @returns the receipt times of the deliveries that waited for this answer, epoch milliseconds
+ * @returns the receipt times of the deliveries that waited for this answer, without those of imports, epoch milliseconds
  */
 export async function settle(
   query: Scope,
@@ -141,7 +141,7 @@ export async function settleAnswer(
   const rest = waiting.slice(prepared.waiting);
   if (prepared.kind === 'read') await settleRead(query, change, next, context);
   else await settleWrite(query, change, prepared, { id, body, waiting: JSON.stringify(rest) }, context);
-  return settled.map(({ at }) => at);
+  return settled.flatMap(({ at }) => at ?? []);
 }
 
 /** Ends a read, or continues a list with its next page: slowly after a restore, so that other changes get slots. */

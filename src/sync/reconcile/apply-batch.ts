@@ -187,8 +187,9 @@ class Batch implements BatchResult {
     for (const reference of translation.references ?? [])
       if (!isApplied(reference.key)) await this.#fetches.request(delivery, reference);
     let superseded = items.length > 0;
-    for (const item of items) {
-      if (await this.#items.apply(translated, connection, item)) superseded = false;
+    for (const [index, item] of items.entries()) {
+      const place = (part?.start ?? 0) + index;
+      if (await this.#items.apply(translated, connection, item, place)) superseded = false;
     }
     if (part && !superseded) part.whole.isApplied = true;
     if (part && !part.isLast) return;

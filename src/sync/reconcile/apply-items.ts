@@ -62,9 +62,14 @@ export class BatchItems {
     return version?.provider_time === item.updatedAt && version.hash === hash;
   }
 
-  /** Merges one item of a delivery. Returns false if everything that it contains is outdated. */
-  async apply(translated: Translated, connection: ReconcileConnection, raw: Item): Promise<boolean> {
+  /**
+   * Merges one item of a delivery. Returns false if everything that it contains is outdated.
+   *
+   * @param place the item's position in the whole delivery
+   */
+  async apply(translated: Translated, connection: ReconcileConnection, raw: Item, place = 0): Promise<boolean> {
     const { delivery } = translated;
+    const source = { delivery, connection, place };
     const received = this.#received.get(raw) as ReceivedItem;
     const version = this.#versions.get(raw.key);
     const isUnverified = version?.unverified === 1;
@@ -83,12 +88,12 @@ export class BatchItems {
       // The merged item may lack content of the delivery. An empty hash ensures that the fetched object is merged, even
       // if it is equal.
       const hash = result.needsFetch ? '' : received.hash;
-      await this.#store(delivery, connection, result.stored, { hash, unverified: isVerified ? 0 : 1 });
+      await this.#store(source, result.stored, { hash, unverified: isVerified ? 0 : 1 });
       return true;
     }
     if (stored && isVerified) {
-      if (isUnverified) await this.#store(delivery, connection, stored, { hash: version.hash, unverified: 0 });
-      else if (delivery.isReplayed) this.#markChanged(delivery, connection, stored.item);
+      if (isUnverified) await this.#store(source, stored, { hash: version.hash, unverified: 0 });
+      else if (delivery.isReplayed) this.#markChanged(source, stored.item);
     }
     return result.outcome !== 'superseded';
   }
@@ -120,11 +125,11 @@ export class BatchItems {
   }
 
   async #store(
-    delivery: PendingDelivery,
-    connection: ReconcileConnection,
+    source: ItemSource,
     stored: StoredItem,
     { hash, unverified }: Pick<ItemVersion, 'hash' | 'unverified'>,
   ): Promise<void> {
+    const { delivery } = source;
     const { item } = stored;
     this.#stored.set(item.key, stored);
     this.#versions.set(item.key, { key: item.key, provider_time: item.updatedAt, hash, unverified });
@@ -142,21 +147,22 @@ export class BatchItems {
       fields: JSON.stringify(stored),
     } as const;
     await saveItem(this.#query, row, delivery.id);
-    if (unverified === 0) this.#markChanged(delivery, connection, item);
+    if (unverified === 0) this.#markChanged(source, item);
   }
 
   /** Marks an item for evaluation because of this delivery. */
-  #markChanged(delivery: PendingDelivery, connection: ReconcileConnection, item: Item): void {
+  #markChanged({ delivery, connection, place }: ItemSource, item: Item): void {
     const before = this.changed.get(item.key)?.cause;
     const isBackfill = delivery.source === 'backfill' && before?.isBackfill !== false;
     // If our clock was set back, a receipt lies in the future, and a change dated by it would wait until then.
     // A replay counts from now, because its lag is not the lag of the original delivery.
     const at = delivery.isReplayed ? this.#context.now : Math.min(delivery.receivedAt, this.#context.now);
-    // The lag of a backfill is not measured: its changes are sent when there is nothing else to send.
-    const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at }];
+    // The lag of imports is not measured: they bring more changes at once than the quota allows. A backfill waits for nothing,
+    // so that its changes stay in its lane.
+    const own = delivery.source === 'backfill' ? [] : [{ id: delivery.id, at: delivery.isImport ? null : at }];
     const waiting = [...(before?.waiting ?? []), ...own];
     const since = before?.since ?? at;
-    const cause = { since, latest: at, waiting, isBackfill, delivery: delivery.id };
+    const cause = { since, latest: at, place, waiting, isBackfill, delivery: delivery.id };
     this.changed.set(item.key, { item, connection, cause });
   }
 }
@@ -165,6 +171,13 @@ export class BatchItems {
 interface ReceivedItem {
   readonly item: Item;
   readonly hash: string;
+}
+
+/** The delivery that contains an item, and the position of the item in it. */
+interface ItemSource {
+  readonly delivery: PendingDelivery;
+  readonly connection: ReconcileConnection;
+  readonly place: number;
 }
 
 interface MergedDelivery {

@@ -115,6 +115,8 @@ export interface Cause {
   readonly since: number;
   /** Receipt of the last delivery. Absent: `since`. */
   readonly latest?: number;
+  /** Position of the item in the last delivery, the newest item first. Changes of one page are sent in this order. Absent: 0. */
+  readonly place?: number;
   readonly waiting: readonly WaitingDelivery[];
   /** Only a backfill, requested by a person, changed the item: its changes go behind all others. */
   readonly isBackfill?: boolean;

@@ -46,7 +46,8 @@ export async function enqueueChange(
     kind,
     lane: ownLane,
     since: cause.since,
-    due: dueAfter(cause.since, cause.latest ?? cause.since, debounce),
+    // One millisecond apart, because changes with the same due time are sent in the order of their names.
+    due: dueAfter(cause.since, cause.latest ?? cause.since, debounce) + (cause.place ?? 0),
     maxWait: debounce.maxWait,
     weight: isFinished(item) ? 2 : 1,
     // A person who requests old items does not request new tasks: the guard counts new tasks of every cause.

@@ -30,6 +30,8 @@ export interface Translated {
 
 /** A part of a delivery with many items. Parts are processed separately, and the last one settles the delivery. */
 interface DeliveryPart {
+  /** Position of its first item in the delivery. */
+  readonly start: number;
   readonly isLast: boolean;
   /** Shared by all parts: whether one of them contained an item that was not outdated. */
   readonly whole: { isApplied: boolean };
@@ -52,8 +54,35 @@ export async function translateAll(
   context: TranslationContext,
 ): Promise<Translated[]> {
   const translated: Translated[] = [];
-  for (const delivery of deliveries) translated.push(withStorableContent(await translateDelivery(delivery, context)));
+  for (const delivery of deliveries)
+    translated.push(withStorableContent(newestFirst(await translateDelivery(delivery, context))));
   return translated;
+}
+
+/**
+ * Sorts the items of a page by their creation, and those of one time by their number. The first ones are sent first, and the last
+ * ones are held if the page exceeds a limit of the guard.
+ */
+function newestFirst(translated: Translated): Translated {
+  const { delivery, translation } = translated;
+  if (translation?.outcome !== 'items' || !isPage(delivery)) return translated;
+  const ages = translation.items.map((item) => ({ item, created: createdTime(item), number: numberOf(item) }));
+  const sorted = ages.toSorted((a, b) => b.created - a.created || b.number - a.number);
+  return { ...translated, translation: { ...translation, items: sorted.map(({ item }) => item) } };
+}
+
+/** Epoch milliseconds; 0 if it is not known. */
+function createdTime({ createdAt }: Item): number {
+  return (createdAt && Date.parse(createdAt)) || 0;
+}
+
+/** `12` of `12`, `#12` and `ENG-12`. */
+function numberOf({ identifier }: Item): number {
+  return Number(/\d{1,15}$/.exec(identifier)?.[0] ?? 0);
+}
+
+function isPage({ source }: PendingDelivery): boolean {
+  return source === 'poll' || source === 'backfill';
 }
 
 /**
@@ -68,7 +97,7 @@ export function partsOf(translated: Translated, limit: number): readonly Transla
   const parts: Translated[] = [];
   for (let start = 0; start < items.length; start += limit) {
     const own = items.slice(start, start + limit);
-    const part = { whole, isLast: start + limit >= items.length };
+    const part = { whole, start, isLast: start + limit >= items.length };
     if (start > 0) parts.push({ ...common, translation: { outcome: 'items', items: own }, part });
     else parts.push({ ...common, ...(rejected && { rejected }), translation: { ...rest, items: own }, part });
   }
@@ -158,8 +187,7 @@ async function translatePage(
     return { translation: await translate(undefined) };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    const isPage = delivery.source === 'poll' || delivery.source === 'backfill';
-    if (!worker || !isPage || !ELEMENT_FAILURES.has(error.code)) throw error;
+    if (!worker || !isPage(delivery) || !ELEMENT_FAILURES.has(error.code)) throw error;
     const elements = await worker.elements(delivery.stored);
     if (elements.length < 2) throw error;
     const { translations, rejected } = await translateElements(elements, delivery, { translate, query });

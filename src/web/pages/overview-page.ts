@@ -79,7 +79,7 @@ function lagTile(lag: LagReport | null): Markup {
     return tile(
       'From event to workspace',
       html`<span class="none">–</span>`,
-      'no delivery led to a write since the daemon started',
+      'no event led to a write since the daemon started; imports do not count',
     );
   return tile(
     'From event to workspace',

@@ -3,7 +3,7 @@ import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { createWakeSignal } from '../../../src/platform/lib/wake-signal.ts';
 import type { Store } from '../../../src/store/database.ts';
-import type { ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
+import type { GuardLimits, ReconcileConnection, Rules } from '../../../src/sync/reconcile/context.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
 
@@ -13,6 +13,7 @@ interface Parts extends Pick<ReconcileConnection, 'translate'>, Partial<Pick<Rec
   readonly clock?: TravellingClock;
   readonly isCrowded?: () => boolean;
   readonly rules?: Rules;
+  readonly guard?: GuardLimits;
 }
 
 /** Reconcile of the connection `main` at GitHub. */
@@ -23,6 +24,7 @@ export function reconcileOver(store: Store, parts: Parts) {
     clock = createTravellingClock({ start }),
     isCrowded = () => false,
     rules,
+    guard,
     ...source
   } = parts;
   const main: ReconcileConnection = {
@@ -39,5 +41,6 @@ export function reconcileOver(store: Store, parts: Parts) {
     usedShare: () => 0,
     isCrowded,
     rules,
+    guard,
   });
 }

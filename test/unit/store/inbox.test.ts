@@ -52,6 +52,7 @@ describe('the inbox', () => {
     expect(delivery).toEqual({
       id: 1,
       isReplayed: false,
+      isImport: false,
       key: 'k0',
       connection: 'c',
       source: 'webhook',

@@ -1,7 +1,8 @@
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
-import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
+import { changesInState } from '../../../../src/store/outbox-rows.ts';
+import type { GuardLimits, ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import type { OpenedStore } from '../../../support/harness/store.ts';
@@ -26,17 +27,19 @@ const translate: ReconcileConnection['translate'] = ({ body }) => ({
   ),
 });
 
-async function open(): Promise<{ store: OpenedStore; statements: string[]; drain(): Promise<void> }> {
+async function open(
+  guard?: GuardLimits,
+): Promise<{ store: OpenedStore; statements: string[]; drain(): Promise<void> }> {
   const statements: string[] = [];
   const store = await openTestStore({ onStatement: (statement) => statements.push(statement) });
-  const reconcile = reconcileOver(store, { translate, start: SECOND });
+  const reconcile = reconcileOver(store, { translate, start: SECOND, guard });
   return { store, statements, drain: () => reconcile.drain() };
 }
 
-async function append(store: OpenedStore, key: string, page: Page): Promise<void> {
+async function append(store: OpenedStore, key: string, page: Page, at = SECOND): Promise<void> {
   const body = Buffer.from(JSON.stringify(page));
   const delivery = { connection: 'main', key, source: 'poll', event: 'list', body } as const;
-  await appendDeliveries(store.query, [delivery], SECOND);
+  await appendDeliveries(store.query, [delivery], at);
 }
 
 async function states(store: OpenedStore): Promise<string[]> {
@@ -99,7 +102,8 @@ test('a delivery is superseded only if all its parts are', async () => {
 
 test('a delivery with a failed part is not settled by a later part', async () => {
   const { store, drain } = await open();
-  onTestFinished(await refuseItem(store, ':30'));
+  // The items are processed from the last number to the first.
+  onTestFinished(await refuseItem(store, ':61'));
   await append(store, 'page', pageOf(1, 90, FIRST));
   await append(store, 'next', pageOf(91, 95, FIRST));
   await drain();
@@ -118,4 +122,18 @@ test('a retried delivery does not repeat the changes of its applied parts', asyn
   expect([await items(store), await states(store)]).toEqual([90, ['applied']]);
   const entities = await store.query.selectFrom('outbox').select('entity').execute();
   expect(new Set(entities.map(({ entity }) => entity)).size).toBe(90);
+});
+
+test('the changes of pages are due from the highest number to the lowest, and the guard holds the lowest', async () => {
+  const unlimited = Number.POSITIVE_INFINITY;
+  const { store, drain } = await open({ creations: 200, removals: unlimited, repairs: unlimited });
+  // A first poll reads the pages from the last to the first; each lists the oldest item first.
+  for (const [index, from] of [201, 101, 1].entries())
+    await append(store, `page ${index}`, pageOf(from, from + 99, FIRST), SECOND - 3_000 + index * 1_000);
+  await drain();
+  const numbersOf = async (state: 'pending' | 'held') =>
+    (await changesInState(store.query, state, 300)).map(({ entity }) => Number(entity.split('/').at(-1)));
+  const down = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, index) => from - index);
+  expect(await numbersOf('pending')).toEqual(down(300, 101));
+  expect(await numbersOf('held')).toEqual(down(100, 1));
 });
