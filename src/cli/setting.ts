@@ -71,11 +71,19 @@ export function eachOf<Word extends string>(words: readonly Word[]) {
   return (text: string, previous: readonly Word[] = []): readonly Word[] => [...previous, read(text)];
 }
 
+/** The options of the command that a group stands for, as its own help shows them. */
+function optionsOf(command: Command): string {
+  const [, options = ''] = /^Options:\n([\s\S]*)/m.exec(command.helpInformation()) ?? [];
+  return `\nOptions of ${command.name()}, which may be left out:\n${options.trimEnd()}`;
+}
+
 /**
  * For a command that may be left out: what is no command of its group comes to it, and is refused. Where the command takes
- * a name, a word that is nearly a command counts as one, unless this command is named too.
+ * a name, a word that is nearly a command counts as one, unless this command is named too. The help of the group shows its options.
  */
 export function refusingUnknown(command: Command): Command {
+  // The help of the program itself lists commands only.
+  if (command.parent?.parent) command.parent.addHelpText('after', () => optionsOf(command));
   return command.allowExcessArguments().hook('preAction', ({ args, registeredArguments, parent }) => {
     const known = parent?.commands.map((each) => each.name()) ?? [];
     const [first] = args;

@@ -54,3 +54,14 @@ it.each(GROUPS)('"%s" suggests a command for what is nearly one', async (group) 
   expect(code).toBe(2);
   expect(stderr).toMatch(new RegExp(`did you mean "?${known}`, 'i'));
 });
+
+it.each(GROUPS)('the help of "%s" shows the options of the command that may be left out', async (group) => {
+  const path = group === '' ? [] : group.split(' ');
+  const { stdout } = await commandLine(...path, '--help');
+  const standard = /^ {2}(\S+) .*(?:\n {3,}.*)*\(the\s+default\)/m.exec(stdout)?.[1];
+  if (standard === undefined) return expect(stdout).not.toContain('which may be left out');
+  const leaf = LEAVES.find((each) => each.path.join(' ') === `${group} ${standard}`);
+  const [, shown = ''] = stdout.split(`Options of ${standard}, which may be left out:\n`);
+  const options = leaf!.command.createHelp().visibleOptions(leaf!.command);
+  expect(options.filter(({ flags }) => !shown.includes(`  ${flags} `))).toEqual([]);
+});
