@@ -163,7 +163,7 @@ describe('run', () => {
     ]);
     expect([alone.code, unhealthy.code]).toEqual([75, 75]);
     expect(alone.stderr).toContain('code:   not_running');
-    expect(alone.stderr).toContain('worksync -- run"');
+    expect(alone.stderr).toContain('npm start"');
   });
 });
 

@@ -26,7 +26,9 @@ const NAMED = new RegExp(`"worksync (?=(?:${COMMAND_NAMES.replaceAll(' ', '|')}|
  */
 export function asTyped(text: string, own = OWN_COMMAND): string {
   if (own === 'worksync' || !text.includes('"worksync ')) return text;
-  return text.replaceAll(/^(?![{[]).*$/gm, (line) => line.replaceAll(NAMED, `"${own} `));
+  return text.replaceAll(/^(?![{[]).*$/gm, (line) =>
+    line.replaceAll('"worksync run"', '"npm start"').replaceAll(NAMED, `"${own} `),
+  );
 }
 
 /** The same of the help of a command, with its examples. */

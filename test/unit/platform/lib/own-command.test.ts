@@ -20,6 +20,9 @@ it('stands in texts for people, and neither in prose nor in JSON', () => {
   expect(asTyped(text, CLONE)).toBe(
     `"worksync trial" is checked: "${CLONE} check" says more; run "${CLONE} held release".`,
   );
+  expect(asTyped('Start the daemon: "worksync run". Or "worksync run --port 1".', CLONE)).toBe(
+    `Start the daemon: "npm start". Or "${CLONE} run --port 1".`,
+  );
   const json = JSON.stringify({ command: 'worksync check', text });
   expect(asTyped(`${json}\n${json}`, CLONE)).toBe(`${json}\n${json}`);
 });
