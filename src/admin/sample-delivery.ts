@@ -68,7 +68,7 @@ function eventNamed({ events }: Samples<unknown>, name: string): SampleEvent<unk
   throw unknownName('sample event', name, Object.keys(events));
 }
 
-/** With the id that a person says the first name has that worksync knows no id of. Throws `usage` where there is none. */
+/** Adds the id that a person names for the first name without a known id. Throws `usage` if there is no such name. */
 export function withGivenId(
   { connector, options }: Tried,
   bindings: readonly Binding[],
@@ -78,6 +78,8 @@ export function withGivenId(
   const names = connector.namesIn?.(options) ?? [];
   const unbound = names.find((name) => !bindings.some(({ entry }) => entry === name.toLowerCase()));
   if (unbound === undefined)
-    throw new SyncError('usage', '--id: worksync knows the ids of all names of this connection');
+    throw new SyncError('usage', '--id: no name of this connection needs an id', {
+      hint: 'Run the command again without --id: the sample then has an id that worksync knows.',
+    });
   return [...bindings, { entry: unbound.toLowerCase(), id, called: unbound }];
 }
