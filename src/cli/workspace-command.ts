@@ -8,6 +8,7 @@ import {
   printAsIs,
   refusingUnknown,
   type Setting,
+  say,
   sessionOf,
   wholeNumber,
   withDaemonOptions,
@@ -82,7 +83,10 @@ export async function runOnWorkspace(
 
 export function show({ text, json, asIs }: Output, flags: { readonly json?: boolean }): void {
   const told = flags.json ? json.map((value) => JSON.stringify(value)).join('\n') : text;
-  if (told === '') return;
+  if (told === '') {
+    if (process.stderr.isTTY && !flags.json && !asIs) say('The list is empty.');
+    return;
+  }
   if (asIs && !flags.json) printAsIs(told);
   else print(told);
 }

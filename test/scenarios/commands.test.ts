@@ -199,7 +199,11 @@ describe('prs', () => {
     expect(updated).toMatchObject([{ title: 'Fixed', state: 'merged', draft: false, labels: ['x'] }]);
     const listed = (await good('prs', 'list', '--repo', '4711', '--state', 'merged', '--json')).json();
     expect(listed).toEqual(updated);
-    expect((await good('prs', 'list', '--repo', '4711', '--state', 'open')).stdout).toBe('');
+    const none = ['prs', 'list', '--repo', '4711', '--state', 'open'];
+    expect(await good(...none)).toMatchObject({ stdout: '', stderr: '' });
+    vi.spyOn(process, 'stderr', 'get').mockReturnValue(Object.assign(Object.create(process.stderr), { isTTY: true }));
+    expect(await run(...none)).toMatchObject({ code: 0, stdout: '', stderr: 'The list is empty.\n' });
+    expect(await run(...none, '--json')).toMatchObject({ code: 0, stdout: '', stderr: '' });
   });
 
   it('a provider that is not connected ends with 77', async () => {
