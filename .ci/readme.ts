@@ -30,6 +30,8 @@ const PATIENCE = 60_000;
 const RETRY = 500;
 /** Exit code of a command that a person interrupts at a question. */
 const ABORTED = 1;
+/** Exit code of `init` while values are missing. */
+const UNFINISHED = 3;
 
 interface Walk {
   readonly terminal: Terminal;
@@ -101,7 +103,7 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     const recorded = `--set '${line}=${line}\n    apiUrl: ${walk.github.large.url}'`;
     await timed(walk, 'init', async () => {
       const printed = await walk.terminal.run(`${command.replace('<owner>/<repository>', 'acme/api')} ${recorded}`);
-      expectText(printed, /public: acme\/api: can be read/, /^Next: start the daemon/m);
+      expectText(printed, /public: acme\/api: can be read/, /^Next: start the daemon with "npm start"\.$/m);
       expectLive(walk, 'public');
     });
     walk.isReady = (daemon) =>
@@ -118,7 +120,8 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
 
   async 'npm run -s worksync -- init --from github --name team --url https://<your workspace>/api/v1'(walk, command) {
     walk.workspace = await startWorkspace(walk);
-    const printed = await walk.terminal.run(command.replace('https://<your workspace>/api/v1', walk.workspace.url));
+    const named = command.replace('https://<your workspace>/api/v1', walk.workspace.url);
+    const printed = await walk.terminal.run(named, UNFINISHED);
     expectText(printed, /^Next: replace in config\/team\.yaml and \.env: .*\bWORKSYNC_API_KEY, GITHUB_TOKEN\. /m);
     fillIn(walk, printed);
   },

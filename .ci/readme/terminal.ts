@@ -12,8 +12,8 @@ const KEPT = /^(?:HOME|LANG|PATH|TERM|TMPDIR|(?:no|https?)_proxy|NODE_EXTRA_CA_C
 
 /** Runs commands in one folder, as a person types them. */
 export interface Terminal {
-  /** Runs a command to its end. Resolves with both outputs, errors last; rejects unless the exit code is 0. */
-  run(command: string): Promise<string>;
+  /** Runs a command to its end. Resolves with both outputs, errors last; rejects unless the exit code is the expected one. */
+  run(command: string, expected?: number): Promise<string>;
   /** Starts a command that runs until Ctrl-C, on a terminal of its own. */
   start(command: string): Program;
   /** Ends all programs that are still running. Resolves when they have ended. */
@@ -53,7 +53,7 @@ export function openTerminal(folder: string, scratch: string, settings: Readonly
   }
 
   return {
-    async run(command) {
+    async run(command, expected = 0) {
       // In a group of its own, so that its end reaches what npm starts.
       const child = spawn('sh', ['-c', command], {
         cwd: folder,
@@ -64,7 +64,7 @@ export function openTerminal(folder: string, scratch: string, settings: Readonly
       const [out, errors] = [textOf(child.stdout), textOf(child.stderr)];
       const code = await follow(child, () => endGroup(child.pid));
       const printed = `${out()}${errors()}`;
-      if (code !== 0) throw new Error(`${command}: exit code ${code}\n${printed}`);
+      if (code !== expected) throw new Error(`${command}: exit code ${code}\n${printed}`);
       return printed;
     },
     start(command) {

@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
+import { displayName, type LoadInput, readConfigText } from '../platform/config/load.ts';
 import { unknownName } from './named.ts';
-import { refuseWrongName } from './refuse-wrong-name.ts';
+import { problemOfName, refuseWrongName } from './refuse-wrong-name.ts';
 
 /** The request for a first configuration. */
 export interface FirstConfig {
@@ -130,8 +131,57 @@ export function mayBeGenerated({ path }: Pick<Draft, 'path'>, variable: string):
 }
 
 function readExample(name: string): string {
-  if (!exampleNames().includes(name)) throw unknownName('example', name, exampleNames());
+  const unknown = unknownExample(name);
+  if (unknown) throw unknown;
   return readFileSync(join(EXAMPLES, `${name}.yaml`), 'utf8');
+}
+
+function unknownExample(name: string): SyncError | undefined {
+  return exampleNames().includes(name) ? undefined : unknownName('example', name, exampleNames());
+}
+
+/** Returns why an answer of a person cannot be used; undefined where it can. */
+export const problemOfAnswer = {
+  from: (answer: string) => unknownExample(answer)?.message,
+  name(answer: string, { folder, force = false }: { readonly folder: string; readonly force?: boolean }) {
+    const problem = problemOfName(answer);
+    if (problem !== undefined || force) return problem;
+    const { live } = placesOf(folder, answer);
+    return existsSync(live) ? `${live} is already there: choose another name` : undefined;
+  },
+  url: (answer: string) => (isApiAddress(answer) ? undefined : WRONG_ADDRESS),
+  /** Compares the problems of the draft with those that it has with this value. */
+  value(answer: string, { content, placeholder, ...known }: Placeholder & ReadBy) {
+    const present = problemsIn(content, known);
+    const withAnswer = problemsIn(
+      content.replaceAll(placeholder, () => answer),
+      known,
+    );
+    return withAnswer.find((problem) => !present.includes(problem));
+  },
+  secret: (answer: string) => (quoteFor(answer) === undefined ? TOO_MANY_QUOTES : undefined),
+};
+
+interface Placeholder {
+  readonly content: string;
+  readonly placeholder: string;
+}
+
+type ReadBy = Pick<LoadInput, 'connectors' | 'apiOverrides'>;
+
+const WRONG_ADDRESS = 'expected the https address of the workspace API, ending in /api/v1';
+const TOO_MANY_QUOTES =
+  'a value with all three kinds of quotes cannot be written to .env: put it into a file, and add _FILE to the variable';
+
+/** Without the places in the text, which a person did not write. */
+function problemsIn(content: string, known: ReadBy): readonly string[] {
+  try {
+    readConfigText(content, known, '');
+    return [];
+  } catch (error) {
+    if (!(error instanceof SyncError)) throw error;
+    return error.message.split('\n').map((line) => line.replace(/^[\d:]+ /, ''));
+  }
 }
 
 /**
@@ -144,25 +194,29 @@ function readExample(name: string): string {
 export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const { name, url, values = {}, folder } = wanted;
   const { path, live } = placesOf(folder, name);
-  if (url !== undefined && !isApiAddress(url))
-    throw new SyncError('usage', `--url ${url}: expected the https address of the workspace API, ending in /api/v1`);
+  if (url !== undefined && !isApiAddress(url)) throw new SyncError('usage', `--url ${url}: ${WRONG_ADDRESS}`);
   const replaced = Object.entries({ ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
   const content = replaced.reduce(
     (text, [old, fresh]) => text.replaceAll(old, () => fresh),
     draftText(wanted, overwrite),
   );
-  const templates = templatesOf(wanted);
-  const present = [live, ...templates.map((each) => each.path)].filter((each) => existsSync(each));
-  if (present.length > 0 && !overwrite)
-    throw new SyncError('conflict', `already there: ${present.join(', ')}`, {
-      hint: 'Name another folder with --folder, or replace them with --force. Nothing was written.',
-    });
-  const files = [{ path, content: withSchema(content, path) }, ...templates];
+  refusePresent(wanted, overwrite);
+  const files = [{ path, content: withSchema(content, path) }, ...templatesOf(wanted)];
   for (const file of files) {
     mkdirSync(dirname(file.path), { recursive: true });
     writeFileSync(file.path, file.content);
   }
   return { path, live, envFile: join(folder, '.env'), written: files.map((file) => file.path) };
+}
+
+/** Throws `conflict` if files are there already that would be replaced. */
+export function refusePresent(wanted: FirstConfig, overwrite: boolean): void {
+  const { live } = placesOf(wanted.folder, wanted.name);
+  const present = [live, ...templatesOf(wanted).map((each) => each.path)].filter((each) => existsSync(each));
+  if (present.length === 0 || overwrite) return;
+  throw new SyncError('conflict', `already there: ${present.join(', ')}`, {
+    hint: 'Name another folder with --folder, or replace them with --force. Nothing was written.',
+  });
 }
 
 function templatesOf({ with: names = [], folder }: FirstConfig) {
@@ -204,11 +258,28 @@ export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<s
 const HEAD = '# In place of a variable, its name with _FILE may hold the path of a file with the value.\n';
 
 function quoted(value: string): string {
-  if (/^[\w./:@+=-]*$/.test(value)) return value;
-  const quote = ["'", '"', '`'].find((each) => !value.includes(each));
-  if (quote === undefined)
-    throw new SyncError('usage', 'a value contains all three kinds of quotes: put it into a file');
+  const quote = quoteFor(value);
+  if (quote === undefined) throw new SyncError('usage', TOO_MANY_QUOTES);
   return `${quote}${value}${quote}`;
+}
+
+/** Undefined where the value contains all kinds of quotes. */
+function quoteFor(value: string): string | undefined {
+  if (/^[\w./:@+=-]*$/.test(value)) return '';
+  return ["'", '"', '`'].find((each) => !value.includes(each));
+}
+
+/** The variable of the workspace key, if it is in `.env`, where it can be replaced. */
+export function replaceableKey({ path }: Pick<Draft, 'path'>): string | undefined {
+  const [, name = ''] = /^ +apiKey: *\$\{(\w{1,100})\}/m.exec(readFileSync(path, 'utf8')) ?? [];
+  return commandEnvironment({ config: path }).file?.used.includes(name) ? name : undefined;
+}
+
+/** Replaces a variable that `.env` has. */
+export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: string, value: string): void {
+  const line = new RegExp(`^(\\s*(?:export\\s+)?${name}\\s*=).*$`, 'gm');
+  const changed = readFileSync(envFile, 'utf8').replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
+  writeFileSync(envFile, changed);
 }
 
 /** What a person must still fill in: placeholders of the draft, and variables. */
@@ -221,4 +292,16 @@ export function publishDraft({ path, live }: Draft): void {
   mkdirSync(dirname(live), { recursive: true });
   writeFileSync(live, withSchema(readFileSync(path, 'utf8'), live));
   rmSync(path);
+}
+
+/** The command that goes on with a draft. */
+export function commandFor(draft: string): string {
+  const folder = displayName(dirname(dirname(resolve(draft))));
+  const flag = folder === '' ? '' : ` --folder ${shellWord(folder)}`;
+  return `"worksync init --name ${basename(draft, '.yaml')}${flag}"`;
+}
+
+/** A path as a person types it in a shell. */
+export function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path}'`;
 }

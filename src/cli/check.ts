@@ -45,6 +45,7 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   const findings = config.warnings.map((message): Finding => ({ level: 'warning', subject: 'configuration', message }));
   if (session.envFile) findings.push(...describeEnvFile(session.envFile));
   findings.push(...config.workspaces.map(describeConfig), ...config.broken.flatMap(describeBroken));
+  findings.push(...(await describeDrafts(session)));
   if (offline) return { findings };
   if (await hasOwner(options.data)) {
     const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
@@ -52,6 +53,17 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   }
   const { found, failure } = await checkHere(session);
   return { findings: [...findings, ...found], failure };
+}
+
+async function describeDrafts({ drafts }: Session): Promise<readonly Finding[]> {
+  const { commandFor } = await import('../admin/init.ts');
+  const { displayName } = await import('../platform/config/load.ts');
+  return drafts().map((path) => ({
+    level: 'warning',
+    subject: 'configuration',
+    message: `${displayName(path)} is an unfinished draft, which worksync does not read`,
+    hint: `Go on with it: ${commandFor(path)}. If you do not need it, delete it.`,
+  }));
 }
 
 /** The names of the variables, never a value. */
@@ -101,7 +113,10 @@ function describeConfig({ name, file, connections }: WorkspaceConfig): Finding {
 }
 
 /** Each place on a line of its own. */
-function describeBroken({ name, error: { code, message, hint } }: Pick<BrokenConfig, 'name' | 'error'>): Finding[] {
+export function describeBroken({
+  name,
+  error: { code, message, hint },
+}: Pick<BrokenConfig, 'name' | 'error'>): Finding[] {
   return message.split('\n').map((line) => ({ level: 'error', subject: name, message: `${code}: ${line}`, hint }));
 }
 

@@ -10,6 +10,8 @@ export interface Question {
   readonly standard?: string;
   /** Hides what the person types. */
   readonly isSecret?: boolean;
+  /** Returns why an answer cannot be used. The question is then asked again. */
+  readonly problemOf?: (answer: string) => string | undefined;
 }
 
 /** Ctrl-C at a question. */
@@ -35,16 +37,30 @@ export async function askQuestions(
   });
   const isTerminal = 'isTTY' in input && input.isTTY === true;
   const lines = createInterface({ input, output: shown, terminal: isTerminal });
+
+  async function answerTo({ text, standard, isSecret = false }: Question): Promise<string | undefined> {
+    const asked = lines.question(`${text}${standard === undefined ? '' : ` [${standard}]`}: `);
+    isMuted = isSecret;
+    const typed = (await asked.catch(interrupted)).trim();
+    isMuted = false;
+    if (isSecret) output.write('\n');
+    return typed === '' ? standard : typed;
+  }
+
+  async function usableAnswerTo(question: Question): Promise<string | undefined> {
+    for (;;) {
+      const answer = await answerTo(question);
+      const problem = answer === undefined ? undefined : question.problemOf?.(answer);
+      if (problem === undefined) return answer;
+      output.write(`  ${problem}\n`);
+    }
+  }
+
   const answers: Record<string, string> = {};
   try {
-    for (const { key, text, standard, isSecret = false } of questions) {
-      const asked = lines.question(`${text}${standard === undefined ? '' : ` [${standard}]`}: `);
-      isMuted = isSecret;
-      const typed = (await asked.catch(interrupted)).trim();
-      isMuted = false;
-      if (isSecret) output.write('\n');
-      const answer = typed === '' ? standard : typed;
-      if (answer !== undefined) answers[key] = answer;
+    for (const question of questions) {
+      const answer = await usableAnswerTo(question);
+      if (answer !== undefined) answers[question.key] = answer;
     }
   } finally {
     lines.close();

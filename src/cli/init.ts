@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../admin/init.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { addInitGithubApp } from './init-github-app.ts';
 import type { Question } from './init-questions.ts';
 import { type Exit, print, refusingUnknown, type Setting, say } from './setting.ts';
@@ -13,6 +14,8 @@ const HELP = `
 On a terminal the command asks for what no flag says. It writes a draft, config/<name>.yaml, and .env with the variables that the
 draft needs. It makes webhook secrets that you choose yourself. When nothing is left to fill in, it tests workspace and vendors, and
 moves the draft to config/workspaces/. Run it again with the same --name to go on with a draft. What --with names goes to deploy/.
+
+Exit codes: 0 the configuration is in use; 1 the test failed, or a file is there already; 2 wrong usage; 3 values are missing.
 
 Example: worksync init --from github --name team --url https://work.example.com/api/v1`;
 
@@ -65,8 +68,8 @@ export function addInit(program: Command, setting: Setting, exit: Exit): void {
       const outcome = await init(setting, flags);
       if (flags.json) print(JSON.stringify(outcome));
       else await describe(outcome);
-      say(nextStep(outcome, flags.folder));
-      exit(outcome.findings.some(({ level }) => level === 'error') ? 1 : 0);
+      say(await nextStep(outcome, flags.folder));
+      exit(exitCode(outcome));
     });
   addInitGithubApp(group, setting, exit);
 }
@@ -82,7 +85,7 @@ async function init(setting: Setting, flags: InitFlags): Promise<Outcome> {
   const unfinished = { name: wanted.name, written: [draft.path, ...others], isLive: false };
   const missing = missingIn(draft);
   if (missing.length > 0) return { ...unfinished, missing, findings: [] };
-  const findings = await test(setting, draft, flags.offline ?? false);
+  const findings = await tested(setting, draft, wanted.name, flags.offline ?? false);
   if (findings.some(({ level }) => level === 'error')) return { ...unfinished, missing, findings };
   publishDraft(draft);
   return { name: wanted.name, written: [...others, draft.live], missing, findings, isLive: true };
@@ -96,23 +99,17 @@ async function completed({
   force = false,
   ...given
 }: InitFlags): Promise<FirstConfig> {
-  const { draftText, exampleNames, hasDraft, placeholdersIn, SAMPLE_REPOSITORY, EXAMPLE_URL } = await import(
-    '../admin/init.ts'
-  );
   const { from, name, url } = given;
   const flags = { ...(from && { from }), ...(name && { name }), ...(url && { url }) };
-  const values: Record<string, string> = Object.fromEntries(set.map(pairOf));
-  const isNew = force || !hasDraft(folder, name ?? STANDARD.name);
-  const asked = process.stdin.isTTY && isNew ? await ask(firstQuestions(flags, exampleNames())) : {};
-  const wanted = { ...STANDARD, ...flags, ...asked, with: templates, folder, values };
+  const values = Object.fromEntries(set.map(pairOf));
+  const wanted = { ...STANDARD, ...flags, with: templates, folder, values };
   if (!process.stdin.isTTY) return wanted;
-  const content = draftText(wanted, force);
-  const open = placeholdersIn(content).filter((each) => !(each in values) && each !== EXAMPLE_URL);
-  const questions: Question[] = open.map((each) => ({ key: each, text: `Instead of ${each} (empty: later)` }));
-  if (isNew && content.includes(SAMPLE_REPOSITORY))
-    questions.push({ key: SAMPLE_REPOSITORY, text: 'Repository', standard: SAMPLE_REPOSITORY });
-  Object.assign(values, await ask(questions));
-  return wanted;
+  const { hasDraft, refusePresent } = await import('../admin/init.ts');
+  const isNew = force || !hasDraft(folder, wanted.name);
+  const named = isNew ? { ...wanted, ...(await ask(await nameQuestions(flags, { folder, force }))) } : wanted;
+  refusePresent(named, force);
+  const { url: address = url, ...answers } = await ask(await valueQuestions(named, { isNew, force }));
+  return { ...named, ...(address && { url: address }), values: { ...values, ...answers } };
 }
 
 function pairOf(text: string): [string, string] {
@@ -121,16 +118,50 @@ function pairOf(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-function firstQuestions(
-  given: Pick<InitFlags, 'from' | 'name' | 'url'>,
-  examples: readonly string[],
-): readonly Question[] {
+async function nameQuestions(
+  given: Pick<InitFlags, 'from' | 'name'>,
+  target: { readonly folder: string; readonly force: boolean },
+): Promise<readonly Question[]> {
+  const { exampleNames, problemOfAnswer } = await import('../admin/init.ts');
+  const from = `Start from (${exampleNames().join(', ')})`;
   const questions: Question[] = [
-    { key: 'from', text: `Start from (${examples.join(', ')})`, standard: STANDARD.from },
-    { key: 'name', text: 'Name of the workspace', standard: STANDARD.name },
-    { key: 'url', text: 'Address of the workspace API, ending in /api/v1 (empty: later, or none for a trial)' },
+    { key: 'from', text: from, standard: STANDARD.from, problemOf: problemOfAnswer.from },
+    {
+      key: 'name',
+      text: 'Name of the workspace',
+      standard: STANDARD.name,
+      problemOf: (answer) => problemOfAnswer.name(answer, target),
+    },
   ];
   return questions.filter(({ key }) => given[key as keyof typeof given] === undefined);
+}
+
+/** Asks for the address of the workspace, and for what stands in the place of other placeholders. */
+async function valueQuestions(
+  wanted: FirstConfig,
+  { isNew, force }: { readonly isNew: boolean; readonly force: boolean },
+): Promise<readonly Question[]> {
+  const { draftText, EXAMPLE_URL, placeholdersIn, problemOfAnswer, SAMPLE_REPOSITORY } = await import(
+    '../admin/init.ts'
+  );
+  const { connectors } = await import('../connectors/registry.ts');
+  const { apiOverrides } = await import('../workspace-api/contract.ts');
+  const { url, values = {} } = wanted;
+  const content = draftText(wanted, force);
+  const questionOf = (placeholder: string, text: string): Question => ({
+    key: placeholder,
+    text,
+    problemOf: (answer) => problemOfAnswer.value(answer, { content, placeholder, connectors, apiOverrides }),
+  });
+  const open = placeholdersIn(content).filter((each) => !(each in values) && each !== EXAMPLE_URL);
+  const questions = open.map((each) => questionOf(each, `Instead of ${each} (empty: later)`));
+  if (url === undefined && content.includes(EXAMPLE_URL)) {
+    const text = 'Address of the workspace API, ending in /api/v1 (empty: later)';
+    questions.unshift({ key: 'url', text, problemOf: problemOfAnswer.url });
+  }
+  if (isNew && content.includes(SAMPLE_REPOSITORY) && !(SAMPLE_REPOSITORY in values))
+    questions.push({ ...questionOf(SAMPLE_REPOSITORY, 'Repository'), standard: SAMPLE_REPOSITORY });
+  return questions;
 }
 
 async function ask(questions: readonly Question[]): Promise<Readonly<Record<string, string>>> {
@@ -146,22 +177,54 @@ async function valuesOf(draft: Draft): Promise<Readonly<Record<string, string>>>
     mayBeGenerated(draft, name) ? 'true' : 'false',
   );
   const secrets = generated.map((name) => [name, systemRandom().bytes(32).toString('hex')]);
-  const questions = others.map((name) => ({ key: name, text: `${name} (not shown; empty: later)`, isSecret: true }));
-  return { ...Object.fromEntries(secrets), ...(process.stdin.isTTY ? await ask(questions) : {}) };
+  const asked = process.stdin.isTTY ? await ask(await secretQuestions(others)) : {};
+  return { ...Object.fromEntries(secrets), ...asked };
+}
+
+async function secretQuestions(names: readonly string[]): Promise<readonly Question[]> {
+  const { problemOfAnswer } = await import('../admin/init.ts');
+  return names.map((name) => ({
+    key: name,
+    text: `${name} (not shown; empty: later)`,
+    isSecret: true,
+    problemOf: problemOfAnswer.secret,
+  }));
+}
+
+/** Times that a person may enter another key of the workspace. */
+const MOST_KEYS = 3;
+
+/** Tests the draft. On a terminal it asks for another key while the workspace refuses the present one. */
+async function tested(setting: Setting, draft: Draft, name: string, isOffline: boolean): Promise<readonly Finding[]> {
+  const { replaceableKey, replaceInEnvFile } = await import('../admin/init.ts');
+  const variable = process.stdin.isTTY ? replaceableKey(draft) : undefined;
+  const refusalIn = (found: readonly Finding[]) =>
+    found.find(({ subject, message }) => subject === `${name}: workspace` && message.startsWith('unauthorized: '));
+  for (let left = MOST_KEYS; ; left--) {
+    const findings = await test(setting, draft, name, isOffline);
+    const refusal = refusalIn(findings);
+    if (refusal === undefined || variable === undefined || left === 0) return findings;
+    say(`  ${refusal.message}`);
+    const { [variable]: key } = await ask(await secretQuestions([variable]));
+    if (key === undefined) return findings;
+    replaceInEnvFile(draft, variable, key);
+  }
 }
 
 /** Reads the draft as the daemon would, and asks the workspace and the vendors, without a data folder of its own. */
-async function test(setting: Setting, { path }: Draft, isOffline: boolean): Promise<readonly Finding[]> {
+async function test(setting: Setting, { path }: Draft, name: string, isOffline: boolean): Promise<readonly Finding[]> {
   const { openSession } = await import('./session.ts');
-  const { checkHere } = await import('./check.ts');
+  const { checkHere, describeBroken } = await import('./check.ts');
   const flags = { config: path, data: ':memory:init' };
-  const session = openSession({ ...setting, flags, logLevel: () => 'silent' });
-  if (isOffline) return [];
-  const options = { ...session.options, store: undefined };
-  const { found } = await checkHere({ ...session, options });
-  const names = session.config.workspaces.map(({ name }) => name);
-  // The database of this test is no concern of the daemon.
-  return found.filter(({ subject }) => names.some((name) => subject.startsWith(name)));
+  try {
+    const session = openSession({ ...setting, flags, logLevel: () => 'silent' });
+    if (isOffline) return [];
+    const { found } = await checkHere({ ...session, options: { ...session.options, store: undefined } });
+    // The database of this test is no concern of the daemon.
+    return found.filter(({ subject }) => subject.startsWith(name));
+  } catch (thrown) {
+    return describeBroken({ name, error: asSyncError(thrown) });
+  }
 }
 
 async function describe({ written, findings }: Outcome): Promise<void> {
@@ -171,9 +234,22 @@ async function describe({ written, findings }: Outcome): Promise<void> {
   print(describeFindings(findings));
 }
 
-function nextStep({ name, written: [draft = ''], missing, isLive }: Outcome, folder: string): string {
-  if (isLive) return 'Next: start the daemon with "worksync run".';
-  const again = `"worksync init --name ${name}${folder === '.' ? '' : ` --folder ${folder}`}"`;
+async function nextStep({ name, written, missing, isLive }: Outcome, folder: string): Promise<string> {
+  const { commandFor, shellWord } = await import('../admin/init.ts');
+  const [draft = ''] = written;
+  if (isLive) {
+    const place = resolve(folder) === resolve('.') ? '' : ` --config ${shellWord(join(folder, 'config/workspaces'))}`;
+    return `Next: start the daemon with "worksync run${place}".`;
+  }
+  const again = commandFor(join(folder, 'config', `${name}.yaml`));
   if (missing.length === 0) return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}.`;
   return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.`;
+}
+
+/** Exit code where values are missing, so that a script knows that the draft is not in use. */
+const UNFINISHED = 3;
+
+function exitCode({ missing, findings }: Outcome): number {
+  if (missing.length > 0) return UNFINISHED;
+  return findings.some(({ level }) => level === 'error') ? 1 : 0;
 }

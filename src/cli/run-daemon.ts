@@ -1,6 +1,8 @@
 import { drained } from '../admin/drain.ts';
+import { commandFor } from '../admin/init.ts';
 import { type Composition, compose } from '../daemon/compose.ts';
 import type { Daemon } from '../daemon/serve.ts';
+import { displayName } from '../platform/config/load.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
 import { findStage, playDeliveries, seedTasks } from './demo-play.ts';
 import type { Session } from './session.ts';
@@ -29,6 +31,8 @@ export async function run(session: Session): Promise<void> {
   const daemon = await composition.serve();
   parts.logger.info({ address: daemon.address, version: session.version }, 'the daemon runs');
   print(await greeting(daemon, composition));
+  for (const path of session.drafts())
+    print(`\n${displayName(path)} is an unfinished draft: ${commandFor(path)} goes on with it.`);
   print(await howToLogIn(daemon));
   if (!stage) return;
   const { sent, fresh } = await playDeliveries(stage, daemon.address, demoSecret, parts);

@@ -2,6 +2,7 @@ import { connectors } from '../connectors/registry.ts';
 import type { ProcessContext } from '../daemon/daemon-context.ts';
 import { createProcessContext } from '../daemon/daemon-context.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
+import { draftFiles } from '../platform/config/config-files.ts';
 import {
   configText,
   type DaemonOptions,
@@ -29,6 +30,8 @@ export interface Session {
   readonly config: LoadedConfig;
   /** Absent where there is no `.env`. */
   readonly envFile?: EnvFile;
+  /** Lists the drafts of `worksync init` beside the configuration, which worksync does not read. */
+  readonly drafts: () => readonly string[];
   /** Where the configuration is read again. */
   readonly source: ConfigSource;
   /** For pages, metrics and admin actions, as the environment sets them. */
@@ -87,6 +90,7 @@ export function openSession(input: SessionInput): Session {
     flags: input.flags,
     config,
     ...(envFile && { envFile }),
+    drafts: () => (files.text === undefined ? draftFiles({ path: given.config }) : []),
     source: configSource(files, variables, { envFile: place, secrets: config.secretSources }),
     tokens,
     scrubber: input.scrubber,

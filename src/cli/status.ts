@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
 import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../admin/status.ts';
 import { partOf } from '../admin/verdict.ts';
-import { daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { asSyncError } from '../model/errors/sync-error.ts';
+import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
+import type { Environment } from '../platform/config/interpolate.ts';
 import type { BackfillStatus } from '../store/backfills.ts';
 import { askOwner } from './owner.ts';
-import { type Exit, OF_QUESTIONS, print, type Setting, withDaemonOptions } from './setting.ts';
+import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
 import { watchStatus } from './watch-status.ts';
 import { plural, printable, span, table } from './words.ts';
@@ -18,7 +20,7 @@ export function addStatus(program: Command, _setting: Setting, exit: Exit): void
     .option('--json', 'print the whole status as JSON')
     .addHelpText('after', '\nExample: worksync status --json')
     .action(async ({ json = false, watch, ...flags }: Flags & { json?: boolean; watch?: boolean }) => {
-      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
+      const { data } = daemonOptions(flags, settingsFor(flags));
       const read = () => askOwner<Status>(data, 'GET', '/status.json');
       if (watch) return watchStatus(read, describeStatus, json);
       const status = await read();
@@ -27,12 +29,38 @@ export function addStatus(program: Command, _setting: Setting, exit: Exit): void
     });
 }
 
+/** A wrong `.env` hides no status: the daemon reports it as a problem, and uses what it read before. */
+function settingsFor(flags: Flags): Environment {
+  try {
+    return commandEnvironment(flags).settings;
+  } catch (thrown) {
+    const { message, hint } = asSyncError(thrown);
+    say(`worksync: .env is left out: ${message}\n  remedy: ${hint}`);
+    return environment();
+  }
+}
+
 /** `worksync status` for people: first whether it works, then what does not. */
 export function describeStatus(status: Status): string {
   const head = `worksync ${status.version}, ${describeWhole(status)}, up for ${span(status.at - status.startedAt)}`;
   const whole = status.workspaces.map((workspace) => describeWorkspace(workspace, status.at));
   const elsewhere = (status.elsewhere ?? []).map(describeElsewhere);
-  return [head, ...describeShared(status), ...whole, ...status.broken.map(describeBroken), ...elsewhere].join('\n\n');
+  return [
+    head,
+    ...describeFault(status),
+    ...describeShared(status),
+    ...whole,
+    ...status.broken.map(describeBroken),
+    ...elsewhere,
+  ].join('\n\n');
+}
+
+/** Why the changed configuration, or `.env`, has no effect. */
+function describeFault({ configFault }: Status): string[] {
+  if (configFault === null) return [];
+  const { code, message, hint } = configFault;
+  const lines = ['configuration', `  NOT RELOADED ${code}: the last good one stays in use. ${hint}`];
+  return [[...lines, ...message.split('\n').map((line) => `    ${line}`)].map(printable).join('\n')];
 }
 
 /** The processes that share the workspaces, and what is wrong among them. */

@@ -5,6 +5,8 @@ import { print } from './setting.ts';
 import { printable, safeOutput } from './words.ts';
 
 const LOOK_EVERY = 2_000;
+/** No workspace has this name. */
+const CONFIGURATION = 'the configuration';
 /** The cursor at the top, and nothing below it. */
 const REDRAW = '\u001b[H\u001b[J';
 
@@ -31,8 +33,10 @@ function redraw(describe: (status: Status) => string) {
 
 function append() {
   const told = new Map<string, string>();
-  return ({ at, workspaces, broken }: Status): void => {
+  return ({ at, workspaces, broken, configFault }: Status): void => {
+    const fault = configFault && `not reloaded, ${configFault.code}: ${configFault.message}`;
     const lines = [
+      ...(fault || told.has(CONFIGURATION) ? [[CONFIGURATION, fault ?? 'ok'] as const] : []),
       ...workspaces.map(({ name, verdict, summary }) => [name, `${verdict}, ${summary}`] as const),
       ...broken.map(({ name, code, message }) => [name, `blocked, ${code}: ${message}`] as const),
     ];

@@ -1,11 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { askQuestions } from '../../src/cli/init-questions.ts';
-import { commandLine } from '../support/harness/command-line.ts';
+import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import { commandLine, onTerminal } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
+import { startWorksync } from '../support/harness/processes.ts';
 
 /** A first configuration, from each example. */
 
@@ -27,11 +29,10 @@ it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete 
   const draft = join(folder, 'config/ours.yaml');
   const live = join(folder, 'config/workspaces/ours.yaml');
   const envFile = join(folder, '.env');
-  expect(code).toBe(0);
   const [{ written, missing, isLive }] = json() as [{ written: string[]; missing: string[]; isLive: boolean }];
   // An example without variables needs no .env.
   expect(written.filter((path) => !existsSync(path))).toEqual([]);
-  expect(isLive).toBe(missing.length === 0);
+  expect({ code, isLive }).toEqual(missing.length === 0 ? { code: 0, isLive: true } : { code: 3, isLive: false });
   if (!isLive) {
     expect(stderr).toContain(`Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run`);
     expect(stderr).toContain(`init --name ours --folder ${folder}".`);
@@ -39,7 +40,9 @@ it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete 
     fillIn(envFile, draft, missing);
     const done = await commandLine(...again);
     expect(done.json()).toEqual([{ name: 'ours', written: [envFile, live], missing: [], findings: [], isLive: true }]);
-    expect(done.stderr).toMatch(/Next: start the daemon with ".*run"/);
+    expect(done.stderr).toContain(
+      `Next: start the daemon with "npm run -s worksync -- run --config ${folder}/config/workspaces".`,
+    );
   }
   expect(existsSync(draft)).toBe(false);
   expect(await commandLine('check', '--offline', '--config', live)).toMatchObject({ code: 0, stderr: '' });
@@ -74,7 +77,7 @@ it('writes what is named of the files to deploy, as they are, and suggests a nam
   const deploy = join(import.meta.dirname, '../../config/deploy');
   const args = ['--with', 'gitlab-ci', '--with', 'kubernetes', '--with', 'gitlab-ci'];
   const { code, json } = await commandLine('init', '--folder', folder, '--json', ...args);
-  expect(code).toBe(0);
+  expect(code).toBe(3);
   const [{ written }] = json() as [{ written: string[] }];
   const copies = written.slice(1, -1).map((path) => basename(path));
   expect(copies).toEqual(['gitlab-ci.yaml', 'kubernetes.yaml']);
@@ -87,7 +90,7 @@ it('writes what is named of the files to deploy, as they are, and suggests a nam
 
 it('makes the secrets that people choose themselves, and keeps what .env has', async () => {
   writeFileSync(join(folder, '.env'), 'GITHUB_TOKEN=mine\nMINE=1');
-  expect(await commandLine('init', '--folder', folder)).toMatchObject({ code: 0 });
+  expect(await commandLine('init', '--folder', folder)).toMatchObject({ code: 3 });
   expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(
     /^GITHUB_TOKEN=mine\nMINE=1\nWORKSYNC_API_KEY=\nGITHUB_WEBHOOK_SECRET=[0-9a-f]{64}\n$/,
   );
@@ -140,6 +143,91 @@ it.each([
   expect(code).toBe(2);
   expect(stderr).toContain(message);
   expect(readdirSync(folder)).toEqual([]);
+});
+
+it('checks and starts name an unfinished draft, and status says why a changed .env has no effect', async () => {
+  const write = (name: string, from: string) =>
+    commandLine('init', '--folder', folder, '--offline', '--name', name, '--from', from);
+  expect(await write('live', 'github-public')).toMatchObject({ code: 0 });
+  expect(await write('later', 'github')).toMatchObject({ code: 3 });
+  // Files of others are no drafts.
+  writeFileSync(join(folder, 'config/database.yml'), 'adapter: sqlite\n');
+  const draft = join(folder, 'config/later.yaml');
+  const goesOn = `init --name later --folder ${folder}"`;
+  const flags = ['--config', join(folder, 'config/workspaces'), '--data', join(folder, 'data')];
+  const checked = await commandLine('check', '--offline', ...flags);
+  expect(checked.code).toBe(0);
+  expect(checked.stdout.match(/^warning .*/gm)).toEqual([expect.stringContaining(`${draft} is an unfinished draft`)]);
+  expect(checked.stdout).toContain(`remedy: Go on with it: "npm run -s worksync -- ${goesOn}`);
+
+  const live = join(folder, 'config/workspaces/live.yaml');
+  writeFileSync(
+    live,
+    readFileSync(live, 'utf8').replace('poll: 5m', 'webhookSecrets: a-secret-of-the-test\n    poll: off'),
+  );
+  const daemon = startWorksync(['run', ...flags, '--port', '0']);
+  try {
+    await daemon.says(`${goesOn} goes on with it.`);
+    expect((await commandLine('status', ...flags)).stdout).toMatch(/^worksync \S+, ok/);
+    writeFileSync(join(folder, '.env'), 'NODE_OPTIONS=--trace-gc\n');
+    daemon.child.kill('SIGHUP');
+    await vi.waitFor(
+      async () => {
+        const { code, stdout, stderr } = await commandLine('status', ...flags);
+        expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^worksync \S+, DEGRADED/) });
+        expect(stdout).toContain('NOT RELOADED config_invalid: the last good one stays in use. Remove these lines');
+        expect(stdout).toContain(`${folder}/.env:1: NODE_OPTIONS cannot be set in .env`);
+        expect(stderr).toContain('.env is left out');
+      },
+      { timeout: 60_000, interval: 200 },
+    );
+  } finally {
+    await daemon.end();
+  }
+});
+
+describe('on a terminal', () => {
+  it('asks again after an answer that cannot be used, with the reason [U1]', async () => {
+    const answers = [
+      ...['githup', 'github', 'Two Words', 'ours'],
+      ...['work.example.com', URL_OF_OURS, 'acme', 'acme/web'],
+      ...[`'"\``, 'wsk_some_key', ''],
+    ];
+    const { code, stderr } = await onTerminal(answers, 'init', '--folder', folder, '--offline');
+    expect(code).toBe(3);
+    for (const reason of [
+      'there is no example "githup" (did you mean "github"?)',
+      'expected lower-case letters, digits and hyphens',
+      'expected the https address of the workspace API',
+      'repositories',
+      'all three kinds of quotes',
+    ])
+      expect(stderr).toMatch(new RegExp(`^ {2}.*${reason.replaceAll(/[?()]/g, '\\$&')}`, 'm'));
+    expect(stderr).not.toMatch(/^ {2}--/m);
+    expect(stderr).not.toContain('wsk_some_key');
+    const content = readFileSync(join(folder, 'config/ours.yaml'), 'utf8');
+    expect(content).toContain(`url: ${URL_OF_OURS}\n`);
+    expect(content).toContain('- acme/web\n');
+  });
+
+  it('asks for another key while the workspace refuses it, three times at most', async () => {
+    const { url, apiKey, close } = await startWorkspaceService();
+    mkdirSync(join(folder, 'config'));
+    const connection = 'desk: { connector: generic, system: desk, webhookSecrets: whsec_YS1zZWNyZXQtb2YtdGhlLXRlc3Q= }';
+    const draft = `workspace:\n  url: ${url}\n  apiKey: \${WORKSYNC_API_KEY}\nconnections:\n  ${connection}\n`;
+    writeFileSync(join(folder, 'config/ours.yaml'), draft);
+    const args = ['init', '--name', 'ours', '--folder', folder];
+    try {
+      const refused = await onTerminal(['wsk_1', 'wsk_2', 'wsk_3', 'wsk_4'], ...args);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr.match(/ {2}unauthorized: /g)).toHaveLength(3);
+      const taken = await onTerminal(['wsk_5', apiKey], ...args);
+      expect(taken).toMatchObject({ code: 0, stdout: expect.stringContaining('accepts the key') });
+      expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(new RegExp(`^WORKSYNC_API_KEY=${apiKey}$`, 'm'));
+    } finally {
+      await close();
+    }
+  });
 });
 
 it('asks for what no flag says, and takes the standard answer for none [U1]', async () => {

@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { PROGRAM } from '../lib/program-folder.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
@@ -46,4 +46,44 @@ function yamlFiles(folder: string): readonly string[] {
     .filter((file) => /^[^.].*\.ya?ml$/.test(file))
     .sort()
     .map((file) => join(folder, file));
+}
+
+/** First line of the drafts that `worksync init` writes. */
+const SCHEMA_LINE = /^# yaml-language-server: \$schema=(?:\S*\/)?schema\.json\r?$/;
+/** The working folder may be that of another project, with other files in its `config/`. */
+const MOST_FILES = 200;
+
+/** Drafts of `worksync init`: files beside the folder `workspaces/`, which worksync does not read. */
+export function draftFiles({ path, configFolder }: ConfigPlace): readonly string[] {
+  const standard = configFolder ? [configFolder] : [resolve('config'), CONFIG_FOLDER];
+  const folders = path === undefined ? standard : configFolderOf(resolve(path));
+  return [...new Set(folders)]
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) =>
+      yamlFiles(folder)
+        .filter((file) => basename(file) !== 'default.yaml')
+        .slice(0, MOST_FILES)
+        .filter((file) => SCHEMA_LINE.test(firstLineOf(file))),
+    );
+}
+
+function configFolderOf(path: string): readonly string[] {
+  const workspaces = [path, dirname(path)].find((folder) => basename(folder) === 'workspaces');
+  return workspaces === undefined ? [] : [dirname(workspaces)];
+}
+
+/** Returns an empty text for what is no file, or cannot be read. */
+function firstLineOf(file: string): string {
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return '';
+  try {
+    const handle = openSync(file, 'r');
+    try {
+      const bytes = Buffer.alloc(1_024);
+      return bytes.toString('utf8', 0, readSync(handle, bytes)).split('\n', 1)[0] ?? '';
+    } finally {
+      closeSync(handle);
+    }
+  } catch {
+    return '';
+  }
 }

@@ -145,7 +145,7 @@ function readSource(file: string): string | SyncError {
 }
 
 /** As people would type it: from the working folder where it lies below. */
-function displayName(file: string): string {
+export function displayName(file: string): string {
   const short = relative('.', file);
   return short.startsWith('..') || isAbsolute(short) ? file : short;
 }

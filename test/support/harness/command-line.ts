@@ -1,3 +1,5 @@
+import { PassThrough } from 'node:stream';
+import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import { vi } from 'vitest';
 import { main, programOf } from '../../../src/cli/program.ts';
@@ -18,6 +20,7 @@ export async function commandLine(...args: string[]): Promise<CommandEnded> {
   const spies = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((text) => {
       said[name] += String(text);
+      if (name === 'stderr') typed?.(String(text));
       return true;
     }),
   );
@@ -30,6 +33,27 @@ export async function commandLine(...args: string[]): Promise<CommandEnded> {
     for (const spy of spies) spy.mockRestore();
   }
 }
+
+/** The same on a terminal, where a person types one answer after each question. Throws where an answer is missing or left. */
+export async function onTerminal(answers: readonly string[], ...args: string[]): Promise<CommandEnded> {
+  const left = [...answers];
+  const input = Object.assign(new PassThrough(), { isTTY: true as const });
+  const stdin = vi.spyOn(process, 'stdin', 'get').mockReturnValue(input as never);
+  typed = (text) => {
+    if (stripVTControlCharacters(text).endsWith(': ')) setImmediate(() => input.write(`${left.shift() ?? '\x03'}\n`));
+  };
+  try {
+    const ended = await commandLine(...args);
+    if (left.length > 0) throw new Error(`nobody asked for ${left.join(', ')}:\n${ended.stderr}`);
+    return { ...ended, stderr: stripVTControlCharacters(ended.stderr) };
+  } finally {
+    typed = undefined;
+    stdin.mockRestore();
+  }
+}
+
+/** Called with each text that a command writes to standard error. */
+let typed: ((text: string) => void) | undefined;
 
 /** A command that does something: no group. */
 export interface Leaf {
