@@ -118,6 +118,8 @@ export async function openStages(
 ): Promise<PartitionStages> {
   const { config, store, clock, random, logger, meter, tracer, throttle, wakeSignals } = partition;
   const { visibility } = config.quota;
+  const api = apiOverrides.parse(config.workspace.api ?? {});
+  const isEmbedded = config.workspace.url === undefined;
   const shared = { store, clock, random, logger, meter, tracer, ...wakeSignals };
   let trouble: SyncError | undefined;
   await storeConnectionSettings(partition, rules);
@@ -142,7 +144,8 @@ export async function openStages(
     onLag,
     recordsPullRequests: recordsPullRequests(config),
     baseUrl: serverAddressOf(partition),
-    linksAreIdempotent: apiOverrides.parse(config.workspace.api ?? {}).links === 'idempotent',
+    linksAreIdempotent: api.links === 'idempotent',
+    taskUpdates: { form: api.taskUpdate ?? (isEmbedded ? 'fields' : 'whole'), words: config.workspace.statuses },
     untouched: daemon.succession?.untouched,
     onWrite: partition.notifyWrite,
     onTrouble(next) {

@@ -120,6 +120,8 @@ export interface Written {
   readonly answeredAt: number;
   /** The id of the answer. */
   readonly id: string;
+  /** The status of the task before its update, in our words. */
+  readonly from?: string;
   /** The outcome of an earlier attempt was unknown. */
   readonly isRepeat?: boolean;
 }

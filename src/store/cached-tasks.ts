@@ -27,6 +27,15 @@ export async function tasksReadBefore(
     .execute();
 }
 
+/** Returns the status of a cached task in the word of the server, and when the workspace reported it, epoch milliseconds. */
+export async function cachedStatus(
+  query: Scope,
+  taskId: string,
+): Promise<{ readonly status: string; readonly seenAt: number } | undefined> {
+  const [row] = await rowsWhere(query, 'tasks', 'task_id', [taskId]);
+  return row && { status: row.status, seenAt: row.seen_at };
+}
+
 export async function countTasks(query: Scope): Promise<number> {
   return (await readCounts(query)).tasks;
 }

@@ -1,6 +1,7 @@
 import { json } from './entities.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
+import { readTaskUpdateFacts } from './task-update-facts.ts';
 import { PULL_REQUESTS_READ } from './workspace-reads.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -169,8 +170,8 @@ export async function configureRecording(
   await forgetMeta(query, PULL_REQUESTS_READ);
 }
 
-/** Routes for reads on which no other work depends. */
-export type OptionalRoute = 'listWorkItems' | 'getTask' | 'getDocument';
+/** Routes that a server may lack: those for reads on which no other work depends, and the one for updates of tasks. */
+export type OptionalRoute = 'listWorkItems' | 'getTask' | 'getDocument' | 'updateTask';
 
 /** The state of an optional route. Times are epoch milliseconds. */
 export interface RouteState {
@@ -214,11 +215,24 @@ export async function wasAnsweredRecently(query: Scope, route: OptionalRoute, no
   return now - answeredAt <= RECENT;
 }
 
-/** Records that a read was refused. @returns whether the route is switched off now */
+/**
+ * Returns until when no task is updated, because a route that updates need is switched off; undefined if they are sent.
+ * Infinity: until the base address changes, because updates clear other fields.
+ */
+export async function taskUpdatesOffUntil(query: Scope, now: number): Promise<number | undefined> {
+  if ((await readTaskUpdateFacts(query)).off !== undefined) return Number.POSITIVE_INFINITY;
+  return (await routeOffUntil(query, 'getTask', now)) ?? routeOffUntil(query, 'updateTask', now);
+}
+
+/**
+ * Records that a request was refused. `isCertain`: the refusal concerns the route, because another route found the resource.
+ *
+ * @returns whether the route is switched off now
+ */
 export async function noteRouteRefused(
   query: Scope,
   route: OptionalRoute,
-  refusal: { readonly status: number; readonly resource: string },
+  refusal: { readonly status: number; readonly resource: string; readonly isCertain?: boolean },
   now: number,
 ): Promise<boolean> {
   if (!REFUSALS.has(refusal.status)) return false;
@@ -234,17 +248,18 @@ export async function noteRouteRefused(
  */
 export function afterRouteRefused(
   state: RouteState,
-  { status, resource }: { readonly status: number; readonly resource: string },
+  { status, resource, isCertain = false }: Parameters<typeof noteRouteRefused>[2],
   now: number,
 ): RouteState {
   const { refused, timesOff = 0 } = state;
   const isOther = refused?.status !== status;
   const first = isOther ? { status, resource, at: now } : refused;
-  if (isOther && !OF_ROUTE.has(status)) return { ...state, refused: first };
+  const isOfRoute = isCertain || OF_ROUTE.has(status);
+  if (isOther && !isOfRoute) return { ...state, refused: first };
   const { offUntil } = first;
   // While the route is off, only reads that were in flight before can be refused.
   const isOff = offUntil !== undefined && offUntil > now;
-  const isSame = offUntil === undefined && first.resource === resource && !OF_ROUTE.has(status);
+  const isSame = offUntil === undefined && first.resource === resource && !isOfRoute;
   if (isOff || isSame) return state;
   return { ...state, refused: { ...first, offUntil: now + (timesOff === 0 ? HOUR : DAY) }, timesOff: timesOff + 1 };
 }

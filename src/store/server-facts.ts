@@ -6,10 +6,11 @@ import { PULL_REQUESTS_READ } from './workspace-reads.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**
- * Facts about the server of a workspace: its routes, the fields that it accepts, and whether it recognises a repeated link.
+ * Facts about the server of a workspace: its routes, the fields that it accepts, whether it recognises a repeated link, and
+ * how it updates tasks.
  * They are valid for one base address.
  */
-export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks', 'repeatedLinks'] as const;
+export const SERVER_FACTS = ['records', 'routes', 'creation', 'marks', 'repeatedLinks', 'taskUpdate'] as const;
 type ServerFact = (typeof SERVER_FACTS)[number];
 
 const PREFIX = 'server.';

@@ -247,6 +247,14 @@ export const CODES = {
     hint: 'Free space on the volume of the workspace server. worksync repeats the writes every 30 s and goes on by itself.',
     exit: 75,
   },
+  status_unknown: {
+    verdict: 'never',
+    hint: 'Name the word of the workspace for this status in workspace.statuses, then run "worksync held release --refused".',
+  },
+  update_clears_fields: {
+    verdict: 'never',
+    hint: 'Set workspace.api.taskUpdate: whole, or name another route or method in workspace.api.routes.updateTask.',
+  },
   answer_malformed: {
     verdict: 'retry',
     hint: 'The answer does not match the specification: check the address.',

@@ -1,4 +1,5 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
+import type { TaskUpdate } from '../../model/task.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, json, removeOrTombstone } from '../../store/entities.ts';
 import { isUnverified } from '../../store/items.ts';
@@ -12,8 +13,9 @@ import {
   updateChange,
 } from '../../store/outbox-rows.ts';
 import { nextRevision } from '../../store/revision.ts';
-import { linksAreIdempotent, routeOffUntil } from '../../store/server-capabilities.ts';
+import { linksAreIdempotent, routeOffUntil, taskUpdatesOffUntil } from '../../store/server-capabilities.ts';
 import { areMarksKnown, creationsInFlight, delayOtherCreations } from '../../store/task-creations.ts';
+import { readTaskUpdateFacts, refusalOfStatus } from '../../store/task-update-facts.ts';
 import { lastLinksRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ChangeScheduler } from './change-scheduler.ts';
@@ -120,6 +122,7 @@ export async function prepareNext(
       await dropWithoutDifference(query, change, now);
       continue;
     }
+    if (await holdIfStatusIsOff(query, change, request)) continue;
     const blocked = await blockedUntil(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
     if (blocked === undefined) return storeInFlight(query, { change, row, request, slotTimes }, now);
     await updateChange(query, change.entity, { not_before: blocked });
@@ -205,7 +208,27 @@ export async function blockedUntil(
 ): Promise<number | undefined> {
   if (itemKey !== null && (await isUnverified(query, itemKey))) return now + UNVERIFIED_PAUSE;
   if (action === 'create-task') return creationBlockedUntil(query, change, now);
+  if (action === 'update-task') return updateBlockedUntil(query, now);
   return action === 'add-link' ? linkBlockedUntil(query, change, taskId as string, now) : undefined;
+}
+
+/** Updates wait while the workspace has no route for them. */
+async function updateBlockedUntil(query: Scope, now: number): Promise<number | undefined> {
+  const off = await taskUpdatesOffUntil(query, now);
+  return off === undefined ? undefined : Math.min(off, now + MAX_BLOCK);
+}
+
+/** Holds an update whose status the workspace is known to refuse, unless a person released it. */
+async function holdIfStatusIsOff(
+  query: Scope,
+  { entity, guard }: OutboxRow,
+  { action, body }: RequestContent,
+): Promise<boolean> {
+  if (action !== 'update-task' || guard === 'confirmed') return false;
+  const { status } = body as unknown as TaskUpdate;
+  const error = refusalOfStatus(await readTaskUpdateFacts(query), status);
+  if (error !== undefined) await updateChange(query, entity, { state: 'held', error });
+  return error !== undefined;
 }
 
 /** At most one creation is in flight until a list has shown how worksync recognises its own tasks. */

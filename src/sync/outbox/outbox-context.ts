@@ -1,7 +1,9 @@
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { Lane } from '../../model/lane.ts';
+import type { StatusWords } from '../../model/task-status.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
+import type { UpdateForm } from '../../store/task-update-facts.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { WorkspaceClient } from '../../workspace-api/typed-client.ts';
@@ -18,6 +20,7 @@ export interface OutboxContext extends WorkspaceContext {
   readonly baseUrl: string;
   /** Whether the configuration says that links are idempotent by address. */
   readonly linksAreIdempotent: boolean;
+  readonly taskUpdates: TaskUpdateSettings;
   /**
    * How long no write about an entity is sent that the previous process was writing when it ended, milliseconds.
    * Absent: its requests cannot be in flight any more.
@@ -35,9 +38,17 @@ export interface OutboxContext extends WorkspaceContext {
   readonly onLag?: (milliseconds: number) => void;
 }
 
+/** How the configuration says that tasks are updated. */
+export interface TaskUpdateSettings {
+  /** The body of an update that the route takes. */
+  readonly form: UpdateForm;
+  /** The words of the server for our statuses. */
+  readonly words: StatusWords;
+}
+
 /** The part of the throttle that the outbox needs. */
 export interface SlotSource {
-  acquire(request: { lane: Lane; due: number; signal?: AbortSignal }): Promise<Slot>;
+  acquire(request: { lane: Lane; due: number; isFollower?: boolean; signal?: AbortSignal }): Promise<Slot>;
   /** The used share of the long quota window, 0..1. */
   usedShare(): number;
   /** The limits of background requests at present, one for each quota window. */

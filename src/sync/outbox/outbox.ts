@@ -34,6 +34,7 @@ export function createOutbox(context: OutboxContext): Outbox {
     breaker,
     scheduler,
     retryUntilCommitted: (work) => retryUntilCommitted(context, work, stopping?.signal ?? AbortSignal.abort()),
+    stopping: () => stopping?.signal,
   });
   /** Claimed requests, until their answers are stored. */
   const claimed = new Map<PreparedRequest, Promise<void>>();

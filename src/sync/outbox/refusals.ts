@@ -1,6 +1,7 @@
 import { entity as entityName, type RequestOutcome } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
+import type { TaskUpdate } from '../../model/task.ts';
 import { isTaskCached } from '../../store/cached-tasks.ts';
 import { findEntity, linksOfTask } from '../../store/entities.ts';
 import { findChange, findChanges, removeChange, updateChange } from '../../store/outbox-rows.ts';
@@ -15,6 +16,8 @@ import {
   wasAnsweredRecently,
 } from '../../store/server-capabilities.ts';
 import { noteCreationRefused, resumeAfterCreation } from '../../store/task-creations.ts';
+import { noteStatusRefused, readTaskUpdateFacts, suspectForm } from '../../store/task-update-facts.ts';
+import { appendAnswer } from '../../store/workspace-answers.ts';
 import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, PROBE_EVERY } from './breaker.ts';
@@ -50,6 +53,7 @@ export async function settleRefusal(
   context: FailureContext,
 ): Promise<FailureOutcome | undefined> {
   return (
+    (await settleRefusedUpdate(query, prepared, error, context)) ??
     (await settleRefusedList(query, prepared, error, context)) ??
     (await settleRefusedRead(query, prepared, error, context)) ??
     (await settleRefusedLink(query, prepared, error, context)) ??
@@ -100,6 +104,106 @@ async function settleAs(
 ): Promise<FailureOutcome> {
   await settleAnswer(query, prepared, { id: context.random.uuid(), ...answer }, context);
   return 'settled';
+}
+
+/** Statuses with which servers refuse a route. */
+const ROUTE_REFUSALS: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/**
+ * Settles the refused update of a task, or the refused read before it. A refused form is replaced by another one first,
+ * because the refusal does not show which field is at fault. Then the status is: it is switched off.
+ */
+async function settleRefusedUpdate(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  context: FailureContext,
+): Promise<FailureOutcome | undefined> {
+  if (prepared.kind !== 'task_update' || isCredentialRefused(prepared, error)) return undefined;
+  if (prepared.action === 'read-task') return settleRefusedUpdateRead(query, prepared, error, context);
+  const { now } = context;
+  const { entity, attempts, update } = prepared;
+  const { status = 0 } = error;
+  if (error.code === 'status_unknown') return switchStatusOff(query, prepared, error);
+  // The task has changed since it was read, or it is gone.
+  if (status === 412 || (status === 404 && !update?.hasRead)) return repeatUpdate(query, prepared, error, context);
+  if (ROUTE_REFUSALS.has(status) && error.own) {
+    await noteRouteRefused(query, 'updateTask', { status, resource: entity, isCertain: true }, now);
+    await updateChange(query, entity, {
+      ...pendingAgain(prepared),
+      not_before: now + MAX_BLOCK,
+      error: errorText(error),
+    });
+    return 'again';
+  }
+  if (!isContentRefused(status) || update === undefined) return undefined;
+  const { verified = {}, readOnly } = await readTaskUpdateFacts(query);
+  const isFormAccepted = verified[update.form] !== undefined;
+  if (update.form === 'fields' && !isFormAccepted) await suspectForm(query, 'fieldsOff');
+  else if (update.form === 'whole' && !isFormAccepted && readOnly === undefined) await suspectForm(query, 'readOnly');
+  else return update.fields.includes('status') ? switchStatusOff(query, prepared, error) : undefined;
+  await updateChange(query, entity, { ...pendingAgain(prepared), attempts, not_before: now, error: errorText(error) });
+  return 'again';
+}
+
+async function repeatUpdate(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  { now }: FailureContext,
+): Promise<FailureOutcome> {
+  const attempts = prepared.attempts + 1;
+  await updateChange(query, prepared.entity, {
+    ...pendingAgain(prepared),
+    attempts,
+    not_before: attempts < BEFORE_LAST_ATTEMPT ? now : now + PROBE_EVERY,
+    error: errorText(error),
+  });
+  return 'again';
+}
+
+async function switchStatusOff(
+  query: Scope,
+  prepared: PreparedRequest,
+  { message }: SyncError,
+): Promise<FailureOutcome> {
+  const { status = '' } = prepared.body as unknown as TaskUpdate;
+  const error = `status_unknown: ${message}`.slice(0, 500);
+  await noteStatusRefused(query, status, { word: prepared.update?.word ?? status, error });
+  return holdUnlessChanged(query, prepared, error);
+}
+
+/**
+ * Settles the refusal of the read before an update. "Not found" means that the task is gone if the route is known to
+ * work, or if no list contains the task. A second refusal after a list with the task concerns the route: updates wait.
+ */
+async function settleRefusedUpdateRead(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  context: FailureContext,
+): Promise<FailureOutcome | undefined> {
+  const { status = 0 } = error;
+  const { entity, taskId, attempts } = prepared;
+  const { now, usedShare } = context;
+  const isAbsent = error.own && error.code === 'not_found';
+  if (isAbsent && (await isAbsenceCertain(query, 'getTask', taskId, now))) {
+    const gone = { action: 'update-task', entity, sentAt: prepared.sentAt, body: null } as const;
+    await appendAnswer(query, gone, context.random.uuid(), now);
+    await removeChange(query, entity);
+    return 'settled';
+  }
+  if (!isLastingClientError(error) && status !== 501) return undefined;
+  const isSecond = attempts >= BEFORE_LAST_ATTEMPT;
+  const isOff = await noteRouteRefused(query, 'getTask', { status, resource: entity, isCertain: isSecond }, now);
+  if (isAbsent && !isOff) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  await updateChange(query, entity, {
+    ...pendingAgain(prepared),
+    attempts: isOff ? 0 : BEFORE_LAST_ATTEMPT,
+    not_before: now + (isOff ? MAX_BLOCK : PROBE_EVERY),
+    error: errorText(error),
+  });
+  return 'again';
 }
 
 /** How often a list is restarted before it ends as incomplete. */
@@ -155,7 +259,7 @@ async function settleRefusedRead(
   error: SyncError,
   context: FailureContext,
 ): Promise<FailureOutcome | undefined> {
-  const route = OPTIONAL_READS[prepared.action];
+  const route = prepared.kind === 'read' ? OPTIONAL_READS[prepared.action] : undefined;
   if (route === undefined || error.status === undefined || isCredentialRefused(prepared, error)) return undefined;
   const { action, entity, taskId } = prepared;
   const { now, usedShare } = context;
@@ -252,8 +356,12 @@ async function settleRefusedLink(
   return 'again';
 }
 
-/** Statuses with which servers refuse the content of a creation. */
+/** Statuses with which servers refuse the content of a creation or an update. */
 const CONTENT_REFUSALS: ReadonlySet<number> = new Set([400, 409, 422]);
+
+export function isContentRefused(status: number | undefined): boolean {
+  return CONTENT_REFUSALS.has(status ?? 0);
+}
 
 /** Repeats a refused creation without its optional fields, because the server may refuse only one of them. */
 async function settleRefusedCreation(
@@ -264,7 +372,7 @@ async function settleRefusedCreation(
 ): Promise<FailureOutcome | undefined> {
   if (prepared.action !== 'create-task') return undefined;
   if (!isOutcomeUnknown(error)) await resumeAfterCreation(query, now);
-  if (!CONTENT_REFUSALS.has(error.status ?? 0)) return undefined;
+  if (!isContentRefused(error.status)) return undefined;
   const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);
   if (without === undefined) return holdUnlessChanged(query, prepared, errorText(error));
   await updateChange(query, prepared.entity, {

@@ -5,6 +5,7 @@ import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
 import type { OutboxRow } from '../../store/outbox-rows.ts';
 import { type OptionalRoute, routeOffUntil } from '../../store/server-capabilities.ts';
 import { creationBody } from '../../store/task-creations.ts';
+import type { UpdateForm } from '../../store/task-update-facts.ts';
 import { requestTaskList } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 
@@ -27,8 +28,25 @@ export interface PreparedRequest {
   readonly sentAt: number;
   /** The position in the order of all requests, see `store/revision.ts`. */
   readonly revision: number;
+  /** The request of an update that was sent last. A stored key. */
+  readonly update?: SentUpdate;
+  /** A read showed the state that an earlier update with unknown outcome was to write. */
+  readonly isConfirmed?: boolean;
   /** For the history of requests. */
   readonly trace: RequestTrace;
+}
+
+/** The form of an update, for the meaning of its refusal. */
+export interface SentUpdate {
+  readonly form: UpdateForm;
+  /** Without the fields that only the server writes. */
+  readonly isStripped: boolean;
+  /** The task was read just before. */
+  readonly hasRead: boolean;
+  /** Names of the changed fields. */
+  readonly fields: readonly string[];
+  /** The word of the server for the status that is set. */
+  readonly word?: string;
 }
 
 /** The change and the deliveries that led to a request. Epoch milliseconds. */
@@ -127,6 +145,8 @@ export function writeFor(change: Pick<OutboxRow, 'kind' | 'sent'>, row: EntityRo
       return recordFor(row, desired);
     case 'task':
       return creationFor(row, desired);
+    case 'task_update':
+      return updateFor(row, desired);
     case 'document':
       return attachmentFor(row, desired);
     default:
@@ -149,6 +169,11 @@ function recordFor(row: EntityRow, desired: Desired): RequestContent | undefined
 function creationFor(row: EntityRow, desired: Desired): RequestContent | undefined {
   if (desired === undefined || row.known !== null) return undefined;
   return { action: 'create-task', body: desired, known: row.desired, taskId: null };
+}
+
+function updateFor(row: EntityRow, desired: Desired): RequestContent | undefined {
+  if (desired === undefined) return undefined;
+  return { action: 'update-task', body: desired, known: row.desired, taskId: row.task_id };
 }
 
 /** Attaches a document only if it is known to belong to no task. Otherwise another task would lose it. */

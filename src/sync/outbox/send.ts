@@ -1,5 +1,7 @@
+import type { Action } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
 import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
 import type { ChangeScheduler } from './change-scheduler.ts';
@@ -10,6 +12,7 @@ import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
 import { requestSpans, type SpanEnd, sendSpanName } from './request-trace.ts';
 import { settle, settleContextOf } from './settle.ts';
 import { settleFailure } from './settle-failure.ts';
+import { createTaskUpdater } from './update-task.ts';
 
 export interface SenderContext
   extends Pick<
@@ -25,11 +28,14 @@ export interface SenderContext
     | 'visibility'
     | 'onTrouble'
     | 'onLag'
+    | 'taskUpdates'
   > {
   readonly breaker: Breaker;
   readonly scheduler: Pick<ChangeScheduler, 'mayWrite'>;
   /** Repeats work until the database commits it, or until the outbox stops. */
   readonly retryUntilCommitted: (work: () => Promise<void>) => Promise<void>;
+  /** Aborts when the outbox stops. Absent: it never stops while a request needs another slot. */
+  readonly stopping?: () => AbortSignal | undefined;
 }
 
 /**
@@ -47,9 +53,17 @@ export function createSender(context: SenderContext): SendAndSettle {
   /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
   let isFirstReadRefused = false;
 
+  const sendUpdate = createTaskUpdater({
+    ...context,
+    stopping: context.stopping ?? (() => undefined),
+    answered: handleAnswer,
+    failed: handleFailure,
+  });
+
   async function sendAndSettle(prepared: PreparedRequest, slot: Slot): Promise<void> {
     try {
       const traceparent = tracer?.traceparent(sendSpanName(prepared, workspace));
+      if (!isPlain(prepared)) return await sendUpdate(prepared, slot, traceparent);
       const answer = await sendRequest(client, prepared, { slot, traceparent });
       await handleAnswer(prepared, slot, answer);
     } catch (thrown) {
@@ -64,20 +78,32 @@ export function createSender(context: SenderContext): SendAndSettle {
     prepared: PreparedRequest,
     slot: Slot,
     { status, body }: ApiAnswer<unknown>,
+    work?: (transaction: Scope) => Promise<void>,
   ): Promise<void> {
     const { action, entity, trace } = prepared;
     const answeredAt = clock.now();
     breaker.passed(entity);
     logger.info({ action, entity, status, deliveries: trace.deliveries }, 'request answered');
-    await context.retryUntilCommitted(() => commitAnswer(prepared, slot, status, body));
+    await context.retryUntilCommitted(() => commitAnswer(prepared, slot, { status, body, work }));
     recordSpans(prepared, { answeredAt, outcome: 'answered', status });
     if (action === 'read-tasks') isFirstReadRefused = false;
     reportRecovery();
   }
 
-  async function commitAnswer(prepared: PreparedRequest, slot: Slot, status: number, body: unknown): Promise<void> {
+  async function commitAnswer(
+    prepared: PreparedRequest,
+    slot: Slot,
+    {
+      status,
+      body,
+      work,
+    }: Pick<ApiAnswer<unknown>, 'status' | 'body'> & {
+      readonly work: ((transaction: Scope) => Promise<void>) | undefined;
+    },
+  ): Promise<void> {
     const receiptTimes = await store.commit(async (transaction) => {
       await slot.complete({ status, key: null }, transaction);
+      await work?.(transaction);
       return settle(transaction, prepared, body, { ...settleContextOf(context), status });
     });
     meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
@@ -162,12 +188,19 @@ function isOptional({ action }: PreparedRequest): boolean {
   return action === 'read-pull-requests' || action in OPTIONAL_READS;
 }
 
+/** A request that takes one slot; see `update-task.ts` for the others. */
+type PlainRequest = PreparedRequest & { readonly action: Exclude<Action, 'update-task'> };
+
+function isPlain(prepared: PreparedRequest): prepared is PlainRequest {
+  return prepared.action !== 'update-task';
+}
+
 const PAGE = 100;
 
-/** Sends a request through the client. Throws what the client throws. */
+/** Sends a request through the client, apart from updates of tasks. Throws what the client throws. */
 export function sendRequest(
   client: OutboxClient,
-  prepared: PreparedRequest,
+  prepared: PlainRequest,
   context: SendContext,
 ): Promise<ApiAnswer<unknown>> {
   const taskId = prepared.taskId as string;
@@ -194,8 +227,6 @@ export function sendRequest(
       return client.addWorkItem({ taskId, body }, context);
     case 'remove-link':
       return client.removeWorkItem({ taskId, workItemId: String(prepared.body['workItemId']) }, context);
-    case 'update-task':
-      return client.updateTask({ taskId, body }, context);
     case 'create-task':
       return createTask(client, prepared, context);
   }

@@ -118,7 +118,8 @@ async function retryLater(
 ): Promise<FailureOutcome> {
   const { outage, atFault, now, isBlameless = false } = context;
   const isSent = !isBlameless && wasSent(error);
-  const isUnknown = prepared.open || (!isBlameless && isOutcomeUnknown(error));
+  const isRead = prepared.action === 'read-task';
+  const isUnknown = prepared.open || (!isBlameless && !isRead && isOutcomeUnknown(error));
   const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
   const isAtFault = isSent && (atFault || isLastingClientError(error));
   const columns = pendingAgain(prepared, isUnknown);

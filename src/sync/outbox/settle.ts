@@ -1,6 +1,7 @@
 import { effectOf, entity as entityName, SETTLE_AFTER, undoableFrom, type Written } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
+import type { TaskUpdate, WrittenTask } from '../../model/task.ts';
 import type { Random } from '../../platform/lib/random.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { isReadAfterRestore } from '../../store/mark-unverified.ts';
@@ -178,17 +179,31 @@ async function settleWrite(
   const row = await findEntity(query, change.entity);
   if (row === undefined) return removeChange(query, change.entity);
   const { action, sentAt, open: isRepeat } = prepared;
-  const written: Written = { action, sentAt, answeredAt: context.now, id, ...(isRepeat && { isRepeat }) };
+  const written: Written = {
+    action,
+    sentAt,
+    answeredAt: context.now,
+    id,
+    ...(isRepeat && { isRepeat }),
+    ...previousOf(prepared),
+  };
   const known = {
-    known: knownAfter(prepared, body),
+    known: knownAfter(row, prepared, body),
     known_at: context.now,
     revision: await currentRevision(query),
   };
   if (isSameLinkAgain(row, prepared, body)) await noteLinksAreIdempotent(query, context.now);
-  await saveEntity(query, { ...row, ...known, written: JSON.stringify(written), ...linkColumns(prepared) });
+  const isWritten = !isReadOfUpdate(prepared) || prepared.isConfirmed === true;
+  await saveEntity(query, {
+    ...row,
+    ...known,
+    ...(isWritten && { written: JSON.stringify(written) }),
+    ...linkColumns(prepared),
+  });
   if (!isDesiredDifferent(row, prepared)) return removeChange(query, change.entity);
   const since = change.next_since ?? context.now;
-  const effect = effectOf(change.kind, json(row.desired), json(prepared.known));
+  const isUpdate = change.kind === 'task_update';
+  const effect = isUpdate ? change.effect : effectOf(change.kind, json(row.desired), json(prepared.known));
   await updateChange(query, change.entity, {
     ...NOT_SENT,
     state: 'pending',
@@ -200,8 +215,29 @@ async function settleWrite(
   });
 }
 
-/** Adds the document's time from the answer, so that an event about an older state of it is recognised. */
-function knownAfter({ action, known }: PreparedRequest, body: unknown): string | null {
+/** The status that an update replaced, by which it can be undone. */
+function previousOf({ kind, body }: PreparedRequest): Pick<Written, 'from'> {
+  const { status, from } = body as unknown as TaskUpdate;
+  return kind === 'task_update' && status !== undefined ? { from } : {};
+}
+
+/** Whether the read before the update of a task has settled its change. */
+function isReadOfUpdate({ kind, action }: PreparedRequest): boolean {
+  return kind === 'task_update' && action === 'read-task';
+}
+
+/**
+ * Returns the known state after a success. A document gets its time from the answer, so that an event about an older
+ * state of it is recognised. An updated task keeps only the status that worksync wrote.
+ */
+function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown): string | null {
+  const { action, kind, known } = prepared;
+  if (isReadOfUpdate(prepared) && !prepared.isConfirmed) return row.known;
+  if (kind === 'task_update') {
+    const { status } = prepared.body as unknown as TaskUpdate;
+    const written: WrittenTask = { ...json<WrittenTask>(row.known), ...(status !== undefined && { status }) };
+    return JSON.stringify(written);
+  }
   const updatedAt = (body as { updatedAt?: unknown } | null | undefined)?.updatedAt;
   if (action !== 'attach-document' || known === null || typeof updatedAt !== 'string') return known;
   return JSON.stringify({ ...json(known), updatedAt });

@@ -144,11 +144,14 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
     return isOneByOne ? Math.min(quota.concurrency, 1 + slow.size) : quota.concurrency;
   };
 
+  const followers = createFollowers(() => pump());
+
   const pump = () => {
     if (stopped) return;
     queue.setConcurrency(concurrency());
+    while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
     while (serveNext(queue, limits, state()));
-    timer.set(nextAdmission(queue, limits, state()));
+    timer.set(nextAdmission({ queue, followers }, limits, state()));
   };
 
   /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
@@ -169,7 +172,7 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
     stopped = true;
     timer.set(Number.POSITIVE_INFINITY);
     await slots.stopHeartbeat();
-    await queue.close();
+    await Promise.all([queue.close(), followers.close()]);
   };
 
   queue.onChange(pump);
@@ -181,7 +184,8 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
       const since = clock.monotonic();
       if (request.lane === 'interactive') requestedAt = since;
       const slot = new Promise<Slot>((resolve, reject) => {
-        queue.enter(
+        const place = request.isFollower ? followers : queue;
+        place.enter(
           request,
           () => serve(request, since, resolve),
           () => reject(cancelled()),
@@ -216,6 +220,50 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   };
 }
 
+/** Requests that follow another one of their turn, in the order of their arrival. */
+interface Followers extends Pick<WaitQueue, 'enter' | 'close'> {
+  waits(): boolean;
+  serveFirst(): void;
+}
+
+function createFollowers(onEnd: () => void): Followers {
+  const waiting: { readonly serve: () => void; readonly reject: () => void }[] = [];
+  const served = new Set<Promise<void>>();
+  return {
+    enter({ signal }, serve, reject) {
+      const cancel = () => {
+        waiting.splice(waiting.indexOf(follower), 1);
+        reject();
+      };
+      const follower = {
+        serve() {
+          signal?.removeEventListener('abort', cancel);
+          const ended = serve().finally(() => {
+            served.delete(ended);
+            onEnd();
+          });
+          served.add(ended);
+        },
+        reject,
+      };
+      signal?.addEventListener('abort', cancel, { once: true });
+      waiting.push(follower);
+    },
+    waits: () => waiting.length > 0,
+    serveFirst: () => waiting.shift()?.serve(),
+    async close() {
+      for (const { reject } of waiting.splice(0)) reject();
+      await Promise.all(served);
+    },
+  };
+}
+
+/** Whether a request of the live background lanes is admitted. */
+function isAdmitted(limits: Limits, state: QuotaState): boolean {
+  const { cooldown, now } = state;
+  return Math.max(pausedUntil(cooldown).until, limits.roomForAll(state), limits.roomForBackground(state)) <= now;
+}
+
 /** Serves the most urgent admitted request. False if none is admitted. */
 function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean {
   const { cooldown, now } = state;
@@ -225,9 +273,13 @@ function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean
 }
 
 /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
-function nextAdmission(queue: WaitQueue, limits: Limits, state: QuotaState): number {
+function nextAdmission(
+  { queue, followers }: { readonly queue: WaitQueue; readonly followers: Followers },
+  limits: Limits,
+  state: QuotaState,
+): number {
   const interactive = queue.waits('interactive') ? limits.roomForAll(state) : Number.POSITIVE_INFINITY;
-  const live = queue.waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
+  const live = followers.waits() || queue.waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
   const backfill = queue.waits('backfill') ? limits.nextForBackfill(state) : Number.POSITIVE_INFINITY;
   return Math.max(pausedUntil(state.cooldown).until, Math.min(interactive, live, backfill));
 }

@@ -8,6 +8,11 @@ export interface SlotRequest {
   readonly caller?: string;
   /** Epoch milliseconds; smaller is more urgent. */
   readonly due: number;
+  /**
+   * The request belongs to a turn that has a slot already, and follows that request. It goes before all other background
+   * work and takes no place of its own, so that a turn of two requests never waits for itself.
+   */
+  readonly isFollower?: boolean;
   /** Cancels the request while it waits. */
   readonly signal?: AbortSignal;
 }

@@ -11,12 +11,12 @@ import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/workspace-rea
 import { type Breaker, createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler } from '../../../src/sync/outbox/change-scheduler.ts';
 import { claimChange } from '../../../src/sync/outbox/claim.ts';
-import type { OutboxClient, SendContext, Slot } from '../../../src/sync/outbox/outbox-context.ts';
+import type { OutboxClient, SendContext, Slot, TaskUpdateSettings } from '../../../src/sync/outbox/outbox-context.ts';
 import { retryUntilCommitted } from '../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../src/sync/outbox/request.ts';
 import { createSender, type SendAndSettle } from '../../../src/sync/outbox/send.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
-import type { ApiResponse } from '../../../src/workspace-api/exchange.ts';
+import type { ApiRequest, ApiResponse } from '../../../src/workspace-api/exchange.ts';
 import { createWorkspaceClient } from '../../../src/workspace-api/typed-client.ts';
 import { createTravellingClock, type TravellingClock } from '../clocks/travelling-clock.ts';
 
@@ -27,7 +27,10 @@ const QUOTA = { requests: 100, window: 15 * MINUTE, burst: 50, burstWindow: MINU
 export const BASE_URL = 'https://workspace.example';
 
 /** An answer of the workspace; undefined: no answer. */
-export type Answer = Pick<ApiResponse, 'status'> & { readonly json?: unknown };
+export type Answer = Pick<ApiResponse, 'status'> & {
+  readonly json?: unknown;
+  readonly headers?: ApiResponse['headers'];
+};
 
 /** The parts that claim a change and send it, with a store that contains pending links. */
 export interface OutboxBench {
@@ -57,7 +60,8 @@ export const added = (number: number): Answer => ({
 export async function outboxBench(
   store: Store,
   links: number,
-  answer: (taskId: string) => Answer | undefined | Promise<Answer> = () => added(1),
+  answer: (taskId: string, request: ApiRequest) => Answer | undefined | Promise<Answer> = () => added(1),
+  taskUpdates: TaskUpdateSettings = { form: 'whole', words: {} },
 ): Promise<OutboxBench> {
   const clock = createTravellingClock();
   const random = systemRandom();
@@ -80,15 +84,26 @@ export async function outboxBench(
   const scheduler = createChangeScheduler({ recordsPullRequests: true, store, throttle, clock, breaker });
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
-    async send({ path }) {
-      const said = await answer(path.split('/')[2] as string);
+    async send(request) {
+      const said = await answer(request.path.split('/')[2] as string, request);
       if (!said) throw new SyncError('outcome_unknown', 'no answer came');
-      return { status: said.status, headers: {}, body: Buffer.from(JSON.stringify(said.json ?? {})) };
+      return { status: said.status, headers: said.headers ?? {}, body: Buffer.from(JSON.stringify(said.json ?? {})) };
     },
   });
   const told: (string | undefined)[] = [];
   const attempt = createSender({
-    ...{ store, throttle, client, clock, random, breaker, scheduler, logger: silentLogger, meter: silentMeter },
+    ...{
+      store,
+      throttle,
+      client,
+      clock,
+      random,
+      breaker,
+      scheduler,
+      taskUpdates,
+      logger: silentLogger,
+      meter: silentMeter,
+    },
     // As at the end of a process: what cannot be stored is left as it is.
     retryUntilCommitted: (work) =>
       retryUntilCommitted({ clock, random, logger: silentLogger }, work, AbortSignal.abort()),

@@ -2,7 +2,7 @@ import { ZodError } from 'zod';
 import { entity } from '../../../model/change.ts';
 import { SyncError } from '../../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../../model/item.ts';
-import { existingTasks } from '../../../store/cached-tasks.ts';
+import { existingTasks, forgetTasks } from '../../../store/cached-tasks.ts';
 import { findEntities, findEntity, linksOfTask } from '../../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
@@ -117,6 +117,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
       }
       return applyTask(query, answer, context);
     case 'update-task':
+      return applyUpdatedTask(query, answer, context);
     case 'saw-task':
       return applyTask(query, answer, context);
     case 'saw-tasks':
@@ -140,6 +141,15 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
     case 'attach-document':
       return [];
   }
+}
+
+/** Without a body the task is gone, or the answer did not contain it. Then it is read. */
+async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerContext): Promise<readonly ItemKey[]> {
+  if (answer.body !== null && answer.body !== undefined) return applyTask(query, answer, context);
+  const taskId = answer.entity.slice(entity.taskUpdate('').length);
+  if (answer.status === undefined) await forgetTasks(query, [taskId], answer.sentAt);
+  else await enqueueReads(query, [entity.readTask(taskId)], context.now);
+  return [];
 }
 
 async function applyTask(query: Scope, answer: Answer, context: AnswerContext): Promise<ItemKey[]> {

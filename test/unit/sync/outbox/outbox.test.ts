@@ -30,7 +30,12 @@ async function startAfterCrash(store: Store): Promise<() => Promise<void>> {
   });
   const parts = { logger: silentLogger, meter: silentMeter, random: systemRandom() };
   const outbox = createOutbox({
-    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
+    ...{
+      recordsPullRequests: true,
+      baseUrl: BASE_URL,
+      linksAreIdempotent: false,
+      taskUpdates: { form: 'whole', words: {} },
+    },
     ...{ store, throttle, client, clock, ...parts },
     ...{ outbox: createWakeSignal(), inbox: createWakeSignal() },
   });
@@ -105,7 +110,12 @@ async function setUpOver<Own extends Store>(store: Own, links: number, answer?: 
   const lags: number[] = [];
   let writes = 0;
   const outbox = createOutbox({
-    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
+    ...{
+      recordsPullRequests: true,
+      baseUrl: BASE_URL,
+      linksAreIdempotent: false,
+      taskUpdates: { form: 'whole', words: {} },
+    },
     ...{
       store: { ...store, commit },
       throttle: bench.throttle,
@@ -258,7 +268,12 @@ test('stop waits for requests in flight and claims no more changes', async () =>
     },
   });
   const slow = createOutbox({
-    ...{ recordsPullRequests: true, baseUrl: BASE_URL, linksAreIdempotent: false },
+    ...{
+      recordsPullRequests: true,
+      baseUrl: BASE_URL,
+      linksAreIdempotent: false,
+      taskUpdates: { form: 'whole', words: {} },
+    },
     ...{ store, throttle, client, clock, outbox: createWakeSignal(), inbox: createWakeSignal() },
     ...{ logger: silentLogger, meter: silentMeter, random: systemRandom() },
   });

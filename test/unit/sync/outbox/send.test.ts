@@ -159,7 +159,7 @@ async function sentBy(action: PreparedRequest['action'], parts: Partial<Prepared
       return { status: 200, headers: {}, body: Buffer.from('null') };
     },
   });
-  const prepared = { action, body: {}, taskId: null, ...parts } as PreparedRequest;
+  const prepared = { action, body: {}, taskId: null, ...parts } as Parameters<typeof sendRequest>[1];
   // The answer does not match the contract. Only the request matters here.
   await sendRequest(client, prepared, { slot: SLOT, traceparent: 'trace' }).catch(() => undefined);
   return requests;

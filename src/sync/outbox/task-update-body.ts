@@ -1,0 +1,66 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { TaskUpdate } from '../../model/task.ts';
+import { type StatusWords, serverStatus } from '../../model/task-status.ts';
+import type { UpdateForm } from '../../store/task-update-facts.ts';
+
+export type TaskFields = Readonly<Record<string, unknown>>;
+
+/** The fields of a task that clients may write (W37). */
+const WRITABLE = ['title', 'description', 'status', 'priority', 'teamIds', 'assigneeIds', 'labels'] as const;
+
+/** Whether a task has the status on which the update was based, or the one that it sets. */
+export function isBasedOn({ status, from }: TaskUpdate, words: StatusWords, present: string): boolean {
+  return [from, status ?? from].some((each) => serverStatus(words, each) === present);
+}
+
+/**
+ * Returns the fields that the update changes. Labels that are not texts are left alone, because they cannot be written.
+ *
+ * @param task as the workspace returned it; undefined: all fields of the update
+ */
+export function changedFields(update: TaskUpdate, words: StatusWords, task: TaskFields = {}): TaskFields {
+  const labels = labelsAfter(update, task['labels']);
+  const wanted = {
+    ...update.fields,
+    ...(labels && { labels }),
+    ...(update.status !== undefined && { status: serverStatus(words, update.status) }),
+  };
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => !isDeepStrictEqual(task[name], value)));
+}
+
+/** Undefined if the update changes no labels. Keeps the order, and each label that it does not name. */
+function labelsAfter({ addLabels = [], removeLabels = [] }: TaskUpdate, labels: unknown): unknown[] | undefined {
+  if (addLabels.length + removeLabels.length === 0) return undefined;
+  const present = Array.isArray(labels) ? labels : [];
+  if (present.some((label) => typeof label !== 'string')) return undefined;
+  return [...new Set([...present.filter((label) => !removeLabels.includes(label)), ...addLabels])];
+}
+
+/** Whether the update can be computed without the task. */
+export function needsNoTask({ addLabels = [], removeLabels = [] }: TaskUpdate): boolean {
+  return addLabels.length + removeLabels.length === 0;
+}
+
+/** Returns the body of an update. `isStripped` leaves out the fields that only the server writes. */
+export function updateBody(
+  { form, isStripped }: { readonly form: UpdateForm; readonly isStripped: boolean },
+  task: TaskFields,
+  changed: TaskFields,
+): TaskFields {
+  if (form === 'fields') return changed;
+  const names = isStripped ? WRITABLE.filter((name) => Object.hasOwn(task, name)) : Object.keys(task);
+  return { ...Object.fromEntries(names.map((name) => [name, task[name]])), ...changed };
+}
+
+/**
+ * Returns the names of the fields that an update has cleared although it did not send a new value. An edit by somebody
+ * else at the same time looks the same only if it clears a field.
+ */
+export function clearedFields(before: TaskFields, after: TaskFields, changed: TaskFields): string[] {
+  return WRITABLE.filter((name) => !Object.hasOwn(changed, name) && !isEmpty(before[name]) && isEmpty(after[name]));
+}
+
+/** Whether a value is empty, or the default of a priority. */
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || value === 'none' || isDeepStrictEqual(value, []);
+}

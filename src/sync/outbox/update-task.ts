@@ -1,0 +1,341 @@
+// Design: src/decisions/changes.md, "Updates of tasks"
+
+import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import type { TaskUpdate } from '../../model/task.ts';
+import { serverStatus } from '../../model/task-status.ts';
+import { cachedStatus } from '../../store/cached-tasks.ts';
+import { updateChange } from '../../store/outbox-rows.ts';
+import { addRequest } from '../../store/requests.ts';
+import { noteRouteAnswered } from '../../store/server-capabilities.ts';
+import {
+  noteFieldsCleared,
+  noteUpdateAccepted,
+  readTaskUpdateFacts,
+  suspectForm,
+  switchUpdatesOff,
+  type TaskUpdateFacts,
+  type UpdateForm,
+} from '../../store/task-update-facts.ts';
+import type { Scope } from '../../store/workspace-scope.ts';
+import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
+import type { OutboxContext, SendContext, Slot } from './outbox-context.ts';
+import { isContentRefused } from './refusals.ts';
+import type { PreparedRequest } from './request.ts';
+import { historyRow } from './request-trace.ts';
+import { pendingAgain } from './settle.ts';
+import {
+  changedFields,
+  clearedFields,
+  isBasedOn,
+  needsNoTask,
+  type TaskFields,
+  updateBody,
+} from './task-update-body.ts';
+
+export interface UpdaterContext
+  extends Pick<OutboxContext, 'store' | 'throttle' | 'client' | 'clock' | 'logger' | 'meter' | 'taskUpdates'> {
+  readonly retryUntilCommitted: (work: () => Promise<void>) => Promise<void>;
+  /** Aborts when the outbox stops. */
+  readonly stopping: () => AbortSignal | undefined;
+  /** Commits the success of a request together with `work`, and settles its change. */
+  readonly answered: (
+    prepared: PreparedRequest,
+    slot: Slot,
+    answer: ApiAnswer<unknown>,
+    work?: (transaction: Scope) => Promise<void>,
+  ) => Promise<void>;
+  /** Commits the failure of a request, and settles its change. */
+  readonly failed: (prepared: PreparedRequest, slot: Slot, error: SyncError) => Promise<void>;
+}
+
+/** Sends a claimed update and settles its change. The last slot of the turn is completed; `slot` may be left to the caller. */
+export type SendUpdate = (prepared: PreparedRequest, slot: Slot, traceparent: string | undefined) => Promise<void>;
+
+/** A task whose status is cached for less than this may be updated without a read before, milliseconds. */
+const CACHED_FOR = 60_000;
+/** A read that is older than this is repeated before the update, milliseconds. */
+const READ_VALID_FOR = 5_000;
+/** After this many attempts `If-Match` is left out: the server may never match it. */
+const CONDITIONAL_ATTEMPTS = 2;
+
+interface Turn {
+  readonly prepared: PreparedRequest;
+  readonly update: TaskUpdate;
+  readonly taskId: string;
+  readonly facts: TaskUpdateFacts;
+  readonly form: UpdateForm;
+  readonly traceparent: string | undefined;
+}
+
+/** The task before the update. */
+interface TaskBefore {
+  readonly task: TaskFields;
+  readonly etag: string | undefined;
+}
+
+/**
+ * One turn: reads the task, compares it with the state on which the decision was based, and sends the update.
+ *
+ * The second slot is acquired before the read, so that the update follows at once. A task that has the wanted status is
+ * settled without an update. A task with another status is not updated: the read becomes an answer, and reconcile
+ * decides again.
+ */
+export function createTaskUpdater(context: UpdaterContext): SendUpdate {
+  const { store, throttle, client, clock, logger, meter } = context;
+  const { form: configuredForm, words } = context.taskUpdates;
+
+  async function sendUpdate(prepared: PreparedRequest, slot: Slot, traceparent: string | undefined): Promise<void> {
+    const update = prepared.body as unknown as TaskUpdate;
+    const taskId = prepared.taskId as string;
+    const facts = await readTaskUpdateFacts(store.query);
+    const form = facts.fieldsOff === undefined ? configuredForm : 'whole';
+    const turn: Turn = { prepared, update, taskId, facts, form, traceparent };
+    if (await mayOmitRead(turn)) return write(turn, slot, changedFields(update, words));
+    const second = await followingSlot(prepared);
+    if (second === undefined) return requeue(prepared, slot);
+    try {
+      await readAndWrite(turn, slot, second);
+    } finally {
+      // A slot that was used is completed already.
+      second.release();
+      second.leave();
+    }
+  }
+
+  /** Whether an update of these fields is known to clear no other, and the cached status is recent. */
+  async function mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
+    if (form !== 'fields' || prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
+    const verified = facts.verified?.fields ?? [];
+    if (!Object.keys(changedFields(update, words)).every((name) => verified.includes(name))) return false;
+    const cached = await cachedStatus(store.query, taskId);
+    const isRecent = cached !== undefined && cached.seenAt > clock.now() - CACHED_FOR;
+    return isRecent && cached.status === serverStatus(words, update.from);
+  }
+
+  async function readAndWrite(turn: Turn, slot: Slot, second: Slot): Promise<void> {
+    const { prepared, update } = turn;
+    const reading: PreparedRequest = { ...prepared, action: 'read-task' };
+    let read: ApiAnswer<TaskFields>;
+    try {
+      read = await readTask(turn, slot);
+    } catch (error) {
+      second.release();
+      return context.failed(reading, slot, asSyncError(error));
+    }
+    const task = fieldsOf(read);
+    const changed = changedFields(update, words, task);
+    const status = String(read.body['status']);
+    const isOutdated = !isBasedOn(update, words, status);
+    if (isOutdated || Object.keys(changed).length === 0) {
+      second.release();
+      const isConfirmed = prepared.open && !isOutdated;
+      return context.answered({ ...reading, isConfirmed }, slot, read);
+    }
+    const readAt = clock.now();
+    const isRecorded = await passOn(
+      slot,
+      second,
+      async (transaction) => {
+        await noteRouteAnswered(transaction, 'getTask', readAt);
+        await addRequest(transaction, historyRow(reading, { now: readAt, status: read.status, outcome: 'answered' }));
+      },
+      read.status,
+    );
+    if (!isRecorded) return;
+    meter.count('workspace_requests_total', { route: 'read-task', status: String(read.status) });
+    if (clock.now() - readAt > READ_VALID_FOR) return requeue(prepared, second);
+    await write({ ...turn, prepared: { ...prepared, sentAt: clock.now() } }, second, changed, {
+      task,
+      etag: strongTag(read.headers['etag']),
+    });
+  }
+
+  async function readTask({ taskId, traceparent }: Turn, slot: Slot): Promise<ApiAnswer<TaskFields>> {
+    const read = await client.getTask({ taskId }, contextOf(slot, traceparent));
+    if (read.body.taskId === taskId) return read;
+    throw new SyncError('answer_malformed', `the answer names the task ${read.body.taskId}`, { status: read.status });
+  }
+
+  async function write(turn: Turn, slot: Slot, changed: TaskFields, before?: TaskBefore): Promise<void> {
+    const { update, facts, form } = turn;
+    const isStripped = facts.readOnly !== undefined;
+    const word = typeof changed['status'] === 'string' ? changed['status'] : undefined;
+    const sent = { form, isStripped, hasRead: before !== undefined, fields: Object.keys(changed), word };
+    const prepared: PreparedRequest = { ...turn.prepared, update: sent };
+    const body = updateBody(sent, before?.task ?? {}, changed);
+    const ifMatch = prepared.attempts < CONDITIONAL_ATTEMPTS ? before?.etag : undefined;
+    let answer: ApiAnswer<unknown>;
+    try {
+      answer = await sendBody(turn, slot, body, ifMatch);
+    } catch (error) {
+      return context.failed(prepared, slot, asSyncError(error));
+    }
+    const answered = (answer.body as TaskFields | undefined)?.['status'];
+    if (word !== undefined && answered !== undefined && answered !== word) {
+      const message = `the workspace answered the status ${word} with ${String(answered)}`;
+      return context.failed(
+        prepared,
+        slot,
+        new SyncError('status_unknown', message, { status: answer.status, own: true }),
+      );
+    }
+    const accepted = { form, compared: [], ...(word !== undefined && { status: update.status }) };
+    if (before === undefined) return context.answered(prepared, slot, answer, (t) => noteAccepted(t, accepted));
+    await compare({ ...turn, prepared }, slot, { changed, before, answer, accepted });
+  }
+
+  /** Sends an update. A success without a readable task has no body. */
+  async function sendBody(
+    { taskId, traceparent }: Turn,
+    slot: Slot,
+    body: TaskFields,
+    ifMatch?: string,
+  ): Promise<ApiAnswer<unknown>> {
+    try {
+      return await client.updateTask({ taskId, body: body as never, ifMatch }, contextOf(slot, traceparent));
+    } catch (thrown) {
+      const { code, status = 0 } = asSyncError(thrown);
+      if (code !== 'answer_malformed' || status < 200 || status > 299) throw thrown;
+      return { status, headers: {}, body: undefined };
+    }
+  }
+
+  interface Sent {
+    readonly changed: TaskFields;
+    readonly before: TaskBefore;
+    readonly answer: ApiAnswer<unknown>;
+    readonly accepted: { readonly form: UpdateForm; readonly status?: string };
+  }
+
+  /** Compares the task after the update with the one before. Restores fields that the update cleared, once. */
+  async function compare(turn: Turn, slot: Slot, { changed, before, answer, accepted }: Sent): Promise<void> {
+    const { prepared, form } = turn;
+    const after = await taskAfter(turn, slot, { changed, before, answer, accepted });
+    const cleared = after.task === undefined ? [] : clearedFields(before.task, after.task, changed);
+    const finish = (transaction: Scope) =>
+      noteAccepted(transaction, { ...accepted, compared: after.task === undefined ? [] : Object.keys(changed) });
+    if (cleared.length === 0) return context.answered(prepared, after.slot, answer, finish);
+    const error = `update_clears_fields: an update of ${Object.keys(changed).join(', ')} cleared ${cleared.join(', ')}`;
+    logger.error({ entity: prepared.entity, error }, 'an update of a task cleared fields that were not sent');
+    const next = form === 'fields' ? await followingSlot(prepared) : undefined;
+    if (next === undefined || !(await passOn(after.slot, next, noteFieldsCleared, answer.status)))
+      return context.answered(prepared, after.slot, answer, (transaction) =>
+        form === 'whole' ? switchUpdatesOff(transaction, error) : noteFieldsCleared(transaction),
+      );
+    await restore(turn, next, { changed, before, error }, turn.facts.readOnly !== undefined);
+  }
+
+  /** Sends the whole task as it was before, with the changed fields; without the fields of the server if that is refused. */
+  async function restore(
+    turn: Turn,
+    slot: Slot,
+    lost: Pick<Sent, 'changed' | 'before'> & { readonly error: string },
+    isStripped: boolean,
+  ): Promise<void> {
+    const { prepared } = turn;
+    const { changed, before, error } = lost;
+    try {
+      const answer = await sendBody(turn, slot, updateBody({ form: 'whole', isStripped }, before.task, changed));
+      const task = answer.body === undefined ? {} : fieldsOf(answer as ApiAnswer<TaskFields>);
+      const cleared = clearedFields(before.task, task, changed);
+      await context.answered(prepared, slot, answer, async (transaction) => {
+        if (cleared.some((name) => Object.hasOwn(task, name))) await switchUpdatesOff(transaction, error);
+      });
+    } catch (thrown) {
+      const failure = asSyncError(thrown);
+      const { status = 0 } = failure;
+      const next = !isStripped && isContentRefused(status) ? await followingSlot(prepared) : undefined;
+      if (next === undefined) return context.failed(prepared, slot, failure);
+      const suspect = (transaction: Scope) => suspectForm(transaction, 'readOnly');
+      if (await passOn(slot, next, suspect, status)) await restore(turn, next, lost, true);
+    } finally {
+      slot.leave();
+    }
+  }
+
+  /**
+   * Returns the task after the update: from the answer, or by another read if the answer does not show it completely
+   * and no earlier update of the same fields was compared. Also returns the slot that is to be completed.
+   */
+  async function taskAfter(
+    turn: Turn,
+    slot: Slot,
+    { changed, before, answer }: Sent,
+  ): Promise<{ readonly task?: TaskFields; readonly slot: Slot }> {
+    const task = answer.body === undefined ? undefined : fieldsOf(answer as ApiAnswer<TaskFields>);
+    if (task !== undefined) {
+      const cleared = clearedFields(before.task, task, changed);
+      if (cleared.every((name) => Object.hasOwn(task, name))) return { task, slot };
+    }
+    const verified = turn.facts.verified?.[turn.form] ?? [];
+    if (Object.keys(changed).every((name) => verified.includes(name))) return { slot };
+    const next = await followingSlot(turn.prepared);
+    if (next === undefined || !(await passOn(slot, next, async () => {}, answer.status))) return { slot };
+    try {
+      return { task: fieldsOf(await readTask(turn, next)), slot: next };
+    } catch {
+      return { slot: next };
+    }
+  }
+
+  async function noteAccepted(transaction: Scope, accepted: Parameters<typeof noteUpdateAccepted>[1]): Promise<void> {
+    await noteRouteAnswered(transaction, 'updateTask', clock.now());
+    await noteUpdateAccepted(transaction, accepted);
+  }
+
+  /** Acquires a slot for the next request of the turn; undefined if the outbox stops. */
+  async function followingSlot({ trace: { due } }: PreparedRequest): Promise<Slot | undefined> {
+    try {
+      return await throttle.acquire({ lane: 'status', due, isFollower: true, signal: context.stopping() });
+    } catch (error) {
+      if (asSyncError(error).code === 'aborted') return undefined;
+      throw error;
+    }
+  }
+
+  /** Commits the end of one request and the slot of the next. @returns false if the outbox stopped before the commit */
+  async function passOn(
+    slot: Slot,
+    next: Slot,
+    work: (transaction: Scope) => Promise<void>,
+    status: number,
+  ): Promise<boolean> {
+    let isCommitted = false;
+    await context.retryUntilCommitted(async () => {
+      await store.commit(async (transaction) => {
+        await slot.complete({ status, key: null }, transaction);
+        await next.record(transaction);
+        await work(transaction);
+      });
+      isCommitted = true;
+    });
+    if (!isCommitted) next.release();
+    return isCommitted;
+  }
+
+  /** Makes the change pending again, because nothing was written. */
+  async function requeue(prepared: PreparedRequest, slot: Slot): Promise<void> {
+    await context.retryUntilCommitted(() =>
+      store.commit(async (transaction) => {
+        await slot.complete(undefined, transaction);
+        await updateChange(transaction, prepared.entity, pendingAgain(prepared));
+      }),
+    );
+  }
+
+  return sendUpdate;
+}
+
+function contextOf(slot: Slot, traceparent: string | undefined): SendContext {
+  return { slot, ...(traceparent !== undefined && { traceparent }) };
+}
+
+/** Returns the task as the server wrote it. */
+function fieldsOf({ raw, body }: ApiAnswer<TaskFields>): TaskFields {
+  return typeof raw === 'object' && raw !== null ? (raw as TaskFields) : body;
+}
+
+/** `If-Match` compares strongly, so that a weak tag never matches. */
+function strongTag(etag: string | undefined): string | undefined {
+  return etag === undefined || etag.startsWith('W/') ? undefined : etag;
+}
