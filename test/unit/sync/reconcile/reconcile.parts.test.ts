@@ -126,7 +126,7 @@ test('a retried delivery does not repeat the changes of its applied parts', asyn
 
 test('the changes of pages are due from the highest number to the lowest, and the guard holds the lowest', async () => {
   const unlimited = Number.POSITIVE_INFINITY;
-  const { store, drain } = await open({ creations: 200, removals: unlimited, repairs: unlimited });
+  const { store, drain } = await open({ creations: 200, removals: unlimited, repairs: unlimited, statuses: 50 });
   // A first poll reads the pages from the last to the first; each lists the oldest item first.
   for (const [index, from] of [201, 101, 1].entries())
     await append(store, `page ${index}`, pageOf(from, from + 99, FIRST), SECOND - 3_000 + index * 1_000);
