@@ -21,7 +21,7 @@ import { rebindNames } from './rebind.ts';
 import { refusedOf } from './refused.ts';
 import { scopeNames } from './sample-delivery.ts';
 import { startSweep, sweepProgress } from './sweep.ts';
-import { dropChanges, listChanges, namedHeldChanges, retryChanges, showChanges } from './waiting-changes.ts';
+import { dropChanges, heldNamed, listChanges, namedHeldChanges, retryChanges, showChanges } from './waiting-changes.ts';
 
 /**
  * What a command may ask of one workspace: the daemon answers where one runs, else the command opens the data folder and
@@ -34,7 +34,8 @@ const QUESTIONS = {
     { store, wakeOutbox }: OpenWorkspace,
     wish: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] },
   ) {
-    const released = await releaseHeld(store, wish);
+    const entities = await heldNamed(store.query, wish.entities ?? []);
+    const released = await releaseHeld(store, { ...wish, entities });
     wakeOutbox();
     return { released };
   },

@@ -1,4 +1,5 @@
-import { branchOfRecordsRead, type EntityKind, taskOfLinkRead } from '../model/change.ts';
+import { type EntityKind, taskOfLinkRead } from '../model/change.ts';
+import { entityLabel } from '../model/entity-label.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { findEntities } from '../store/entities.ts';
@@ -76,7 +77,7 @@ export async function nameEntities(
     rows.map(({ entity, kind, item_key, task_id }) => {
       const item = (item_key !== null && items.get(item_key)) || null;
       const task = task_id === null ? null : (cached.get(task_id) ?? { taskId: task_id, key: task_id, name: task_id });
-      const label = labelOf({ entity, kind, task, item: item?.name ?? item_key ?? '' });
+      const label = entityLabel({ entity, kind, item: item?.name ?? item_key, task: task?.name ?? null });
       return [entity, { entity, kind, item, task, label }];
     }),
   );
@@ -87,7 +88,7 @@ export type EntityNames = Readonly<Record<string, NamedEntity>>;
 
 /** What changes are about. Reads have no row: their names say it. */
 export async function entityNamesOf(
-  { store: { query } }: Pick<OpenWorkspace, 'store'>,
+  { store: { query } }: { readonly store: Pick<OpenWorkspace['store'], 'query'> },
   changes: readonly { readonly entity: string }[],
 ): Promise<EntityNames> {
   const wanted = [...new Set(changes.map(({ entity }) => entity))];
@@ -99,34 +100,4 @@ export async function entityNamesOf(
 
 function asRead(entity: string): EntityIds {
   return { entity, kind: 'read', item_key: null, task_id: taskOfLinkRead(entity) ?? null };
-}
-
-function labelOf(about: {
-  readonly entity: string;
-  readonly kind: EntityKind;
-  readonly item: string;
-  readonly task: { readonly name: string } | null;
-}): string {
-  const { entity, kind, item, task } = about;
-  switch (kind) {
-    case 'pull_request':
-      return `record of ${item}`;
-    case 'link':
-      return `link of ${item} to ${task?.name ?? ''}`;
-    case 'task':
-      return `task for ${item}`;
-    case 'task_update':
-      return `update of ${task?.name ?? ''}`;
-    case 'document':
-      return `document for ${task?.name ?? item}`;
-    case 'read':
-      return readLabel(entity, task?.name);
-  }
-}
-
-function readLabel(entity: string, task: string | undefined): string {
-  if (task !== undefined) return `links of ${task}`;
-  const records = branchOfRecordsRead(entity);
-  if (records) return `records of the branch ${records.headBranch}`;
-  return entity === 'read:tasks' ? 'list of tasks' : entity.replace(/^read:/, '').replaceAll('_', ' ');
 }

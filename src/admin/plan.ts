@@ -117,8 +117,19 @@ export async function applyPlan(partition: OpenWorkspace, id: string, isAlone: b
     await expedite(transaction, entities);
     return { outcome: 'applied', changes: entities.length, left: entities.length };
   });
+  if (applied.outcome === 'changed') return { outcome: 'changed', ...(await namedDifference(partition, applied)) };
   if (applied.outcome === 'applied') partition.wakeOutbox();
   return applied;
+}
+
+async function namedDifference(
+  partition: OpenWorkspace,
+  { added, changed, gone }: PlanDifference,
+): Promise<PlanDifference> {
+  const all = [...added, ...changed, ...gone].map((entity) => ({ entity }));
+  const names = await entityNamesOf(partition, all);
+  const label = (entity: string) => names[entity]?.label ?? entity;
+  return { added: added.map(label), changed: changed.map(label), gone: gone.map(label) };
 }
 
 /** How often the state is looked at while waiting, milliseconds. */

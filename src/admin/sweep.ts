@@ -1,11 +1,17 @@
 import type { Clock } from '../platform/lib/clock.ts';
 import { countListed, findRunningSweep, readSweeps, type SweepReport } from '../store/workspace-sweeps.ts';
 import { SWEEP } from '../sync/outbox/sweep-jobs.ts';
+import { entityNamesOf } from './human-names.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+
+/** A report whose findings have names for people. */
+export interface NamedSweepReport extends SweepReport {
+  readonly latest: readonly (SweepReport['latest'][number] & { readonly label: string })[];
+}
 
 export interface SweepProgress {
   /** The round that runs, else the last one; null where there never was one. */
-  readonly report: SweepReport | null;
+  readonly report: NamedSweepReport | null;
   /** Records that the list of the running round has named so far. */
   readonly listed: number;
   /** Why nothing gets through to the workspace, or not before long; null if nothing prevents it. */
@@ -27,8 +33,11 @@ export async function startSweep(
 export async function sweepProgress(partition: OpenWorkspace, clock: Clock): Promise<SweepProgress> {
   const { running, last } = await readSweeps(partition.store.query);
   const { state } = await partition.status();
+  const report = running ?? last;
+  const names = await entityNamesOf(partition, report?.latest ?? []);
+  const named = report?.latest.map((each) => ({ ...each, label: names[each.entity]?.label ?? each.entity })) ?? [];
   return {
-    report: running ?? last,
+    report: report && { ...report, latest: named },
     listed: await countListed(partition.store.query),
     state: state.kind === 'halted' ? `nothing can be sent: ${state.code}: ${state.message}. ${state.hint}` : null,
     at: clock.now(),

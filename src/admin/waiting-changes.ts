@@ -123,7 +123,7 @@ export async function retryChanges({ store, wakeOutbox }: OpenWorkspace, { targe
 /** Throws where one of them cannot be tried again. */
 export async function toRetry(query: Scope, { targets }: Named): Promise<readonly OutboxRow[]> {
   const rows = await rowsNamed(query, targets);
-  for (const row of rows) refuse(row, whyNoRetry(row));
+  await refuseAny(query, rows, whyNoRetry);
   return rows;
 }
 
@@ -152,7 +152,7 @@ export async function dropChanges({ store }: OpenWorkspace, { targets }: Named) 
 /** Throws where one of them cannot be dropped. */
 export async function toDrop(query: Scope, { targets }: Named): Promise<readonly OutboxRow[]> {
   const rows = await rowsNamed(query, targets);
-  for (const row of rows) refuse(row, whyNoDrop(row));
+  await refuseAny(query, rows, whyNoDrop);
   return rows;
 }
 
@@ -163,8 +163,30 @@ function whyNoDrop({ state, kind, sent }: OutboxRow): string | undefined {
   return undefined;
 }
 
-function refuse({ entity }: OutboxRow, reason: string | undefined): void {
-  if (reason !== undefined) throw new SyncError('conflict', `${entity}: ${reason}. Nothing was done.`);
+/** Throws `conflict` if there is a reason against one of the changes. */
+async function refuseAny(
+  query: Scope,
+  rows: readonly OutboxRow[],
+  whyNot: (row: OutboxRow) => string | undefined,
+): Promise<void> {
+  const refused = rows.find((row) => whyNot(row) !== undefined);
+  if (!refused) return;
+  const names = await entityNamesOf({ store: { query } }, [refused]);
+  throw new SyncError('conflict', `${names[refused.entity]?.label}: ${whyNot(refused)}. Nothing was done.`);
+}
+
+/**
+ * Returns the entities of the held changes that these names mean: entities, or names of items. A name without a held change stays
+ * as it is.
+ */
+export async function heldNamed(query: Scope, targets: readonly string[]): Promise<readonly string[]> {
+  const found = new Set<string>();
+  for (const target of targets) {
+    const rows = (await findChange(query, target)) ? [] : await changesOfItems(query, await findItems(query, target));
+    const held = rows.filter(({ state }) => state === 'held').map(({ entity }) => entity);
+    for (const entity of held.length > 0 ? held : [target]) found.add(entity);
+  }
+  return [...found];
 }
 
 /** Changes that are suggested from: nobody needs one of more. */
@@ -186,7 +208,7 @@ async function unknownChange(query: Scope, target: string): Promise<SyncError> {
   const known: string[] = [];
   for (const state of CHANGE_STATES)
     known.push(...(await changesInState(query, state, LOOKED_THROUGH)).map(({ entity }) => entity));
-  const hint = 'Copy the names that "worksync changes" shows. Nothing was done.';
+  const hint = 'Name the item of the change, as "worksync changes" shows it. Nothing was done.';
   return new SyncError('not_found', `no change waits for ${target}${didYouMean(target, known)}`, { hint });
 }
 

@@ -3,6 +3,7 @@ import type { NamedHeldChanges } from '../admin/waiting-changes.ts';
 import { HELD_CLASSES, type HeldClass } from '../model/change.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
+import { NAMED } from './waiting-changes.ts';
 import { plural, printable } from './words.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
@@ -33,10 +34,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 function describeHeld(held: NamedHeldChanges): string {
   const lines = HELD_CLASSES.filter((each) => held[each].count > 0).flatMap((each) => [
     `${each}: ${held[each].count} held`,
-    ...held[each].samples.flatMap(({ label, entity, error }) => [
-      printable(`  ${label}${error === null ? '' : `  ${error}`}`),
-      printable(`    ${entity}`),
-    ]),
+    ...held[each].samples.map(({ label, error }) => printable(`  ${label}${error === null ? '' : `  ${error}`}`)),
     ...(held[each].count > held[each].samples.length ? ['  …'] : []),
   ]);
   return lines.length === 0 ? 'nothing is held' : lines.join('\n');
@@ -46,11 +44,12 @@ type ReleaseFlags = WorkspaceFlags & { readonly [Class in HeldClass | 'all']?: b
 
 function addRelease(group: Command, setting: Setting, exit: Exit): void {
   const described = {
-    usage: 'release [entity...]',
+    usage: 'release [change...]',
     description: 'release held changes, whatever the limits say; a refused one is sent again',
     example: 'held release --removals',
   };
   workspaceCommand(group, described, { costsQuota: false })
+    .addHelpText('after', `\n${NAMED}`)
     .option('--removals', 'links to be removed and records to be closed')
     .option('--creations', 'records, links and tasks to be created')
     .option('--repairs', 'records that a sweep found changed')

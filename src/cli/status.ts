@@ -110,7 +110,7 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
       `${changes.byState.unknown} with outcome unknown, ${changes.byState.held} held`,
     ...describeStuck(changes),
     ...describeQuarantine(deliveries),
-    ...workspace.gone.map((row) => `    gone at the provider: ${row.key}, detected ${span(now - row.at)} ago`),
+    ...workspace.gone.map((row) => `    gone at the provider: ${row.name}, detected ${span(now - row.at)} ago`),
     ...workspace.backfills.flatMap((backfill) => describeBackfill(backfill, now)),
     ...describeConnections(workspace, now),
   ];
@@ -123,14 +123,14 @@ function describeBacklog({ requests, backfill, doneAt }: WorkspaceStatus['backlo
   return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, the last ${time}`;
 }
 
-/** Entities named of changes that wait for the same reason. */
+/** Changes named of those that wait for the same reason. */
 const NAMED = 3;
 
 /** A mass that is held for one reason is one line. */
 function describeStuck({ stuck }: WorkspaceStatus['changes']): string[] {
   const groups = Map.groupBy(stuck, ({ state, failure }) => `${state}: ${failure?.message ?? ''}`);
   return [...groups].map(([reason, rows]) => {
-    const names = rows.slice(0, NAMED).map(({ entity }) => entity);
+    const names = rows.slice(0, NAMED).map(({ label }) => label);
     return `    ${reason}: ${names.join(', ')}${rows.length > NAMED ? ', …' : ''} ("worksync changes" lists them)`;
   });
 }

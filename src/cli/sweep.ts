@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { SweepProgress } from '../admin/sweep.ts';
+import type { NamedSweepReport, SweepProgress } from '../admin/sweep.ts';
 import type { Finding } from '../model/foreign-edits.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import type { SweepReport } from '../store/workspace-sweeps.ts';
@@ -64,11 +64,11 @@ function describeProgress({ report, state, listed }: SweepProgress): string {
   return state === null ? part : `${part}; ${state}`;
 }
 
-function describeEnd(report: SweepReport): string {
+function describeEnd(report: NamedSweepReport): string {
   const took = span((report.finishedAt ?? report.startedAt) - report.startedAt);
   return [
     `${describeRound(report)}, in ${took}`,
-    ...report.latest.map(({ what, entity }) => printable(`  ${WORDS[what][0]}: ${entity}`)),
+    ...report.latest.map(({ what, label }) => printable(`  ${WORDS[what][0]}: ${label}`)),
   ].join('\n');
 }
 

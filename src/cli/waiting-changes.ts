@@ -7,7 +7,9 @@ import { type Exit, eachOf, type Setting, sessionOf, wholeNumber } from './setti
 import { plural, printable, span } from './words.ts';
 import { type Output, show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
-const NAMED = 'Name a change as the list does, or by its item: acme/app#7, ENG-12, or an address.';
+/** Help on the arguments that name changes. */
+export const NAMED =
+  'Name the changes of an item by the item: acme/app#7, ENG-12, or an address. "worksync changes show" names each of them alone.';
 
 /** `worksync changes`: what waits to be written to the workspace. */
 export function addChanges(program: Command, setting: Setting, exit: Exit): void {
@@ -57,7 +59,7 @@ function describe(
   const next = expectedAt !== null && expectedAt > now ? `, sent in about ${span(expectedAt - now)}` : '';
   const tried = `${attempts > 0 ? `, tried ${plural(attempts, 'time')}` : ''}${next}`;
   const head = `${state}  ${name ?? entity}: ${what}, for ${span(now - since)}${tried}`;
-  return [head, `    ${entity}`, ...(error === null ? [] : [`    ${error}`])].map(printable).join('\n');
+  return [head, ...(error === null ? [] : [`    ${error}`])].map(printable).join('\n');
 }
 
 function addShow(group: Command, setting: Setting, exit: Exit): void {
@@ -78,9 +80,14 @@ function addShow(group: Command, setting: Setting, exit: Exit): void {
 }
 
 function describeWhole(change: ShownChange, now: number): string {
-  const { desired, known } = change;
+  const { entity, desired, known } = change;
   const side = (value: unknown) => (value === null ? 'nothing' : printable(JSON.stringify(value)));
-  return [describe(change, now), `    desired  ${side(desired)}`, `    known    ${side(known)}`].join('\n');
+  return [
+    describe(change, now),
+    printable(`    entity   ${entity}`),
+    `    desired  ${side(desired)}`,
+    `    known    ${side(known)}`,
+  ].join('\n');
 }
 
 function addRetry(group: Command, setting: Setting, exit: Exit): void {
@@ -125,7 +132,7 @@ function addDrop(group: Command, setting: Setting, exit: Exit): void {
 async function refuseUnconfirmed(setting: Setting, flags: WorkspaceFlags, targets: readonly string[]): Promise<never> {
   const session = await sessionOf(setting, flags, () => 'warn');
   const found = await askingWorkspace(session, flags, ({ ask }) => ask('changes-show', { targets }));
-  const names = found.map(({ entity, name }) => printable(`  ${entity}${name === null ? '' : `  ${name}`}`));
+  const names = found.map(({ entity, kind, name }) => printable(`  ${name ?? entity}: ${NOUNS[kind]}`));
   const hint = 'Repeat the command with --yes to drop them.';
   throw new SyncError('usage', [`this would drop ${plural(found.length, 'change')}:`, ...names].join('\n'), { hint });
 }

@@ -120,7 +120,7 @@ async function assertHeld({ query }: Pick<Store, 'query'>, entities: readonly st
   const [first] = unheld;
   if (first === undefined) return;
   const more = unheld.length > 1 ? `, and ${unheld.length - 1} more of those named` : '';
-  const hint = 'Copy the names that "worksync held" shows. Nothing was released.';
+  const hint = 'Name the item of the change, as "worksync held" shows it. Nothing was released.';
   throw new SyncError('not_found', `no change of ${first} is held${more}`, { hint });
 }
 

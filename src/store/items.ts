@@ -32,6 +32,12 @@ export async function existingItems(query: Scope, keys: readonly string[]): Prom
   return (await findItems(query, keys)).map(({ key }) => key);
 }
 
+/** Returns the name of an item for people, in logs; its key if it has none. */
+export async function itemName(query: Scope, key: ItemKey): Promise<string> {
+  const row = await query.selectFrom('items').select('called').where('key', '=', key).executeTakeFirst();
+  return row?.called ?? key;
+}
+
 /** Returns whether nothing from the provider has confirmed the item since a restore. */
 export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean> {
   const rows = await query

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { ChangeState, EntityKind } from '../model/change.ts';
 import type { DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
+import { entityLabel } from '../model/entity-label.ts';
 import { parseFailure, type StoredFailure } from '../model/errors/sync-error.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
@@ -44,6 +45,8 @@ export interface InboxStatus {
 
 export interface ChangeRow {
   readonly entity: string;
+  /** The name of the entity for people: `record of acme/app#1`. */
+  readonly label: string;
   readonly kind: EntityKind;
   readonly lane: Lane;
   readonly state: ChangeState;
@@ -260,6 +263,22 @@ async function changeRows(query: Sql, workspaces: readonly number[], state: Chan
       const shown = selectFrom('outbox')
         .select(['outbox.workspace', 'outbox.entity', 'outbox.kind', 'outbox.lane', 'outbox.state', 'outbox.since'])
         .select(['outbox.due', 'outbox.not_before', 'outbox.attempts', 'outbox.error'])
+        .select((of) => {
+          const own = of
+            .selectFrom('entities')
+            .whereRef('entities.workspace', '=', 'outbox.workspace')
+            .whereRef('entities.entity', '=', 'outbox.entity');
+          const item = own.leftJoin('items', (join) =>
+            join.onRef('items.workspace', '=', 'entities.workspace').onRef('items.key', '=', 'entities.item_key'),
+          );
+          const task = own.leftJoin('tasks', (join) =>
+            join.onRef('tasks.workspace', '=', 'entities.workspace').onRef('tasks.task_id', '=', 'entities.task_id'),
+          );
+          return [
+            item.select(({ fn }) => fn.coalesce('items.called', 'entities.item_key').as('name')).as('item'),
+            task.select(({ fn }) => fn.coalesce('tasks.key', 'entities.task_id').as('name')).as('task'),
+          ];
+        })
         .whereRef('outbox.workspace', '=', 'workspaces.id')
         .where('outbox.state', '=', state)
         .orderBy('outbox.due')
@@ -278,7 +297,12 @@ function toChanges(rows: readonly StoredChange[]): ChangeRow[] {
   return rows
     .toSorted((a, b) => a.due - b.due)
     .map((row) => {
-      const { workspace: _workspace, due: _due, not_before, error, ...rest } = row;
-      return { ...rest, notBefore: not_before, failure: error === null ? null : parseFailure(error) };
+      const { workspace: _workspace, due: _due, not_before, error, item, task, ...rest } = row;
+      return {
+        ...rest,
+        label: entityLabel({ ...rest, item, task }),
+        notBefore: not_before,
+        failure: error === null ? null : parseFailure(error),
+      };
     });
 }

@@ -60,6 +60,8 @@ export interface HealthSummary {
 
 export interface GoneItem {
   readonly key: string;
+  /** `acme/app#1`; its key if it has no name. */
+  readonly name: string;
   readonly connection: string;
   /** When worksync detected it. */
   readonly at: number;
@@ -180,6 +182,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]) {
     .select(({ selectFrom }) => {
       const shown = selectFrom('items')
         .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
+        .select(({ fn }) => fn.coalesce('items.called', 'items.key').as('name'))
         .whereRef('items.workspace', '=', 'workspaces.id')
         .where('items.gone', '=', sql.lit(1))
         .orderBy('items.seen_at', 'desc')

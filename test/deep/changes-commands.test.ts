@@ -15,16 +15,14 @@ it('lists, shows, retries and drops', async () => {
 
   const listed = await worksync(['changes', '--state', 'held', ...flags]);
   expect([listed.code, complaintsOf(listed)]).toEqual([0, '']);
-  expect(listed.stdout).toMatch(
-    /^held {2}acme\/app#\d Number \d: creation of a pull request, for \d+ s\n {4}pull_request:github\/5001\/\d\n {4}guard_held: /,
-  );
+  expect(listed.stdout).toMatch(/^held {2}acme\/app#\d Number \d: creation of a record, for \d+ s\n {4}guard_held: /);
   const shown = await worksync(['changes', 'show', 'acme/app#1', ...flags]);
-  expect(shown.stdout).toMatch(/\n {4}desired {2}\{.*"title":"Number 1".*\n {4}known {4}nothing\n$/);
+  expect(shown.stdout).toMatch(
+    /\n {4}entity {3}pull_request:github\/5001\/1\n {4}desired {2}\{.*"title":"Number 1".*\n {4}known {4}nothing\n$/,
+  );
   const unconfirmed = await worksync(['changes', 'drop', 'acme/app#1', ...flags]);
   expect(unconfirmed).toMatchObject({ code: 2, stdout: '' });
-  expect(unconfirmed.stderr).toContain(
-    'this would drop 1 change:\n  pull_request:github/5001/1  acme/app#1 Number 1\n',
-  );
+  expect(unconfirmed.stderr).toContain('this would drop 1 change:\n  acme/app#1 Number 1: record\n');
   const dropped = await worksync(['changes', 'drop', 'acme/app#1', '--yes', ...flags]);
   expect(dropped).toMatchObject({ code: 0, stdout: 'dropped: 1 change\n' });
   const retried = await worksync(['changes', 'retry', 'acme/app#2', '--json', ...flags]);

@@ -26,7 +26,7 @@ it('holds, shows, plans and applies', async () => {
   // The command waits until all is taken over and sent; three are held.
   expect(await json('once')).toMatchObject({ code: 3, left: 3 });
   expect(await json('held')).toMatchObject({ code: 0, creations: { count: 3 }, removals: { count: 0 } });
-  expect(await json('held', 'release', 'pull_request:github/5001/2')).toMatchObject({ code: 0, released: 1 });
+  expect(await json('held', 'release', 'acme/app#2')).toMatchObject({ code: 0, released: 1 });
   expect(await json('once')).toMatchObject({ code: 3, left: 2, pullRequests: 6 });
   const misspelt = await worksync(['held', 'release', 'nosuch', ...flags]);
   expect(misspelt).toMatchObject({ code: 1, stderr: expect.stringContaining('no change of nosuch is held') as string });

@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { createLogger } from '../../src/platform/observe/pino-logger.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -61,6 +63,21 @@ describe('the mass-change guard', () => {
     expect(await ask('release', { classes: ['creations'] })).toEqual({ released: 3 });
     await world.settled();
     expect(await states()).toEqual({ open: 8 });
+  });
+
+  it('names changes in the status and in the log as people do', async () => {
+    const lines: string[] = [];
+    const destination = { write: (line: string) => void lines.push(line) };
+    const logger = createLogger({ level: 'info', scrubber: createScrubber(), destination });
+    await open({ creations: 1 }, { logger });
+    await deliver(2);
+    const { changes } = await world.partition().status();
+    expect(changes.stuck.map(({ label }) => label)).toEqual(['record of acme/app#2']);
+    const recorded = lines.filter(
+      (line) => line.includes('"request answered"') && line.includes('record-pull-request'),
+    );
+    expect(recorded.map((line) => (JSON.parse(line) as { item: string }).item)).toEqual(['acme/app#1']);
+    expect(await ask('release', { entities: ['acme/app#2'] })).toEqual({ released: 1 });
   });
 
   it('holds closings, over a restart too; one that is open again is dropped, one that is named goes', async () => {

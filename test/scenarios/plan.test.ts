@@ -88,7 +88,7 @@ describe('plan', () => {
     await world.settled();
     expect(await ask('apply', { id })).toEqual({
       outcome: 'changed',
-      changed: ['pull_request:github/5001/2'],
+      changed: ['record of acme/app#2'],
       added: [],
       gone: [],
     });

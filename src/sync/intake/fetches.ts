@@ -8,7 +8,7 @@ import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signa
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
 import { importKey } from '../../store/inbox.ts';
-import { findItem, readFields } from '../../store/items.ts';
+import { findItem, itemName, readFields } from '../../store/items.ts';
 import {
   dropOrphanFetches,
   dueFetches,
@@ -176,7 +176,10 @@ function createFetchQueue(
     const outage = outages > 0 ? backoff(random, outages, undefined, LONGEST_OUTAGE_PAUSE) : 0;
     pauses.recordFailure(active.name, error, 'fetch');
     if (outage > 0) pauses.pause(active.name, outage);
-    logger.warn({ ...logFields(wanted), code: error.code, attempts: wanted.attempts + 1, error }, 'fetch failed');
+    const { key } = wanted.reference;
+    const item = await itemName(store.query, key).catch(() => key);
+    const fields = { ...logFields(wanted), item, code: error.code, attempts: wanted.attempts + 1, error };
+    logger.warn(fields, 'fetch failed');
     await postpone(context, wanted, error);
   }
 
@@ -259,5 +262,5 @@ function isOutage({ code }: SyncError): boolean {
 }
 
 function logFields({ connection, reference, deliveryId }: WantedFetch) {
-  return { connection, item: reference.key, delivery: deliveryId };
+  return { connection, itemKey: reference.key, delivery: deliveryId };
 }

@@ -6,7 +6,7 @@ import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
 import { packBodyAsync } from '../../store/bodies.ts';
-import { isUnverified, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';
+import { isUnverified, itemName, readFields, type UnverifiedPosition, unverifiedAfter } from '../../store/items.ts';
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { waitWhilePaused } from './pauses.ts';
 
@@ -108,7 +108,7 @@ async function verifyItem(
   row: UnverifiedRow,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { clock, random, logger } = context;
+  const { store, clock, random, logger } = context;
   for (let failures = 0; failures < MOST_ATTEMPTS; ) {
     await waitWhilePaused(context, active.name, signal);
     if (signal.aborted) return false;
@@ -120,7 +120,9 @@ async function verifyItem(
       if (signal.aborted) return false;
       const isLimit = error.code === 'rate_limited';
       if (!isLimit && error.verdict !== 'retry') {
-        logger.warn({ connection: active.name, item: row.key, code: error.code, error }, 'item not verified');
+        const item = await itemName(store.query, row.key);
+        const fields = { connection: active.name, item, itemKey: row.key, code: error.code, error };
+        logger.warn(fields, 'item not verified');
         return true;
       }
       if (!isLimit) failures++;

@@ -2,7 +2,7 @@ import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts'
 import type { TaskUpdate } from '../../model/task.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, json, removeOrTombstone } from '../../store/entities.ts';
-import { isUnverified } from '../../store/items.ts';
+import { isUnverified, itemName } from '../../store/items.ts';
 import { type DueChange, type Eligibility, nextChange } from '../../store/next-change.ts';
 import {
   addDifference,
@@ -20,7 +20,14 @@ import { lastLinksRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ChangeScheduler } from './change-scheduler.ts';
 import type { OutboxContext, Slot } from './outbox-context.ts';
-import { bodyToSend, type PreparedRequest, type RequestContent, requestFor, type SlotTimes } from './request.ts';
+import {
+  bodyToSend,
+  type PreparedRequest,
+  type RequestContent,
+  type RequestTrace,
+  requestFor,
+  type SlotTimes,
+} from './request.ts';
 
 export interface ClaimContext extends Pick<OutboxContext, 'store' | 'throttle' | 'clock'> {
   readonly scheduler: ChangeScheduler;
@@ -174,13 +181,18 @@ async function storeInFlight(
     attempts,
     open: isOutcomeUnknown(change),
     waiting: deliveries.length,
-    trace: { itemKey: row?.item_key ?? null, since, due, deliveries, ...slotTimes },
+    trace: { ...(await itemOf(query, row)), since, due, deliveries, ...slotTimes },
     body: await bodyToSend(query, entity, request, now),
     sentAt: now,
     revision: await nextRevision(query),
   };
   await updateChange(query, entity, { state: 'sending', sent: JSON.stringify(prepared), sent_at: now });
   return prepared;
+}
+
+async function itemOf(query: Scope, row: EntityRow | undefined): Promise<Pick<RequestTrace, 'itemKey' | 'itemName'>> {
+  const itemKey = row?.item_key ?? null;
+  return itemKey === null ? { itemKey } : { itemKey, itemName: await itemName(query, itemKey) };
 }
 
 /** Whether an earlier attempt of this pending change has an unknown outcome: see the table in `model/change.ts`. */

@@ -75,8 +75,10 @@ export async function recoverAtStart(context: OutboxContext): Promise<void> {
     return recover(transaction, settleContextOf(context), context.untouched);
   });
   const now = clock.now();
-  for (const { action, entity, trace } of recovered)
-    logger.info({ action, entity, deliveries: trace.deliveries }, 'request with unknown outcome found at the start');
+  for (const { action, entity, trace } of recovered) {
+    const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries };
+    logger.info(fields, 'request with unknown outcome found at the start');
+  }
   if (!tracer) return;
   const end = { answeredAt: now, settledAt: now, outcome: 'unknown', error: 'outcome_unknown' } as const;
   for (const prepared of recovered)

@@ -52,6 +52,8 @@ export interface SentUpdate {
 /** The change and the deliveries that led to a request. Epoch milliseconds. */
 export interface RequestTrace extends SlotTimes {
   readonly itemKey: string | null;
+  /** The item's name for people, for logs; absent for a read. */
+  readonly itemName?: string;
   readonly since: number;
   readonly due: number;
   /** The ids of the deliveries that the request settles. */

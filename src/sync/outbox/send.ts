@@ -83,7 +83,8 @@ export function createSender(context: SenderContext): SendAndSettle {
     const { action, entity, trace } = prepared;
     const answeredAt = clock.now();
     breaker.passed(entity);
-    logger.info({ action, entity, status, deliveries: trace.deliveries }, 'request answered');
+    const fields = { action, item: trace.itemName, entity, status, deliveries: trace.deliveries };
+    logger.info(fields, 'request answered');
     await context.retryUntilCommitted(() => commitAnswer(prepared, slot, { status, body, work }));
     recordSpans(prepared, { answeredAt, outcome: 'answered', status });
     if (action === 'read-tasks') isFirstReadRefused = false;
@@ -134,7 +135,7 @@ export function createSender(context: SenderContext): SendAndSettle {
       return settleFailure(transaction, prepared, error, { ...settleContextOf(context), ...cause });
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
-    const fields = { action, entity, deliveries: trace.deliveries, error, outcome };
+    const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries, error, outcome };
     logger[LEVELS[outcome] ?? 'warn'](fields, 'request failed');
     return outcome;
   }

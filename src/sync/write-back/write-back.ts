@@ -10,7 +10,7 @@ import { backoff } from '../../platform/lib/random.ts';
 import type { Job } from '../../platform/lib/scheduler.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import { createWakeSignal, type WakeSignal } from '../../platform/lib/wake-signal.ts';
-import { findItem, readFields } from '../../store/items.ts';
+import { findItem, itemName, readFields } from '../../store/items.ts';
 import {
   beginNotice,
   clampNoticeTimes,
@@ -136,21 +136,23 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
 
   /** Commits the begin of the write before it is sent, so that a restart knows that its outcome is unknown. */
   async function write(notice: NoticeRow, workspaceId: string, signal: AbortSignal): Promise<void> {
-    const { item_key: item, kind, connection } = notice;
+    const { item_key: itemKey, kind, connection } = notice;
+    let item = itemKey;
     try {
+      item = await itemName(store.query, itemKey);
       const send = await prepare(deps, notice, workspaceId);
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
       const posted = await send?.(signal);
       await store.commit((transaction) => settleNotice(transaction, notice, posted));
-      logger.info({ item, kind, connection }, 'written to the vendor');
+      logger.info({ item, itemKey, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
-      await postpone(notice, asSyncError(thrown));
+      await postpone(notice, item, asSyncError(thrown));
     }
   }
 
-  async function postpone(notice: NoticeRow, error: SyncError): Promise<void> {
-    const { item_key: item, kind, connection } = notice;
+  async function postpone(notice: NoticeRow, item: string, error: SyncError): Promise<void> {
+    const { item_key: itemKey, kind, connection } = notice;
     // A rate limit concerns the connection, so the notice keeps its place.
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
@@ -161,7 +163,8 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const refusal = `${connection} ${kind} ${error.code}`;
     const level = state === 'refused' && kind === 'status' && loggedRefusals.has(refusal) ? 'debug' : 'warn';
     loggedRefusals.add(refusal);
-    logger[level]({ item, kind, connection, error, attempts, outcome: state }, 'could not be written to the vendor');
+    const fields = { item, itemKey, kind, connection, error, attempts, outcome: state };
+    logger[level](fields, 'could not be written to the vendor');
     const isNotCarriedOut = !wasSent(error) || REFUSALS.has(error.code);
     const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };

@@ -128,13 +128,19 @@ describe('worksync status', () => {
   it('says in one line why many changes are held, and what still is to be sent', () => {
     const failure = { code: 'guard_held', message: 'too many creations', hint: 'release' };
     const stuck = Array.from({ length: 20 }, (_, index) => ({
-      ...{ entity: `pull_request:github/1/${index}`, kind: 'pull_request', lane: 'mirror', state: 'held' },
+      ...{
+        entity: `pull_request:github/1/${index}`,
+        label: `record of acme/web#${index}`,
+        kind: 'pull_request',
+        lane: 'mirror',
+        state: 'held',
+      },
       ...{ since: NOW, notBefore: 0, attempts: 0, failure },
     })) as (typeof EMPTY)['changes']['stuck'];
     const backlog = { requests: 95, backfill: 5, doneAt: NOW + 180_000, held: 20 };
     const text = describeStatus(statusWith({ backlog, stored: { ...EMPTY, changes: { ...EMPTY.changes, stuck } } }));
     expect(text.match(/too many creations/g)).toHaveLength(1);
-    expect(text).toContain('held: too many creations: pull_request:github/1/0, pull_request:github/1/1,');
+    expect(text).toContain('held: too many creations: record of acme/web#0, record of acme/web#1,');
     expect(text).toContain('; 95 requests to send (5 for backfills), the last in 3 min\n');
   });
 

@@ -42,7 +42,8 @@ function serve(status: Status | (() => Status), secrets: string[] = [], caller: 
 function everywhere(text: string): Status {
   const delivery = { id: 1, connection: text, source: 'webhook', event: text, receivedAt: NOW, reason: text } as const;
   const failure = { code: text, message: text, hint: text };
-  const change = { entity: text, kind: 'link', lane: 'link', since: NOW, notBefore: 0, attempts: 1, failure } as const;
+  const row = { entity: text, label: text, kind: 'link', lane: 'link' } as const;
+  const change = { ...row, since: NOW, notBefore: 0, attempts: 1, failure };
   const hook = { subject: text, state: 'disabled', message: text, hint: text };
   const hooks = { at: NOW, silent: [hook], failure: text, redeliveryFailure: text };
   const backfill = {

@@ -112,7 +112,7 @@ describe('prepareNext', () => {
     expect(prepared).toEqual({
       ...{ action: 'add-link', entity: LINK, kind: 'link', lane: 'link', body: { url: 'u' }, known: '{"url":"u"}' },
       ...{ taskId: 't1', waiting: 2, attempts: 2, open: false, sentAt: NOW, revision: 1 },
-      trace: { itemKey: ITEM, since: CAME, due: DUE, deliveries: [7, 8], askedAt: 300, slotAt: 400 },
+      trace: { itemKey: ITEM, itemName: ITEM, since: CAME, due: DUE, deliveries: [7, 8], askedAt: 300, slotAt: 400 },
     });
     const row = await findChange(query, LINK);
     expect([row?.state, row?.sent_at, JSON.parse(row?.sent ?? '')]).toEqual(['sending', NOW, prepared]);
