@@ -173,7 +173,7 @@ export function rulesOf(
   baseUrl: string,
   connectors: Connectors,
 ): Rules {
-  const { trailers, links, triage, documents } = rules;
+  const { trailers, links, triage, workflow, documents } = rules;
   const grammars = connections.map(({ connector: id, options }) => {
     const connector = connectorOf(id, connectors);
     return { connector: id, host: connector.host(options), grammar: connector.grammar };
@@ -187,6 +187,7 @@ export function rulesOf(
     triage,
     send,
     users,
+    workflow: workflow && { ...workflow, statuses: workspace.statuses },
     documents: documents === 'attach',
     addresses: [new URL(baseUrl).origin, ...workspace.web],
     grammars,

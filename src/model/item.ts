@@ -103,6 +103,11 @@ export interface PullRequest extends ItemBase {
   readonly reviewDecision?: ReviewDecision;
   /** In the merge queue, or in the merge train. */
   readonly isQueued?: boolean;
+  /**
+   * When it last became a draft, ready, asked for a review, queued or reopened, from the event that reports this; RFC 3339,
+   * UTC. Absent: no such event was received.
+   */
+  readonly phaseChangedAt?: string;
   /** Its head branch lies in another repository, or in one that was deleted. */
   readonly isFork?: boolean;
   readonly defaultBranch?: string;

@@ -13,6 +13,10 @@ export interface LinkReason {
   readonly via?: ItemKey;
   /** The text uses a former name of that item. */
   readonly isFormerName?: true;
+  /** How strongly the texts of the item name the task. Absent: they only mention it. */
+  readonly strength?: 'closing' | 'carrying';
+  /** The provider's time of the state whose text named the task first, epoch milliseconds. */
+  readonly namedAt?: number;
   /** The delivery that brought the text; absent if it was purged from memory. */
   readonly delivery?: number;
 }

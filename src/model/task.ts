@@ -13,6 +13,12 @@ export interface Task {
   readonly createdAt?: string;
   /** RFC 3339, UTC. */
   readonly updatedAt: string;
+  /** `bug` or `idea`; absent if the workspace does not report it. */
+  readonly kind?: string;
+  /** The status before the last change that was observed. */
+  readonly formerStatus?: string;
+  /** When the status was set, at the latest: when it was observed first, or the task's `updatedAt` then. Epoch milliseconds. */
+  readonly statusBefore?: number;
 }
 
 /** A wanted update of a task: `desired` of an entity of the kind `task_update`. A stored value. */
@@ -25,6 +31,8 @@ export interface TaskUpdate {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** The status on which the decision was based, in our words. The update is not sent to a task with another one. */
   readonly from: string;
+  /** The earliest time at which a final status is sent, epoch milliseconds: further facts may still arrive. */
+  readonly notBefore?: number;
 }
 
 /** The status that worksync wrote last and saw confirmed, in our words: `known` of an entity of the kind `task_update`. */

@@ -126,13 +126,15 @@ export const MOST_DELIVERIES = 20;
  */
 export async function saveItem(
   query: Scope,
-  row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified'> & Partial<Pick<ItemRow, 'unverified'>>,
+  row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified' | 'phase' | 'reverts'> &
+    Partial<Pick<ItemRow, 'unverified'>>,
   delivery: number,
 ): Promise<void> {
   const previous = await findItem(query, row.key);
   const others = readDeliveries(previous).filter((id) => id !== delivery);
   const deliveries = JSON.stringify([...others.slice(1 - MOST_DELIVERIES), delivery]);
-  await saveRows(query, 'items', [{ unverified: 0, ...row, standing: previous?.standing ?? null, deliveries }]);
+  const { standing = null, phase = null, reverts = null } = previous ?? {};
+  await saveRows(query, 'items', [{ unverified: 0, ...row, standing, phase, reverts, deliveries }]);
 }
 
 /** Returns the ids of the last deliveries that changed an item, the newest last. */
@@ -159,6 +161,22 @@ export async function saveEvaluatedTasks(query: Scope, key: ItemKey, taskIds: re
   const row = await findItem(query, key);
   const standing = taskIds.length === 0 ? null : JSON.stringify(taskIds);
   if (row) await saveRows(query, 'items', [{ ...row, standing }]);
+}
+
+/** Stores what the rules for task states need of an item: its phase, and the pull request that it reverts. */
+export async function saveWorkflowFacts(
+  query: Scope,
+  key: ItemKey,
+  facts: Pick<ItemRow, 'phase' | 'reverts'>,
+): Promise<void> {
+  const row = await findItem(query, key);
+  if (!row || (row.phase === facts.phase && row.reverts === facts.reverts)) return;
+  await saveRows(query, 'items', [{ ...row, ...facts }]);
+}
+
+/** Returns the pull requests that revert this one. */
+export async function revertsOf(query: Scope, key: ItemKey): Promise<readonly ItemRow[]> {
+  return rowsWhere(query, 'items', 'reverts', [key]);
 }
 
 /** Items with the same address or name that are returned. People do not read a longer list. */

@@ -1,42 +1,13 @@
 import { z } from 'zod';
 import { OPTIONAL_TASK_FIELDS, parseTemplate, TEMPLATE_VARIABLES } from '../../model/task.ts';
-import { PatternError, type PatternText, patternText } from '../lib/pattern.ts';
+import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './rule-fields.ts';
+import { workflow } from './workflow-schema.ts';
 
 /** The keys of `rules` and `users`. */
 
 const PLACES = ['branch', 'title', 'description', 'commit'] as const;
 const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
 const MOST_PATTERNS = 64;
-const LONGEST_GLOB = 256;
-
-/** A regular expression in RE2's syntax, which takes linear time on any text. */
-function pattern(description: string) {
-  return z
-    .string()
-    .transform((text, context): PatternText => {
-      try {
-        return patternText(text);
-      } catch (error) {
-        if (!(error instanceof PatternError)) throw error;
-        context.addIssue({ code: 'custom', message: error.message });
-        return z.NEVER;
-      }
-    })
-    .meta({ title: 'regular expression (RE2)', description });
-}
-
-/** One value or a list of them; yields a list. */
-function oneOrMore<Each extends z.ZodType>(each: Each, title: string, description: string) {
-  return z
-    .union([each, z.array(each).min(1)])
-    .transform((value) => [value].flat() as z.output<Each>[])
-    .optional()
-    .meta({ title, description });
-}
-
-const glob = z.string().min(1).max(LONGEST_GLOB);
-const globs = (description: string) =>
-  oneOrMore(glob, 'text or list of texts', `${description} Any of them; \`*\` and \`?\` are wildcards.`);
 
 const userLink = z.strictObject({
   pattern: pattern('Expression that names a task. A group `( )` is `$1` in `task`.'),
@@ -58,21 +29,6 @@ const template = z
     (text) => parseTemplate(text) !== undefined,
     `expected a text with no other variables than ${TEMPLATE_VARIABLES.map((name) => `{${name}}`).join(', ')}`,
   );
-
-const since = z
-  .union([
-    z.literal('always').transform(() => 0),
-    z
-      .string()
-      .refine((text) => !Number.isNaN(Date.parse(text)) && /^\d{4}-\d\d-\d\d/.test(text), 'not a date')
-      .transform((text) => Date.parse(text)),
-  ])
-  .optional()
-  .meta({
-    title: 'date, time or `always`',
-    description:
-      'Triage skips items that were created and last changed before this time. Absent: the time when triage was first switched on for the connection.',
-  });
 
 const triageRule = z.strictObject({
   when: z
@@ -105,7 +61,9 @@ const triageRule = z.strictObject({
     }),
   labels: z.array(z.string().min(1).max(255)).max(50).default([]).describe('Labels beside those of the item.'),
   reporter: z.string().min(1).optional().describe('User id of the reporter where the author has none in `users`.'),
-  since,
+  since: since(
+    'Triage skips items that were created and last changed before this time. Absent: the time when triage was first switched on for the connection.',
+  ),
 });
 
 export const rules = z
@@ -121,6 +79,7 @@ export const rules = z
       .max(MOST_PATTERNS)
       .default([])
       .describe('Which work items become tasks. The first rule that matches decides.'),
+    workflow,
     documents: z
       .enum(['attach', 'off'])
       .default('off')

@@ -1,5 +1,6 @@
 import type { Migration } from 'kysely/migration';
 import { createTables } from './create-tables.ts';
+import { addWorkflowColumns } from './workflow-columns.ts';
 
 /**
  * The oldest migration whose program can still work with the present tables. Two versions run side by side while replicas are
@@ -10,4 +11,5 @@ export const READABLE_SINCE = '001_schema';
 /** The migrations in the order of their names. A released migration is never changed. */
 export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '001_schema': { up: createTables },
+  '002_workflow': { up: addWorkflowColumns },
 };

@@ -72,6 +72,10 @@ export interface Tables {
     deliveries: Generated<string | null>;
     /** 1 after a restore, until a delivery confirms the item. Nothing is written about it then; see `mark-unverified.ts`. */
     unverified: Generated<0 | 1>;
+    /** The phase at the last evaluation by the rules for task states, as JSON: `StoredPhase`. */
+    phase: Generated<string | null>;
+    /** Key of the pull request that this one reverts. */
+    reverts: Generated<string | null>;
   };
 
   /** The names that the texts of items mention, also of unknown things. A new task finds the items that name it here. */

@@ -19,8 +19,10 @@ export const CACHED_TABLES = {
       'standing',
       'deliveries',
       'unverified',
+      'phase',
+      'reverts',
     ],
-    by: ['key'],
+    by: ['key', 'reverts'],
   }),
   mentions: table('mentions', {
     columns: ['item_key', 'name', 'reason'],

@@ -9,7 +9,8 @@ import type { WaitingDelivery } from '../../store/outbox-rows.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
-import { createTriage, type Triage, type TriageInput } from './triage.ts';
+import { createIsUser, createTriage, type Triage, type TriageInput } from './triage.ts';
+import { createWorkflow, type Workflow, type WorkflowInput } from './workflow/workflow-rules.ts';
 
 /** The facts about a connector that reconcile uses. */
 export interface ConnectorFacts {
@@ -65,6 +66,8 @@ export type ReconcileConnections = ReadonlyMap<string, ReconcileConnection>;
 export interface Rules {
   readonly links: LinkRules;
   readonly triage: Triage;
+  /** How the states of items change the states of their tasks. */
+  readonly workflow: Workflow;
   /** Whether documents that an item names are attached to its task. */
   readonly documents: boolean;
   /** Identifies the rules: open items are re-evaluated when it changes. Absent: they never are. */
@@ -72,13 +75,17 @@ export interface Rules {
 }
 
 export interface RulesInput extends LinkRulesInput, TriageInput {
+  /** Absent: the states of tasks are left to people. */
+  readonly workflow?: WorkflowInput | undefined;
   readonly documents: boolean;
   readonly digest?: string;
 }
 
 export function createRules(input: RulesInput): Rules {
   const { documents, digest } = input;
-  return { links: createLinkRules(input), triage: createTriage(input), documents, digest };
+  const isUser = createIsUser(input.users);
+  const workflow = createWorkflow(input.workflow && { ...input.workflow, isUser });
+  return { links: createLinkRules(input), triage: createTriage(input), workflow, documents, digest };
 }
 
 /** The rules of a workspace without configured rules. */

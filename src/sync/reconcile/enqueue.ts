@@ -1,7 +1,7 @@
 // Design: src/decisions/changes.md
 
 import { EFFECTS, type Effect, type EntityKind } from '../../model/change.ts';
-import { isFinished } from '../../model/item.ts';
+import { type Item, isFinished } from '../../model/item.ts';
 import { debounceOf, dueAfter, type Lane } from '../../model/lane.ts';
 import { applyGuard, type GuardTally, guardTally } from '../../store/held-changes.ts';
 import { addDifference, dropDifference } from '../../store/outbox-rows.ts';
@@ -33,9 +33,14 @@ export async function enqueueDifference(
   await enqueueChange(evaluation, target, details);
 }
 
+/** The part of an evaluation that a change needs. `item` is absent if no item caused it. */
+type ChangeCause = Pick<Evaluation, 'query' | 'cause' | 'usedShare' | 'visibility'> & {
+  readonly item: Item | undefined;
+};
+
 /** Writes a change to the outbox, due after the debounce of its lane. */
 export async function enqueueChange(
-  { query, item, cause, usedShare, visibility }: Evaluation,
+  { query, item, cause, usedShare, visibility }: ChangeCause,
   { name, kind, lane }: ChangeTarget,
   details: ChangeDetails,
 ): Promise<void> {
@@ -49,7 +54,7 @@ export async function enqueueChange(
     // One millisecond apart, because changes with the same due time are sent in the order of their names.
     due: dueAfter(cause.since, cause.latest ?? cause.since, debounce) + (cause.place ?? 0),
     maxWait: debounce.maxWait,
-    weight: isFinished(item) ? 2 : 1,
+    weight: item && isFinished(item) ? 2 : 1,
     // A person who requests old items does not request new tasks: the guard counts new tasks of every cause.
     confirmed: cause.isBackfill === true && kind !== 'task',
     ...details,

@@ -110,13 +110,19 @@ async function linkOfUnknownOwner({ query, item, now }: Evaluation, taskId: stri
 async function addLink(evaluation: Evaluation, row: EntityRow, reason: LinkReason): Promise<void> {
   const link = desiredLink(evaluation.item);
   if (link === undefined) return;
-  const desired = JSON.stringify({ ...link, reason });
+  const desired = JSON.stringify({ ...link, reason: withNamedAt(reason, row, evaluation) });
   const hand = row.hand === 'gone' ? null : row.hand;
   await saveEntity(evaluation.query, { ...row, desired, hand });
   // A link that a person removed is not added again while the text still names the task.
   const differs = row.known === null && row.hand !== 'removed';
   const target = { name: row.entity, kind: 'link', lane: 'link' } as const;
   await enqueueDifference(evaluation, target, { differs, renewed: row.desired !== desired, effect: 'creation' });
+}
+
+/** Dates a reason by the provider's time of the state that named the task first. */
+function withNamedAt(reason: LinkReason, row: EntityRow, { item }: Evaluation): LinkReason {
+  const before = json<{ readonly reason?: LinkReason }>(row.desired)?.reason;
+  return { ...reason, namedAt: before?.namedAt ?? item.updatedAt };
 }
 
 /** Returns undefined while the item has no address. */

@@ -1,7 +1,7 @@
 import { entity } from '../../model/change.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
-import { linksOfItem } from '../../store/entities.ts';
+import { type EntityRow, linksOfItem } from '../../store/entities.ts';
 import { assignPlace, itemsNaming } from '../../store/item-names.ts';
 import { findItems, readFields } from '../../store/items.ts';
 import { dropDifference } from '../../store/outbox-rows.ts';
@@ -15,6 +15,8 @@ import { evaluateRecord, recordEntity } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
 import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
+import { evaluateTaskStatus } from './workflow/evaluate-task.ts';
+import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
 
 export interface EvaluationResult {
   /** Task keys and ids that the item names and that are not cached. */
@@ -22,6 +24,8 @@ export interface EvaluationResult {
   readonly unknownIds: readonly string[];
   /** Items to evaluate again: they name this one, and its tasks or names have changed. */
   readonly dependents: readonly ItemKey[];
+  /** Tasks whose status depends on this item. */
+  readonly tasks: readonly string[];
 }
 
 /**
@@ -33,10 +37,11 @@ export interface EvaluationResult {
  * errors (`runSequentially`).
  */
 export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
-  const { item } = evaluation;
+  const { item, query, rules } = evaluation;
+  const before = rules.workflow.isOn ? await linksOfItem(query, item.key) : [];
   if (item.gone) {
     await withdrawChanges(evaluation);
-    return { unknownKeys: [], unknownIds: [], dependents: [] };
+    return { unknownKeys: [], unknownIds: [], dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
   }
   const record = item.kind === 'pull_request' ? await evaluateRecord(evaluation, item) : undefined;
   const resolution = await resolve(evaluation);
@@ -50,7 +55,19 @@ export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult
   const ofLostNames = await itemsOfLostNames(evaluation);
   const ofWorkItem = item.kind === 'work_item' ? await evaluateWorkItem(evaluation, item) : [];
   await evaluateNotices(evaluation);
-  return { ...unknownNamesIn(resolution), dependents: [...ofLostNames, ...ofWorkItem] };
+  const tasks = await tasksToEvaluate(evaluation, before);
+  return { ...unknownNamesIn(resolution), dependents: [...ofLostNames, ...ofWorkItem], tasks };
+}
+
+/** Stores the phase of the item. Returns the tasks that it is or was linked to, and those of the work that it reverts. */
+async function tasksToEvaluate(
+  { query, item, rules }: Evaluation,
+  before: readonly EntityRow[],
+): Promise<readonly string[]> {
+  if (!rules.workflow.isOn) return [];
+  await savePhase(query, rules.workflow, item.key);
+  const links = [...before, ...(await linksOfItem(query, item.key)), ...(await linksOfReverted(query, item))];
+  return [...new Set(links.flatMap(({ task_id }) => task_id ?? []))];
 }
 
 /** Removes the waiting changes of a gone item. Its records, links and tasks in the workspace stay. */
@@ -110,6 +127,7 @@ export class EvaluationQueue {
   readonly #ofAnswers = new Set<ItemKey>();
   readonly #ofSweep = new Set<ItemKey>();
   readonly #dependents = new Set<ItemKey>();
+  readonly #tasks = new Set<string>();
 
   constructor(query: Scope, context: EvaluationContext) {
     this.#query = query;
@@ -134,6 +152,7 @@ export class EvaluationQueue {
       done = this.#dependents.size;
       await this.#evaluateStored(dependents);
     }
+    await this.#evaluateTasks();
   }
 
   /**
@@ -170,7 +189,15 @@ export class EvaluationQueue {
     for (const { item, result } of await runSequentially(this.#query, evaluations)) this.#addResult(item, result);
   }
 
-  #addResult({ key }: Item, { unknownKeys, unknownIds, dependents }: EvaluationResult): void {
+  async #evaluateTasks(): Promise<void> {
+    for (const piece of piecesOf([...this.#tasks], ITEMS_AT_ONCE)) {
+      const evaluations = piece.map((id) => (query: Scope) => evaluateTaskStatus(this.#context, query, id));
+      await runSequentially(this.#query, evaluations);
+    }
+  }
+
+  #addResult({ key }: Item, { unknownKeys, unknownIds, dependents, tasks }: EvaluationResult): void {
+    for (const task of tasks) this.#tasks.add(task);
     if (unknownKeys.length + unknownIds.length > 0) this.#unknownNames.set(key, { unknownKeys, unknownIds });
     for (const dependent of dependents) this.#dependents.add(dependent);
   }

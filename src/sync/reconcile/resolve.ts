@@ -162,6 +162,7 @@ async function resolveThroughItems(
  */
 export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkReason> {
   const links = new Map<string, LinkReason>();
+  const strengths = strengthsOf(resolved);
   const direct = resolved.filter(({ via }) => via === undefined);
   const throughItems = resolved.filter(({ via }) => via !== undefined);
   for (const { rule, place, text, intent, via, isFormerName, delivery, tasks } of [...direct, ...throughItems]) {
@@ -171,8 +172,26 @@ export function desiredLinks(resolved: readonly Resolved[]): Map<string, LinkRea
       ...(delivery === undefined ? {} : { delivery }),
     };
     for (const taskId of tasks) {
-      if (!links.has(taskId)) links.set(taskId, { rule, place, text, intent, ...optional });
+      const strength = strengths.get(taskId);
+      if (!links.has(taskId))
+        links.set(taskId, { rule, place, text, intent, ...optional, ...(strength && { strength }) });
     }
   }
   return links;
+}
+
+/** Places that name the work itself. A description only tells about it. */
+const CARRYING: ReadonlySet<string> = new Set(['branch', 'title', 'trailer']);
+
+/** Returns how strongly the texts name each task, over all mentions. A task that is only mentioned is left out. */
+function strengthsOf(resolved: readonly Resolved[]): ReadonlyMap<string, 'closing' | 'carrying'> {
+  const strengths = new Map<string, 'closing' | 'carrying'>();
+  for (const { tasks, intent, place, rule, via } of resolved) {
+    const isCarrying = via === undefined && (CARRYING.has(place) || rule.startsWith('pattern'));
+    for (const taskId of tasks) {
+      if (intent === 'closes') strengths.set(taskId, 'closing');
+      else if (isCarrying && !strengths.has(taskId)) strengths.set(taskId, 'carrying');
+    }
+  }
+  return strengths;
 }

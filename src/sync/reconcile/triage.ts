@@ -1,4 +1,4 @@
-import type { WorkItem } from '../../model/item.ts';
+import type { Item, WorkItem } from '../../model/item.ts';
 import {
   fillTemplate,
   itemLine,
@@ -245,6 +245,12 @@ function userFinder(
       findUser(users, connection, name) ?? findUser(users, connector, name) ?? findUser(users, 'email', email ?? name)
     );
   };
+}
+
+/** Creates the function that tells whether the author of an item is a user of the workspace. */
+export function createIsUser(users: Users): (item: Item, connection: string) => boolean {
+  return ({ author, connector, emails = {} }, connection) =>
+    userFinder(users, { connection, connector, emails })(author) !== undefined;
 }
 
 function findUser(users: Users, table: string, name: string): string | undefined {

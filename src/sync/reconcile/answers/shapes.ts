@@ -19,6 +19,7 @@ export const taskShape = z.preprocess(
     key: z.string(),
     title: text(),
     status: text(),
+    kind: z.string().optional().catch(undefined),
     workspaceId: z.string().optional().catch(undefined),
     source: text('api'),
     createdAt: timeOfTask,

@@ -1,6 +1,6 @@
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
-import { addressIn, itemLineIn } from '../../../model/task.ts';
+import { addressIn, itemLineIn, type Task } from '../../../model/task.ts';
 import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/cached-tasks.ts';
 import { findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';
 import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
@@ -44,14 +44,16 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
   await Promise.all([findEntities(query, creations), findChanges(query, creations)]);
   const changed: ListedTask[] = [];
   for (const task of tasks) {
-    const { taskId, key, title, status, createdAt, updatedAt } = task;
+    const { taskId, key, title, status, kind, createdAt, updatedAt } = task;
     // The line of the description comes first, because servers may drop or change the source.
     const source = itemLineIn(task.description) || task.source;
     const cached = cachedTasks.get(key);
     const isOutdated = cached?.taskId === taskId && isOlder(updatedAt, cached.updatedAt);
     await saveTask(
       query,
-      isOutdated ? cached : { taskId, key, title, status, source, createdAt, updatedAt },
+      isOutdated
+        ? cached
+        : { taskId, key, title, status, source, kind, createdAt, updatedAt, ...statusHistory(cached, task, context) },
       context.now,
     );
     if (cached?.taskId === taskId && (isOutdated || cached.status === status)) continue;
@@ -59,6 +61,19 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     if (mayBeCreation(task)) await adoptCreation(query, entity.task(task.source), taskId, context);
   }
   return changed;
+}
+
+/** Returns when the status was set, at the latest, and the status before. */
+function statusHistory(
+  cached: Task | undefined,
+  { taskId, status, updatedAt }: ListedTask,
+  { now }: AnswerContext,
+): Pick<Task, 'formerStatus' | 'statusBefore'> {
+  const previous = cached?.taskId === taskId ? cached : undefined;
+  if (previous?.status === status) return { formerStatus: previous.formerStatus, statusBefore: previous.statusBefore };
+  if (previous !== undefined) return { formerStatus: previous.status, statusBefore: now };
+  const changedAt = Date.parse(updatedAt);
+  return { statusBefore: Number.isNaN(changedAt) ? now : Math.min(changedAt, now) };
 }
 
 /** Whether the source of a task may be the key of an item, so that the task was created for it. */

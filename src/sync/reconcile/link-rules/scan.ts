@@ -228,9 +228,14 @@ function keywordBefore(text: string, index: number, words: RegExp): Pick<NameTok
   const start = Math.max(0, index - MAX_WORD_DISTANCE);
   // The start of the text is a boundary, the start of the slice is not.
   const before = (start === 0 ? ' ' : '') + text.slice(start, index);
-  const word = words.exec(before)?.[1]?.toLowerCase().replace(/\s+/g, ' ');
-  return word === undefined ? { isFirst: false } : { word, isFirst: true };
+  const found = words.exec(before);
+  const word = found?.[1]?.toLowerCase().replace(/\s+/g, ' ');
+  const isNegated = NEGATION.test(before.slice(0, found?.indices?.[1]?.[0] ?? 0));
+  return word === undefined || isNegated ? { isFirst: false } : { word, isFirst: true };
 }
+
+/** Matches a negation at the end of the text before a keyword: `does not close BUG-1` only mentions the task. */
+const NEGATION = /(?:(?<![\p{L}\p{N}])(?:not|never|cannot)|n['’]t)[ \t]+$/iu;
 
 /**
  * Creates the pattern of a keyword at the end of a text, with the signs that may separate it from a name. It matches
@@ -241,5 +246,5 @@ export function wordPattern(words: Iterable<string>): RegExp {
   const alternatives = longestFirst.map((word) => escapePattern(word).replaceAll(' ', '[ \\t]+'));
   const phrase = alternatives.length === 0 ? '(?!)' : alternatives.join('|');
   const between = `(?:[ \\t]*:)?[ \\t]+(?:issues?[ \\t]+)?[#\\["'(*_]{0,3}`;
-  return new RegExp(`$(?<=[^\\p{L}\\p{N}_]_{0,3}(${phrase})${between})`, 'iu');
+  return new RegExp(`$(?<=[^\\p{L}\\p{N}_]_{0,3}(${phrase})${between})`, 'diu');
 }

@@ -57,8 +57,13 @@ test('returns unknown keys each time, and unknown ids when the text contains the
   const id = '9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d';
   const text = { ...PULL, title: 'BUG-7 and BUG-1', description: `https://app.example.com/workspace/tasks/${id}` };
   const store = await storeWith([PULL], [TASK]);
-  expect(await look(store, text)).toEqual({ unknownKeys: ['BUG-7'], unknownIds: [`id:${id}`], dependents: [] });
-  expect(await look(store, text)).toEqual({ unknownKeys: ['BUG-7'], unknownIds: [], dependents: [] });
+  expect(await look(store, text)).toEqual({
+    unknownKeys: ['BUG-7'],
+    unknownIds: [`id:${id}`],
+    dependents: [],
+    tasks: [],
+  });
+  expect(await look(store, text)).toEqual({ unknownKeys: ['BUG-7'], unknownIds: [], dependents: [], tasks: [] });
 });
 
 test('only the existing reading of an id counts, and the others are not returned as unknown', async () => {
@@ -81,7 +86,12 @@ test('a gone item withdraws its waiting changes, and its records, links and task
   const link = entity.link(PULL.key, 't1');
   const record = entity.pullRequest('github', '5001', '1');
   expect(await changes(store)).toEqual([link, record, entity.task(BUG.key)]);
-  expect(await look(store, { ...named, gone: true })).toEqual({ unknownKeys: [], unknownIds: [], dependents: [] });
+  expect(await look(store, { ...named, gone: true })).toEqual({
+    unknownKeys: [],
+    unknownIds: [],
+    dependents: [],
+    tasks: [],
+  });
   expect(await changes(store)).toEqual([entity.task(BUG.key)]);
   await look(store, { ...BUG, gone: true });
   expect(await changes(store)).toEqual([]);

@@ -1,0 +1,48 @@
+/** The words in which rules describe the state of work. */
+
+/** The phases of a pull request. */
+export const PULL_REQUEST_PHASES = [
+  'open',
+  'review',
+  'approved',
+  'queued',
+  'changes',
+  'draft',
+  'closed',
+  'merged',
+  'reverted',
+] as const;
+export type PullRequestPhase = (typeof PULL_REQUEST_PHASES)[number];
+
+export const WORK_ITEM_PHASES = ['open', 'started', 'completed', 'dropped'] as const;
+export type WorkItemPhase = (typeof WORK_ITEM_PHASES)[number];
+
+export type PhaseName = PullRequestPhase | WorkItemPhase;
+
+const FINISHED: ReadonlySet<PhaseName> = new Set<PhaseName>(['closed', 'merged', 'reverted', 'completed', 'dropped']);
+
+export function isFinishedPhase(name: PhaseName): boolean {
+  return FINISHED.has(name);
+}
+
+/** How strongly an item is linked to a task, from strong to weak. */
+export const STRENGTHS = ['closing', 'carrying', 'mentioning'] as const;
+export type Strength = (typeof STRENGTHS)[number];
+
+/** The statuses of finished tasks. Write-back closes the items of such tasks. */
+export const FINAL_STATUSES: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
+
+/** Orders the statuses of tasks by progress. A status without a rank is never compared. */
+export const RANKS: Readonly<Record<string, number>> = {
+  idea: 0,
+  open: 0,
+  planned: 0,
+  in_progress: 1,
+  review: 2,
+  completed: 3,
+  merged: 3,
+  cancelled: 3,
+};
+
+/** The status of a task before the first move by worksync. */
+export const PREVIOUS = 'previous';

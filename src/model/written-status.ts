@@ -1,0 +1,76 @@
+/** The last status that worksync wrote to a task, and the facts that it keeps about changes by people. `known` of a task update. */
+export interface WrittenStatus {
+  /** The last status that worksync wrote and saw confirmed, if nobody has changed it since. */
+  readonly status?: string | undefined;
+  /** The status before the first move by worksync. */
+  readonly previous?: string | undefined;
+  /** A person took the task out of a final status then: what was finished before, finishes nothing. Epoch milliseconds. */
+  readonly epoch?: number | undefined;
+  /** When worksync moved the task, in the last day; epoch milliseconds. */
+  readonly moves?: readonly number[] | undefined;
+  /** When others changed a status within two minutes after worksync had written it, in the last day; epoch milliseconds. */
+  readonly contested?: readonly number[] | undefined;
+  /** Labels that worksync added (`+name`) and removed (`-name`), as long as the conditions of the rules hold. */
+  readonly labels?: readonly string[] | undefined;
+}
+
+const DAY = 86_400_000;
+
+/** Returns what is known after an update of a task was answered. */
+export function afterUpdate(
+  written: WrittenStatus,
+  update: {
+    readonly status?: string | undefined;
+    readonly from: string;
+    readonly addLabels?: readonly string[] | undefined;
+    readonly removeLabels?: readonly string[] | undefined;
+  },
+  now: number,
+): WrittenStatus {
+  const { addLabels = [], removeLabels = [] } = update;
+  const changed = [...addLabels.map((label) => `+${label}`), ...removeLabels.map((label) => `-${label}`)];
+  const labels = [...new Set([...(written.labels ?? []), ...changed])];
+  const move = update.status !== undefined && {
+    status: update.status,
+    previous: written.status === undefined ? update.from : written.previous,
+    moves: [...(written.moves ?? []).filter((at) => at > now - DAY), now],
+  };
+  return { ...written, ...move, ...(labels.length > 0 && { labels }) };
+}
+
+/** How soon after a write a change by others counts as a contest, milliseconds. */
+const CONTESTED_WITHIN = 120_000;
+
+/**
+ * Returns what is known when a status is observed.
+ *
+ * @param observed the status, when it was set at the latest, and whether it was taken out of a final status
+ */
+export function afterObservation(
+  written: WrittenStatus,
+  observed: { readonly status: string; readonly setBefore: number; readonly isReopened: boolean },
+  now: number,
+): WrittenStatus {
+  const { status, setBefore, isReopened } = observed;
+  if (written.status === status) return written;
+  const lastMove = written.moves?.at(-1) ?? Number.NEGATIVE_INFINITY;
+  const isContest = written.status !== undefined && setBefore - lastMove <= CONTESTED_WITHIN;
+  const contested = [...(written.contested ?? []), ...(isContest ? [setBefore] : [])].filter((at) => at > now - DAY);
+  const epoch = isReopened ? Math.max(written.epoch ?? 0, setBefore) : written.epoch;
+  const { status: _, ...others } = written;
+  return {
+    ...others,
+    ...(epoch !== undefined && { epoch }),
+    ...(contested.length > 0 && { contested }),
+  };
+}
+
+/** Contests of one task in a day, and moves of it, after which worksync leaves it. */
+const MAX_CONTESTED = 3;
+const MAX_MOVES = 6;
+
+/** Whether another automation moves the task too. */
+export function isContested({ moves = [], contested = [] }: WrittenStatus, now: number): boolean {
+  const inDay = (at: number) => at > now - DAY;
+  return contested.filter(inDay).length >= MAX_CONTESTED || moves.filter(inDay).length >= MAX_MOVES;
+}

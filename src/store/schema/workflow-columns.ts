@@ -1,0 +1,13 @@
+import { type Kysely, sql } from 'kysely';
+
+/** Adds the columns of items by which the rules for task states are evaluated. */
+export async function addWorkflowColumns(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('items').addColumn('phase', 'text').execute();
+  await db.schema.alterTable('items').addColumn('reverts', 'text').execute();
+  await db.schema
+    .createIndex('items_reverts')
+    .on('items')
+    .columns(['workspace', 'reverts'])
+    .where(sql.ref('reverts'), 'is not', null)
+    .execute();
+}

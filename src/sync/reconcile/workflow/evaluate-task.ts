@@ -1,0 +1,180 @@
+// Design: src/decisions/workflow.md
+
+import { entity } from '../../../model/change.ts';
+import type { Task, TaskUpdate } from '../../../model/task.ts';
+import { FINAL_STATUSES, PREVIOUS } from '../../../model/workflow.ts';
+import { afterObservation, isContested, type WrittenStatus } from '../../../model/written-status.ts';
+import { tasksByIds } from '../../../store/cached-tasks.ts';
+import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../store/entities.ts';
+import { readMeta, writeMeta } from '../../../store/meta.ts';
+import { dropDifference, findChange } from '../../../store/outbox-rows.ts';
+import type { Scope } from '../../../store/workspace-scope.ts';
+import type { EvaluationContext } from '../context.ts';
+import { enqueueChange } from '../enqueue.ts';
+import { linkedItemsOf } from './linked-items.ts';
+import { type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
+import { type TaskState, type Transition, transitionTo } from './transition.ts';
+import type { Workflow } from './workflow-rules.ts';
+
+/** The decision about a task, with the facts that led to it. */
+export interface TaskEvaluation {
+  readonly task: Task;
+  readonly items: readonly JudgedItem[];
+  readonly wanted: Wanted;
+  readonly target: Target | undefined;
+  readonly state: TaskState;
+  readonly transition: Transition | undefined;
+  readonly addLabels: readonly string[];
+  readonly removeLabels: readonly string[];
+}
+
+/** How long a final status waits after the end of the work, because further facts may still arrive; milliseconds. */
+const FINAL_DELAY = 60_000;
+
+/** Evaluates the rules for the status of a task, and enqueues the change that they want. */
+export async function evaluateTaskStatus(context: EvaluationContext, query: Scope, taskId: string): Promise<void> {
+  const { workflow } = context.rules;
+  const name = entity.taskUpdate(taskId);
+  const change = await findChange(query, name);
+  // The answer of a request in flight causes another evaluation.
+  if (change?.state === 'sending') return;
+  const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
+  const [cached] = await tasksByIds(query, [taskId]);
+  if (cached === undefined) return dropDifference(query, name);
+  const task = inOwnWords(cached, workflow);
+  const written = writtenStatus(row, task, context.now);
+  const evaluation = await decideTask(query, workflow, { task, written, now: context.now });
+  if (evaluation === undefined) return;
+  const { transition, target, state, addLabels, removeLabels } = evaluation;
+  const known = JSON.stringify(rememberedOf(written, evaluation));
+  const status = transition?.outcome === 'move' ? transition.status : undefined;
+  if (status === undefined && addLabels.length + removeLabels.length === 0) {
+    await dropDifference(query, name);
+    const isNew = row.known === null && known === '{}';
+    if (!isNew && (row.known !== known || row.desired !== null))
+      await saveEntity(query, { ...row, known, desired: null });
+    return;
+  }
+  const isFinal = status !== undefined && FINAL_STATUSES.has(status);
+  const decider = target?.decider ?? evaluation.items[0]?.linked;
+  const update: TaskUpdate = {
+    ...(status !== undefined && { status }),
+    ...(addLabels.length > 0 && { addLabels }),
+    ...(removeLabels.length > 0 && { removeLabels }),
+    from: state.status,
+    ...(isFinal && target && { notBefore: target.at + FINAL_DELAY }),
+  };
+  const desired = JSON.stringify(update);
+  await saveEntity(query, { ...row, known, desired, item_key: decider?.item.key ?? null });
+  const changeTarget = { name, kind: 'task_update', lane: 'status' } as const;
+  const cause = { since: context.now, waiting: [] };
+  await enqueueChange({ ...context, query, cause, item: decider?.item }, changeTarget, {
+    renewed: row.desired !== desired,
+    effect: 'status',
+  });
+}
+
+/** Returns a cached task with our words for its statuses. */
+export function inOwnWords(task: Task, { ownStatus }: Workflow): Task {
+  const { status, formerStatus } = task;
+  return {
+    ...task,
+    status: ownStatus(status),
+    ...(formerStatus !== undefined && { formerStatus: ownStatus(formerStatus) }),
+  };
+}
+
+/** Returns what worksync wrote about a task, after somebody else may have changed its status. */
+function writtenStatus({ known }: EntityRow, task: Task, now: number): WrittenStatus {
+  const { status, formerStatus = '', statusBefore: setBefore = 0 } = task;
+  const isReopened = FINAL_STATUSES.has(formerStatus) && !FINAL_STATUSES.has(status);
+  return afterObservation(json<WrittenStatus>(known) ?? {}, { status, setBefore, isReopened }, now);
+}
+
+interface DecisionInput {
+  readonly task: Task;
+  readonly written: WrittenStatus;
+  readonly now: number;
+}
+
+/** Decides what the rules want for a task. Returns undefined while an item is unverified after a restore. */
+export async function decideTask(
+  query: Scope,
+  workflow: Workflow,
+  { task, written, now }: DecisionInput,
+): Promise<TaskEvaluation | undefined> {
+  const linked = await linkedItemsOf(query, workflow, task.taskId);
+  if (linked.isUnverified) return undefined;
+  const items = linked.items.map((each): JudgedItem => ({ linked: each, judgement: workflow.judge(each, task.kind) }));
+  const state = stateOf(task, written, now);
+  const wanted = wantedStatus(items, written.epoch ?? 0);
+  const target = wanted.outcome === 'target' ? wanted.target : abandonedTarget(wanted, state, workflow, now);
+  const counted = items.filter(({ judgement }) => judgement.counts);
+  const phases = counted.map((each) => each.linked.phase);
+  const inForceSince = workflow.since ?? (await rulesInForceSince(query, workflow, now));
+  const transition = target && transitionTo(target, state, { phases, inForceSince });
+  return { task, items, wanted, target, state, transition, ...labelsOf(items, written, inForceSince) };
+}
+
+function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStatus, now: number): TaskState {
+  return {
+    status,
+    isOurs: written.status === status,
+    setBefore: statusBefore,
+    previous: written.previous,
+    isContested: isContested(written, now),
+  };
+}
+
+/** Returns the target of a task that worksync moved and whose work is no longer linked to it. */
+function abandonedTarget(
+  { outcome }: Wanted,
+  { isOurs, previous }: TaskState,
+  { onAbandoned }: Workflow,
+  now: number,
+): Target | undefined {
+  if (outcome !== 'nothing' || !isOurs || previous === undefined || onAbandoned === undefined) return undefined;
+  return { status: PREVIOUS, contribution: onAbandoned, decider: undefined, at: now };
+}
+
+/** Name of the stored fact: the digest of the rules, and when they came into force. */
+const IN_FORCE = 'workflow.in_force';
+
+/** Returns when the present rules came into force, epoch milliseconds. Stores it for new rules. */
+async function rulesInForceSince(query: Scope, { digest }: Workflow, now: number): Promise<number> {
+  const [stored, since] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
+  if (stored === digest) return Number(since);
+  await writeMeta(query, IN_FORCE, `${digest} ${now}`);
+  return now;
+}
+
+/** Labels that a rule wants and that worksync has not set yet. A label that a person took away is not set again. */
+function labelsOf(items: readonly JudgedItem[], { labels = [] }: WrittenStatus, inForceSince: number) {
+  const applied = new Set(labels);
+  const wanted = wantedLabels(items, inForceSince);
+  return {
+    addLabels: wanted.add.filter((label) => !applied.has(`+${label}`)),
+    removeLabels: wanted.remove.filter((label) => !applied.has(`-${label}`)),
+  };
+}
+
+function wantedLabels(items: readonly JudgedItem[], inForceSince: number) {
+  const contributions = items.flatMap(({ linked, judgement }) =>
+    judgement.counts && linked.phase.at >= inForceSince ? [judgement.contribution] : [],
+  );
+  const add = [...new Set(contributions.flatMap(({ addLabels }) => addLabels))];
+  const remove = [...new Set(contributions.flatMap(({ removeLabels }) => removeLabels))];
+  return { add, remove: remove.filter((label) => !add.includes(label)) };
+}
+
+/**
+ * Returns what worksync remembers after an evaluation. A status that people set as the rules want it counts as ours. A
+ * label whose condition is no longer true is set again when it becomes true.
+ */
+function rememberedOf(written: WrittenStatus, { task, items, transition }: TaskEvaluation): WrittenStatus {
+  const isAdopted = transition?.outcome === 'none' && transition.why === 'same';
+  const { add, remove } = wantedLabels(items, 0);
+  const wanted = new Set([...add.map((label) => `+${label}`), ...remove.map((label) => `-${label}`)]);
+  const labels = written.labels?.filter((label) => wanted.has(label));
+  return { ...written, ...(isAdopted && { status: task.status }), ...(labels && { labels }) };
+}

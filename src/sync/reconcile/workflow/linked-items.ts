@@ -1,0 +1,144 @@
+import { type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
+import type { LinkReason } from '../../../model/link.ts';
+import type { Strength } from '../../../model/workflow.ts';
+import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/entities.ts';
+import { findItem, findItems, type ItemRow, readFields, revertsOf, saveWorkflowFacts } from '../../../store/items.ts';
+import { findChanges } from '../../../store/outbox-rows.ts';
+import type { Scope } from '../../../store/workspace-scope.ts';
+import { type Phase, phaseOf, type StoredPhase, storedPhaseOf } from './phase.ts';
+import type { LinkedItem, Workflow } from './workflow-rules.ts';
+
+/** The items that are linked to a task. */
+export interface LinkedItems {
+  readonly items: readonly LinkedItem[];
+  /** Nothing from the provider has confirmed one of the items since a restore. */
+  readonly isUnverified: boolean;
+}
+
+/**
+ * Returns the items that are linked to a task, with the facts that rules test. A link that a person removed or that is
+ * held does not count, one that waits in the outbox does.
+ */
+export async function linkedItemsOf(query: Scope, workflow: Workflow, taskId: string): Promise<LinkedItems> {
+  const links = (await linksOfTask(query, taskId)).filter(isLink);
+  const changes = await findChanges(
+    query,
+    links.map(({ entity }) => entity),
+  );
+  const held = new Set(changes.filter(({ state }) => state === 'held').map(({ entity }) => entity));
+  const counted = new Map(links.filter(({ entity }) => !held.has(entity)).map((row) => [row.item_key, row]));
+  const rows = await findItems(query, [...counted.keys()]);
+  const items: LinkedItem[] = [];
+  for (const row of rows) {
+    if (row.gone === 0) items.push(await linkedItem(query, workflow, row, counted.get(row.key) as LinkRow));
+  }
+  return { items, isUnverified: rows.some(({ unverified }) => unverified === 1) };
+}
+
+type LinkRow = EntityRow & { readonly item_key: string };
+
+function isLink(row: EntityRow): row is LinkRow {
+  return row.item_key !== null && row.hand !== 'removed' && (row.desired !== null || row.known !== null);
+}
+
+async function linkedItem(query: Scope, workflow: Workflow, row: ItemRow, link: LinkRow): Promise<LinkedItem> {
+  const { item } = readFields(row);
+  const { strength, place, namedAt } = textLinkOf(link, item);
+  const others = (await linksOfItem(query, row.key)).filter(isLink).filter(({ entity }) => entity !== link.entity);
+  const strengths = others.map((other) => textLinkOf(other, item).strength);
+  return {
+    name: nameOf(item),
+    item,
+    connection: row.connection,
+    phase: await phaseOfRow(query, workflow, row),
+    strength,
+    place,
+    namedAt,
+    carried: strengths.filter((each) => each !== 'mentioning').length + (strength === 'mentioning' ? 0 : 1),
+    closesOther: strengths.includes('closing'),
+  };
+}
+
+/** Returns the name of an item for people. */
+function nameOf(item: Item): string {
+  if (item.kind === 'work_item')
+    return item.identifier.startsWith('#') ? `${item.containerName ?? ''}${item.identifier}` : item.identifier;
+  return `${item.repoName ?? item.repoId}#${item.identifier}`;
+}
+
+interface TextLink {
+  readonly strength: Strength;
+  readonly place: string;
+  readonly namedAt?: number | undefined;
+}
+
+/** Returns how strongly a link binds an item to its task. */
+function textLinkOf({ desired, hand }: EntityRow, item: Item): TextLink {
+  const isWorkItem = item.kind === 'work_item';
+  const reason = json<{ readonly reason?: LinkReason }>(desired)?.reason;
+  if (hand === 'manual' || reason === undefined)
+    return { strength: isWorkItem ? 'closing' : 'carrying', place: 'hand' };
+  if (reason.rule === 'triage') return { strength: 'closing', place: 'triage' };
+  const { strength = 'mentioning', place, namedAt } = reason;
+  // The text of a revert quotes the title of what it reverts.
+  if (item.kind === 'pull_request' && item.reverts != null) return { strength: 'mentioning', place, namedAt };
+  // The closing word may be in the description, where the words of a bot do not count.
+  return { strength: item.isBot && strength === 'closing' ? 'carrying' : strength, place, namedAt };
+}
+
+/** Returns the present phase of a stored item. */
+async function phaseOfRow(query: Scope, workflow: Workflow, row: ItemRow): Promise<Phase> {
+  const stored = readFields(row);
+  const { item } = stored;
+  const revertedAt = item.kind === 'pull_request' ? await revertTime(query, workflow, item.key) : undefined;
+  return phaseOf(stored, {
+    ...(revertedAt !== undefined && { revertedAt }),
+    hasLanded: workflow.hasLanded,
+    hasSay: (review) => workflow.hasSay(item as PullRequest, review),
+    ...(row.phase !== null && { stored: JSON.parse(row.phase) as StoredPhase }),
+  });
+}
+
+/** Reverts of reverts that are followed. */
+const MAX_DEPTH = 8;
+
+/**
+ * Returns when the last revert of a pull request was merged, epoch milliseconds; undefined if none is in effect. A
+ * revert that was itself reverted has no effect, and neither has one by a stranger.
+ */
+async function revertTime(query: Scope, workflow: Workflow, key: ItemKey, depth = 0): Promise<number | undefined> {
+  const times: number[] = [];
+  for (const row of await revertsOf(query, key)) {
+    const { item } = readFields(row);
+    const isMerged = item.kind === 'pull_request' && item.mergedAt != null && !item.gone;
+    if (!isMerged || !workflow.isTrusted(item, row.connection) || depth >= MAX_DEPTH) continue;
+    if ((await revertTime(query, workflow, item.key, depth + 1)) === undefined) times.push(Date.parse(item.mergedAt));
+  }
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+/** Stores the present phase of an item, and the pull request that it reverts. */
+export async function savePhase(query: Scope, workflow: Workflow, key: ItemKey): Promise<void> {
+  const row = await findItem(query, key);
+  if (row === undefined) return;
+  const { item } = readFields(row);
+  const stored = row.phase === null ? undefined : (JSON.parse(row.phase) as StoredPhase);
+  const phase = storedPhaseOf(item, await phaseOfRow(query, workflow, row), stored);
+  await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: revertedKey(item) });
+}
+
+function revertedKey(item: Item): ItemKey | null {
+  if (item.kind !== 'pull_request' || item.reverts == null) return null;
+  return pullRequestKey(item.connector, item.host, item.repoId, item.reverts);
+}
+
+/** Returns the links of the pull request that an item reverts, and of what that one reverts in turn. */
+export async function linksOfReverted(query: Scope, item: Item): Promise<readonly EntityRow[]> {
+  const links: EntityRow[] = [];
+  let key = revertedKey(item);
+  for (let depth = 0; key !== null && depth < MAX_DEPTH; depth++) {
+    links.push(...(await linksOfItem(query, key)));
+    key = (await findItem(query, key))?.reverts ?? null;
+  }
+  return links;
+}

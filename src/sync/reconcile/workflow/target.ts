@@ -1,0 +1,175 @@
+// Design: src/decisions/workflow.md
+
+import { PREVIOUS, RANKS } from '../../../model/workflow.ts';
+import type { Phase } from './phase.ts';
+import type { Contribution, Judgement, LinkedItem } from './workflow-rules.ts';
+
+/** A linked item with what the rules make of it. */
+export interface JudgedItem {
+  readonly linked: LinkedItem;
+  readonly judgement: Judgement;
+}
+
+/** The status that the rules want for a task, and the item that decides. */
+export interface Target {
+  /** `previous`: the status before the first move by worksync. */
+  readonly status: string;
+  readonly contribution: Contribution;
+  /** Undefined if the task has no linked item any more. */
+  readonly decider: LinkedItem | undefined;
+  /** When the decisive fact became true, epoch milliseconds. */
+  readonly at: number;
+  /** The task is finished, as long as open pull requests delay it: facts that were true at the end say so. */
+  readonly isDelayed?: boolean;
+  /** The work was reverted or reopened. */
+  readonly isReversal?: boolean;
+}
+
+export type Wanted =
+  | { readonly outcome: 'target'; readonly target: Target }
+  /** No item counts, and one of them is merged. */
+  | { readonly outcome: 'merged-not-finished'; readonly item: JudgedItem }
+  /** All merged work is older than the epoch. */
+  | { readonly outcome: 'older-than-epoch'; readonly item: LinkedItem }
+  | { readonly outcome: 'nothing' };
+
+interface Counted {
+  readonly linked: LinkedItem;
+  readonly contribution: Contribution & { readonly status: string };
+  readonly isTrusted: boolean;
+}
+
+/**
+ * Returns the status that the present state of all linked items wants for a task. Pure: no event and no earlier result
+ * counts.
+ *
+ * @param epoch what was finished until then, finishes nothing; epoch milliseconds
+ */
+export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wanted {
+  const counted = items.flatMap(countedItem);
+  const reversal = latestReversal(counted);
+  const spent = Math.max(epoch, reversal?.at ?? 0);
+  const finished = counted.filter(({ contribution }) => contribution.isFinal).toSorted(byTime);
+  const valid = finished.filter(({ linked }) => linked.phase.at > spent);
+  if (reversal && valid.length === 0 && isNewest(reversal, counted)) return target({ ...reversal, isReversal: true });
+  const last = valid.at(-1);
+  if (last) return targetOfFinished(last, valid, counted);
+  const progress = furthest(counted.filter(({ contribution }) => isProgress(contribution)));
+  if (progress) return target(progress);
+  const merged = items.find(({ linked, judgement }) => isMerged(linked.phase) && !judgement.counts);
+  if (merged) return { outcome: 'merged-not-finished', item: merged };
+  const [old] = finished;
+  if (old) return { outcome: 'older-than-epoch', item: old.linked };
+  const abandoned = counted
+    .filter(({ contribution }) => contribution.status === PREVIOUS)
+    .toSorted(byTime)
+    .at(-1);
+  return abandoned ? target(targetOf(abandoned)) : { outcome: 'nothing' };
+}
+
+function countedItem({ linked, judgement }: JudgedItem): Counted[] {
+  if (!judgement.counts) return [];
+  const { contribution, isTrusted } = judgement;
+  const { status } = contribution;
+  return status === undefined ? [] : [{ linked, contribution: { ...contribution, status }, isTrusted }];
+}
+
+function target(found: Target): Wanted {
+  return { outcome: 'target', target: found };
+}
+
+function targetOf({ linked, contribution }: Counted): Target {
+  return { status: contribution.status, contribution, decider: linked, at: linked.phase.at };
+}
+
+/** Neither final, nor a reversal, nor a return to the previous status. */
+function isProgress({ status, isFinal }: Contribution): boolean {
+  return !isFinal && status !== PREVIOUS;
+}
+
+function isReversal({ phase }: LinkedItem): boolean {
+  return phase.name === 'reverted' || (phase.isReopened && phase.name !== 'closed');
+}
+
+/** Returns the last revert or reopening. */
+function latestReversal(counted: readonly Counted[]): Target | undefined {
+  const last = counted
+    .filter(({ linked, contribution }) => isReversal(linked) && isOfReversal(linked, contribution))
+    .toSorted(byTime)
+    .at(-1);
+  return last && targetOf(last);
+}
+
+/** Pull requests are reopened without an epoch: the rule for their present phase applies. */
+function isOfReversal({ item, phase }: LinkedItem, { isFinal }: Contribution): boolean {
+  return !isFinal && (phase.name === 'reverted' || item.kind === 'work_item');
+}
+
+/** Whether no other counted item changed after the reversal. */
+function isNewest({ at, decider }: Target, counted: readonly Counted[]): boolean {
+  return counted.every(({ linked }) => linked === decider || factTime(linked) <= at);
+}
+
+/** Returns when an item entered its phase by the provider's own times: an open pull request counts from its creation. */
+function factTime({ item, phase }: LinkedItem): number {
+  const isOpenPull = item.kind === 'pull_request' && ['open', 'review', 'draft', 'queued'].includes(phase.name);
+  return isOpenPull ? createdTime(item) : phase.at;
+}
+
+function createdTime({ createdAt, updatedAt }: LinkedItem['item']): number {
+  return createdAt === undefined ? updatedAt : Date.parse(createdAt);
+}
+
+function targetOfFinished(last: Counted, valid: readonly Counted[], counted: readonly Counted[]): Wanted {
+  const end = last.linked.phase.at;
+  const open = counted.filter(({ contribution }) => isProgress(contribution));
+  const reopening = open.filter(({ linked, contribution }) => contribution.reopen && createdTime(linked.item) > end);
+  const followUp = furthest(reopening);
+  if (followUp) return target({ ...followUp, isReversal: true });
+  if (last.contribution.several === 'any') return target(targetOf(last));
+  const blockers = open.filter((each) => isBlocker(each, end));
+  const blocker = furthest(blockers);
+  if (blocker === undefined) return target(targetOf(strongest(valid, end)));
+  // The work is at least in progress, because a part of it is merged.
+  const isEarly = (RANKS[blocker.status] ?? 0) < (RANKS['in_progress'] as number);
+  return target({
+    ...blocker,
+    ...(isEarly && { status: 'in_progress' }),
+    at: Math.max(blocker.at, end),
+    isDelayed: true,
+  });
+}
+
+/** Whether an open pull request delays the end of the task: it was opened before, carries the task, and is trusted. */
+function isBlocker({ linked, isTrusted }: Pick<Counted, 'linked' | 'isTrusted'>, end: number): boolean {
+  const { item, strength } = linked;
+  return item.kind === 'pull_request' && isTrusted && strength !== 'mentioning' && createdTime(item) < end;
+}
+
+const FINAL_ORDER: readonly string[] = ['completed', 'merged', 'cancelled'];
+
+/** Returns the newest of the finished items; of those with the same time the one with the best status. */
+function strongest(valid: readonly Counted[], end: number): Counted {
+  const newest = valid.filter(({ linked }) => linked.phase.at === end);
+  const order = ({ contribution }: Counted) => FINAL_ORDER.indexOf(contribution.status);
+  return newest.toSorted((left, right) => order(left) - order(right) || byKey(left, right))[0] as Counted;
+}
+
+/** Returns the target of the item that is furthest by rank; of several, the one that got there last. */
+function furthest(counted: readonly Counted[]): Target | undefined {
+  const rank = ({ contribution }: Counted) => RANKS[contribution.status] ?? -1;
+  const last = counted.toSorted((left, right) => rank(left) - rank(right) || byTime(left, right)).at(-1);
+  return last && targetOf(last);
+}
+
+function byTime(left: Counted, right: Counted): number {
+  return left.linked.phase.at - right.linked.phase.at || byKey(left, right);
+}
+
+function byKey(left: Counted, right: Counted): number {
+  return left.linked.item.key < right.linked.item.key ? -1 : 1;
+}
+
+function isMerged({ name }: Phase): boolean {
+  return name === 'merged';
+}

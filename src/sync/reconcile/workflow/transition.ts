@@ -1,0 +1,77 @@
+// Design: src/decisions/workflow.md
+
+import { FINAL_STATUSES, PREVIOUS, RANKS } from '../../../model/workflow.ts';
+import type { Phase } from './phase.ts';
+import type { Target } from './target.ts';
+
+/** The known status of a task. */
+export interface TaskState {
+  /** One of our words, or the server's word if the configuration does not map it. */
+  readonly status: string;
+  /** worksync wrote this status, and nobody has changed it since. */
+  readonly isOurs: boolean;
+  /** When somebody else set the status, at the latest; epoch milliseconds. */
+  readonly setBefore: number;
+  /** The status before the first move by worksync. */
+  readonly previous?: string | undefined;
+  /** Another automation moves the task too, so worksync leaves it. */
+  readonly isContested: boolean;
+}
+
+export type NoMove =
+  | 'same'
+  | 'older-than-rule'
+  | 'breaker'
+  | 'unknown-status'
+  | 'held-by-person'
+  | 'from'
+  | 'backwards'
+  | 'no-previous';
+
+export type Transition =
+  | { readonly outcome: 'move'; readonly status: string }
+  | { readonly outcome: 'none'; readonly why: NoMove; readonly detail?: string };
+
+export interface TransitionContext {
+  /** The phases of all items that count. */
+  readonly phases: readonly Phase[];
+  /** Phases that began earlier start no move, epoch milliseconds. */
+  readonly inForceSince: number;
+}
+
+/** Returns the change of the status that a target leads to, or why there is none. Pure. */
+export function transitionTo(target: Target, state: TaskState, context: TransitionContext): Transition {
+  const { contribution } = target;
+  const status = target.status === PREVIOUS ? state.previous : target.status;
+  if (status === state.status) return none('same');
+  if (status === undefined || (target.status === PREVIOUS && !state.isOurs)) return none('no-previous');
+  if (target.at < context.inForceSince) return none('older-than-rule');
+  if (state.isContested) return none('breaker');
+  if (contribution.force) return { outcome: 'move', status };
+  if (RANKS[state.status] === undefined && state.status !== 'blocked' && !contribution.from.has(state.status))
+    return none('unknown-status', state.status);
+  if (!state.isOurs && !context.phases.some((phase) => isAfter(phase, state.setBefore))) return none('held-by-person');
+  if (!maySetAside(target, state)) return none('from', [...contribution.from].join(', '));
+  return isForward(status, state, target) ? { outcome: 'move', status } : none('backwards', state.status);
+}
+
+function none(why: NoMove, detail?: string): Transition {
+  return { outcome: 'none', why, ...(detail !== undefined && { detail }) };
+}
+
+/** Whether a phase certainly began after a person set the status. */
+function isAfter({ after, at }: Phase, setBefore: number): boolean {
+  return after === at ? at > setBefore : after >= setBefore;
+}
+
+/** Whether the rule may leave the present status. worksync leaves its own final status if the end turns out to be delayed. */
+function maySetAside({ status, contribution, isDelayed }: Target, { status: present, isOurs }: TaskState): boolean {
+  if (contribution.from.has(present)) return true;
+  return isOurs && (status === PREVIOUS || (isDelayed === true && FINAL_STATUSES.has(present)));
+}
+
+function isForward(status: string, { status: present, isOurs }: TaskState, { contribution }: Target): boolean {
+  const [from, to] = [RANKS[present], RANKS[status]];
+  if (isOurs || contribution.mayGoBack || from === undefined || to === undefined) return true;
+  return to > from;
+}

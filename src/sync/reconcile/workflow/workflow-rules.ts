@@ -1,0 +1,357 @@
+// Design: src/decisions/workflow.md
+
+import { createHash } from 'node:crypto';
+import type { Item, PullRequest, Review } from '../../../model/item.ts';
+import { ownStatus, type StatusWords } from '../../../model/task-status.ts';
+import { FINAL_STATUSES, type PhaseName, PREVIOUS, STRENGTHS, type Strength } from '../../../model/workflow.ts';
+import { createGlob, createPattern, type Pattern, type PatternText } from '../../../platform/lib/pattern.ts';
+import type { Phase } from './phase.ts';
+
+type Names = readonly string[];
+
+/** One rule of the configuration. An absent condition matches every item. */
+export interface WorkflowRule {
+  readonly when: {
+    /** Phases of pull requests, and `reopened`. */
+    readonly pullRequest?: Names | undefined;
+    /** Phases of work items and `reopened`, or the tracker's own statuses. */
+    readonly workItem?: Names | { readonly status: Names } | undefined;
+    readonly connection?: Names | undefined;
+    readonly repository?: Names | undefined;
+    readonly labels?: Names | undefined;
+    readonly author?: Names | undefined;
+    /** Kind of the task. */
+    readonly task?: Names | undefined;
+    /** `default`, or globs of branches; a glob that begins with `!` excludes. Only merged pull requests are compared. */
+    readonly base?: Names | undefined;
+    /** The weakest link that counts. Absent: `carrying`, and for rules that finish a task `closing`. */
+    readonly link?: Strength | undefined;
+  };
+  readonly set: {
+    readonly status?: string | undefined;
+    readonly addLabels?: Names | undefined;
+    readonly removeLabels?: Names | undefined;
+  };
+  /** The statuses that the rule leaves. */
+  readonly from?: Names | undefined;
+  /** The rule may set a lower status than the present one, also one that a person set. */
+  readonly back?: boolean | undefined;
+  /** Whether a task is finished by the last of its pull requests, or by any of them. */
+  readonly several?: 'all' | 'any' | undefined;
+  /** Skip `from`, order of progress, and the statuses that people set. */
+  readonly force?: boolean | undefined;
+  /** A pull request that was opened after the end reopens the task. */
+  readonly reopen?: boolean | undefined;
+}
+
+export interface WorkflowInput {
+  readonly preset?: 'standard' | undefined;
+  readonly rules: readonly WorkflowRule[];
+  readonly several: 'all' | 'any';
+  readonly trust?: 'members' | 'anyone' | { readonly people: Names } | undefined;
+  readonly bots: 'count' | 'names' | 'ignore';
+  /** A closed pull request with this title or label was merged. */
+  readonly landed?: { readonly title?: PatternText | undefined; readonly label?: Names | undefined } | undefined;
+  /** Phases that began before this time move nothing, epoch milliseconds. Absent: when the rules came into force. */
+  readonly since?: number | undefined;
+  /** The server's words for our statuses. Absent: ours. */
+  readonly statuses?: StatusWords | undefined;
+  /** Returns whether an author is one of the configured users of the workspace. */
+  readonly isUser?: ((item: Item, connection: string) => boolean) | undefined;
+}
+
+/** The preset `standard`. Its rules come after the configured ones. */
+const STANDARD: readonly (WorkflowRule & { readonly isStandard: true })[] = [
+  {
+    when: { pullRequest: ['reverted'] },
+    set: { status: 'in_progress' },
+    from: ['idea', 'open', 'planned', 'in_progress', 'review', 'completed', 'merged'],
+  },
+  { when: { pullRequest: ['merged'], base: ['default'] }, set: { status: 'completed' } },
+  { when: { pullRequest: ['changes'] }, set: { status: 'in_progress' }, back: true },
+  { when: { pullRequest: ['approved', 'queued', 'review', 'open'] }, set: { status: 'review' } },
+  { when: { pullRequest: ['draft'] }, set: { status: 'in_progress' } },
+  { when: { pullRequest: ['closed'] }, set: { status: PREVIOUS } },
+  {
+    when: { workItem: ['reopened'] },
+    set: { status: 'in_progress' },
+    from: ['idea', 'open', 'planned', 'in_progress', 'review', 'completed'],
+  },
+].map((rule) => ({ ...rule, isStandard: true }) as const);
+
+/** The status and labels that a rule wants because of one item. */
+export interface Contribution {
+  /** Name of the rule for people: `rule 2`, or `standard: merged`. */
+  readonly rule: string;
+  readonly status: string | undefined;
+  readonly isFinal: boolean;
+  readonly from: ReadonlySet<string>;
+  /** May set a lower status than the one that a person set. */
+  readonly mayGoBack: boolean;
+  readonly several: 'all' | 'any';
+  readonly force: boolean;
+  readonly reopen: boolean;
+  readonly addLabels: Names;
+  readonly removeLabels: Names;
+}
+
+/** Why an item does not count for its task. */
+export type NotCounted =
+  | 'mention-only'
+  | 'not-closing'
+  | 'base'
+  | 'untrusted'
+  | 'bot-text'
+  | 'too-many-tasks'
+  | 'late-name'
+  | 'no-rule';
+
+export interface Uncounted {
+  readonly why: NotCounted;
+  /** The missing condition, for people. */
+  readonly detail?: string;
+}
+
+/** An item that is linked to the task, with the facts that rules test. */
+export interface LinkedItem {
+  /** Name of the item for people: `acme/shop#347`. */
+  readonly name: string;
+  readonly item: Item;
+  readonly connection: string;
+  readonly phase: Phase;
+  readonly strength: Strength;
+  /** Where the text names the task: `branch`, `title`, `trailer`, `description`, `commit`, `hand` or `triage`. */
+  readonly place: string;
+  /** The provider's time of the state whose text named the task first, epoch milliseconds. */
+  readonly namedAt?: number | undefined;
+  /** Tasks that the item carries, this one included. */
+  readonly carried: number;
+  /** The item has a closing link to another task. */
+  readonly closesOther: boolean;
+}
+
+export type Judgement =
+  | { readonly counts: true; readonly contribution: Contribution; readonly isTrusted: boolean }
+  | ({ readonly counts: false; readonly isTrusted: boolean } & Uncounted);
+
+export interface Workflow {
+  /** Whether any rule is configured. */
+  readonly isOn: boolean;
+  /** Identifies the rules. */
+  readonly digest: string;
+  readonly since?: number | undefined;
+  /** Returns our status for the server's word. */
+  ownStatus(word: string): string;
+  /** Returns what the rules make of an item. Pure. @param kind the kind of the task, if the workspace reports it */
+  judge(linked: LinkedItem, kind?: string): Judgement;
+  isTrusted(item: Item, connection: string): boolean;
+  /** Whether the label or the title of a closed pull request says that it was merged. */
+  hasLanded(item: PullRequest): boolean;
+  /** The first rule that returns a task to its previous status, if its work was given up. */
+  readonly onAbandoned?: Contribution | undefined;
+  /** Whether a review of this pull request counts. */
+  hasSay(item: PullRequest, review: Review): boolean;
+}
+
+export function createWorkflow(input: WorkflowInput | undefined): Workflow {
+  if (input === undefined || (input.preset === undefined && input.rules.length === 0)) return OFF;
+  const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, input.several));
+  const standard = input.preset ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), input.several)) : [];
+  const rules = [...own, ...standard];
+  const people = new Set((typeof input.trust === 'object' ? input.trust.people : []).map(lower));
+  const title = input.landed?.title && createPattern(input.landed.title);
+  const labels = input.landed?.label?.map(createGlob) ?? [];
+
+  function isTrusted(item: Item, connection: string): boolean {
+    const isKnown = people.has(lower(item.author ?? '')) || (input?.isUser?.(item, connection) ?? false);
+    if (input?.trust === 'anyone' || item.isAuthorMember || isKnown) return true;
+    // Most trackers are private and do not say so.
+    if (item.kind === 'work_item') return item.isPublic !== true;
+    return item.isPublic === false || item.isFork === false;
+  }
+
+  return {
+    isOn: true,
+    digest: createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 16),
+    since: input.since,
+    ownStatus: (word) => ownStatus(input.statuses ?? {}, word),
+    isTrusted,
+    onAbandoned: rules.find(({ contribution }) => contribution.status === PREVIOUS)?.contribution,
+    judge(linked, kind) {
+      const trusted = isTrusted(linked.item, linked.connection);
+      const doubt = doubtOf(linked, trusted, { ...input, isListed: people.has(lower(linked.item.author ?? '')) });
+      if (doubt) return { counts: false, isTrusted: trusted, ...doubt };
+      const misses: Uncounted[] = [];
+      for (const rule of rules) {
+        const result = rule.test(linked, kind);
+        if (result === true) return { counts: true, contribution: rule.contribution, isTrusted: trusted };
+        if (result) misses.push(result);
+      }
+      return { counts: false, isTrusted: trusted, ...(misses[0] ?? { why: 'no-rule' }) };
+    },
+    hasLanded: (item) =>
+      (title?.test(item.title ?? '') ?? false) || labels.some((glob) => item.labels?.some((label) => glob.test(label))),
+    hasSay: (item, { reviewer, isMember }) =>
+      isMember === true || item.isPublic === false || input.trust === 'anyone' || people.has(lower(reviewer)),
+  };
+}
+
+const OFF: Workflow = {
+  isOn: false,
+  digest: '',
+  ownStatus: (word) => word,
+  isTrusted: () => false,
+  judge: () => ({ counts: false, isTrusted: false, why: 'no-rule' }),
+  hasLanded: () => false,
+  hasSay: () => false,
+};
+
+function lower(text: string): string {
+  return text.toLowerCase();
+}
+
+/** An item that carries more tasks is a list of them: only its closing links count. */
+const MAX_CARRIED = 10;
+
+/** Phases that only people who may write to the repository can cause. */
+const BY_MEMBERS: ReadonlySet<PhaseName> = new Set<PhaseName>(['merged', 'reverted', 'approved', 'changes', 'queued']);
+
+interface DoubtOptions extends Pick<WorkflowInput, 'bots'> {
+  /** The author is listed under `trust`, so that bots of that name count as people. */
+  readonly isListed: boolean;
+}
+
+/** Returns why an item does not count under any rule; undefined if rules decide. */
+function doubtOf(linked: LinkedItem, isTrusted: boolean, { bots, isListed }: DoubtOptions): Uncounted | undefined {
+  const { item, strength, place, phase, carried, namedAt } = linked;
+  if (item.isBot && !isListed && bots !== 'count') {
+    if (bots === 'ignore') return { why: 'bot-text', detail: 'bots are ignored' };
+    if (['description', 'commit'].includes(place)) return { why: 'bot-text', detail: `${place} of a bot` };
+  }
+  if (strength !== 'closing' && carried > MAX_CARRIED) return { why: 'too-many-tasks', detail: `${carried} tasks` };
+  if (isTrusted) return undefined;
+  if (item.kind === 'work_item') return place === 'triage' || place === 'hand' ? undefined : { why: 'untrusted' };
+  if (!BY_MEMBERS.has(phase.name)) return { why: 'untrusted', detail: 'not merged, no decision of a reviewer' };
+  const isMerged = phase.name === 'merged' || phase.name === 'reverted';
+  const isLate = isMerged && place !== 'hand' && namedAt !== undefined && namedAt > phase.at;
+  return isLate ? { why: 'late-name', detail: 'the text may have named the task only after the merge' } : undefined;
+}
+
+interface CompiledRule {
+  readonly contribution: Contribution;
+  /** Returns true if the rule applies, a reason if only link or base are missing, and undefined otherwise. */
+  test(linked: LinkedItem, kind: string | undefined): true | Uncounted | undefined;
+}
+
+const FROM: Names = ['idea', 'open', 'planned', 'in_progress', 'review'];
+
+function compile(
+  rule: WorkflowRule & { readonly isStandard?: true },
+  name: string,
+  several: 'all' | 'any',
+): CompiledRule {
+  const { when, set, from, back = false, force = false, reopen = false } = rule;
+  const isFinal = set.status !== undefined && FINAL_STATUSES.has(set.status);
+  const phases = [when.pullRequest ?? [], Array.isArray(when.workItem) ? when.workItem : []].flat() as Names;
+  const isOfReversal = phases.includes('reverted') || phases.includes('reopened');
+  const mayReopen = phases.includes('reverted') || (when.workItem !== undefined && phases.includes('reopened'));
+  const reopened = mayReopen ? ['completed', 'merged'] : [];
+  const conditions = conditionsOf(when);
+  const base = when.base && createBase(when.base);
+  return {
+    contribution: {
+      rule: name,
+      status: set.status,
+      isFinal,
+      from: new Set(from ?? [...FROM, ...(isFinal ? ['blocked'] : []), ...reopened]),
+      mayGoBack: back || isOfReversal || phases.includes('changes'),
+      several: rule.several ?? several,
+      force,
+      reopen,
+      addLabels: set.addLabels ?? [],
+      removeLabels: set.removeLabels ?? [],
+    },
+    test(linked, kind) {
+      if (!isPhaseMet(when, linked) || !conditions.every((condition) => condition(linked, kind))) return undefined;
+      const missing = base?.(linked);
+      if (missing !== undefined) return { why: 'base', detail: missing };
+      return hasLink(linked, rule, isFinal) || missingLink(linked, isFinal);
+    },
+  };
+}
+
+function nameOfStandard({ when }: WorkflowRule): string {
+  return `standard: ${[when.pullRequest ?? when.workItem ?? []].flat()[0] as string}`;
+}
+
+function isPhaseMet({ pullRequest, workItem }: WorkflowRule['when'], { item, phase }: LinkedItem): boolean {
+  const wanted = item.kind === 'pull_request' ? pullRequest : workItem;
+  if (wanted === undefined) return pullRequest === undefined && workItem === undefined;
+  if ('status' in wanted) return item.rawState !== undefined && wanted.status.map(lower).includes(lower(item.rawState));
+  if (wanted.includes('reopened') && phase.isReopened) return true;
+  // Without a rule for the queue, a queued pull request counts as approved.
+  return wanted.includes(phase.name) || (phase.name === 'queued' && wanted.includes('approved'));
+}
+
+type Condition = (linked: LinkedItem, kind: string | undefined) => boolean;
+
+function conditionsOf(when: WorkflowRule['when']): readonly Condition[] {
+  const values: Readonly<Record<string, (linked: LinkedItem) => readonly (string | null | undefined)[]>> = {
+    connection: ({ connection }) => [connection],
+    repository: ({ item }) =>
+      item.kind === 'pull_request' ? [item.repoId, item.repoName] : [item.containerId, item.containerName],
+    labels: ({ item }) => item.labels ?? [],
+    author: ({ item }) => [item.author],
+  };
+  const conditions = Object.entries(values).flatMap(([name, valuesOf]): Condition[] => {
+    const globs = (when[name as 'connection'] ?? []).map(createGlob);
+    if (globs.length === 0) return [];
+    return [(linked) => valuesOf(linked).some((value) => value != null && matchesAny(globs, value))];
+  });
+  const { task } = when;
+  return task === undefined
+    ? conditions
+    : [...conditions, (_linked, kind) => kind !== undefined && task.includes(kind)];
+}
+
+function matchesAny(globs: readonly Pattern[], text: string): boolean {
+  return globs.some((glob) => glob.test(text));
+}
+
+/** Returns the function that says why the base branch of a pull request does not fit; undefined if it does. */
+function createBase(names: Names): (linked: LinkedItem) => string | undefined {
+  const isDefault = names.includes('default');
+  const globs = names.filter((name) => name !== 'default' && !name.startsWith('!')).map(createGlob);
+  const excluded = names.filter((name) => name.startsWith('!')).map((name) => createGlob(name.slice(1)));
+  return ({ item }) => {
+    if (item.kind !== 'pull_request') return undefined;
+    const { baseBranch, defaultBranch } = item;
+    if (baseBranch === undefined) return 'its base branch is not known';
+    const isNamed = (isDefault && baseBranch === defaultBranch) || matchesAny(globs, baseBranch);
+    if (isNamed && !matchesAny(excluded, baseBranch)) return undefined;
+    const unknown = isDefault && defaultBranch === undefined ? ', and the default branch is not known' : '';
+    return `its base is ${baseBranch}, the rule wants ${names.join(', ')}${unknown}`;
+  };
+}
+
+function hasLink(
+  linked: LinkedItem,
+  { when, isStandard }: WorkflowRule & { isStandard?: true },
+  isFinal: boolean,
+): boolean {
+  const { strength } = linked;
+  if (isStandard && isFinal) return isFinishing(linked);
+  const needed = when.link ?? (isFinal ? 'closing' : 'carrying');
+  return STRENGTHS.indexOf(strength) <= STRENGTHS.indexOf(needed);
+}
+
+/** Whether the link is a closing one, or the only carrying one of an item that closes no other task. */
+function isFinishing({ strength, place, carried, closesOther }: LinkedItem): boolean {
+  if (strength === 'closing') return true;
+  const isInName = ['branch', 'title', 'trailer', 'hand'].includes(place);
+  return strength === 'carrying' && isInName && carried === 1 && !closesOther;
+}
+
+function missingLink({ strength }: LinkedItem, isFinal: boolean): Uncounted {
+  return strength === 'mentioning' ? { why: 'mention-only' } : { why: isFinal ? 'not-closing' : 'mention-only' };
+}

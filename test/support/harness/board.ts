@@ -1,0 +1,146 @@
+import { entity } from '../../../src/model/change.ts';
+import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
+import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
+import type { TaskUpdate } from '../../../src/model/task.ts';
+import { afterUpdate, type WrittenStatus } from '../../../src/model/written-status.ts';
+import { tasksByIds } from '../../../src/store/cached-tasks.ts';
+import { findEntity, json, saveEntity } from '../../../src/store/entities.ts';
+import { findChange, removeChange } from '../../../src/store/outbox-rows.ts';
+import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
+import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
+import { decideTask, inOwnWords, type TaskEvaluation } from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
+import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
+import { answered, batchContext, START, saidOf } from '../rows/batches.ts';
+import { pull, workItem } from '../rows/items.ts';
+import { openTestStore } from './intake.ts';
+
+/** The rules of the preset, in a private repository unless an item says otherwise. */
+const STANDARD: WorkflowInput = { preset: 'standard', rules: [], several: 'all', bots: 'names', since: 0 };
+
+export interface BoardOptions {
+  readonly workflow?: Partial<WorkflowInput>;
+  /** Statuses of the tasks at the start, by their keys. */
+  readonly tasks?: Readonly<Record<string, string>>;
+  readonly rules?: Partial<RulesInput>;
+}
+
+/** A workspace with tasks, to which providers and people report changes. Times are seconds after the start. */
+export interface Board {
+  /** The provider reports a pull request of this number, with these fields since the last report. */
+  pull(number: number, at: number, fields?: Partial<PullRequest>, by?: DeliveryOrigin): Promise<void>;
+  issue(number: number, at: number, fields?: Partial<WorkItem>): Promise<void>;
+  /** A person sets the status of a task. */
+  person(key: string, at: number, status: string): Promise<void>;
+  /** Sends what is due, as the outbox does. */
+  send(at: number): Promise<void>;
+  /** The status of a task in the workspace. */
+  status(key: string): string | undefined;
+  /** How often worksync wrote the status. */
+  writes(key: string): number;
+  labels(key: string): readonly string[];
+  decide(key: string): Promise<TaskEvaluation>;
+}
+
+const at = (seconds: number): number => START + seconds * 1_000;
+export const time = (seconds: number): string => new Date(at(seconds)).toISOString();
+
+export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }: BoardOptions = {}): Promise<Board> {
+  const store = await openTestStore();
+  const compiled: Rules = createRules({
+    ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: false, triage: [] },
+    addresses: ['https://app.example.com/workspace'],
+    workflow: { ...STANDARD, ...workflow },
+    ...rules,
+  });
+  const items = new Map<string, Item>();
+  const statuses = new Map(Object.entries(tasks));
+  const labels = new Map<string, readonly string[]>();
+  const written = new Map<string, number>();
+  let now = 0;
+
+  const take = (translated: Parameters<typeof applyBatch>[1]) =>
+    store.commit((query) => applyBatch(query, translated, batchContext(at(now), { rules: compiled })));
+  const taskOf = (key: string) => ({
+    ...{ taskId: idOf(key), key, title: key, status: statuses.get(key) as string, source: 'api', kind: 'bug' },
+    updatedAt: time(now),
+  });
+  const report = (action: 'saw-task' | 'update-task', key: string) =>
+    take([answered(action, taskOf(key), { entity: entity.taskUpdate(idOf(key)), seconds: now })]);
+  for (const key of statuses.keys()) await report('saw-task', key);
+
+  async function deliver(item: Item, seconds: number, by?: DeliveryOrigin): Promise<void> {
+    now = Math.max(now, seconds);
+    items.set(item.key, item);
+    await take([saidOf(item, by)]);
+  }
+
+  async function sendTask(key: string): Promise<void> {
+    const name = entity.taskUpdate(idOf(key));
+    const change = await findChange(store.query, name);
+    const row = await findEntity(store.query, name);
+    const update = json<TaskUpdate>(row?.desired ?? null);
+    if (!row || !update || change?.state !== 'pending' || (update.notBefore ?? 0) > at(now)) return;
+    await store.commit(async (query) => {
+      await removeChange(query, name);
+      if (update.from !== statuses.get(key)) return;
+      const known = afterUpdate(json<WrittenStatus>(row.known) ?? {}, update, at(now));
+      await saveEntity(query, { ...row, desired: null, known: JSON.stringify(known) });
+    });
+    if (update.from === statuses.get(key)) {
+      if (update.status !== undefined) {
+        statuses.set(key, update.status);
+        written.set(key, (written.get(key) ?? 0) + 1);
+      }
+      const kept = (labels.get(key) ?? []).filter((label) => !update.removeLabels?.includes(label));
+      labels.set(key, [...kept, ...(update.addLabels ?? [])]);
+    }
+    await report('update-task', key);
+  }
+
+  return {
+    async pull(number, seconds, fields = {}, by) {
+      const key = `github:github.com:5001:pull:${number}`;
+      const before = (items.get(key) as PullRequest | undefined) ?? {
+        ...{ createdAt: time(seconds), title: `Change ${number}`, headBranch: `change-${number}`, isPublic: false },
+        ...{ author: 'ann', defaultBranch: 'main', baseBranch: 'main', repoName: 'acme/app' },
+      };
+      const merged = fields.state === 'merged' && { mergedAt: time(seconds), closedAt: time(seconds) };
+      const closed = fields.state === 'closed' && { closedAt: time(seconds) };
+      const url = `https://github.com/acme/app/pull/${number}`;
+      const own = { key, identifier: String(number), url, updatedAt: at(seconds), ...merged, ...closed };
+      await deliver(pull({ ...before, ...own, ...fields }), seconds, by);
+    },
+    async issue(number, seconds, fields = {}) {
+      const key = `jira:cloud-1:issue:${number}`;
+      const before = (items.get(key) as WorkItem | undefined) ?? { createdAt: time(seconds), title: `Issue ${number}` };
+      const own = { key, identifier: `ENG-${number}`, url: `https://jira.example.com/browse/ENG-${number}` };
+      const closed = fields.state === 'done' ? { closedAt: time(seconds) } : {};
+      await deliver(workItem({ ...before, ...own, updatedAt: at(seconds), ...closed, ...fields }), seconds);
+    },
+    async person(key, seconds, status) {
+      now = Math.max(now, seconds);
+      statuses.set(key, status);
+      await report('saw-task', key);
+    },
+    async send(seconds) {
+      now = Math.max(now, seconds);
+      for (const key of statuses.keys()) await sendTask(key);
+    },
+    status: (key) => statuses.get(key),
+    writes: (key) => written.get(key) ?? 0,
+    labels: (key) => labels.get(key) ?? [],
+    async decide(key) {
+      const [task] = await tasksByIds(store.query, [idOf(key)]);
+      const row = await findEntity(store.query, entity.taskUpdate(idOf(key)));
+      const known = json<WrittenStatus>(row?.known ?? null) ?? {};
+      const input = { task: inOwnWords(task as never, compiled.workflow), written: known, now: at(now) };
+      const evaluation = await decideTask(store.query, compiled.workflow, input);
+      if (evaluation === undefined) throw new Error('an item is unverified');
+      return evaluation;
+    },
+  };
+}
+
+function idOf(key: string): string {
+  return `tsk_${key}`;
+}

@@ -1,0 +1,296 @@
+import { expect, it } from 'vitest';
+import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
+
+// What users of similar products complain about, and what happens here instead. The text of a title names the task.
+
+const ISSUE_RULES = {
+  preset: 'standard',
+  rules: [{ when: { workItem: ['completed'] }, set: { status: 'completed' } }],
+} as const;
+
+/** A step: the provider or a person does something, or time passes. */
+type Step = (board: Board) => Promise<void>;
+
+const opened =
+  (number: number, at: number, title: string, fields: Parameters<Board['pull']>[2] = {}): Step =>
+  (board) =>
+    board.pull(number, at, { title, ...fields });
+const merged =
+  (number: number, at: number, fields: Parameters<Board['pull']>[2] = {}): Step =>
+  (board) =>
+    board.pull(number, at, { state: 'merged', ...fields });
+const polled =
+  (number: number, at: number, fields: Parameters<Board['pull']>[2]): Step =>
+  (board) =>
+    board.pull(number, at, fields, 'poll');
+const closed =
+  (number: number, at: number): Step =>
+  (board) =>
+    board.pull(number, at, { state: 'closed' });
+const changed =
+  (number: number, at: number, fields: Parameters<Board['pull']>[2]): Step =>
+  (board) =>
+    board.pull(number, at, fields);
+const person =
+  (at: number, status: string, key = 'BUG-1'): Step =>
+  (board) =>
+    board.person(key, at, status);
+const issue =
+  (at: number, fields: Parameters<Board['issue']>[2]): Step =>
+  (board) =>
+    board.issue(1, at, fields);
+const sent =
+  (at: number): Step =>
+  (board) =>
+    board.send(at);
+
+const review = (
+  id: string,
+  at: number,
+  state: 'approved' | 'changes' | 'commented' | 'dismissed',
+  reviewer = 'ben',
+) => ({
+  [id]: { reviewer, state, at: time(at) },
+});
+
+type Case = [
+  complaint: string,
+  steps: readonly Step[],
+  expected: Readonly<Record<string, string>>,
+  options?: BoardOptions,
+];
+
+const CASES: readonly Case[] = [
+  [
+    '1: a reference in prose takes a finished task out of its end',
+    [opened(1, 10, 'Other work', { description: 'Background: BUG-1' }), sent(100)],
+    { 'BUG-1': 'completed' },
+    { tasks: { 'BUG-1': 'completed' } },
+  ],
+  [
+    '2: a title with the keys of siblings drags a finished one back',
+    [opened(1, 10, 'BUG-1 and BUG-2'), sent(100)],
+    { 'BUG-1': 'completed', 'BUG-2': 'review' },
+    { tasks: { 'BUG-1': 'completed', 'BUG-2': 'open' } },
+  ],
+  [
+    '3: a link to an older finished task moves it to review',
+    [opened(1, 10, 'Follow-up', { description: 'see https://app.example.com/workspace/tasks/BUG-1' }), sent(100)],
+    { 'BUG-1': 'completed' },
+    { tasks: { 'BUG-1': 'completed' } },
+  ],
+  [
+    '4: any mention in the description counts as done when the pull request is merged',
+    [opened(1, 10, 'BUG-1 Pay', { description: 'Follow-up in BUG-2' }), merged(1, 20), sent(100)],
+    { 'BUG-1': 'completed', 'BUG-2': 'open' },
+    { tasks: { 'BUG-1': 'open', 'BUG-2': 'open' } },
+  ],
+  [
+    '5: the closing word is forgotten when the last of several is merged',
+    [opened(1, 10, 'Fixes BUG-1'), opened(2, 11, 'BUG-1 part'), merged(1, 20), sent(100), merged(2, 120), sent(200)],
+    { 'BUG-1': 'completed' },
+  ],
+  [
+    '6: the first of several merges finishes the task',
+    [opened(1, 10, 'Fixes BUG-1'), opened(2, 11, 'Fixes BUG-1 too'), merged(1, 20), sent(100)],
+    { 'BUG-1': 'review' },
+  ],
+  [
+    '7: a plan of several pull requests toggles the task at each merge',
+    [
+      opened(1, 10, 'BUG-1 a'),
+      merged(1, 20),
+      sent(100),
+      opened(2, 120, 'BUG-1 b'),
+      sent(200),
+      merged(2, 220),
+      sent(300),
+    ],
+    { 'BUG-1': 'completed' },
+  ],
+  [
+    '8: the tool lowers a status that a person set',
+    [person(5, 'review'), opened(1, 10, 'BUG-1', { draft: true }), sent(100)],
+    { 'BUG-1': 'review' },
+  ],
+  [
+    '9: a draft is taken for a review',
+    [opened(1, 10, 'BUG-1', { draft: true }), sent(100)],
+    { 'BUG-1': 'in_progress' },
+  ],
+  [
+    '10: requested changes do not show',
+    [opened(1, 10, 'BUG-1'), sent(20), changed(1, 30, { reviews: review('r1', 30, 'changes') }), sent(100)],
+    { 'BUG-1': 'in_progress' },
+  ],
+  [
+    '11: helper pull requests of a merge queue count',
+    [
+      opened(1, 10, 'Fixes BUG-1'),
+      opened(2, 11, 'Batch', { isBot: true, author: 'queue[bot]', description: 'Fixes BUG-1' }),
+      closed(2, 20),
+      merged(1, 30),
+      sent(100),
+    ],
+    { 'BUG-1': 'completed' },
+  ],
+  [
+    '12: a queue that pushes the commits itself finishes nothing',
+    [
+      opened(1, 10, 'Fixes BUG-1'),
+      changed(1, 20, { state: 'closed', title: '[Merged by Bors] - Fixes BUG-1' }),
+      sent(100),
+    ],
+    { 'BUG-1': 'completed' },
+    { workflow: { landed: { title: String.raw`^\[Merged by Bors\]` as never } } },
+  ],
+  [
+    '13: a merged pull request shows as declined',
+    [opened(1, 10, 'Fixes BUG-1'), changed(1, 20, { state: 'closed', mergedAt: time(20) }), sent(100)],
+    { 'BUG-1': 'completed' },
+  ],
+  [
+    '14: a lost event leaves the task open: a later poll reports the merge',
+    [opened(1, 10, 'Fixes BUG-1'), polled(1, 20, { state: 'merged', mergedAt: time(20) }), sent(100)],
+    { 'BUG-1': 'completed' },
+  ],
+  [
+    '15: release notes that a bot quotes move tasks',
+    [
+      opened(1, 10, 'Bump left-pad', { isBot: true, description: 'Fixes BUG-1', isPublic: true }),
+      merged(1, 20),
+      sent(100),
+    ],
+    { 'BUG-1': 'open' },
+  ],
+  [
+    '16: of several tasks of a pull request only the first moves',
+    [opened(1, 10, 'Fixes BUG-1, fixes BUG-2'), merged(1, 20), sent(100)],
+    { 'BUG-1': 'completed', 'BUG-2': 'completed' },
+    { tasks: { 'BUG-1': 'open', 'BUG-2': 'open' } },
+  ],
+  [
+    '17: closing is the only end',
+    [opened(1, 10, 'Fixes BUG-1'), merged(1, 20), sent(100)],
+    { 'BUG-1': 'review' },
+    {
+      workflow: {
+        preset: undefined,
+        rules: [{ when: { pullRequest: ['merged'], task: ['bug'] }, set: { status: 'review' } }],
+      },
+    },
+  ],
+  [
+    '18: a merge into another branch finishes the task',
+    [opened(1, 10, 'Fixes BUG-1', { baseBranch: 'develop' }), sent(15), merged(1, 20), sent(100)],
+    { 'BUG-1': 'review' },
+  ],
+  [
+    '20: a negated closing word closes',
+    [opened(1, 10, 'Work', { description: 'Does not close BUG-1. skip BUG-2' }), merged(1, 20), sent(100)],
+    { 'BUG-1': 'open', 'BUG-2': 'open' },
+    { tasks: { 'BUG-1': 'open', 'BUG-2': 'open' } },
+  ],
+  [
+    '21: two automations fight for ever',
+    [0, 1, 2, 3, 4].flatMap((round) => [
+      changed(1, round * 100 + 10, { title: 'BUG-1', draft: round % 2 === 0, phaseChangedAt: time(round * 100 + 10) }),
+      sent(round * 100 + 15),
+      person(round * 100 + 20, 'planned'),
+    ]),
+    { 'BUG-1': 'planned' },
+  ],
+  [
+    '22: one side closes, the other reopens: what is equal by category stays',
+    [issue(10, { title: 'BUG-1 broken' }), issue(20, { state: 'done' }), sent(100)],
+    { 'BUG-1': 'merged' },
+    { tasks: { 'BUG-1': 'merged' }, workflow: { ...ISSUE_RULES } },
+  ],
+  [
+    '24: dropped work counts as completed',
+    [issue(10, { title: 'BUG-1 broken' }), issue(20, { state: 'done', isDropped: true }), sent(100)],
+    { 'BUG-1': 'open' },
+    { workflow: { ...ISSUE_RULES } },
+  ],
+  [
+    '25: a regression does not reopen the task',
+    [
+      (board) => board.issue(1, 10, { title: 'Fixes BUG-1' }),
+      issue(20, { state: 'done' }),
+      sent(100),
+      issue(200, { state: 'open', closedAt: null }),
+      sent(300),
+    ],
+    { 'BUG-1': 'in_progress' },
+    { workflow: { ...ISSUE_RULES } },
+  ],
+  [
+    '26: a reverted pull request leaves its task finished',
+    [
+      opened(1, 10, 'Fixes BUG-1'),
+      merged(1, 20),
+      sent(100),
+      opened(2, 120, 'Revert "Fixes BUG-1"', { reverts: '1' }),
+      merged(2, 130),
+      sent(200),
+    ],
+    { 'BUG-1': 'in_progress' },
+  ],
+  [
+    '26b: the revert of a revert finishes it again',
+    [
+      opened(1, 10, 'Fixes BUG-1'),
+      merged(1, 20),
+      sent(100),
+      opened(2, 120, 'Revert "Fixes BUG-1"', { reverts: '1' }),
+      merged(2, 130),
+      sent(200),
+      opened(3, 220, 'Revert "Revert"', { reverts: '2' }),
+      merged(3, 230),
+      sent(300),
+    ],
+    { 'BUG-1': 'completed' },
+  ],
+  [
+    '27: a pull request that is closed without a merge leaves the task in review',
+    [person(5, 'planned'), opened(1, 10, 'BUG-1'), sent(20), closed(1, 30), sent(100)],
+    { 'BUG-1': 'planned' },
+  ],
+  [
+    '28: tasks that must only be linked are moved',
+    [opened(1, 10, 'BUG-1'), sent(100)],
+    { 'BUG-1': 'open' },
+    {
+      workflow: {
+        preset: undefined,
+        rules: [{ when: { pullRequest: ['open'], repository: ['acme/other'] }, set: { status: 'review' } }],
+      },
+    },
+  ],
+  [
+    '30: members whose membership is hidden are shut out',
+    [opened(1, 10, 'BUG-1', { isPublic: true, isFork: false }), sent(100)],
+    { 'BUG-1': 'review' },
+  ],
+  [
+    '31: an approval is dropped without an event',
+    [
+      opened(1, 10, 'BUG-1', { reviewDecision: { state: 'changes', at: time(12) } }),
+      sent(20),
+      changed(1, 30, { reviewDecision: { state: 'none' }, phaseChangedAt: time(30) }),
+      sent(100),
+    ],
+    { 'BUG-1': 'review' },
+  ],
+  [
+    '32: the title does not count',
+    [opened(1, 10, 'Closes BUG-1', { description: '' }), merged(1, 20), sent(100)],
+    { 'BUG-1': 'completed' },
+  ],
+];
+
+it.each(CASES)('avoids complaint %s', async (_complaint, steps, expected, options) => {
+  const board = await openBoard(options);
+  for (const step of steps) await step(board);
+  expect(Object.fromEntries(Object.keys(expected).map((key) => [key, board.status(key)]))).toEqual(expected);
+});
