@@ -128,6 +128,17 @@ async function isRecorded(workspace: CountedWorkspace, load: Load, kind: string)
   );
 }
 
+/** Resolves when worksync has created a task in each workspace. */
+export async function haveTasks(cluster: Cluster): Promise<void> {
+  await until('each workspace has a task', async () => {
+    const [found] = await cluster.ask<{ workspaces: string }>(WORKSPACES_WITH_TASKS);
+    return Number(found?.workspaces) === cluster.workspaces.length;
+  });
+}
+
+const WORKSPACES_WITH_TASKS = `select count(distinct workspace) as workspaces from worksync.entities
+  where kind = 'task' and remote_id is not null`;
+
 /** Creations that nobody knows to be carried out or not, by workspace and subject. */
 export async function openCreations(cluster: Cluster): Promise<ReadonlySet<string>> {
   const rows = await cluster.ask<{ name: string; entity: string }>(OPEN_CREATIONS);
