@@ -62,6 +62,31 @@ function githubFacts(payload: Json): Partial<PullRequest> {
   };
 }
 
+function gitlabFacts(payload: Json, above: string): Partial<PullRequest> {
+  const source = at(payload, `${above}.source_project_id`);
+  const visibility = at(payload, 'project.visibility_level');
+  return {
+    isPublic: visibility === undefined ? undefined : visibility === 20,
+    isFork: source === undefined ? undefined : source !== at(payload, `${above}.target_project_id`),
+    defaultBranch: at(payload, 'project.default_branch') as string | undefined,
+    closedAt: undefined,
+  };
+}
+
+function bitbucketFacts(payload: Json): Partial<PullRequest> {
+  const participants = (at(payload, 'pullrequest.participants') ?? []) as readonly Json[];
+  const by = (state: string) =>
+    participants.filter((each) => each['state'] === state || (state === 'approved' && each['approved']));
+  const [changes, approvals] = [by('changes_requested'), by('approved')];
+  return {
+    isPublic: at(payload, 'repository.is_private') === false,
+    isFork: at(payload, 'pullrequest.source.repository.uuid') !== at(payload, 'repository.uuid'),
+    reviewDecision: expect.objectContaining({
+      state: changes.length > 0 ? 'changes' : approvals.length > 0 ? 'approved' : 'none',
+    }) as PullRequest['reviewDecision'],
+  };
+}
+
 const GITLAB_STATES: Readonly<Record<string, string>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 const BITBUCKET_STATES: Readonly<Record<string, string>> = {
   OPEN: 'open',
@@ -80,6 +105,7 @@ function gitlabRow(is: Row['is'], above: string): Row {
       head: `${above}.source_branch`,
       base: `${above}.target_branch`,
       state: (payload) => GITLAB_STATES[String(at(payload, `${above}.state`))],
+      facts: (payload) => gitlabFacts(payload, above),
     },
   };
 }
@@ -122,6 +148,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
         head: 'pullrequest.source.branch.name',
         base: 'pullrequest.destination.branch.name',
         state: (payload) => BITBUCKET_STATES[String(at(payload, 'pullrequest.state'))],
+        facts: bitbucketFacts,
       },
     },
   ],

@@ -1,6 +1,13 @@
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import { type Item, type PullRequest, type PullRequestState, type WorkItem, workItemKey } from '../../model/item.ts';
+import {
+  type Item,
+  type PullRequest,
+  type PullRequestState,
+  type ReviewDecision,
+  type WorkItem,
+  workItemKey,
+} from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import {
   type GitVendor,
@@ -20,6 +27,7 @@ import {
   scopeUnknown,
 } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
+import { revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { type Options, scopeOf } from './options.ts';
@@ -127,13 +135,7 @@ function mergeRequestHook(payload: unknown, options: Options, hook = payload): T
   if (!project) throw new SyncError('delivery_malformed', 'project: names no project');
   const identity = mergeRequestIdentity(options.host, project.id, iid);
   const told = readable(schema.mergeRequestHook, hook);
-  return judged(
-    project,
-    options,
-    mergeRequests,
-    identity,
-    told && mergeRequestOf(identity, project.path_with_namespace, told),
-  );
+  return judged(project, options, mergeRequests, identity, told && mergeRequestOf(identity, project, told));
 }
 
 function issueHook(payload: unknown, options: Options, hook = payload): Translation {
@@ -148,7 +150,7 @@ function issueHook(payload: unknown, options: Options, hook = payload): Translat
     options,
     issues,
     identity,
-    told && !isRestricted(told, options) ? issueOf(identity, project.path_with_namespace, told, options) : undefined,
+    told && !isRestricted(told, options) ? issueOf(identity, project, told, options) : undefined,
   );
 }
 
@@ -197,8 +199,8 @@ function projectIn(payload: unknown): schema.HookProject | undefined {
   ];
   const id = ids.find((each) => each !== undefined);
   if (id === undefined) return undefined;
-  const path = project?.path_with_namespace ?? (request ?? own)?.target?.path_with_namespace;
-  return path === undefined ? { id } : { id, path_with_namespace: path };
+  const { id: _, ...facts } = { ...omitUndefined((request ?? own)?.target ?? {}), ...omitUndefined(project ?? {}) };
+  return { id, ...facts };
 }
 
 export function mergeRequestIdentity(host: string, projectId: number, iid: number) {
@@ -225,29 +227,29 @@ export function pullOf(content: unknown, host: string): PullRequest {
 }
 
 function toMergeRequest(found: schema.GitlabMergeRequest, host: string): PullRequest {
-  return mergeRequestOf(mergeRequestIdentity(host, found.project_id, found.iid), pathOf(found), found);
+  return mergeRequestOf(mergeRequestIdentity(host, found.project_id, found.iid), projectOf(found), found);
 }
 
 function toIssue(found: schema.GitlabIssue, options: Options): WorkItem {
   const identity = issueIdentity(options.host, found.id, found.project_id, found.iid);
-  return issueOf(identity, pathOf(found), found, options);
+  return issueOf(identity, projectOf(found), found, options);
 }
 
-function pathOf({ references }: Pick<schema.GitlabIssue, 'references'>): string | undefined {
-  return references && withoutNumber(references.full);
+function projectOf({ project_id: id, references }: schema.GitlabMergeRequest | schema.GitlabIssue): schema.HookProject {
+  return { id, path_with_namespace: references && withoutNumber(references.full) };
 }
 
-/** From the API, or from a webhook. @param path of its project */
+/** From the API, or from a webhook. */
 function mergeRequestOf(
   identity: ReturnType<typeof mergeRequestIdentity>,
-  path: string | undefined,
+  project: schema.HookProject,
   told: schema.ToldMergeRequest,
 ): PullRequest {
   return {
     ...identity,
-    ...common(told),
+    ...common(told, project),
     ...omitUndefined({
-      repoName: path,
+      repoName: project.path_with_namespace,
       state: told.state && STATES[told.state],
       draft: told.draft ?? told.work_in_progress,
       headBranch: told.source_branch,
@@ -256,25 +258,48 @@ function mergeRequestOf(
       commitsSha: told.commit_messages && told.sha,
       baseBranch: told.target_branch,
       reviewers: usernames(told.reviewers),
+      reviewDecision: reviewDecision(told),
+      isFork: told.source_project_id === undefined ? undefined : told.source_project_id !== project.id,
+      defaultBranch: project.default_branch,
+      reverts: revertedNumber(told.description, [told.description, REVERT_LINE]),
       mergedAt: told.merged_at,
     }),
   };
 }
 
+/** Written by GitLab into the description of the merge request that its button makes (GL15). */
+const REVERT_LINE = /^This reverts merge request !([1-9]\d{0,15})\b/m;
+
+const REVIEW_STATES = ['unreviewed', 'review_started', 'reviewed', 'requested_changes', 'approved', 'unapproved'];
+
+/**
+ * The decision by the states of the reviewers and by the reason that forbids the merge, never by the action (GL14). Undefined if
+ * neither decides.
+ */
+function reviewDecision(told: schema.ToldMergeRequest): ReviewDecision | undefined {
+  const states = told.reviewers?.map(({ state }) => state ?? '').filter((state) => REVIEW_STATES.includes(state)) ?? [];
+  const reason = told.detailed_merge_status;
+  if (states.includes('requested_changes') || reason === 'requested_changes') return { state: 'changes' };
+  if (reason === 'not_approved') return { state: 'none' };
+  if (states.includes('approved')) return { state: 'approved' };
+  return states.length > 0 || told.systemAction === 'approvals_reset_on_push' ? { state: 'none' } : undefined;
+}
+
 /** Likewise. An issue that is hidden counts as gone: worksync takes nothing of its content. */
 function issueOf(
   identity: ReturnType<typeof issueIdentity>,
-  path: string | undefined,
+  project: schema.HookProject,
   told: schema.ToldIssue,
   options: Options,
 ): WorkItem {
   if (isHidden(told, options)) return { ...identity, updatedAt: wholeSeconds(told.updated_at), gone: true };
   return {
     ...identity,
-    ...common(told),
+    ...common(told, project),
     ...omitUndefined({
-      containerName: path,
+      containerName: project.path_with_namespace,
       state: told.state && ISSUE_STATES[told.state],
+      isDropped: isDropped(told),
       movedTo: told.moved_to_id == null ? undefined : workItemKey('gitlab', options.host, String(told.moved_to_id)),
       // `Test Case` in webhooks, `test_case` or `TEST_CASE` in the API.
       type: (told.issue_type ?? told.type)?.toLowerCase().replaceAll(' ', '_'),
@@ -282,12 +307,18 @@ function issueOf(
   };
 }
 
+/** GitLab tells duplicates only. Undefined for any other closed issue. */
+function isDropped({ state, duplicated_to_id: id, _links: links }: schema.ToldIssue): boolean | undefined {
+  if (state === 'opened') return false;
+  return state === 'closed' && (id ?? links?.closed_as_duplicate_of) ? true : undefined;
+}
+
 const ISSUE_STATES = { opened: 'open', closed: 'done' } as const;
 /** Without `locked`, a merge in progress: the state is then absent, and the stored one stays until a fetch (GL5). */
 const STATES: Readonly<Record<string, PullRequestState>> = { opened: 'open', closed: 'closed', merged: 'merged' };
 
 /** Fields that merge requests and issues share. */
-function common(told: schema.ToldMergeRequest | schema.ToldIssue) {
+function common(told: schema.ToldMergeRequest | schema.ToldIssue, project: schema.HookProject) {
   return {
     updatedAt: wholeSeconds(told.updated_at),
     ...omitUndefined({
@@ -299,9 +330,33 @@ function common(told: schema.ToldMergeRequest | schema.ToldIssue) {
       assignees: usernames(told.assignees),
       url: told.web_url,
       isCreation: told.isCreation,
-      createdAt: told.created_at && new Date(wholeSeconds(told.created_at)).toISOString(),
+      createdAt: told.created_at && inWholeSeconds(told.created_at),
+      closedAt: closedAt(told),
+      isPublic: VISIBILITY.get(project.visibility_level),
+      isBot: BOT.test(told.author?.username ?? told.authorName ?? '') ? true : undefined,
     }),
   };
+}
+
+/** Private, internal and public projects. */
+const VISIBILITY: ReadonlyMap<number | undefined, boolean> = new Map([
+  [0, false],
+  [10, false],
+  [20, true],
+]);
+
+/** The usernames that GitLab gives to access tokens and service accounts, which may have other names too (GL16). */
+const BOT = /^(?:(?:project|group)_\d+_bot(?:\d*|_[0-9a-f]+)|service_account_(?:group_\d+_)?[0-9a-f]{16,})$/;
+
+/** Webhooks contain no time of a merge, which is the time of its closing too. */
+function closedAt(told: schema.ToldMergeRequest | schema.ToldIssue): string | null | undefined {
+  const time = 'merged_at' in told ? (told.merged_at ?? told.closed_at) : told.closed_at;
+  if (told.state === 'opened') return time === undefined ? undefined : null;
+  return time == null ? undefined : inWholeSeconds(time);
+}
+
+function inWholeSeconds(time: string): string {
+  return new Date(wholeSeconds(time)).toISOString();
 }
 
 /**

@@ -9,6 +9,8 @@ const id = z.int().positive();
 const text = z.string().min(1);
 const account = z.object({ username: text });
 const accounts = absent(z.array(account));
+// In the API this is the state of the account.
+const reviewers = absent(z.array(account.extend({ state: absent(z.string()) })));
 const ids = absent(z.array(z.int()));
 const url = absent(webAddress);
 const path = z.string().regex(PROJECT);
@@ -35,6 +37,7 @@ const ofAll = {
   title: absent(z.string()),
   description: absent(z.string().nullable()),
   created_at: absent(instant),
+  closed_at: absent(instant.nullable()),
 };
 
 const ofMergeRequests = {
@@ -44,6 +47,10 @@ const ofMergeRequests = {
   work_in_progress: absent(z.boolean()),
   source_branch: absent(text),
   target_branch: absent(text),
+  // Null for a deleted fork.
+  source_project_id: absent(id.nullable()),
+  target_project_id: absent(id),
+  detailed_merge_status: absent(z.string()),
 };
 
 const ofIssues = {
@@ -74,10 +81,16 @@ export const mergeRequest = z.object({
   ...ofMergeRequests,
   ...inApi,
   sha: absent(text),
-  reviewers: accounts,
+  reviewers,
   merged_at: absent(instant.nullable()),
 });
-export const issue = z.object({ ...ofIssues, ...inApi, issue_type: absent(text), ...moved });
+export const issue = z.object({
+  ...ofIssues,
+  ...inApi,
+  issue_type: absent(text),
+  ...moved,
+  _links: absent(z.object({ closed_as_duplicate_of: absent(z.string().nullable()) })),
+});
 
 /** What `fetch` writes. */
 export const fetchedMergeRequest = mergeRequest.extend({ commit_messages: commitMessages });
@@ -87,16 +100,22 @@ export type GitlabIssue = z.infer<typeof issue>;
 
 const titles = absent(z.array(z.object({ title: text })));
 /** Ids in place of the author, no time of the merge. */
-const inHook = { assignee_ids: ids, labels: titles, url, action: absent(text) };
-const people = { labels: titles, assignees: accounts, reviewers: accounts };
+const inHook = { assignee_ids: ids, labels: titles, url, action: absent(text), author_id: absent(id) };
+const people = {
+  labels: titles,
+  assignees: accounts,
+  reviewers,
+  user: absent(z.object({ id: absent(id), username: text })),
+};
 
 /** What a webhook says, in the words of the REST API. Only `user` is named, who acted: so the author is absent. */
 function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>(
-  { labels, assignees }: { labels?: Titles; assignees?: Accounts },
+  { labels, assignees, user }: { labels?: Titles; assignees?: Accounts; user?: Actor },
   own: Own,
 ) {
   return {
     ...own,
+    authorName: user?.id !== undefined && user.id === own.author_id ? user.username : undefined,
     // Webhooks make the addresses of images absolute. Taken as it is, such a text would change again with each answer of the API.
     description: own.description?.includes('![') ? undefined : own.description,
     labels: (labels ?? own.labels)?.map(({ title }) => title),
@@ -109,9 +128,13 @@ function asInApi<Own extends z.infer<z.ZodObject<typeof inHook & typeof ofAll>>>
 
 type Titles = z.infer<typeof titles>;
 type Accounts = z.infer<typeof accounts>;
+type Actor = z.infer<typeof people.user>;
 
 /** GitLab leaves out an empty list. The list of numbers tells an empty list from one that this event does not contain. */
-function named(listed: Accounts, numbers: readonly number[] | undefined): Accounts {
+function named<Listed extends Accounts>(
+  listed: Listed,
+  numbers: readonly number[] | undefined,
+): Listed | never[] | undefined {
   return listed ?? (numbers?.length === 0 ? [] : undefined);
 }
 
@@ -124,16 +147,21 @@ export const mergeRequestHook = z
       reviewer_ids: ids,
     }),
     ...people,
+    system_action: absent(z.string()),
   })
   .transform(({ object_attributes: own, ...beside }) => ({
     ...asInApi(beside, own),
     sha: own.last_commit?.id,
+    systemAction: beside.system_action,
     reviewers: named(beside.reviewers, own.reviewer_ids),
   }));
 
 /** Issues and all other work items. */
 export const issueHook = z
-  .object({ object_attributes: z.object({ ...ofIssues, ...inHook, ...moved }), ...people })
+  .object({
+    object_attributes: z.object({ ...ofIssues, ...inHook, ...moved, duplicated_to_id: absent(id.nullable()) }),
+    ...people,
+  })
   .transform(({ object_attributes: own, ...beside }) => asInApi(beside, own));
 
 /** What is told of either, by the API or by a webhook. */
@@ -142,6 +170,10 @@ export type ToldIssue = Omit<GitlabIssue, 'project_id' | 'references'> & OfEvent
 
 interface OfEvent {
   readonly isCreation?: true | undefined;
+  /** The author's username, if the author caused the event. */
+  readonly authorName?: string | undefined;
+  readonly systemAction?: string | undefined;
+  readonly duplicated_to_id?: number | null | undefined;
 }
 
 /** The project of a webhook. Payloads tell the number in several places, older versions only outside of `project`. */
@@ -149,16 +181,19 @@ export interface HookProject {
   readonly id: number;
   /** Absent where the webhook does not tell it. */
   readonly path_with_namespace?: string | undefined;
+  readonly visibility_level?: number | undefined;
+  readonly default_branch?: string | undefined;
 }
 
-const project = absent(z.object({ id: absent(id), path_with_namespace: absent(path) }).nullable());
+const told = { path_with_namespace: absent(path), visibility_level: absent(z.int()), default_branch: absent(text) };
+const project = absent(z.object({ id: absent(id), ...told }).nullable());
 
 /** The places at which versions of GitLab name the project that a webhook is about: of a merge request, its target. */
 const inProject = absent(
   z.object({
     target_project_id: absent(id),
     project_id: absent(id),
-    target: absent(z.object({ path_with_namespace: absent(path) })),
+    target: absent(z.object(told)),
   }),
 );
 export const placed = z.object({

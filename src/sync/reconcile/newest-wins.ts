@@ -10,7 +10,8 @@ import type { StoredItem } from '../../store/items.ts';
 // A delivery carries some fields of an item as of one time of the provider's clock. Each stored field has its own time:
 // an older delivery may still fill a field that newer ones do not carry, and changes no other. Two contents of one time
 // cannot be ordered, so the object is fetched, and the fetched content wins the tie. Until then the stored content
-// stays, because old events may be repeated. A state that follows a creation, or finishes an item, is certainly later.
+// stays, because old events may be repeated. A state that follows a creation, or finishes an item, is certainly later. So
+// is a decision of the reviewers, because GitLab reports an approval with the time before it.
 //
 // Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority.
 // Any other report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that
@@ -129,7 +130,12 @@ function isLater(stored: Item, received: Item, contested: readonly string[]): bo
     if (received.state === 'merged') return true;
     if (isFinished(received) !== isFinished(stored)) return isFinished(received);
   }
+  if (contested.includes('reviewDecision') && isDecided(received) !== isDecided(stored)) return isDecided(received);
   return stored.isCreation === true && received.isCreation !== true;
+}
+
+function isDecided(item: Item): boolean {
+  return item.kind === 'pull_request' && item.reviewDecision !== undefined && item.reviewDecision.state !== 'none';
 }
 
 function compare(left: Stamp, right: Stamp): number {

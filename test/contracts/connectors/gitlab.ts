@@ -63,6 +63,8 @@ function page(number: number): Exchange {
   };
 }
 
+const FACTS = { isPublic: false, isFork: false, defaultBranch: 'main', reverts: null, closedAt: undefined } as const;
+
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ message });
 const date = 'Mon, 05 Jan 2026 09:00:00 GMT';
@@ -129,7 +131,15 @@ export const profile: ConnectorProfile = {
       outcome: 'references' as const,
     })),
     ignored('merge_request.other-project', 'Merge Request Hook', 'project_not_in_scope'),
-    { file: 'note.on-merge-request', source: 'webhook', event: 'Note Hook', outcome: 'items' },
+    {
+      file: 'merge_request.approved',
+      source: 'webhook',
+      event: 'Merge Request Hook',
+      outcome: 'items',
+      document: 'https://docs.gitlab.com/user/project/integrations/webhook_events/#merge-request-events',
+      facts: { ...FACTS, isBot: undefined, reviewDecision: { state: 'approved' } },
+    },
+    { file: 'note.on-merge-request', source: 'webhook', event: 'Note Hook', outcome: 'items', facts: FACTS },
     { file: 'note.on-issue', source: 'webhook', event: 'Note Hook', outcome: 'items' },
     ignored('note.on-commit', 'Note Hook', 'not_followed_there'),
     { file: 'issue.open', source: 'webhook', event: 'Issue Hook', outcome: 'items' },
@@ -143,10 +153,34 @@ export const profile: ConnectorProfile = {
     ignored('issue.other-project', 'Issue Hook', 'project_not_in_scope'),
     { file: 'work_item.task', source: 'webhook', event: 'Work Item Hook', outcome: 'items' },
     ignored('work_item.epic', 'Issue Hook', 'not_in_a_project'),
-    { file: 'merge_requests.list', source: 'poll', event: 'merge_requests.list', outcome: 'items' },
-    { file: 'merge_requests.get', source: 'fetch', event: 'merge_requests.get', outcome: 'items' },
-    { file: 'issues.list', source: 'poll', event: 'issues.list', outcome: 'items' },
-    { file: 'issues.get', source: 'fetch', event: 'issues.get', outcome: 'items' },
+    {
+      file: 'merge_requests.list',
+      source: 'poll',
+      event: 'merge_requests.list',
+      outcome: 'items',
+      facts: { isFork: false, closedAt: '2026-03-03T10:00:00.000Z', isPublic: undefined, defaultBranch: undefined },
+    },
+    {
+      file: 'merge_requests.get',
+      source: 'fetch',
+      event: 'merge_requests.get',
+      outcome: 'items',
+      facts: { isFork: false, closedAt: null, reviewDecision: { state: 'none' } },
+    },
+    {
+      file: 'issues.list',
+      source: 'poll',
+      event: 'issues.list',
+      outcome: 'items',
+      facts: { isDropped: true, closedAt: '2026-03-04T12:00:00.000Z' },
+    },
+    {
+      file: 'issues.get',
+      source: 'fetch',
+      event: 'issues.get',
+      outcome: 'items',
+      facts: { isDropped: false, closedAt: null },
+    },
     { file: 'issues.gone', source: 'fetch', event: 'issues.gone', outcome: 'items' },
   ],
   restricted: {

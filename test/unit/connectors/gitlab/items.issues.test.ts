@@ -42,25 +42,26 @@ const ISSUE = {
   type: 'issue',
   url: 'https://gitlab.com/acme/platform/api/-/issues/4',
   createdAt: '2026-03-01T08:00:00.000Z',
+  isDropped: false,
 };
 
 describe('an issue', () => {
   it('of a webhook is whole but for its author', () => {
     expect(itemsOf(ofHook(hook))).toEqual([
-      { ...ISSUE, isCreation: true, updatedAt: Date.parse('2026-03-01T08:00:00Z') },
+      { ...ISSUE, isPublic: false, isCreation: true, updatedAt: Date.parse('2026-03-01T08:00:00Z') },
     ]);
   });
 
   it('of a comment lacks the names of the people', () => {
     const { assignees: _, ...known } = ISSUE;
     expect(itemsOf(ofHook(read('note.on-issue'), 'Note Hook'))).toEqual([
-      { ...known, updatedAt: Date.parse('2026-03-02T08:55:00Z') },
+      { ...known, isPublic: false, updatedAt: Date.parse('2026-03-02T08:55:00Z') },
     ]);
   });
 
   it('of the API has its author too, and is the same otherwise', () => {
     expect(itemsOf(ofList([read('issues.get')]))).toEqual([
-      { ...ISSUE, author: 'ada', updatedAt: Date.parse('2026-03-02T08:55:00Z') },
+      { ...ISSUE, author: 'ada', closedAt: null, updatedAt: Date.parse('2026-03-02T08:55:00Z') },
     ]);
   });
 
@@ -76,6 +77,23 @@ describe('an issue', () => {
     const testCase = structuredClone(hook);
     testCase.object_attributes.type = 'Test Case';
     expect(itemsOf(ofHook(testCase))[0]).toMatchObject({ type: 'test_case' });
+  });
+
+  it.each([
+    [
+      { state: 'closed', duplicated_to_id: 4401, closed_at: '2026-03-02 09:00:00 UTC' },
+      true,
+      '2026-03-02T09:00:00.000Z',
+    ],
+    [
+      { state: 'closed', duplicated_to_id: null, closed_at: '2026-03-02 09:00:00 UTC' },
+      undefined,
+      '2026-03-02T09:00:00.000Z',
+    ],
+    [{ state: 'opened', duplicated_to_id: null, closed_at: null }, false, null],
+  ])('with %j is dropped: %s, and closed at %s', (fields, isDropped, closedAt) => {
+    const [item] = itemsOf(ofHook({ ...hook, object_attributes: { ...hook.object_attributes, ...fields } }));
+    expect([item?.kind === 'work_item' ? item.isDropped : 'no issue', item?.closedAt]).toEqual([isDropped, closedAt]);
   });
 
   it('keeps its key under another path, in another project and on another host', () => {

@@ -53,20 +53,29 @@ describe('a whole merge request', () => {
     headBranch: 'bug-12-problem-details',
     headSha: '9f2c1a7be04d5c6f8a90b1e2d3c4f5a6b7c8d9e0',
     baseBranch: 'main',
+    isFork: false,
+    reverts: null,
   };
+  const ofProject = { defaultBranch: 'main', isPublic: false };
 
   it('of a webhook has every field but the author and the time of the merge', () => {
-    expect(onlyItem(ofHook(hook))).toEqual({ ...common, isCreation: true });
+    expect(onlyItem(ofHook(hook))).toEqual({ ...common, ...ofProject, isCreation: true });
   });
 
   it('of the API is the same, with those two', () => {
-    expect(onlyItem(ofList([rest]))).toEqual({ ...common, author: 'ada', mergedAt: null });
+    expect(onlyItem(ofList([rest]))).toEqual({
+      ...common,
+      author: 'ada',
+      mergedAt: null,
+      closedAt: null,
+      reviewDecision: { state: 'none' },
+    });
   });
 
   it('of a comment is the same, without the people', () => {
     const { assignees: _a, reviewers: _r, ...others } = common;
     const item = onlyItem(ofHook(fixture('note.on-merge-request'), 'Note Hook'));
-    expect(item).toEqual({ ...others, updatedAt: Date.UTC(2026, 2, 2, 8, 50) });
+    expect(item).toEqual({ ...others, ...ofProject, updatedAt: Date.UTC(2026, 2, 2, 8, 50) });
   });
 
   it('keeps when it was merged', () => {
@@ -77,6 +86,92 @@ describe('a whole merge request', () => {
 
   it('takes no address that is not one of the web', () => {
     expect(onlyItem(ofList([{ ...rest, web_url: 'javascript:alert(1)' }]))).not.toHaveProperty('url');
+  });
+});
+
+describe('facts for rules', () => {
+  const reviewers = (...states: readonly string[]) => ({
+    reviewers: states.map((state, index) => ({ id: 310 + index, username: `reviewer${index}`, state })),
+  });
+  const draft = { detailed_merge_status: 'draft_status' };
+
+  it.each<[string, Json, Json, string | undefined]>([
+    ['an approval', reviewers('unreviewed', 'approved'), draft, 'approved'],
+    [
+      'an approval, where another one is required',
+      reviewers('approved'),
+      { detailed_merge_status: 'not_approved' },
+      'none',
+    ],
+    ['requested changes beside an approval', reviewers('approved', 'requested_changes'), draft, 'changes'],
+    ['requested changes by the reason alone', {}, { detailed_merge_status: 'requested_changes' }, 'changes'],
+    ['reviews without a decision', reviewers('reviewed', 'unapproved'), draft, 'none'],
+    ['an approval by the action alone', {}, { ...draft, action: 'approved' }, undefined],
+    [
+      'an approval that was taken back by the action alone',
+      reviewers('approved'),
+      { ...draft, action: 'unapproved' },
+      'approved',
+    ],
+    ['states of accounts', reviewers('active'), draft, undefined],
+    ['approvals that a push reset', { system_action: 'approvals_reset_on_push' }, { system: true }, 'none'],
+    ['approvals of owners that a push reset', { system_action: 'code_owner_approvals_reset_on_push' }, {}, undefined],
+  ])('read the decision from %s', (_, beside, own, state) => {
+    expect(onlyItem(withAttributes(own, beside)).reviewDecision).toEqual(state && { state });
+  });
+
+  it.each([
+    [{ visibility_level: 20 }, true],
+    [{ visibility_level: 10 }, false],
+    [{ visibility_level: 5 }, undefined],
+    [{ visibility_level: null }, undefined],
+  ])('of a project with %j say whether it is public: %s', (fields, isPublic) => {
+    const project = { ...(hook['project'] as Json), ...fields };
+    expect(onlyItem(ofHook({ ...hook, project })).isPublic).toBe(isPublic);
+  });
+
+  it.each([
+    [80300, true],
+    [null, true],
+    [80200, false],
+    [undefined, undefined],
+  ])('of the source project %s say whether it is a fork: %s', (source_project_id, isFork) => {
+    expect(onlyItem(withAttributes({ source_project_id })).isFork).toBe(isFork);
+    expect(onlyItem(ofList([{ ...rest, source_project_id }])).isFork).toBe(isFork);
+  });
+
+  it.each([
+    ['project_80200_bot_0a1b2c3d', true],
+    ['group_345_bot1', true],
+    ['service_account_group_345_6018816a18e515214e0c34c2b33523fc', true],
+    ['project_manager', undefined],
+    ['ada', undefined],
+  ])('of the author %s say whether it is a bot: %s', (username, isBot) => {
+    expect(onlyItem(ofList([{ ...rest, author: { username } }])).isBot).toBe(isBot);
+    expect(onlyItem(ofHook({ ...hook, user: { id: 301, username } })).isBot).toBe(isBot);
+    expect(onlyItem(ofHook({ ...hook, user: { id: 302, username } })).isBot).toBeUndefined();
+  });
+
+  it.each([
+    ['Revert "Fix login"\n\nThis reverts merge request !7', '7'],
+    ['Back to the old form.\n\nReverts: !7', '7'],
+    ['This reverts commit 4f1d2c3b5a69', null],
+    ['The earlier This reverts merge request !7 was wrong.', null],
+    [null, null],
+    [undefined, undefined],
+  ])('read the reverted merge request from %j', (description, expected) => {
+    const body = Buffer.from(JSON.stringify({ ...rest, description }));
+    const fetched = gitlab.translate({ source: 'fetch', event: 'merge_requests.get', body }, options);
+    expect(onlyItem(fetched).reverts).toBe(expected);
+  });
+
+  it.each([
+    [{ state: 'opened', closed_at: '2026-03-03T09:00:00.100Z' }, null],
+    [{ state: 'closed', closed_at: '2026-03-03T09:00:00.100Z' }, '2026-03-03T09:00:00.000Z'],
+    [{ state: 'merged', closed_at: null, merged_at: '2026-03-03T10:00:00.100Z' }, '2026-03-03T10:00:00.000Z'],
+    [{ state: 'merged', closed_at: null, merged_at: undefined }, undefined],
+  ])('of %j read the closing time to the second', (fields, closedAt) => {
+    expect(onlyItem(ofList([{ ...rest, ...fields }])).closedAt).toBe(closedAt);
   });
 });
 
@@ -209,7 +304,11 @@ describe('a webhook that names its project elsewhere', () => {
   });
 
   it('and its path in the target, is taken as it is', () => {
-    const own = { ...attributes, target_project_id: 80200, target: { path_with_namespace: path } };
+    const own = {
+      ...attributes,
+      target_project_id: 80200,
+      target: { path_with_namespace: path, visibility_level: 0, default_branch: 'main' },
+    };
     expect(onlyItem(ofHook({ ...nameless, object_attributes: own }))).toEqual(onlyItem(ofHook(hook)));
   });
 

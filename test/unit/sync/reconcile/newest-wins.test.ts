@@ -231,6 +231,18 @@ const TABLE: readonly Row[] = [
     { ...A, draft: false, version: 3 },
   ],
   [
+    'a decision of the reviewers is later than none',
+    [bare(5, { reviewDecision: { state: 'none' } }), bare(5, { reviewDecision: { state: 'approved' } })],
+    'needs fetch',
+    { reviewDecision: { state: 'approved' } },
+  ],
+  [
+    'a repeated report of no decision does not replace a decision of the same time',
+    [bare(5, { reviewDecision: { state: 'approved' } }), bare(5, { reviewDecision: { state: 'none' } })],
+    'needs fetch',
+    { reviewDecision: { state: 'approved' } },
+  ],
+  [
     'reviews are merged by their ids',
     [bare(5, { ...A, reviews: { 7: APPROVED } }), bare(6, { ...B, reviews: { 8: CHANGES } })],
     'applied',
