@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
-import type { PullRequest, PullRequestState } from '../../model/item.ts';
+import type { PullRequest, PullRequestState, ReviewDecision } from '../../model/item.ts';
 import type { Translation } from '../connector.ts';
 import { type GitVendor, goneItemReader, type Kind, referenceTo, translateItems } from '../kit/git.ts';
 import { outOfScope, pullIdentityOf, type ScopeUnknown } from '../kit/items.ts';
 import { omitUndefined, read, readable, sorted } from '../kit/payload.ts';
+import { revertedNumber } from '../kit/reverts.ts';
 import { inScope } from '../kit/scope.ts';
 import { timeOf } from '../kit/walk.ts';
 import { HOST, type Options, REPOSITORY, scopeOf } from './options.ts';
@@ -72,12 +73,13 @@ export function pullOf(content: unknown): PullRequest {
 }
 
 /**
- * Bitbucket has no labels and no assignees, and does not tell the time of a merge. So `mergedAt` is absent in every state: a
- * null of an open pull request would stay after the merge.
+ * Bitbucket has no labels and no assignees, and does not tell the time of a merge or a closing. So `mergedAt` and `closedAt` are
+ * absent in every state: a null of an open pull request would stay after the merge.
  */
 function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.BitbucketRepository): PullRequest {
   const repository = pull.destination?.repository ?? eventRepository;
   if (!repository) throw new SyncError('delivery_malformed', 'the pull request names no repository');
+  const facts = { ...(eventRepository?.uuid === repository.uuid && eventRepository), ...omitUndefined(repository) };
   return {
     ...identityOf(repository, pull.id),
     updatedAt: pull.updated_on.at,
@@ -87,7 +89,10 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
       title: pull.title,
       description: pull.description,
       author: pull.author === null ? null : pull.author?.uuid,
+      isBot: pull.author?.type === 'app_user' ? true : undefined,
       reviewers: sorted(pull.reviewers?.map((account) => account.uuid)),
+      reviewDecision: reviewDecision(pull.participants),
+      isQueued: pull.queued,
       createdAt: pull.created_on && new Date(pull.created_on.at).toISOString(),
       state: pull.state === undefined ? undefined : STATES.get(pull.state),
       rawState: pull.state,
@@ -97,8 +102,30 @@ function toItem(pull: schema.BitbucketPullRequest, eventRepository?: schema.Bitb
       commitMessages: pull.commit_messages,
       commitsSha: pull.commit_messages && pull.source?.commit?.hash,
       baseBranch: pull.destination?.branch?.name,
+      defaultBranch: facts.mainbranch?.name,
+      isPublic: facts.is_private === undefined ? undefined : !facts.is_private,
+      isFork: pull.source?.repository === undefined ? undefined : pull.source.repository?.uuid !== repository.uuid,
+      reverts: revertedNumber(pull.description, [pull.title, REVERT_TITLE], [pull.source?.branch?.name, REVERT_BRANCH]),
     }),
   };
+}
+
+/** Bitbucket's button makes both: `Revert "Merged in fix-login (pull request #7)"`, and `revert-pr-7` (BB10). */
+const REVERT_TITLE = /^Revert ".*\(pull request #([1-9]\d{0,15})\)"?$/;
+const REVERT_BRANCH = /^revert-pr-([1-9]\d{0,15})$/;
+
+/** The decision of all who took part (BB9). Requested changes outweigh approvals. */
+function reviewDecision(participants: schema.BitbucketPullRequest['participants']): ReviewDecision | undefined {
+  if (!participants) return undefined;
+  const changes = participants.filter(({ state }) => state === 'changes_requested');
+  if (changes.length > 0) return decided('changes', changes);
+  const approvals = participants.filter(({ state, approved }) => state === 'approved' || (!state && approved === true));
+  return approvals.length > 0 ? decided('approved', approvals) : { state: 'none' };
+}
+
+function decided(state: ReviewDecision['state'], by: NonNullable<schema.BitbucketPullRequest['participants']>) {
+  const times = by.flatMap(({ participated_on: time }) => time?.at ?? []);
+  return { state, ...(times.length > 0 && { at: new Date(Math.max(...times)).toISOString() }) };
 }
 
 export function identityOf({ uuid: id, full_name: name }: { uuid: string; full_name?: string }, number: number) {

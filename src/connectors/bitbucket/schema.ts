@@ -26,6 +26,15 @@ export const repository = z.object({
   uuid,
   full_name: z.string().regex(REPOSITORY),
   parent: absent(z.looseObject({}).nullable()),
+  is_private: absent(z.boolean()),
+  mainbranch: absent(z.object({ name: z.string().min(1) }).nullable()),
+});
+
+/** A reviewer, or somebody else who took part. Old payloads lack the state. */
+const participant = z.object({
+  approved: absent(z.boolean()),
+  state: absent(z.string().nullable()),
+  participated_on: absent(moment.nullable()),
 });
 
 const branch = absent(z.object({ name: z.string().min(1) }));
@@ -39,10 +48,18 @@ export const pullRequest = z.object({
   draft: absent(z.boolean()),
   created_on: absent(moment),
   links: absent(z.object({ html: z.object({ href: webAddress }) })),
-  author: absent(account.nullable()),
+  author: absent(account.extend({ type: absent(z.string()) }).nullable()),
   reviewers: absent(z.array(account)),
-  // For a deleted fork Bitbucket sends null as the repository, and may do so as the commit; worksync needs neither.
-  source: absent(z.object({ branch, commit: absent(z.object({ hash: z.string().min(1) })) })),
+  participants: absent(z.array(participant)),
+  queued: absent(z.boolean()),
+  // For a deleted fork Bitbucket sends null as the repository, and may do so as the commit.
+  source: absent(
+    z.object({
+      branch,
+      commit: absent(z.object({ hash: z.string().min(1) })),
+      repository: absent(z.object({ uuid }).nullable()),
+    }),
+  ),
   destination: absent(z.object({ branch, repository: absent(repository) })),
 });
 
@@ -73,22 +90,28 @@ const FIELDS = [
   'description',
   'state',
   'draft',
+  'queued',
   'created_on',
   'updated_on',
   'links.html.href',
   'author.uuid',
+  'author.type',
   // Whole: asked only for parts of its elements, Bitbucket may leave out an empty list.
   'reviewers',
+  'participants',
   'source.branch.name',
   'source.commit.hash',
+  'source.repository.uuid',
   'destination.branch.name',
   'destination.repository.uuid',
   'destination.repository.full_name',
+  'destination.repository.is_private',
+  'destination.repository.mainbranch.name',
 ];
 
 /**
- * The fields read here, as the parameter `fields` asks for them: answers shrink to a tenth, and lists contain the reviewers,
- * which they lack otherwise.
+ * The fields read here, as the parameter `fields` asks for them: answers shrink to a tenth, and lists contain the reviewers and
+ * the main branch, which they lack otherwise (BB11).
  */
 export const FIELDS_OF_ONE = FIELDS.join(',');
 export const FIELDS_OF_LIST = ['next', ...FIELDS.map((field) => `values.${field}`)].join(',');

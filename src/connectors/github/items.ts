@@ -104,7 +104,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   return translateItems(pulls, [{ ...item, ...asCreation(action), ...queuedBy(action), ...reviewsIn(review) }]);
 }
 
-/** Only these events report the merge queue. */
+/** Only these events report the merge queue (GH13). */
 function queuedBy(action: string | undefined): Pick<PullRequest, 'isQueued'> {
   return action === 'enqueued' || action === 'dequeued' ? { isQueued: action === 'enqueued' } : {};
 }

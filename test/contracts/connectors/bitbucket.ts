@@ -10,7 +10,7 @@ const UUID = '{7d3f4c1a-52be-4a0e-9c61-0b8a6f2e9d10}';
 const BY_ID = `/2.0/repositories/acme/${encodeURIComponent(UUID)}`;
 const ANYWHERE = `/2.0/repositories/%7B%7D/${encodeURIComponent(UUID)}`;
 const FIELDS =
-  'id,title,description,state,draft,created_on,updated_on,links.html.href,author.uuid,reviewers,source.branch.name,source.commit.hash,destination.branch.name,destination.repository.uuid,destination.repository.full_name';
+  'id,title,description,state,draft,queued,created_on,updated_on,links.html.href,author.uuid,author.type,reviewers,participants,source.branch.name,source.commit.hash,source.repository.uuid,destination.branch.name,destination.repository.uuid,destination.repository.full_name,destination.repository.is_private,destination.repository.mainbranch.name';
 const QUERY = {
   state: ['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED'],
   q: 'updated_on >= 2026-02-28T23:50:00.000+00:00',
@@ -67,6 +67,16 @@ function page(number: number): Exchange {
   };
 }
 
+const FACTS = {
+  isPublic: false,
+  isFork: false,
+  isQueued: false,
+  defaultBranch: undefined,
+  reverts: null,
+  closedAt: undefined,
+  reviewDecision: { state: 'none' },
+} as const;
+
 const first: Exchange = { path: LIST, query: QUERY };
 const said = (message: string) => JSON.stringify({ type: 'error', error: { message } });
 
@@ -101,15 +111,22 @@ export const profile: ConnectorProfile = {
     },
   },
   fixtures: [
-    { file: 'pullrequest.created', source: 'webhook', event: 'pullrequest:created', outcome: 'items' },
+    { file: 'pullrequest.created', source: 'webhook', event: 'pullrequest:created', outcome: 'items', facts: FACTS },
     { file: 'pullrequest.draft', source: 'webhook', event: 'pullrequest:created', outcome: 'items' },
     { file: 'pullrequest.updated', source: 'webhook', event: 'pullrequest:updated', outcome: 'items' },
-    { file: 'pullrequest.approved', source: 'webhook', event: 'pullrequest:approved', outcome: 'items' },
+    {
+      file: 'pullrequest.approved',
+      source: 'webhook',
+      event: 'pullrequest:approved',
+      outcome: 'items',
+      facts: { ...FACTS, reviewDecision: { state: 'approved', at: '2026-03-03T07:00:00.000Z' } },
+    },
     {
       file: 'pullrequest.changes_request_created',
       source: 'webhook',
       event: 'pullrequest:changes_request_created',
       outcome: 'items',
+      facts: { ...FACTS, reviewDecision: { state: 'changes', at: '2026-03-03T07:30:00.250Z' } },
     },
     { file: 'pullrequest.comment_created', source: 'webhook', event: 'pullrequest:comment_created', outcome: 'items' },
     { file: 'pullrequest.fulfilled', source: 'webhook', event: 'pullrequest:fulfilled', outcome: 'items' },
@@ -119,13 +136,26 @@ export const profile: ConnectorProfile = {
       source: 'webhook',
       event: 'pullrequest:updated',
       outcome: 'items',
+      facts: { isFork: true },
     },
     { file: 'pullrequest.unknown-key', source: 'webhook', event: 'pullrequest:of_tomorrow', outcome: 'items' },
     { file: 'pullrequest.unknown-state', source: 'webhook', event: 'pullrequest:updated', outcome: 'references' },
     ignored('pullrequest.other-repository', 'pullrequest:created', 'repository_not_in_scope'),
     ignored('repo.push', 'repo:push', 'event_not_followed'),
     { file: 'pullrequests.list', source: 'poll', event: 'pullrequests.list', outcome: 'items' },
-    { file: 'pullrequests.get', source: 'fetch', event: 'pullrequests.get', outcome: 'items' },
+    {
+      file: 'pullrequests.get',
+      source: 'fetch',
+      event: 'pullrequests.get',
+      outcome: 'items',
+      facts: {
+        isPublic: false,
+        isFork: false,
+        isQueued: false,
+        defaultBranch: 'main',
+        reviewDecision: { state: 'approved', at: '2026-03-02T08:00:00.301Z' },
+      },
+    },
     { file: 'pullrequests.gone', source: 'fetch', event: 'pullrequests.gone', outcome: 'items' },
   ],
   about: ['pullrequest', 'pullrequest.id'],

@@ -50,6 +50,11 @@ describe('a whole pull request', () => {
       headBranch: 'bug-12-problem-details',
       headSha: '4f1d2c3b5a69',
       baseBranch: 'main',
+      reviewDecision: { state: 'none' },
+      isPublic: false,
+      isFork: false,
+      isQueued: false,
+      reverts: null,
     });
   });
 
@@ -65,10 +70,73 @@ describe('a whole pull request', () => {
     expect(withFields({ links: { html: { href: 'javascript:alert(1)' } } })).not.toHaveProperty('url');
   });
 
-  it('never says anything of labels, assignees or the time of a merge', () => {
+  it('never says anything of labels, assignees or the time of a merge or a closing', () => {
     for (const state of ['OPEN', 'MERGED', 'DECLINED'])
-      for (const field of ['labels', 'assignees', 'mergedAt'])
+      for (const field of ['labels', 'assignees', 'mergedAt', 'closedAt'])
         expect(withFields({ state, labels: ['x'], assignees: [] })).not.toHaveProperty(field);
+  });
+});
+
+describe('facts for rules', () => {
+  const took = (state: string | null | undefined, participated_on: string | null, approved = state === 'approved') => ({
+    state,
+    approved,
+    participated_on,
+  });
+  const [EARLY, LATE] = ['2026-03-02T09:00:00.500000+00:00', '2026-03-02T10:00:00.000000+00:00'];
+
+  it.each<[string, readonly object[] | undefined, PullRequest['reviewDecision']]>([
+    ['nobody', [], { state: 'none' }],
+    ['a comment', [took(null, LATE)], { state: 'none' }],
+    [
+      'two approvals and a comment',
+      [took('approved', EARLY), took('approved', LATE), took(null, '2026-03-02T11:00:00+00:00')],
+      { state: 'approved', at: '2026-03-02T10:00:00.000Z' },
+    ],
+    [
+      'requested changes beside a later approval',
+      [took('changes_requested', EARLY), took('approved', LATE)],
+      { state: 'changes', at: '2026-03-02T09:00:00.500Z' },
+    ],
+    ['an approval of an old payload', [took(undefined, null, true)], { state: 'approved' }],
+    ['a payload without participants', undefined, undefined],
+  ])('read the decision from %s', (_, participants, decision) => {
+    expect(withFields({ participants }).reviewDecision).toEqual(decision);
+  });
+
+  it.each<[string, object, string | null | undefined]>([
+    ['the title of the button', { title: 'Revert "Merged in fix-login (pull request #7)"' }, '7'],
+    ['the revert of a revert', { title: 'Revert "Revert "Fix login" (pull request #7)" (pull request #8)' }, '8'],
+    ['a title in prose', { title: 'Like "Fix login" (pull request #7)' }, null],
+    ['the branch of the button', { source: { branch: { name: 'revert-pr-7' } } }, '7'],
+    ['a trailer', { description: 'Back to the old form.\n\nReverts: #7' }, '7'],
+    ['a payload without a description', { description: undefined }, undefined],
+  ])('read the reverted pull request from %s', (_, fields, reverts) => {
+    expect(withFields(fields).reverts).toBe(reverts);
+  });
+
+  const source = whole['source'] as object;
+  it.each<[string, object, Partial<PullRequest>]>([
+    ['an App', { author: { uuid: UUID, type: 'app_user' } }, { isBot: true }],
+    ['an account', { author: { uuid: UUID, type: 'user' } }, { isBot: undefined }],
+    ['the queue', { queued: true }, { isQueued: true }],
+    [
+      'a fork',
+      { source: { ...source, repository: { uuid: '{a1c0ffee-0001-4a5b-8c9d-000000000009}' } } },
+      { isFork: true },
+    ],
+    ['a deleted fork', { source: { ...source, repository: null } }, { isFork: true }],
+    ['a source without a repository', { source: { ...source, repository: undefined } }, { isFork: undefined }],
+  ])('of %s', (_, fields, expected) => {
+    const item = withFields(fields);
+    for (const [name, value] of Object.entries(expected)) expect(item[name as keyof PullRequest]).toEqual(value);
+  });
+
+  it('take the visibility only from the repository of the pull request', () => {
+    const repository = { ...(created['repository'] as object), is_private: false };
+    expect(onlyItem(ofWebhook({ ...created, repository })).isPublic).toBe(true);
+    const other = { ...repository, uuid: '{a1c0ffee-0001-4a5b-8c9d-000000000009}' };
+    expect(onlyItem(ofWebhook({ ...created, repository: other })).isPublic).toBeUndefined();
   });
 });
 
