@@ -121,7 +121,7 @@ function checkStatuses({ config }: OpenWorkspace, subject: string): Finding[] {
 }
 
 /** Causes that no other line of the check reports. */
-const OF_STATUS: ReadonlySet<string> = new Set(['workspace_routes_off', 'task_fields_refused']);
+const OF_STATUS: ReadonlySet<string> = new Set(['workspace_routes_off', 'task_updates_off', 'task_fields_refused']);
 
 async function repeatStatus(workspace: OpenWorkspace, subject: string): Promise<Finding[]> {
   const { causes } = await workspace.status();

@@ -218,6 +218,15 @@ export const WARNINGS: readonly Warning[] = [
     describe: (count) => `the workspace refuses ${counted(count, 'kind')} of reads`,
   },
   {
+    code: 'task_updates_off',
+    stops:
+      'Statuses of tasks are not changed. Everything else goes on. worksync tries a missing route again within a day.',
+    command: 'worksync check',
+    hint: 'Name the routes that read and update one task in workspace.api.routes.getTask and updateTask, and the form of updates in workspace.api.taskUpdate.',
+    find: ({ server }) => (server.updatesOff === null ? [] : [server.updatesOff]),
+    describe: () => 'the workspace has no route for task updates: statuses are not changed',
+  },
+  {
     code: 'task_fields_refused',
     stops: 'New tasks are created without these fields. worksync tries them again once a day.',
     command: 'worksync check',

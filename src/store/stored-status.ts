@@ -24,6 +24,7 @@ import type { OptionalRoute, RecordsRoute, RouteStates } from './server-capabili
 import { serverFactsOf } from './server-facts.ts';
 import { type SweepPosition, sweepPositionsOf } from './sweep-position.ts';
 import { type CreationTrials, disabledFields } from './task-creations.ts';
+import type { TaskUpdateFacts } from './task-update-facts.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
 
@@ -37,6 +38,8 @@ export interface ServerStatus {
   readonly routesOff: readonly { readonly route: OptionalRoute; readonly status: number; readonly until: number }[];
   /** Fields that are left out of creations because the server refuses them. */
   readonly fieldsOff: readonly string[];
+  /** Why no task is updated; null while updates are sent. */
+  readonly updatesOff: string | null;
 }
 
 /** How many of one kind the workspace should have, and how many of them have an unsent change. The others are synced. */
@@ -209,7 +212,7 @@ export async function serverStatusesOf(
 ): Promise<ByWorkspace<ServerStatus>> {
   const facts = await serverFactsOf(query, workspaces);
   return (workspace) => {
-    const { records, routes, creation } = facts(workspace);
+    const { records, routes, creation, taskUpdate } = facts(workspace);
     const { state = 'unknown', error = null } = (records ?? {}) as Partial<RecordsRoute>;
     const routesOff = Object.entries((routes ?? {}) as RouteStates).flatMap(([route, { refused }]) =>
       refused?.offUntil !== undefined && refused.offUntil > now
@@ -218,7 +221,10 @@ export async function serverStatusesOf(
     );
     return {
       records: { state, error },
-      routesOff,
+      routesOff: routesOff.filter(({ route }) => route !== 'updateTask'),
+      updatesOff:
+        ((taskUpdate ?? {}) as TaskUpdateFacts).off ??
+        (routesOff.some(({ route }) => route === 'updateTask') ? 'the workspace has no route for task updates' : null),
       fieldsOff: creation === undefined ? [] : disabledFields(creation as CreationTrials, now),
     };
   };

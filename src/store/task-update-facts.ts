@@ -14,6 +14,8 @@ export interface TaskUpdateFacts {
   readonly fieldsOff?: Evidence;
   /** An update with the fields that only the server writes is refused. */
   readonly readOnly?: Evidence;
+  /** `If-Match` with the tag of the read just before is refused: it is not sent. */
+  readonly unconditional?: true;
   /** Updates in each form clear other fields: none is sent. Code and message. */
   readonly off?: string;
   /** Fields whose update was compared with the task before it, by form: it changed no other field. */
@@ -82,9 +84,14 @@ export interface AcceptedUpdate {
   readonly compared: readonly string[];
   /** The status that was set, in our words. */
   readonly status?: string;
+  /** Earlier attempts failed because of `If-Match`, and this one was sent without it. */
+  readonly isUnconditional?: boolean;
 }
 
-export async function noteUpdateAccepted(query: Scope, { form, compared, status }: AcceptedUpdate): Promise<void> {
+export async function noteUpdateAccepted(
+  query: Scope,
+  { form, compared, status, isUnconditional }: AcceptedUpdate,
+): Promise<void> {
   await changeFacts(query, ({ statuses, ...facts }) => {
     const { fieldsOff, readOnly, verified = {} } = facts;
     const others = Object.entries(statuses ?? {}).filter(([name]) => name !== status);
@@ -93,6 +100,7 @@ export async function noteUpdateAccepted(query: Scope, { form, compared, status 
       ...facts,
       ...(form === 'whole' && fieldsOff && { fieldsOff: 'certain' }),
       ...(form === 'whole' && readOnly && { readOnly: 'certain' }),
+      ...(isUnconditional && { unconditional: true }),
       ...(names.length > 0 && { verified: { ...verified, [form]: names } }),
       ...(others.length > 0 && { statuses: Object.fromEntries(others) }),
     };

@@ -239,6 +239,27 @@ it('single task route: none', async () => {
   expect((await ask('GET', `${TASKS}/${await taskId()}`)).body.errorCode).toBe('not_found');
 });
 
+describe('task updates', () => {
+  const update = async (value: Behaviours['task updates'], method: string, body: object) => {
+    const { ask, taskId } = await start({ 'task updates': value });
+    return ask(method, `${TASKS}/${await taskId()}`, { body });
+  };
+
+  it('PUT of the whole task', async () => {
+    const whole = 'PUT of the whole task';
+    expect((await update(whole, 'PUT', { status: 'review' })).status).toBe(400);
+    expect((await update(whole, 'PUT', { title: 'New' })).body).toMatchObject({ title: 'New', labels: [] });
+  });
+
+  it.each<[Behaviours['task updates'], put: number, patch: number]>([
+    ['PATCH', 405, 200],
+    ['none', 405, 405],
+  ])('%s', async (value, put, patch) => {
+    expect((await update(value, 'PUT', { title: 'New' })).status).toBe(put);
+    expect((await update(value, 'PATCH', { title: 'New' })).status).toBe(patch);
+  });
+});
+
 describe('errors', () => {
   const NOT_JSON = { text: expect.stringContaining('<html>'), body: undefined };
 

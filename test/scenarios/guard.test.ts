@@ -54,6 +54,7 @@ describe('the mass-change guard', () => {
         ],
       },
       repairs: { count: 0, samples: [] },
+      statuses: { count: 0, samples: [] },
       refused: { count: 0, samples: [] },
     });
     const { changes } = await world.partition().status();

@@ -196,6 +196,8 @@ async function settleRefusedUpdateRead(
   if (!isLastingClientError(error) && status !== 501) return undefined;
   const isSecond = attempts >= BEFORE_LAST_ATTEMPT;
   const isOff = await noteRouteRefused(query, 'getTask', { status, resource: entity, isCertain: isSecond }, now);
+  // The refused reads of other work say nothing about updates; this one does.
+  if (isOff) await noteRouteRefused(query, 'updateTask', { status, resource: entity, isCertain: true }, now);
   if (isAbsent && !isOff) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   await updateChange(query, entity, {
     ...pendingAgain(prepared),

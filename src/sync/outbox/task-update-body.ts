@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TaskUpdate } from '../../model/task.ts';
 import { type StatusWords, serverStatus } from '../../model/task-status.ts';
+import { namesIn } from '../../platform/lib/lenient.ts';
 import type { UpdateForm } from '../../store/task-update-facts.ts';
 
 export type TaskFields = Readonly<Record<string, unknown>>;
@@ -41,15 +42,28 @@ export function needsNoTask({ addLabels = [], removeLabels = [] }: TaskUpdate): 
   return addLabels.length + removeLabels.length === 0;
 }
 
-/** Returns the body of an update. `isStripped` leaves out the fields that only the server writes. */
+/**
+ * Returns the body of an update. `isStripped` leaves out the fields that only the server writes, and values that the
+ * contract does not know; labels are sent by their names.
+ */
 export function updateBody(
   { form, isStripped }: { readonly form: UpdateForm; readonly isStripped: boolean },
   task: TaskFields,
   changed: TaskFields,
 ): TaskFields {
   if (form === 'fields') return changed;
-  const names = isStripped ? WRITABLE.filter((name) => Object.hasOwn(task, name)) : Object.keys(task);
-  return { ...Object.fromEntries(names.map((name) => [name, task[name]])), ...changed };
+  return { ...(isStripped ? strippedFields(task) : task), ...changed };
+}
+
+function strippedFields(task: TaskFields): TaskFields {
+  const texts = ['title', 'description', 'status', 'priority'].filter(
+    (name) => typeof task[name] === 'string' || task[name] === null,
+  );
+  const lists = ['teamIds', 'assigneeIds', 'labels'].filter((name) => Array.isArray(task[name]));
+  return Object.fromEntries([
+    ...texts.map((name) => [name, task[name]]),
+    ...lists.map((name) => [name, namesIn(task[name])]),
+  ]);
 }
 
 /**

@@ -1,4 +1,4 @@
-// Design: src/decisions/changes.md, "Updates of tasks"
+// Design: src/decisions/changes.md
 
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { TaskUpdate } from '../../model/task.ts';
@@ -163,7 +163,8 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     const sent = { form, isStripped, hasRead: before !== undefined, fields: Object.keys(changed), word };
     const prepared: PreparedRequest = { ...turn.prepared, update: sent };
     const body = updateBody(sent, before?.task ?? {}, changed);
-    const ifMatch = prepared.attempts < CONDITIONAL_ATTEMPTS ? before?.etag : undefined;
+    const isTried = prepared.attempts >= CONDITIONAL_ATTEMPTS;
+    const ifMatch = isTried || facts.unconditional ? undefined : before?.etag;
     let answer: ApiAnswer<unknown>;
     try {
       answer = await sendBody(turn, slot, body, ifMatch);
@@ -179,7 +180,8 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
         new SyncError('status_unknown', message, { status: answer.status, own: true }),
       );
     }
-    const accepted = { form, compared: [], ...(word !== undefined && { status: update.status }) };
+    const isUnconditional = isTried && before?.etag !== undefined;
+    const accepted = { form, compared: [], isUnconditional, ...(word !== undefined && { status: update.status }) };
     if (before === undefined) return context.answered(prepared, slot, answer, (t) => noteAccepted(t, accepted));
     await compare({ ...turn, prepared }, slot, { changed, before, answer, accepted });
   }
@@ -204,7 +206,7 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     readonly changed: TaskFields;
     readonly before: TaskBefore;
     readonly answer: ApiAnswer<unknown>;
-    readonly accepted: { readonly form: UpdateForm; readonly status?: string };
+    readonly accepted: Parameters<typeof noteUpdateAccepted>[1];
   }
 
   /** Compares the task after the update with the one before. Restores fields that the update cleared, once. */

@@ -84,7 +84,12 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
   const outbox = createOutbox({
     ...{ ...common, ...wakeSignals, throttle, client, visibility, untouched: succession?.untouched },
-    ...{ recordsPullRequests: true, baseUrl: ADDRESS, linksAreIdempotent: false, taskUpdates: { form: 'whole', words: {} } },
+    ...{
+      recordsPullRequests: true,
+      baseUrl: ADDRESS,
+      linksAreIdempotent: false,
+      taskUpdates: { form: 'whole', words: {} },
+    },
   });
   if (!options.straight) reconcile.start();
   outbox.start();

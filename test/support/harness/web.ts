@@ -33,7 +33,7 @@ export const EMPTY: StoredStatus = {
   backfills: [],
   gone: [],
   sweep: { running: null, last: null, turn: null },
-  server: { records: { state: 'open', error: null }, routesOff: [], fieldsOff: [] },
+  server: { records: { state: 'open', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
   tasks: 0,
   pullRequests: { total: 0, waiting: 0 },
   links: { total: 0, waiting: 0 },

@@ -51,7 +51,7 @@ describe('readHealthSummaries', () => {
       backfills: [],
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },
-      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [] },
+      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
     });
   });
 

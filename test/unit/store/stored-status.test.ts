@@ -46,7 +46,7 @@ describe('readStatus', () => {
       items: 0,
       gone: [],
       sweep: { running: null, last: null, turn: null },
-      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [] },
+      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
       tasks: 0,
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },

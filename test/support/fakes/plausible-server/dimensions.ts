@@ -27,6 +27,7 @@ const QUOTA = 'specification 8: a quota in 15 minutes and a cap per minute, with
 const WEBHOOKS = 'specification 6: "Event kinds, payload shapes, delivery and signature rules of webhooks: not shown"';
 const CONDITIONAL = 'specification: nothing about ETag or If-None-Match';
 const VERSION = 'specification 9: "Behaviour when the header is omitted, and other version values: not shown"';
+const UPDATES = 'specification 4: the table of endpoints has no update of a task';
 const PUBLIC_TASKS = 'public documentation, Tasks';
 
 /**
@@ -95,6 +96,12 @@ export const DIMENSIONS = {
   'single task route': {
     there: { leftOpenBy: 'specification 4: the table of endpoints has no single task' },
     none: { leftOpenBy: 'specification 4: the table of endpoints has no single task', make: tasks.noSingleTask },
+  },
+  'task updates': {
+    'PUT of changed fields': { leftOpenBy: UPDATES },
+    'PUT of the whole task': { leftOpenBy: UPDATES, make: tasks.wholeUpdates },
+    PATCH: { leftOpenBy: UPDATES, make: tasks.updatesBy('PATCH') },
+    none: { leftOpenBy: UPDATES, make: tasks.updatesBy() },
   },
   webhooks: {
     ours: { leftOpenBy: WEBHOOKS },

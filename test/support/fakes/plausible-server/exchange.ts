@@ -64,12 +64,15 @@ export function refusal(status: number, errorCode: string, message: string): Rep
   return { status, headers: {}, body: { code: status, message, errorCode } };
 }
 
-const ADDRESSES = (Object.entries(ROUTES) as [RouteName, Route][]).flatMap(([route, { method, path, alsoAt }]) =>
-  [path, ...(alsoAt === undefined ? [] : [alsoAt])].map((address) => ({
-    route,
-    method,
-    pattern: new RegExp(`^${address.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
-  })),
+const ADDRESSES = (Object.entries(ROUTES) as [RouteName, Route][]).flatMap(
+  ([route, { method, path, alsoAt, alsoBy }]) =>
+    [method, ...(alsoBy === undefined ? [] : [alsoBy])].flatMap((each) =>
+      [path, ...(alsoAt === undefined ? [] : [alsoAt])].map((address) => ({
+        route,
+        method: each,
+        pattern: new RegExp(`^${address.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
+      })),
+    ),
 );
 
 /** The route of a request, by its path below the base address; undefined where the contract has none. */

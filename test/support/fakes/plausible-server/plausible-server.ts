@@ -28,7 +28,7 @@ export interface PlausibleServer {
 /** From the service outwards. Between the first and the rest, tasks and links take the form that this server shows. */
 const LAYERS: readonly Dimension[] = [
   ...(['task list', 'task object', 'source', 'creation fields', 'creation answer', 'link POST'] as const),
-  ...(['link GET, DELETE', 'pull-request routes', 'single task route', 'webhooks'] as const),
+  ...(['link GET, DELETE', 'pull-request routes', 'single task route', 'task updates', 'webhooks'] as const),
   ...(['conditional reads', 'version header', 'limits', 'errors'] as const),
 ];
 

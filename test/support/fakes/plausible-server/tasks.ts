@@ -173,3 +173,25 @@ export const noSingleTask = (): Behaviour => ({
     return refusal(404, 'not_found', 'address not found');
   },
 });
+
+/** Values of the fields that an update of a whole task does not name. */
+const CLEARED = { description: null, priority: 'none', teamIds: [], assigneeIds: [], labels: [] };
+
+/** An update replaces the whole task. */
+export const wholeUpdates = (): Behaviour => ({
+  async answer(call, next) {
+    if (call.route !== 'updateTask') return next(call);
+    if (call.body['title'] === undefined) return refusal(400, 'validation_failed', 'title is required');
+    return next({ ...call, body: { ...CLEARED, ...call.body } });
+  },
+});
+
+/** Serves updates of tasks by these methods only. */
+export function updatesBy(...methods: readonly string[]) {
+  return (): Behaviour => ({
+    async answer(call, next) {
+      if (call.route !== 'updateTask' || methods.includes(call.method)) return next(call);
+      return refusal(405, 'method_not_allowed', 'this address takes other methods');
+    },
+  });
+}

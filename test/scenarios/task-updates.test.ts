@@ -1,0 +1,118 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { entity } from '../../src/model/change.ts';
+import type { TaskUpdate } from '../../src/model/task.ts';
+import { blankEntity, findEntity, saveEntity } from '../../src/store/entities.ts';
+import { addDifference } from '../../src/store/outbox-rows.ts';
+import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
+
+let world: World;
+afterEach(() => world.close());
+
+const BODY = { title: 'Door sticks', description: 'Only in winter', labels: ['door'], priority: 'high' } as const;
+
+async function open(api: object, options: Partial<WorldOptions> = {}): Promise<string> {
+  world = await createWorld({ ...options, config: { connections: { github: GITHUB }, workspace: { api } } });
+  const { body } = await world.people.createBug({ body: { ...BODY, labels: [...BODY.labels] } }, {});
+  await world.settled();
+  return body.taskId;
+}
+
+/** Wants an update, as the rules do. */
+async function want(taskId: string, update: TaskUpdate): Promise<void> {
+  const { store, wakeOutbox } = world.partition();
+  const now = world.clock.now();
+  const name = entity.taskUpdate(taskId);
+  await store.commit(async (query) => {
+    const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
+    await saveEntity(query, { ...row, desired: JSON.stringify(update) });
+    const change = { kind: 'task_update', lane: 'status', since: now, due: now, weight: 1, effect: 'status' } as const;
+    await addDifference(query, { entity: name, ...change, waiting: [] });
+  });
+  wakeOutbox();
+}
+
+async function move(taskId: string, update: TaskUpdate): Promise<void> {
+  await want(taskId, update);
+  await world.settled();
+}
+
+/** The requests that work takes. */
+async function costOf(work: () => Promise<void>): Promise<number> {
+  const { received } = await world.requests();
+  await work();
+  return (await world.requests()).received - received;
+}
+
+const taskOf = async (taskId: string) => (await world.people.getTask({ taskId }, {})).body;
+
+describe('a status change', () => {
+  it('takes a read and an update in the form `whole`', async () => {
+    const taskId = await open({ taskUpdate: 'whole' });
+    expect(await costOf(() => move(taskId, { status: 'review', from: 'open' }))).toBe(2);
+    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'review' });
+  });
+
+  it('takes one request in the form `fields` if the task was cached within a minute', async () => {
+    const taskId = await open({ taskUpdate: 'fields' });
+    // The first update of a field is compared with a read.
+    expect(await costOf(() => move(taskId, { status: 'in_progress', from: 'open' }))).toBe(2);
+    expect(await costOf(() => move(taskId, { status: 'review', from: 'in_progress' }))).toBe(1);
+    await world.clock.advance(60_000);
+    expect(await costOf(() => move(taskId, { status: 'completed', from: 'review' }))).toBe(2);
+    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'completed', completedAt: expect.any(String) });
+  });
+
+  it('takes a read and writes nothing if a person has changed the status', async () => {
+    const taskId = await open({});
+    await world.people.updateTask({ taskId, body: { status: 'blocked' } }, {});
+    expect(await costOf(() => move(taskId, { status: 'review', from: 'open' }))).toBe(1);
+    expect(await taskOf(taskId)).toMatchObject({ status: 'blocked' });
+    const [row] = await world.partition().store.query.selectFrom('tasks').select('status').execute();
+    expect(row?.status).toBe('blocked');
+  });
+
+  it('survives a kill between the read and the answer of the update', async () => {
+    const taskId = await open({});
+    let revive: (() => Promise<void>) | undefined;
+    const updating = move(taskId, { status: 'review', from: 'open' });
+    await world.until(async () => {
+      if ((await taskOf(taskId)).status !== 'review') return false;
+      revive ??= world.kill();
+      return true;
+    });
+    await updating.catch(() => undefined);
+    await revive?.();
+    await world.settled();
+    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'review' });
+    const row = await findEntity(world.partition().store.query, entity.taskUpdate(taskId));
+    expect(row?.known).toBe('{"status":"review"}');
+  });
+});
+
+describe('a server with task updates', () => {
+  it.each([
+    ['PUT of changed fields', {}],
+    ['PUT of the whole task', {}],
+    ['PUT of the whole task', { taskUpdate: 'fields' }],
+    ['PATCH', { routes: { updateTask: { method: 'PATCH' } } }],
+    ['PATCH', { taskUpdate: 'fields', routes: { updateTask: { method: 'PATCH' } } }],
+  ] as const)('by %s gets %j, and keeps all other fields', async (value, api) => {
+    const taskId = await open(api, { behaviours: { 'task updates': value } });
+    await move(taskId, { status: 'in_progress', from: 'open' });
+    await move(taskId, { status: 'review', addLabels: ['staging'], from: 'in_progress' });
+    expect(await taskOf(taskId)).toMatchObject({ ...BODY, labels: ['door', 'staging'], status: 'review' });
+  });
+
+  it.each([
+    ['task updates', 'none'],
+    ['single task route', 'none'],
+  ] as const)('by %s: %s keeps its statuses, and the status names the reason', async (dimension, value) => {
+    const taskId = await open({}, { behaviours: { [dimension]: value } });
+    await want(taskId, { status: 'review', from: 'open' });
+    await world.until(async () => {
+      const { causes } = await world.partition().status();
+      return causes.some(({ code }) => code === 'task_updates_off');
+    });
+    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'open' });
+  });
+});
