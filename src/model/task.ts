@@ -35,11 +35,6 @@ export interface TaskUpdate {
   readonly notBefore?: number;
 }
 
-/** The status that worksync wrote last and saw confirmed, in our words: `known` of an entity of the kind `task_update`. */
-export interface WrittenTask {
-  readonly status?: string;
-}
-
 /**
  * Fields of a created task that a server may refuse, or that an operator may leave out.
  * Title, description and `reportedAt` are always sent.

@@ -240,7 +240,7 @@ it('single task route: none', async () => {
 });
 
 describe('task updates', () => {
-  const update = async (value: Behaviours['task updates'], method: string, body: object) => {
+  const update = async (value: Behaviours['task updates'], method: HttpRequest['method'], body: object) => {
     const { ask, taskId } = await start({ 'task updates': value });
     return ask(method, `${TASKS}/${await taskId()}`, { body });
   };

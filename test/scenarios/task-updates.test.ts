@@ -85,7 +85,7 @@ describe('a status change', () => {
     await world.settled();
     expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'review' });
     const row = await findEntity(world.partition().store.query, entity.taskUpdate(taskId));
-    expect(row?.known).toBe('{"status":"review"}');
+    expect(row?.known).toContain('"status":"review"');
   });
 });
 

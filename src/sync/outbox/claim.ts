@@ -215,19 +215,29 @@ export const UNVERIFIED_PAUSE = 60_000;
 export async function blockedUntil(
   query: Scope,
   change: OutboxRow,
-  { action, taskId, itemKey }: Pick<RequestContent, 'action' | 'taskId'> & { readonly itemKey: string | null },
+  {
+    action,
+    taskId,
+    body,
+    itemKey,
+  }: Pick<RequestContent, 'action' | 'taskId' | 'body'> & { readonly itemKey: string | null },
   now: number,
 ): Promise<number | undefined> {
   if (itemKey !== null && (await isUnverified(query, itemKey))) return now + UNVERIFIED_PAUSE;
   if (action === 'create-task') return creationBlockedUntil(query, change, now);
-  if (action === 'update-task') return updateBlockedUntil(query, now);
+  if (action === 'update-task') return updateBlockedUntil(query, body, now);
   return action === 'add-link' ? linkBlockedUntil(query, change, taskId as string, now) : undefined;
 }
 
-/** Updates wait while the workspace has no route for them. */
-async function updateBlockedUntil(query: Scope, now: number): Promise<number | undefined> {
-  const off = await taskUpdatesOffUntil(query, now);
-  return off === undefined ? undefined : Math.min(off, now + MAX_BLOCK);
+/** Updates wait for their earliest time, and while the workspace has no route for them. */
+async function updateBlockedUntil(
+  query: Scope,
+  body: RequestContent['body'],
+  now: number,
+): Promise<number | undefined> {
+  const { notBefore = 0 } = body as unknown as TaskUpdate;
+  const until = Math.max(notBefore, (await taskUpdatesOffUntil(query, now)) ?? 0);
+  return until > now ? Math.min(until, now + MAX_BLOCK) : undefined;
 }
 
 /** Holds an update whose status the workspace is known to refuse, unless a person released it. */

@@ -30,8 +30,8 @@ export interface PreparedRequest {
   readonly revision: number;
   /** The request of an update that was sent last. A stored key. */
   readonly update?: SentUpdate;
-  /** A read showed the state that an earlier update with unknown outcome was to write. */
-  readonly isConfirmed?: boolean;
+  /** The read before an update showed another status than the one on which the decision was based. */
+  readonly isOutdated?: boolean;
   /** For the history of requests. */
   readonly trace: RequestTrace;
 }

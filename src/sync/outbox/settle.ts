@@ -1,7 +1,8 @@
 import { effectOf, entity as entityName, SETTLE_AFTER, undoableFrom, type Written } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
-import type { TaskUpdate, WrittenTask } from '../../model/task.ts';
+import type { TaskUpdate } from '../../model/task.ts';
+import { afterUpdate, type WrittenStatus } from '../../model/written-status.ts';
 import type { Random } from '../../platform/lib/random.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { isReadAfterRestore } from '../../store/mark-unverified.ts';
@@ -188,12 +189,12 @@ async function settleWrite(
     ...previousOf(prepared),
   };
   const known = {
-    known: knownAfter(row, prepared, body),
+    known: knownAfter(row, prepared, body, context.now),
     known_at: context.now,
     revision: await currentRevision(query),
   };
   if (isSameLinkAgain(row, prepared, body)) await noteLinksAreIdempotent(query, context.now);
-  const isWritten = !isReadOfUpdate(prepared) || prepared.isConfirmed === true;
+  const isWritten = !isReadOfUpdate(prepared) || (isRepeat && !prepared.isOutdated);
   await saveEntity(query, {
     ...row,
     ...known,
@@ -230,13 +231,15 @@ function isReadOfUpdate({ kind, action }: PreparedRequest): boolean {
  * Returns the known state after a success. A document gets its time from the answer, so that an event about an older
  * state of it is recognised. An updated task keeps only the status that worksync wrote.
  */
-function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown): string | null {
+function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, now: number): string | null {
   const { action, kind, known } = prepared;
-  if (isReadOfUpdate(prepared) && !prepared.isConfirmed) return row.known;
   if (kind === 'task_update') {
-    const { status } = prepared.body as unknown as TaskUpdate;
-    const written: WrittenTask = { ...json<WrittenTask>(row.known), ...(status !== undefined && { status }) };
-    return JSON.stringify(written);
+    if (prepared.isOutdated) return row.known;
+    const { status, ...labels } = prepared.body as unknown as TaskUpdate;
+    // Somebody else set the status that a read shows, unless an earlier attempt may have.
+    const isOurs = !isReadOfUpdate(prepared) || prepared.open;
+    const update = isOurs ? { ...labels, status } : labels;
+    return JSON.stringify(afterUpdate(json<WrittenStatus>(row.known) ?? {}, update, now));
   }
   const updatedAt = (body as { updatedAt?: unknown } | null | undefined)?.updatedAt;
   if (action !== 'attach-document' || known === null || typeof updatedAt !== 'string') return known;

@@ -128,8 +128,7 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     const isOutdated = !isBasedOn(update, words, status);
     if (isOutdated || Object.keys(changed).length === 0) {
       second.release();
-      const isConfirmed = prepared.open && !isOutdated;
-      return context.answered({ ...reading, isConfirmed }, slot, read);
+      return context.answered({ ...reading, isOutdated }, slot, read);
     }
     const readAt = clock.now();
     const isRecorded = await passOn(

@@ -105,6 +105,7 @@ describe('serverStatusesOf', () => {
       records: { state: 'unknown', error: null },
       routesOff: [],
       fieldsOff: [],
+      updatesOff: null,
     });
   });
 
@@ -128,6 +129,7 @@ describe('serverStatusesOf', () => {
       records: { state: 'closed', error: 'not_found: why' },
       routesOff: [{ route: 'listWorkItems', status: 405, until: NOW + 1 }],
       fieldsOff: ['labels'],
+      updatesOff: null,
     });
   });
 });

@@ -3,7 +3,7 @@ import { entity } from '../../../model/change.ts';
 import { SyncError } from '../../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { existingTasks, forgetTasks } from '../../../store/cached-tasks.ts';
-import { findEntities, findEntity, linksOfTask } from '../../../store/entities.ts';
+import { findEntities, findEntity, linkedItems, linksOfTask } from '../../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
 import { readRecordsRoute, routeOffUntil } from '../../../store/server-capabilities.ts';
@@ -115,7 +115,9 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
         await requestTaskList(query, context.now);
         return [];
       }
-      return applyTask(query, answer, context);
+      return answer.entity.startsWith(entity.taskUpdate(''))
+        ? applyUpdatedTask(query, answer, context)
+        : applyTask(query, answer, context);
     case 'update-task':
       return applyUpdatedTask(query, answer, context);
     case 'saw-task':
@@ -143,10 +145,15 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
   }
 }
 
-/** Without a body the task is gone, or the answer did not contain it. Then it is read. */
+/**
+ * Caches an updated task, or the task that was read instead of an update. Its items are evaluated in any case, because
+ * no evaluation of the task has an effect while its request is in flight. Without a body the task is gone, or the answer
+ * did not contain it: then it is read.
+ */
 async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerContext): Promise<readonly ItemKey[]> {
-  if (answer.body !== null && answer.body !== undefined) return applyTask(query, answer, context);
   const taskId = answer.entity.slice(entity.taskUpdate('').length);
+  if (answer.body !== null && answer.body !== undefined)
+    return [...(await applyTask(query, answer, context)), ...(await linkedItems(query, [taskId]))];
   if (answer.status === undefined) await forgetTasks(query, [taskId], answer.sentAt);
   else await enqueueReads(query, [entity.readTask(taskId)], context.now);
   return [];

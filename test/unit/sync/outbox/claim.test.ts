@@ -252,7 +252,7 @@ test('creations are concurrent once a list has shown a task that worksync create
   expect(await claimAt(query, LATER)).toMatchObject({ entity: `${TASK}2` });
 });
 
-const ADD = { action: 'add-link', taskId: 't1', itemKey: null } as const;
+const ADD = { action: 'add-link', taskId: 't1', body: {}, itemKey: null } as const;
 const ATTEMPTED_AT = LATER - 10_000;
 
 const changeSentAt = (sentAt: number) =>

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import type { TaskUpdate } from '../../../../src/model/task.ts';
 import type { StatusWords } from '../../../../src/model/task-status.ts';
+import type { WrittenStatus } from '../../../../src/model/written-status.ts';
 import { saveTask } from '../../../../src/store/cached-tasks.ts';
-import { blankEntity, findEntity, saveEntity } from '../../../../src/store/entities.ts';
+import { blankEntity, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/server-capabilities.ts';
 import { readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
@@ -70,6 +71,7 @@ interface Setting {
   readonly override?: Override;
 }
 
+const WRITTEN = expect.objectContaining({ status: 'review', previous: 'open' });
 const WISH: TaskUpdate = { status: 'review', from: 'open' };
 
 async function setUp({ form = 'whole', words = {}, update, apply = MERGE, override = asUsual }: Setting = {}) {
@@ -94,7 +96,7 @@ async function setUp({ form = 'whole', words = {}, update, apply = MERGE, overri
     want,
     send: () => bench.send(NAME),
     change: () => findChange(store.query, NAME),
-    known: async () => (await findEntity(store.query, NAME))?.known,
+    known: async () => json<WrittenStatus>((await findEntity(store.query, NAME))?.known ?? null),
     facts: () => readTaskUpdateFacts(store.query),
     history: () => store.query.selectFrom('requests').select(['action', 'outcome']).orderBy('id').execute(),
     events: async () =>
@@ -111,7 +113,7 @@ test('reads the task and sends it back whole with the changed status', async () 
     ['GET', undefined],
     ['PUT', { ...ORIGINAL, status: 'review' }],
   ]);
-  expect([await change(), await known()]).toEqual([undefined, '{"status":"review"}']);
+  expect([await change(), await known()]).toEqual([undefined, WRITTEN]);
   expect(await history()).toEqual([
     { action: 'read-task', outcome: 'answered' },
     { action: 'update-task', outcome: 'answered' },
@@ -125,7 +127,7 @@ test('uses the words of the server in both directions', async () => {
   const { send, server, known } = await setUp({ words });
   server.set({ ...ORIGINAL, status: 'Todo' });
   await send();
-  expect([server.now()['status'], await known()]).toEqual(['In Review', '{"status":"review"}']);
+  expect([server.now()['status'], await known()]).toEqual(['In Review', WRITTEN]);
 });
 
 test('changes only the labels that it names', async () => {
@@ -135,18 +137,38 @@ test('changes only the labels that it names', async () => {
   expect(server.now()['labels']).toEqual(['mine', 'staging']);
 });
 
+test('records labels that the task has already, so that they are not wanted again', async () => {
+  const { send, server, known } = await setUp({ update: { status: undefined, addLabels: ['door'] } });
+  await send();
+  expect([methods(server), await known()]).toEqual([['GET'], { labels: ['+door'] }]);
+});
+
+test('sends an update not before its earliest time', async () => {
+  const { send, want, take, slot, clock, change } = await setUp();
+  await want({ ...WISH, status: 'completed', notBefore: clock.now() + 60_000 });
+  expect(await take(await slot(), NAME)).toBeUndefined();
+  await clock.advance(60_000);
+  await send();
+  expect(await change()).toBeUndefined();
+});
+
 test('sends no update to a task that has the wanted status', async () => {
   const { send, server, change, known, throttle } = await setUp();
   server.set({ ...ORIGINAL, status: 'review' });
   await send();
-  expect([methods(server), await change(), await known(), throttle.used().used]).toEqual([['GET'], undefined, null, 1]);
+  expect([methods(server), await change(), await known(), throttle.used().used]).toEqual([
+    ['GET'],
+    undefined,
+    undefined,
+    1,
+  ]);
 });
 
 test('writes nothing over a status that somebody else set, and passes the read on', async () => {
   const { send, server, change, events, known } = await setUp();
   server.set({ ...ORIGINAL, status: 'blocked' });
   await send();
-  expect([methods(server), await change(), await known()]).toEqual([['GET'], undefined, null]);
+  expect([methods(server), await change(), await known()]).toEqual([['GET'], undefined, undefined]);
   expect(await events()).toEqual(['read-task']);
 });
 
@@ -253,7 +275,7 @@ test('reads the task after an update whose answer contains no task', async () =>
     },
   });
   await send();
-  expect([methods(server), await known()]).toEqual([['GET', 'PUT', 'GET'], '{"status":"review"}']);
+  expect([methods(server), await known()]).toEqual([['GET', 'PUT', 'GET'], WRITTEN]);
   await want({ status: 'completed', from: 'review' });
   await send();
   expect(methods(server).slice(3)).toEqual(['GET', 'PUT']);
@@ -321,11 +343,7 @@ test('repeats an update without an answer from the read on', async () => {
     },
   });
   await send();
-  expect([(await change())?.state, await known()]).toEqual(['pending', null]);
+  expect([(await change())?.state, await known()]).toEqual(['pending', undefined]);
   await send();
-  expect([methods(server), await change(), await known()]).toEqual([
-    ['GET', 'PUT', 'GET'],
-    undefined,
-    '{"status":"review"}',
-  ]);
+  expect([methods(server), await change(), await known()]).toEqual([['GET', 'PUT', 'GET'], undefined, WRITTEN]);
 });
