@@ -47,6 +47,8 @@ interface ItemBase {
   readonly createdAt?: string;
   /** RFC 3339, UTC; null while it is open, and if the vendor knows no time of its closing. Also set by a merge. */
   readonly closedAt?: string | null;
+  /** When the item was last finished, also if it is open again; RFC 3339, UTC. Set by `sync/reconcile/newest-wins.ts`. */
+  readonly lastClosedAt?: string;
   /** Whether everybody may read its repository or project. Absent: unknown. */
   readonly isPublic?: boolean;
   /** The author is a bot or a service account. */

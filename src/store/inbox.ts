@@ -103,6 +103,18 @@ const pendingSizes = compileStatement((query, { workspace, most }: { workspace: 
     .limit(most),
 );
 
+/** Whether a pending delivery was received since then, epoch milliseconds. */
+export async function hasPendingSince(query: Scope, since: number): Promise<boolean> {
+  const row = await query
+    .selectFrom('inbox')
+    .select('id')
+    .where('state', '=', 'pending')
+    .where('received_at', '>=', since)
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Returns the highest id among the `most` oldest pending deliveries; undefined if none is pending. */
 export async function lastPendingId(query: Scope, most: number): Promise<number | undefined> {
   const rows = await query

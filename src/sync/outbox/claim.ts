@@ -2,6 +2,7 @@ import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts'
 import type { TaskUpdate } from '../../model/task.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, json, removeOrTombstone } from '../../store/entities.ts';
+import { hasPendingSince } from '../../store/inbox.ts';
 import { isUnverified, itemName } from '../../store/items.ts';
 import { type DueChange, type Eligibility, nextChange } from '../../store/next-change.ts';
 import {
@@ -229,15 +230,25 @@ export async function blockedUntil(
   return action === 'add-link' ? linkBlockedUntil(query, change, taskId as string, now) : undefined;
 }
 
-/** Updates wait for their earliest time, and while the workspace has no route for them. */
+/** How often a final status is checked again while deliveries are pending, milliseconds. */
+const INBOX_PAUSE = 2_000;
+/** Older pending deliveries delay no final status, milliseconds. */
+const MAX_INBOX_WAIT = 900_000;
+
+/**
+ * Updates wait while the workspace has no route for them. A final status also waits for its earliest time, and until all
+ * recent deliveries are processed: they may show that the work goes on.
+ */
 async function updateBlockedUntil(
   query: Scope,
   body: RequestContent['body'],
   now: number,
 ): Promise<number | undefined> {
-  const { notBefore = 0 } = body as unknown as TaskUpdate;
-  const until = Math.max(notBefore, (await taskUpdatesOffUntil(query, now)) ?? 0);
-  return until > now ? Math.min(until, now + MAX_BLOCK) : undefined;
+  const { notBefore } = body as unknown as TaskUpdate;
+  const until = Math.max(notBefore ?? 0, (await taskUpdatesOffUntil(query, now)) ?? 0);
+  if (until > now) return Math.min(until, now + MAX_BLOCK);
+  const mustWait = notBefore !== undefined && (await hasPendingSince(query, now - MAX_INBOX_WAIT));
+  return mustWait ? now + INBOX_PAUSE : undefined;
 }
 
 /** Holds an update whose status the workspace is known to refuse, unless a person released it. */

@@ -114,7 +114,10 @@ export interface EvaluationContext {
 }
 
 /** The conditions that answers of the workspace are applied under. */
-export type AnswerContext = Pick<EvaluationContext, 'now' | 'usedShare' | 'visibility'>;
+export interface AnswerContext extends Pick<EvaluationContext, 'now' | 'usedShare' | 'visibility'> {
+  /** When the request of the answer was sent, epoch milliseconds. Absent: the answer has no request. */
+  readonly sentAt?: number;
+}
 
 /** The deliveries because of which an item is evaluated, and their times. */
 export interface Cause {

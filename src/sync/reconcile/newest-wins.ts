@@ -18,7 +18,8 @@ import type { StoredItem } from '../../store/items.ts';
 // a gone item exists is only a reason to fetch it.
 //
 // Reviews are merged, not replaced, because vendors report them one by one. Each review is a field of its own, by its id,
-// and is ordered by its own time, so it is never contested and needs no fetch.
+// and is ordered by its own time, so it is never contested and needs no fetch. The same holds for the last time at which the
+// item was finished: an older delivery may show that it is open again.
 
 /** Orders two states of an item. If one of them has no version, only their times count. */
 type Stamp = Pick<Item, 'updatedAt' | 'version'>;
@@ -147,12 +148,17 @@ function compare(left: Stamp, right: Stamp): number {
 /** Orders the received and the stored value of a field. A review that the stored item has no room for counts as older. */
 function compareField(stored: StoredItem, received: Item, field: string): number {
   const order = compare(received, stampOfField(stored, field));
+  if (field === 'lastClosedAt') return closedTimeOf(received) > closedTimeOf(stored.item) ? 1 : -1;
   if (!field.startsWith(REVIEW)) return order;
   const review = fieldOf(received, field) as Review;
   const known = fieldOf(stored.item, field) as Review | undefined;
   if (known) return compareReviews(review, known) || order || compareTexts(textOf(review), textOf(known));
   const id = field.slice(REVIEW.length);
   return newestReviews({ ...reviewsOf(stored.item), [id]: review })[id] ? 1 : -1;
+}
+
+function closedTimeOf({ lastClosedAt }: Item): number {
+  return lastClosedAt === undefined ? Number.NEGATIVE_INFINITY : Date.parse(lastClosedAt);
 }
 
 /** A dismissed review is later than all its other states. Otherwise the time of the review decides. */
@@ -245,5 +251,6 @@ function storedForm(item: Item): Item {
   const present = Object.entries(item).filter(([, value]) => value !== undefined);
   const reviews = reviewsOf(item);
   const shortened = reviews && { reviews: newestReviews(reviews) };
-  return { ...(Object.fromEntries(present) as unknown as Item), ...shortened, gone: item.gone ?? false };
+  const closed = isFinished(item) && { lastClosedAt: item.closedAt ?? new Date(item.updatedAt).toISOString() };
+  return { ...(Object.fromEntries(present) as unknown as Item), ...shortened, ...closed, gone: item.gone ?? false };
 }

@@ -123,7 +123,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
     case 'saw-task':
       return applyTask(query, answer, context);
     case 'saw-tasks':
-      return applyTasks(query, taskList.parse(answer.body).tasks, context);
+      return applyTasks(query, taskList.parse(answer.body).tasks, { ...context, sentAt: answer.sentAt });
     case 'saw-link':
       return applyReportedLink(query, linkShape.parse(answer.body), answer, context);
     case 'saw-link-removed':
@@ -162,7 +162,9 @@ async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerCon
 async function applyTask(query: Scope, answer: Answer, context: AnswerContext): Promise<ItemKey[]> {
   const task = taskShape.parse(answer.body);
   await saveWorkspaceId(query, task);
-  return applyTasks(query, [task], context);
+  // Only a read may have started before the last update.
+  const { sentAt } = answer;
+  return applyTasks(query, [task], answer.action === 'read-task' ? { ...context, sentAt } : context);
 }
 
 /** Requests reads of the resources that an event names. Reads of links and documents go behind all other requests. */

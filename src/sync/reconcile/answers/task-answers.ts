@@ -1,8 +1,8 @@
-import { entity } from '../../../model/change.ts';
+import { entity, type Written } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { addressIn, itemLineIn, type Task } from '../../../model/task.ts';
 import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/cached-tasks.ts';
-import { findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';
+import { findEntities, findEntity, json, linkedItems, saveEntity } from '../../../store/entities.ts';
 import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
 import { existingItems } from '../../../store/items.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
@@ -41,6 +41,7 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     tasks.map(({ key }) => key),
   );
   const creations = tasks.filter(mayBeCreation).map(({ source }) => entity.task(source));
+  const updatedSince = await tasksUpdatedSince(query, tasks, cachedTasks, context.sentAt);
   await Promise.all([findEntities(query, creations), findChanges(query, creations)]);
   const changed: ListedTask[] = [];
   for (const task of tasks) {
@@ -48,7 +49,8 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     // The line of the description comes first, because servers may drop or change the source.
     const source = itemLineIn(task.description) || task.source;
     const cached = cachedTasks.get(key);
-    const isOutdated = cached?.taskId === taskId && isOlder(updatedAt, cached.updatedAt);
+    const isSame = cached?.taskId === taskId;
+    const isOutdated = isSame && (isOlder(updatedAt, cached.updatedAt) || updatedSince.has(taskId));
     await saveTask(
       query,
       isOutdated
@@ -61,6 +63,26 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     if (mayBeCreation(task)) await adoptCreation(query, entity.task(task.source), taskId, context);
   }
   return changed;
+}
+
+/**
+ * Returns the tasks whose status worksync has written since this request was sent. The answer shows another status: it may
+ * be the one before.
+ */
+async function tasksUpdatedSince(
+  query: Scope,
+  tasks: readonly ListedTask[],
+  cachedTasks: ReadonlyMap<string, Task>,
+  sentAt: number | undefined,
+): Promise<ReadonlySet<string>> {
+  const differing = tasks.filter(({ key, status }) => (cachedTasks.get(key)?.status ?? status) !== status);
+  if (sentAt === undefined || differing.length === 0) return new Set();
+  const rows = await findEntities(
+    query,
+    differing.map(({ taskId }) => entity.taskUpdate(taskId)),
+  );
+  const updated = rows.filter(({ written }) => (json<Written>(written)?.answeredAt ?? 0) > sentAt);
+  return new Set(updated.flatMap(({ task_id }) => task_id ?? []));
 }
 
 /** Returns when the status was set, at the latest, and the status before. */
@@ -126,7 +148,8 @@ export async function applyTaskList(query: Scope, answer: Answer, context: Answe
   const differing = sweep ? await differingTasks(query, tasks) : [];
   await collectCandidates(query, tasks, isFirstPage(answer));
   // Never dated before the list began, even if the clock was set back meanwhile.
-  const changed = await saveTasks(query, tasks, { ...context, now: Math.max(context.now, began) });
+  const listed = { ...context, now: Math.max(context.now, began), sentAt: began };
+  const changed = await saveTasks(query, tasks, listed);
   await flushRows(query);
   await recordMarks(query, tasks);
   await saveWorkspaceId(query, tasks[0]);

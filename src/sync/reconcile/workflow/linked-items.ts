@@ -122,8 +122,7 @@ export async function savePhase(query: Scope, workflow: Workflow, key: ItemKey):
   const row = await findItem(query, key);
   if (row === undefined) return;
   const { item } = readFields(row);
-  const stored = row.phase === null ? undefined : (JSON.parse(row.phase) as StoredPhase);
-  const phase = storedPhaseOf(item, await phaseOfRow(query, workflow, row), stored);
+  const phase = storedPhaseOf(item, await phaseOfRow(query, workflow, row));
   await saveWorkflowFacts(query, key, { phase: JSON.stringify(phase), reverts: revertedKey(item) });
 }
 

@@ -21,8 +21,6 @@ export interface StoredPhase {
   readonly at: number;
   /** The provider's time of the state that was evaluated last. */
   readonly seen: number;
-  /** The item was finished at some time. */
-  readonly wasFinished?: true;
 }
 
 export interface PhaseContext {
@@ -39,16 +37,15 @@ export interface PhaseContext {
 export function phaseOf(stored: StoredItem, context: PhaseContext): Phase {
   const { item } = stored;
   const name = item.kind === 'pull_request' ? pullRequestPhase(item, context) : workItemPhase(item);
-  const isReopened = !isFinishedPhase(name) && context.stored?.wasFinished === true;
+  const isReopened = !isFinishedPhase(name) && item.lastClosedAt !== undefined;
   const at = exactTime(stored, name, context);
   if (at !== undefined) return { name, after: at, at, isReopened };
   return { name, ...observedTime(item, name, context.stored), isReopened };
 }
 
 /** Returns the phase in the form that is stored with the item. */
-export function storedPhaseOf(item: Item, { name, after, at }: Phase, before: StoredPhase | undefined): StoredPhase {
-  const wasFinished = isFinishedPhase(name) || before?.wasFinished === true;
-  return { name, after, at, seen: item.updatedAt, ...(wasFinished && { wasFinished }) };
+export function storedPhaseOf(item: Item, { name, after, at }: Phase): StoredPhase {
+  return { name, after, at, seen: item.updatedAt };
 }
 
 function pullRequestPhase(item: PullRequest, context: PhaseContext): PullRequestPhase {
