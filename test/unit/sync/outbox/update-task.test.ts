@@ -159,7 +159,7 @@ test('sends no update to a task that has the wanted status', async () => {
   expect([methods(server), await change(), await known(), throttle.used().used]).toEqual([
     ['GET'],
     undefined,
-    undefined,
+    {},
     1,
   ]);
 });
