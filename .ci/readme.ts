@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,14 +93,28 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     }
   },
 
+  async 'npm run -s worksync -- init --from github-public --name trial --offline'(walk, command) {
+    await stopDaemon(walk);
+    // Nothing answers there, as without a network.
+    expectText(await walk.terminal.run(`${command} ${withApiUrl('http://127.0.0.1:9')}`), /^Next: start the daemon/m);
+    expectLive(walk, 'trial');
+    walk.isReady = async (daemon) => {
+      await daemon.prints('public (GitHub): webhooks at /webhooks/trial/public, polls');
+    };
+  },
+
+  async 'npm run -s worksync -- trigger public opened --id 1 --yes'(walk, command) {
+    expectText(await walk.terminal.run(command), /^The daemon answered 202\.$/m);
+    await until(walk, 'npm run -s worksync -- status', /connections_failing(?:.|\n)* synced +1 pull request,/);
+  },
+
   async 'npm run -s worksync -- init --from github-public --name public --set octokit/webhooks.js=<owner>/<repository>'(
     walk,
     command,
   ) {
     await stopDaemon(walk);
-    // One more `--set` adds the option `apiUrl` to the connection.
-    const line = 'connector: github';
-    const recorded = `--set '${line}=${line}\n    apiUrl: ${walk.github.large.url}'`;
+    rmSync(join(walk.folder, 'config/workspaces/trial.yaml'));
+    const recorded = withApiUrl(walk.github.large.url);
     await timed(walk, 'init', async () => {
       const printed = await walk.terminal.run(`${command.replace('<owner>/<repository>', 'acme/api')} ${recorded}`);
       expectText(printed, /public: acme\/api: can be read/, /^Next: start the daemon with "npm start"\.$/m);
@@ -108,7 +122,7 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     });
     walk.isReady = (daemon) =>
       timed(walk, 'npm start', async () => {
-        await daemon.prints('public (GitHub): no webhooks, polls');
+        await daemon.prints('public (GitHub): webhooks at /webhooks/public/public, polls');
         const mirrored = new RegExp(` [1-9]\\d* of ${HELD_ABOVE + HELD} pull requests`);
         await until(walk, 'npm run -s worksync -- status', mirrored);
       });
@@ -155,7 +169,7 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
 
   async 'npm run -s worksync -- links explain <item or task>'(walk, command) {
     const { task = '' } = walk.workspace ?? {};
-    const secret = settingOf(walk, 'GITHUB_WEBHOOK_SECRET');
+    const secret = settingOf(walk, 'GITHUB_WEBHOOK_SECRET_TEAM');
     await sendOpenedPull(`http://127.0.0.1:${walk.port}/webhooks/team/main`, secret, `${task.toLowerCase()}-fix`);
     // Two workspaces run here, so the command must name one.
     const named = (target: string) => `${command.replace('<item or task>', target)} --workspace team`;
@@ -169,6 +183,12 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     expectText(await terminal.run(command.replace('<id>', 'my-tracker')), /^ {2}src\/connectors\/my-tracker\//m);
   },
 };
+
+/** The flag of `init` that adds the option `apiUrl` to the connection. */
+function withApiUrl(url: string): string {
+  const line = 'connector: github';
+  return `--set '${line}=${line}\n    apiUrl: ${url}'`;
+}
 
 /** Adds the time of a step on the way to the first mirrored pull request. */
 async function timed(walk: Walk, step: string, run: () => Promise<void>): Promise<void> {
