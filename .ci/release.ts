@@ -6,6 +6,7 @@ import { TOP } from './supply/lock.ts';
 /**
  * Steps of a release that need the name of the repository, `<owner>/<name>`:
  *
+ *   version <repository> <tag>  fails if the commits since the last tag need a higher version
  *   package <repository>        names the built package `@<owner>/worksync`
  *   notes <repository> <tag>    prints the release notes: how to install, and the commits since the last tag
  *   readme <repository> <tag>   puts the lines for `npx` and `docker run` into README
@@ -29,6 +30,25 @@ export function installLines(of: string): string {
   ].join('\n');
 }
 
+const BREAKING = /^\w+(?:\([^)]*\))?!:/;
+
+/** @returns the least version that the policy of `config/operating.md` allows after these commits */
+export function leastVersion(last: string, subjects: readonly string[]): string {
+  const [major = 0, minor = 0, patch = 0] = last.split('.').map(Number);
+  const breaks = subjects.some((subject) => BREAKING.test(subject));
+  if (breaks && major > 0) return `${major + 1}.0.0`;
+  const adds = subjects.some((subject) => /^feat\b/.test(subject));
+  return breaks || adds ? `${major}.${minor + 1}.0` : `${major}.${minor}.${patch + 1}`;
+}
+
+function refuseLowVersion(tag: string): void {
+  const { last, subjects } = commitsOf(tag);
+  if (last === undefined) return;
+  const least = leastVersion(last.slice(1), subjects);
+  if (tag.slice(1).localeCompare(least, 'en', { numeric: true }) < 0)
+    throw new Error(`${tag} is too low for the commits since ${last}: at least v${least}`);
+}
+
 const KINDS: readonly (readonly [type: string, title: string])[] = [
   ['feat', 'Added'],
   ['fix', 'Fixed'],
@@ -37,7 +57,7 @@ const KINDS: readonly (readonly [type: string, title: string])[] = [
 
 /** @param subjects of commits since the last release, newest first */
 export function releaseNotes(of: string, subjects: readonly string[]): string {
-  const breaking = subjects.filter((subject) => /^\w+(?:\([^)]*\))?!:/.test(subject));
+  const breaking = subjects.filter((subject) => BREAKING.test(subject));
   const sections = KINDS.map(
     ([type, title]) => [title, subjects.filter((each) => new RegExp(`^${type}\\b`).test(each))] as const,
   );
@@ -61,11 +81,13 @@ export function withInstallLines(readme: string, of: string): string {
   return readme.replace(MARKS, () => `<!-- install -->\n\n${installLines(of)}\n\n<!-- /install -->`);
 }
 
-function subjectsBefore(release: string): readonly string[] {
+/** Subjects of the commits since the last release, newest first; `last` is absent for the first release. */
+function commitsOf(release: string): { readonly last: string | undefined; readonly subjects: readonly string[] } {
   const git = (...given: readonly string[]) => execFileSync('git', given, { encoding: 'utf8', cwd: TOP }).trim();
   const tags = git('tag', '--merged', release, '--sort=-creatordate', '--list', 'v*').split('\n');
   const last = tags.find((each) => each !== '' && each !== release);
-  return git('log', '--no-merges', '--format=%s', last === undefined ? release : `${last}..${release}`).split('\n');
+  const range = last === undefined ? release : `${last}..${release}`;
+  return { last, subjects: git('log', '--no-merges', '--format=%s', range).split('\n') };
 }
 
 function nameBuiltPackage(repository: string): void {
@@ -78,8 +100,9 @@ function nameBuiltPackage(repository: string): void {
 }
 
 function main([command, repository = '', tag = '']: readonly string[]): void {
-  if (command === 'package') nameBuiltPackage(repository);
-  else if (command === 'notes') process.stdout.write(`${releaseNotes(repository, subjectsBefore(tag))}\n`);
+  if (command === 'version') refuseLowVersion(tag);
+  else if (command === 'package') nameBuiltPackage(repository);
+  else if (command === 'notes') process.stdout.write(`${releaseNotes(repository, commitsOf(tag).subjects)}\n`);
   else if (command === 'readme') {
     const file = join(TOP, 'README.md');
     writeFileSync(file, withInstallLines(readFileSync(file, 'utf8'), repository));

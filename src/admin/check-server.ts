@@ -24,16 +24,16 @@ export function judgeServer(place: string, facts: ServerFacts): Finding[] {
 }
 
 /** The first one that has all that worksync uses. */
-const OLDEST = 14;
+export const OLDEST_POSTGRES = 14;
 /** Of a version as the server counts: 18.4 is 180004. */
 const MAJOR = 10_000;
 
 function judgeVersion(place: string, { version, encoding }: ServerFacts): Told[] {
   const message = `${place}: PostgreSQL ${Math.floor(version / MAJOR)}.${version % MAJOR}`;
   const told: Told[] =
-    version >= OLDEST * MAJOR
+    version >= OLDEST_POSTGRES * MAJOR
       ? [{ level: 'ok', message }]
-      : [{ level: 'error', message, hint: `Upgrade it to PostgreSQL ${OLDEST} or later.` }];
+      : [{ level: 'error', message, hint: `Upgrade it to PostgreSQL ${OLDEST_POSTGRES} or later.` }];
   if (encoding === 'UTF8') return told;
   const hint =
     'Make a database with ENCODING \'UTF8\' (and TEMPLATE template0), and copy the rows there with "worksync store copy".';

@@ -1,10 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { OLDEST_POSTGRES } from '../../src/admin/check-server.ts';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
+import { connectors } from '../../src/connectors/registry.ts';
 import { CODES } from '../../src/model/errors/codes.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
+import { OLDEST_NODE } from '../../src/platform/lib/oldest-node.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
 import { worksync } from '../support/harness/processes.ts';
 
@@ -113,6 +117,18 @@ describe('the pages', () => {
         .map((name) => `${group.name()} ${name}`);
     });
     expect(missing).toEqual([]);
+  });
+
+  it('list the versions that the program accepts, and each vendor', () => {
+    const text = section(OPERATING, '### Versions and support');
+    const supported = Object.fromEntries(rows(text).map(([of = '', ...cells]) => [of, cells.join(' ')]));
+    expect(supported['Node']).toContain(`Node ${OLDEST_NODE.replace(/\.0$/, '')} and later`);
+    expect(supported['PostgreSQL']).toMatch(new RegExp(`^${OLDEST_POSTGRES} and later`));
+    const database = new Database(':memory:');
+    expect(supported['SQLite']).toContain(String(database.prepare('SELECT sqlite_version()').pluck().get()));
+    database.close();
+    const titles = connectors.map(({ title }) => title).filter((title) => title !== 'Generic');
+    expect(titles.filter((title) => !supported['vendors']?.includes(title))).toEqual([]);
   });
 
   it('explain codes that exist', () => {

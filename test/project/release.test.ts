@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { installLines, packageName, releaseNotes, withInstallLines } from '../../.ci/release.ts';
+import { installLines, leastVersion, packageName, releaseNotes, withInstallLines } from '../../.ci/release.ts';
 
 const TOP = join(import.meta.dirname, '../..');
 
@@ -20,6 +20,15 @@ it('writes release notes from commit subjects, breaking changes first', () => {
     'Fixed\n\n- **outbox**: requeue a claim',
     'Faster\n\n- read less',
   ]);
+});
+
+it.each([
+  ['1.4.2', ['fix: a', 'docs: b'], '1.4.3'],
+  ['1.4.2', ['feat(init): a', 'fix: b'], '1.5.0'],
+  ['1.4.2', ['fix(store)!: a', 'feat: b'], '2.0.0'],
+  ['0.4.2', ['refactor!: a'], '0.5.0'],
+])('after %s and %j the next version is at least %s', (last, subjects, least) => {
+  expect(leastVersion(last, subjects)).toBe(least);
 });
 
 it('puts the lines of a release into the place that README keeps for them', () => {
