@@ -1,9 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isTooOld } from '../src/platform/lib/oldest-node.ts';
 import { type RecordedGithub, sendOpenedPull, startRecordedGithub } from './readme/github.ts';
 import { commandsIn, comparable, firstStartIn, secondStartIn } from './readme/page.ts';
 import { openTerminal, type Program, type Terminal } from './readme/terminal.ts';
@@ -30,6 +31,8 @@ const PATIENCE = 60_000;
 const RETRY = 500;
 /** Exit code of a command that a person interrupts at a question. */
 const ABORTED = 1;
+/** Exit code of the package on a Node that is too old. */
+const TOO_OLD = 78;
 /** Exit code of `init` while values are missing. */
 const UNFINISHED = 3;
 
@@ -210,7 +213,7 @@ async function stopDaemon(walk: Walk): Promise<void> {
 }
 
 /** Repeats a command, which may fail meanwhile, until it prints what is expected. */
-async function until({ terminal }: Walk, command: string, expected: RegExp): Promise<void> {
+async function until({ terminal }: Pick<Walk, 'terminal'>, command: string, expected: RegExp): Promise<void> {
   const last = performance.now() + PATIENCE;
   for (;;) {
     const printed = await terminal.run(command).catch((error: Error) => error.message);
@@ -328,9 +331,50 @@ async function main(): Promise<void> {
     const whole = [...times.values()].reduce((sum, each) => sum + each, 0);
     const parts = Array.from(times, ([step, ms]) => `${step} ${seconds(ms)}`).join(', ');
     print(`clone to a mirrored pull request: ${seconds(whole)} (${parts})`);
+    await walkPackage(walk);
   } finally {
     await cleanUp();
   }
+}
+
+/**
+ * Installs the package, as a release names it, into an empty folder, and runs it up to a mirrored pull request. The Node of the PATH may
+ * be too old for it: then the package says so, and the Node of the clone runs it.
+ */
+async function walkPackage({ terminal, folder, scratch, port, github }: Walk): Promise<void> {
+  const built = await terminal.run(
+    "npm run -s build && node_modules/.bin/node .ci/release.ts package acme/worksync && npm pack --silent ./dist --pack-destination '..'",
+  );
+  const empty = join(scratch, 'package');
+  mkdirSync(empty);
+  const path = `${join(folder, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}`;
+  const settings = { WORKSYNC_PORT: String(port) };
+  const [withOwnNode, withNode] = [settings, { ...settings, PATH: path }].map((each) =>
+    openTerminal(empty, empty, each),
+  ) as [Terminal, Terminal];
+  const times = new Map<string, number>();
+  const started = performance.now();
+  try {
+    await withOwnNode.run(`npm install --prefer-offline --no-audit --no-fund '../${built.trim().split('\n').at(-1)}'`);
+    times.set('npm install', performance.now() - started);
+    if (isTooOld((await withOwnNode.run('node --version')).trim().slice(1)))
+      expectText(await withOwnNode.run('npx @acme/worksync --version', TOO_OLD), /^ {2}remedy: Install a newer Node/m);
+    const run = performance.now();
+    const flags = `--from github-public --name public --set octokit/webhooks.js=acme/api ${withApiUrl(github.small.url)}`;
+    const printed = await withNode.run(`npx @acme/worksync init ${flags}`);
+    expectText(printed, /^Next: start the daemon with "worksync run"\.$/m);
+    await withNode
+      .start('npx @acme/worksync run')
+      .prints('public (GitHub): webhooks at /webhooks/public/public, polls');
+    await until({ terminal: withNode }, 'npx @acme/worksync status', / synced +1 pull request,/);
+    times.set('init, run', performance.now() - run);
+  } finally {
+    await withOwnNode.close();
+    await withNode.close();
+  }
+  const whole = [...times.values()].reduce((sum, each) => sum + each, 0);
+  const parts = Array.from(times, ([step, ms]) => `${step} ${seconds(ms)}`).join(', ');
+  print(`packed package to a mirrored pull request: ${seconds(whole)} (${parts})`);
 }
 
 async function walkThrough(walk: Walk): Promise<void> {

@@ -1,6 +1,15 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
-import { enableCompileCache } from 'node:module';
+import { CODES } from './model/errors/codes.ts';
+import { isTooOld, OLDEST_NODE } from './platform/lib/oldest-node.ts';
+
+// Everything else is imported below, because an older Node lacks exports that it names, and would end with a SyntaxError.
+if (isTooOld(process.versions.node)) {
+  const { exit, hint } = CODES.node_too_old;
+  const message = `this is Node ${process.versions.node}, and worksync needs ${OLDEST_NODE} or later`;
+  process.stderr.write(`worksync: ${message}\n  remedy: ${hint}\n  code:   node_too_old\n`);
+  process.exit(exit);
+}
 
 // Otherwise Node opens its debugger to every user of this machine who can reach its port.
 process.on('SIGUSR1', () => undefined);
@@ -10,6 +19,7 @@ const project = `${import.meta.dirname}/..`;
 // What is imported from here on is kept stripped of its types and compiled, beside the packages: nobody else writes
 // there. Where we cannot either, it is done without. (`npm start` does it by a variable, so that this file is kept too, and
 // what strips types, 16 MB of memory, is never loaded.)
+const { enableCompileCache } = await import('node:module');
 enableCompileCache(`${project}/node_modules/.cache/worksync`);
 const { main } = await import('./cli/program.ts');
 const { newScrubber } = await import('./cli/process-scrubber.ts');

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
 import { commandLine } from '../support/harness/command-line.ts';
 import { complaintsOf } from '../support/harness/complaints.ts';
-import { type Running, TOP, worksync } from '../support/harness/processes.ts';
+import { type Running, startNode, TOP, worksync } from '../support/harness/processes.ts';
 import { useScratch } from '../support/harness/scratch.ts';
 
 /** The command line as its users meet it: real processes, real files, the wall clock. What ends before it does anything needs no process. */
@@ -314,6 +314,22 @@ describe('usage', () => {
     const { code, stdout, stderr } = await commandLine(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
+  });
+
+  it('ends with 78 on a Node that is too old, before it imports what that Node lacks', async () => {
+    const asOld = `
+      Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } });
+      require('node:module').registerHooks({
+        resolve: (url, context, next) => {
+          if (url === 'node:module' || url.includes('cli/')) throw new Error(url + ' is imported');
+          return next(url, context);
+        },
+      });`;
+    const file = join(scratch.folder, 'as-old.cjs');
+    writeFileSync(file, asOld);
+    const { code, stderr } = await startNode(['--require', file, 'src/main.ts', 'run']).ended;
+    expect(code).toBe(78);
+    expect(stderr).toMatch(/^worksync: this is Node 20\.20\.2, .*\n {2}remedy: Install a newer Node/);
   });
 
   it('prints its version', async () => {

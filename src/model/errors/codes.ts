@@ -22,6 +22,11 @@ export const CODES = {
     hint: 'Run the command with --help to see what it takes.',
     exit: 2,
   },
+  node_too_old: {
+    verdict: 'never',
+    hint: 'Install a newer Node, or run the image, which has one.',
+    exit: 78,
+  },
   body_invalid: {
     verdict: 'never',
     hint: 'Correct the fields of the body that the message names.',
