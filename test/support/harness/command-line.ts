@@ -34,7 +34,10 @@ export async function commandLine(...args: string[]): Promise<CommandEnded> {
   }
 }
 
-/** Runs a command line on a terminal, where a person types one answer after each question. Throws where an answer is missing or left. */
+/**
+ * Runs a command line on a terminal, where a person types one answer after each question, and Ctrl-C if there is none left. Throws if
+ * an answer is left.
+ */
 export async function onTerminal(answers: readonly string[], ...args: string[]): Promise<CommandEnded> {
   const left = [...answers];
   const input = Object.assign(new PassThrough(), { isTTY: true as const });
