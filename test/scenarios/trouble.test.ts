@@ -166,6 +166,20 @@ describe('a workspace that is not there', () => {
     expect(await verdict()).toBe('ok');
   });
 
+  it('is reported while only reads that the daemon can do without are sent', async () => {
+    const { taskId } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+    await world.settled();
+    absence = refuses;
+    const { store, wakeOutbox } = world.partition();
+    await store.commit((query) => enqueueReads(query, [entity.readLinks(taskId)], world.clock.now()));
+    wakeOutbox();
+    await travel(5 * MINUTE);
+    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'unreachable' });
+    absence = undefined;
+    await travel(5 * MINUTE);
+    expect((await status()).state.kind).toBe('running');
+  });
+
   const hours = isDeep ? 24 : 2;
 
   it('for as long as a day is asked at most once in 30 seconds, and everything arrives in the end [F10]', async () => {

@@ -1,11 +1,11 @@
 import type { Action } from '../../model/change.ts';
 import type { ErrorCode } from '../../model/errors/codes.ts';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError, type SyncError, wasSent } from '../../model/errors/sync-error.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker.ts';
 import type { ChangeScheduler } from './change-scheduler.ts';
-import type { ListPosition } from './list-pages.ts';
+import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
 import type { OutboxClient, OutboxContext, SendContext, Slot } from './outbox-context.ts';
 import type { FailureOutcome } from './refusals.ts';
 import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
@@ -142,7 +142,8 @@ export function createSender(context: SenderContext): SendAndSettle {
 
   /**
    * Updates the breaker and reports trouble. Only an answer of the workspace itself proves that the workspace is
-   * reachable: a proxy in front of it may answer anything.
+   * reachable: a proxy in front of it may answer anything. The server may lack the routes of optional reads, so their
+   * refusals are no outage, but a missing answer is one.
    *
    * @returns whether the workspace received the request and accepted our key
    */
@@ -152,7 +153,7 @@ export function createSender(context: SenderContext): SendAndSettle {
     if (hasPassed) breaker.passed(prepared.entity);
     else if (!isKeyRefused) breaker.failed(prepared.entity);
     const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
-    const isOutage = breaker.failing && !isOptional(prepared);
+    const isOutage = breaker.failing && (!isOptional(prepared) || isUnanswered(error));
     isFirstReadRefused ||= isFirstRead;
     if (isKeyRefused || isOutage || isFirstRead) context.onTrouble?.(error);
     return hasPassed;
@@ -189,14 +190,17 @@ function isOptional({ action }: PreparedRequest): boolean {
   return action === 'read-pull-requests' || action in OPTIONAL_READS;
 }
 
+/** Whether nothing answered. */
+function isUnanswered(error: SyncError): boolean {
+  return !wasSent(error) || error.code === 'outcome_unknown';
+}
+
 /** A request that takes one slot; see `update-task.ts` for the others. */
 type PlainRequest = PreparedRequest & { readonly action: Exclude<Action, 'update-task'> };
 
 function isPlain(prepared: PreparedRequest): prepared is PlainRequest {
   return prepared.action !== 'update-task';
 }
-
-const PAGE = 100;
 
 /** Sends a request through the client, apart from updates of tasks. Throws what the client throws. */
 export function sendRequest(
@@ -213,9 +217,9 @@ export function sendRequest(
     case 'read-task':
       return client.getTask({ taskId }, context);
     case 'read-pull-requests':
-      return client.listPullRequestRecords({ query: { limit: PAGE, ...pageQuery(prepared) } }, context);
+      return client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE, ...pageQuery(prepared) } }, context);
     case 'read-records':
-      return client.listPullRequestRecords({ query: { limit: PAGE, ...prepared.body } }, context);
+      return client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE, ...prepared.body } }, context);
     case 'read-links':
       return client.listWorkItems({ taskId }, context);
     case 'read-document':
