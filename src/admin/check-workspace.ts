@@ -3,6 +3,7 @@ import { asSyncError } from '../model/errors/sync-error.ts';
 import { sharedWords } from '../model/task-status.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/server-capabilities.ts';
+import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -74,7 +75,7 @@ async function checkRecords({ client, config }: OpenWorkspace, subject: string):
     `pull requests: ${describeMirror(modes, { records: { state, error } }).message}`;
   if (modes.every((mode) => mode === 'off')) return [{ level: 'ok', subject, message: said('unknown', null) }];
   try {
-    await client.listPullRequestRecords({ query: { limit: 1 } }, ASKED);
+    await client.listPullRequestRecords({ query: { limit: RECORDS_PER_PAGE } }, ASKED);
     return [{ level: 'ok', subject, message: said('open', null) }, ...opensPullRequests(config, subject)];
   } catch (thrown) {
     const { own, message, status } = asSyncError(thrown);

@@ -22,7 +22,7 @@ const FAILED = 1;
 /** `worksync check`. */
 export function addCheck(program: Command, setting: Setting, exit: Exit): void {
   withDaemonOptions(program.command('check'), OF_HOOKS)
-    .description('check the configuration, the workspace and the providers; costs one request')
+    .description('check the configuration, the workspace and the providers; uses up to three requests')
     .option('--offline', 'check only the configuration: sends no request, and needs no data folder')
     .option('--json', 'print one JSON object per finding')
     .addHelpText('after', '\nExample: worksync check --offline --json')

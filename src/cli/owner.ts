@@ -52,8 +52,7 @@ export async function askOwner<Answer>(
   patience = ANSWER,
   silence?: number,
 ): Promise<Answer> {
-  const answer = await audibly('the daemon', patience, () => ask(dataFolder, method, path, body, patience), silence);
-  return JSON.parse(answer.toString()) as Answer;
+  return audibly('the daemon', patience, () => ask<Answer>(dataFolder, method, path, body, patience), silence);
 }
 
 /** Where the daemon that owns the data folder takes webhooks. Throws `not_running` where none answers. */
@@ -63,20 +62,30 @@ export async function webhookAddressOf(dataFolder: string): Promise<string> {
   return webhooks;
 }
 
-async function ask(
+async function ask<Answer>(
   dataFolder: string,
   method: 'GET' | 'POST',
   path: string,
   body: unknown,
   patience: number,
-): Promise<Buffer> {
+): Promise<Answer> {
   const { askDaemon } = await import('../platform/http/ask-daemon.ts');
   const owner = ownerOf(dataFolder);
   const asked = { method, url: `${owner.address}${path}`, token: owner.token, user: osUser(), body, patience };
   const answer = await answered(dataFolder, owner, patience, () => askDaemon(asked));
-  if (answer.status === 200) return answer.body;
-  if (answer.status === REFUSED || answer.status === 400) throw refusal(JSON.parse(answer.body.toString()) as Failure);
+  if (answer.status === 200) return read<Answer>(owner, answer.body);
+  if (answer.status === REFUSED || answer.status === 400) throw refusal(read<Failure>(owner, answer.body));
   throw wrongAnswer(owner, answer.status);
+}
+
+function read<Content>({ address }: DaemonEndpoint, body: Buffer): Content {
+  try {
+    return JSON.parse(body.toString()) as Content;
+  } catch (error) {
+    const hint =
+      'See whether another program listens at this address, and whether both are of one version of worksync.';
+    throw new SyncError('answer_malformed', `the answer of ${address} is not JSON`, { cause: error, hint });
+  }
 }
 
 function ownerOf(dataFolder: string): DaemonEndpoint {

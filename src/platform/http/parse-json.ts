@@ -3,8 +3,10 @@ import secureJson from 'secure-json-parse';
 /** Deeper nesting than any vendor sends; recursion over a hostile body stays bounded. */
 const DEEPEST = 64;
 
-/** Why a body is not acceptable JSON; the message is fit for an answer. */
-export class JsonError extends Error {}
+/** Why a body is not acceptable JSON; the message is fit for an answer. Where nobody handles it, the sender is at fault. */
+export class JsonError extends Error {
+  readonly code = 'answer_malformed';
+}
 
 /** Parses hostile JSON: no prototype keys, bounded depth, strict UTF-8. Throws `JsonError`. */
 export function parseJson(bytes: Uint8Array): unknown {

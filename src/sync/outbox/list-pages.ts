@@ -48,6 +48,8 @@ export function listStepOf(prepared: PreparedRequest, body: unknown): ListStep |
 
 /** Most pages of one list. A list without an end proves nothing. */
 const MAX_PAGES = 500;
+/** The page length of the list of records. */
+export const RECORDS_PER_PAGE = 100;
 /** A limit above any usual page length. */
 const LONG_PAGE = 5_000;
 

@@ -23,8 +23,8 @@ async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts
   const store = await openTestStore();
   await configureLinks(store.query, parts.areIdempotent ?? false);
   const asked: string[] = [];
-  const answer = (name: string, body: object | Error | undefined) => async () => {
-    asked.push(name);
+  const answer = (name: string, body: object | Error | undefined) => async (given: { query?: object }) => {
+    asked.push(`${name} ${JSON.stringify(given.query ?? {})}`);
     if (body instanceof Error) throw body;
     return { status: 200, headers: {}, body };
   };
@@ -46,7 +46,7 @@ async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts
 
 it('reads what the daemon reads, and says what it found', async () => {
   const { asked, lines } = await check({ tasks: ['t1', 't2'].map((taskId) => ({ taskId, key: taskId })) });
-  expect(asked).toEqual(['tasks', 'links', 'records']);
+  expect(asked).toEqual(['tasks {"all":true}', 'links {}', 'records {"limit":100}']);
   expect(lines).toEqual([
     'ok https://w.example answers and accepts the key: 2 tasks, without keys',
     'ok links of tasks can be read; worksync reads the links of a task before it adds the first one',
@@ -56,12 +56,12 @@ it('reads what the daemon reads, and says what it found', async () => {
 
 it('asks no more where the tasks cannot be read', async () => {
   const { asked, lines } = await check({ tasks: new SyncError('unauthorized', 'why', { status: 401 }) });
-  expect(asked).toEqual(['tasks']);
+  expect(asked).toEqual(['tasks {"all":true}']);
   expect(lines).toEqual(['error unauthorized: why']);
 });
 
 it('reads no links where there is no task, and no records where mirror is off', async () => {
-  expect((await check({ tasks: [], mirror: 'off' })).asked).toEqual(['tasks']);
+  expect((await check({ tasks: [], mirror: 'off' })).asked).toEqual(['tasks {"all":true}']);
 });
 
 describe('links that cannot be read', () => {
