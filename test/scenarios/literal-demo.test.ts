@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { createLogger } from '../../src/platform/observe/pino-logger.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 import { signedDeliveries } from '../../src/reference-service/demo/bundled-deliveries.ts';
 import { TASKS } from '../../src/reference-service/demo/story.ts';
 import { OWN_VARIANT } from '../../src/reference-service/http/variant.ts';
@@ -23,9 +25,12 @@ function demoConfig(): Record<string, unknown> {
 
 it('plays the demo against a literal workspace: the same links, nothing opened, nothing recorded', async () => {
   const aboutPulls: string[] = [];
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
   world = await createWorld({
     variant: { ...OWN_VARIANT, isLiteral: true },
     config: demoConfig(),
+    logger: createLogger({ level: 'warn', scrubber: createScrubber(), destination }),
     faults: {
       async before({ method, url }) {
         if (url.includes('pull-request')) aboutPulls.push(`${method} ${url.split('/').at(-1)?.split('?')[0]}`);
@@ -51,6 +56,7 @@ it('plays the demo against a literal workspace: the same links, nothing opened, 
   expect(await service().statistics()).toMatchObject({ pullRequests: 0, workItems: 3 });
   // The first read shows that the workspace has no route for records.
   expect(aboutPulls).toEqual(['GET pull-request-records']);
+  expect(lines.filter((line) => line.includes('read-pull-requests'))).toEqual([]);
   // That read, at most two lists of tasks, and a read and an addition for each link.
   const { received, refused } = await world.requests();
   expect(received).toBeLessThanOrEqual(9);

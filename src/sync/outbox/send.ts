@@ -44,8 +44,18 @@ export interface SenderContext
  */
 export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
 
-/** Log levels of failed requests. A settled one counts as answered: `status` and `check` report what it means. */
-const LEVELS: Readonly<Partial<Record<FailureOutcome, 'error' | 'info'>>> = { held: 'error', settled: 'info' };
+/** Statuses with which servers answer for a route that they do not have. */
+const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
+
+/**
+ * Returns the log level of a failed request. A settled one counts as answered. A server without a route for records is
+ * no failure either. `status` and `check` report what both mean.
+ */
+function levelOf({ action }: PreparedRequest, { own, status }: SyncError, outcome: FailureOutcome) {
+  if (outcome === 'held') return 'error';
+  const isRouteMissing = action === 'read-pull-requests' && own && NO_ROUTE.has(status);
+  return outcome === 'settled' || isRouteMissing ? 'info' : 'warn';
+}
 
 export function createSender(context: SenderContext): SendAndSettle {
   const { store, throttle, client, clock, logger, meter, breaker, scheduler, tracer } = context;
@@ -136,7 +146,7 @@ export function createSender(context: SenderContext): SendAndSettle {
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
     const fields = { action, item: trace.itemName, entity, deliveries: trace.deliveries, error, outcome };
-    logger[LEVELS[outcome] ?? 'warn'](fields, 'request failed');
+    logger[levelOf(prepared, error, outcome)](fields, 'request failed');
     return outcome;
   }
 
