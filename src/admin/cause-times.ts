@@ -10,7 +10,8 @@ export function createCauseTimes(): CauseTimes {
   let since: ReadonlyMap<string, number> = new Map();
   return {
     date(causes, now) {
-      since = new Map(causes.map(({ code }) => [code, since.get(code) ?? now]));
+      // A fact may be older than the first look at it.
+      since = new Map(causes.map(({ code, seenAt }) => [code, Math.min(since.get(code) ?? now, seenAt ?? now)]));
       return causes.map((cause) => ({
         ...cause,
         since: cause.since ?? (since.get(cause.code) as number),

@@ -38,6 +38,7 @@ export function describeOpenWorkspace(
   rejected: SyncError | undefined,
 ): WorkspaceStatus {
   const quota = throttle.snapshot();
+  const halt = haltOf(store.fault(), trouble(), quota.halt);
   return describeWorkspace({
     name: config.name,
     address,
@@ -47,11 +48,11 @@ export function describeOpenWorkspace(
     })),
     stored,
     quota,
-    backlog: backlogOf(throttle, stored),
+    backlog: backlogOf(throttle, stored, halt !== undefined),
     times,
     rejected: rejected?.message ?? null,
     keptLog: store.keptLog(),
-    halt: haltOf(store.fault(), trouble(), quota.halt),
+    halt,
     now: clock.now(),
   });
 }
@@ -63,9 +64,14 @@ export function listOpenWorkspace(
   rejected: SyncError | undefined,
 ): ListedWorkspace {
   const { byState } = stored.changes;
+  const halt = haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null;
   const wrong = new Map(stored.connections.map((each) => [each.connection, each]));
   const facts = {
-    ...{ backlog: backlogOf(throttle, stored), backfills: stored.backfills, rejected: rejected?.message ?? null },
+    ...{
+      backlog: backlogOf(throttle, stored, halt !== null),
+      backfills: stored.backfills,
+      rejected: rejected?.message ?? null,
+    },
     ...{ pullRequests: stored.pullRequests, links: stored.links, server: stored.server },
     keptLog: store.keptLog() ?? null,
     changes: { byState, heldSeen: null },
@@ -81,7 +87,7 @@ export function listOpenWorkspace(
       },
       ...knownHere(connection, hooks, namesByConnection),
     })),
-    halt: haltOf(store.fault(), trouble(), throttle.isHalted() ? throttle.snapshot().halt : null) ?? null,
+    halt,
   };
   const { verdict, summary } = judge(facts, clock.now());
   const counts = { waiting: byState.pending + byState.sending, held: byState.held };
@@ -97,10 +103,10 @@ function knownHere(
   return { hooks: hooks.report(name) ?? null, names: describeNames(namesByConnection.get(name)?.bindings() ?? []) };
 }
 
-function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>): Backlog {
+function backlogOf(throttle: Throttle, { changes }: Pick<HealthSummary, 'changes'>, isHalted: boolean): Backlog {
   const { byState, waitingBackfills: backfill } = changes;
   const requests = byState.pending + byState.sending;
-  const doneAt = requests === 0 ? null : throttle.drainedAt(requests, Math.min(backfill, requests));
+  const doneAt = requests === 0 || isHalted ? null : throttle.drainedAt(requests, Math.min(backfill, requests));
   return { requests, backfill, doneAt, held: byState.held };
 }
 

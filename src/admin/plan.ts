@@ -26,7 +26,7 @@ export interface ShownPlan {
   /** Writes, and the reads that wait. A list of several pages counts once. */
   readonly requests: number;
   /** When the last of them can be sent at the present share; epoch milliseconds. */
-  readonly drainedAt: number;
+  readonly drainedAt: number | null;
   readonly entities: readonly {
     readonly entity: string;
     /** As people call it: `link of acme/app#1 to BUG-12`. */
@@ -53,7 +53,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
   });
   const counts = Map.groupBy(plan, ({ action }) => action);
   const requests = plan.length + reads;
-  const { mirror, connections } = await workspace.status();
+  const { mirror, connections, state } = await workspace.status();
   const shown = firstDue(plan, limit);
   const names = await entityNamesOf(workspace, shown);
   const isUnread = (await tasksWereRead(store.query)) ? [] : ['the workspace'];
@@ -65,7 +65,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
       held: writes.filter(({ held }) => held).length,
     })),
     requests,
-    drainedAt: throttle.drainedAt(requests, Math.min(backfills, requests)),
+    drainedAt: state.kind === 'halted' ? null : throttle.drainedAt(requests, Math.min(backfills, requests)),
     mirror,
     unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
     entities: shown.map(({ entity, action, held }) => ({

@@ -68,7 +68,7 @@ export interface Backlog {
   readonly requests: number;
   /** Of these, requests of backfills. */
   readonly backfill: number;
-  /** When the last of them can be sent, epoch milliseconds, if nothing more comes; null where none waits. */
+  /** When the quota allows the last of them, epoch milliseconds, if nothing more comes; null if none waits, or nothing is sent. */
   readonly doneAt: number | null;
   /** Changes that need approval, which are not among the requests. */
   readonly held: number;

@@ -1,4 +1,12 @@
-import { CHANGE_STATES, type ChangeState, HELD_CLASSES, type HeldClass, settlement } from '../model/change.ts';
+import {
+  CHANGE_STATES,
+  type ChangeState,
+  entity as entityName,
+  HELD_CLASSES,
+  type HeldClass,
+  settlement,
+  taskOfLinkRead,
+} from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { LANES, type Lane } from '../model/lane.ts';
 import { didYouMean } from '../platform/lib/nearest.ts';
@@ -8,6 +16,7 @@ import {
   changesInState,
   changesOfItems,
   findChange,
+  findChanges,
   type OutboxRow,
   removeChange,
   retryChange,
@@ -33,7 +42,10 @@ export interface ListedChange {
   readonly since: number;
   readonly due: number;
   readonly notBefore: number;
-  /** When it is sent at the present share of the quota if nothing else arrives, epoch milliseconds; null unless it is pending. */
+  /**
+   * When it is sent at the present share of the quota if nothing else arrives, epoch milliseconds; null if it is not pending, or if
+   * nothing is sent.
+   */
   readonly expectedAt: number | null;
   readonly attempts: number;
   readonly error: string | null;
@@ -47,14 +59,28 @@ export interface ShownChange extends ListedChange {
 
 /** What waits to be written, due first, by state. */
 export async function listChanges(
-  { store: { query }, throttle }: OpenWorkspace,
+  workspace: OpenWorkspace,
   { states = CHANGE_STATES, limit }: { readonly states?: readonly ChangeState[]; readonly limit: number },
 ): Promise<readonly ListedChange[]> {
+  const { query } = workspace.store;
   const rows: OutboxRow[] = [];
   for (const state of states) rows.push(...(await changesInState(query, state, limit - rows.length)));
-  const { describe } = await namesOf(query, rows);
+  const { describe, entities } = await namesOf(query, rows);
+  const { state } = await workspace.status();
+  if (state.kind === 'halted') return rows.map(describe);
   const ahead = requestsAhead(await waitingByLane(query), rows);
-  return rows.map((row) => ({ ...describe(row), expectedAt: expectedAt(row, ahead.get(row.entity), throttle) }));
+  const reads = await linkReadsOf(query, [...entities.values()]);
+  return rows.map((row) => {
+    const first = row.kind === 'link' ? reads.get(entities.get(row.entity)?.task_id ?? '') : undefined;
+    return { ...describe(row), expectedAt: expectedAt(row, first, ahead.get(row.entity), workspace.throttle) };
+  });
+}
+
+/** The pending reads of the links of these entities' tasks, by task. The first link of a task waits for such a read. */
+async function linkReadsOf(query: Scope, rows: readonly EntityRow[]): Promise<ReadonlyMap<string, OutboxRow>> {
+  const tasks = new Set(rows.flatMap(({ kind, task_id }) => (kind === 'link' && task_id !== null ? [task_id] : [])));
+  const reads = await findChanges(query, [...tasks].map(entityName.readLinks));
+  return new Map(reads.map((read) => [taskOfLinkRead(read.entity) as string, read]));
 }
 
 /** The number of requests up to each pending change: those of more urgent lanes, and those of its own lane that are due before it. */
@@ -78,12 +104,17 @@ function requestsAhead(
   return ahead;
 }
 
+/** @param first the read that is sent before the change, which then no longer waits for its own time */
 function expectedAt(
-  { due, not_before, lane }: OutboxRow,
+  change: OutboxRow,
+  first: OutboxRow | undefined,
   requests: number | undefined,
   { drainedAt }: Pick<Throttle, 'drainedAt'>,
 ): number | null {
-  return requests === undefined ? null : Math.max(due, not_before, drainedAt(requests, lane === 'backfill' ? 1 : 0));
+  if (requests === undefined) return null;
+  const { due, not_before } = first ?? change;
+  const sent = drainedAt(requests + (first ? 1 : 0), change.lane === 'backfill' ? 1 : 0);
+  return Math.max(change.due, due, not_before, sent);
 }
 
 interface Named {

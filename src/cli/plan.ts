@@ -8,7 +8,7 @@ import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeLab } from './lab-report.ts';
 import type { Session } from './session.ts';
 import { type Exit, type Setting, sessionOf, wholeNumber } from './setting.ts';
-import { plural, printable, span } from './words.ts';
+import { lastSent, plural, printable } from './words.ts';
 import { chooseWorkspace } from './workspace-client.ts';
 import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command.ts';
 
@@ -106,7 +106,7 @@ export function describePlan(
   }
   const total = writes.reduce((sum, { count }) => sum + count, 0);
   return [
-    `plan ${id}: ${plural(requests, 'request')}, the last of them ${drainedAt > now ? `in ${span(drainedAt - now)}` : 'at once'}`,
+    `plan ${id}: ${plural(requests, 'request')}, ${lastSent(drainedAt, now)}`,
     ...where,
     ...writes.map(({ action, count, held }) => `  ${action}: ${count}${held > 0 ? `, ${held} of them held` : ''}`),
     ...entities.map(({ label, action, held }) => printable(`    ${action}  ${label}${held ? '  (held)' : ''}`)),

@@ -10,7 +10,7 @@ import { askOwner } from './owner.ts';
 import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
 import { describeRound } from './sweep.ts';
 import { watchStatus } from './watch-status.ts';
-import { plural, printable, span, table } from './words.ts';
+import { lastSent, plural, printable, span, table } from './words.ts';
 
 /** `worksync status`. */
 export function addStatus(program: Command, _setting: Setting, exit: Exit): void {
@@ -118,9 +118,8 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
 }
 
 function describeBacklog({ requests, backfill, doneAt }: WorkspaceStatus['backlog'], now: number): string {
-  if (requests === 0 || doneAt === null) return '';
-  const time = doneAt > now ? `in ${span(doneAt - now)}` : 'at once';
-  return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, the last ${time}`;
+  if (requests === 0) return '';
+  return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, ${lastSent(doneAt, now)}`;
 }
 
 /** Changes named of those that wait for the same reason. */

@@ -1,6 +1,12 @@
 import { duration } from '../platform/lib/quantities.ts';
 import { html, type Markup } from './html.ts';
 
+/** When the last of the waiting requests is sent; null: nothing is sent. The quota decides, so single ones may be due later. */
+export function lastSent(at: number | null, now: number): Markup | string {
+  if (at === null) return 'not while the workspace is blocked';
+  return at > now ? html`the last ${when(at, now)}` : 'the quota allows them at once';
+}
+
 /** A moment, told from `now`; its exact time is in the tooltip. */
 export function when(at: number | null, now: number): Markup {
   if (at === null) return html`<span class="none">–</span>`;

@@ -1,6 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
-
+import { entity } from '../../src/model/change.ts';
 import type { Fault, Faults } from '../../src/reference-service/http/faults.ts';
+import { updateChange } from '../../src/store/outbox-rows.ts';
+import { enqueueReads } from '../../src/store/workspace-reads.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -64,6 +66,23 @@ it('names a link by its item and its task', async () => {
   await world.until(async () => (await ask('changes', { limit: 99 })).some(({ kind }) => kind === 'link'));
   const links = (await ask('changes', { limit: 99 })).filter(({ kind }) => kind === 'link');
   expect(links.map(({ name }) => name)).toEqual(['acme/app#7 BUG-1: fix → BUG-1']);
+});
+
+it('estimates a link that waits for the read of its task by that read', async () => {
+  await open();
+  await world.people.createBug({ body: { title: 'It breaks' } }, {});
+  await deliver(7, 'BUG-1: fix');
+  const findLink = async () => (await ask('changes', { limit: 99 })).find(({ kind }) => kind === 'link');
+  await world.until(async () => (await findLink()) !== undefined);
+  const link = (await findLink())!;
+  const taskId = link.entity.split('>').at(-1)!;
+  const now = world.clock.now();
+  await world.partition().store.commit(async (query) => {
+    await updateChange(query, link.entity, { not_before: now + 900_000 });
+    await enqueueReads(query, [entity.readLinks(taskId)], now);
+    await updateChange(query, entity.readLinks(taskId), { due: now, not_before: now + 100_000 });
+  });
+  expect((await findLink())?.expectedAt).toBe(now + 100_000);
 });
 
 it('tries a held change again, whatever the limits say', async () => {

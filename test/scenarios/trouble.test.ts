@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describeStatus } from '../../src/cli/status.ts';
 import { entity } from '../../src/model/change.ts';
 import type { Fault } from '../../src/reference-service/http/faults.ts';
 import { blankEntity, saveEntity } from '../../src/store/entities.ts';
@@ -224,6 +225,11 @@ describe('a workspace that is not there', () => {
     await travel(HOUR);
     expect(await byState()).toMatchObject({ pending: 1, held: 0 });
     expect((await status()).state).toMatchObject({ kind: 'halted', code: 'outcome_unknown' });
+    // Nobody knows when it is sent.
+    expect((await status()).backlog).toMatchObject({ requests: 1, doneAt: null });
+    expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ state: 'pending', expectedAt: null }]);
+    expect(await world.ask('plan', { limit: 9 })).toMatchObject({ requests: 1, drainedAt: null });
+    expect(describeStatus(await world.daemon().status())).toContain('1 request to send, none of them while');
     weather.clear();
     await travel(MINUTE);
     expect(await recorded()).toEqual([1]);

@@ -4,7 +4,7 @@ import { CHANGE_STATES, type ChangeState } from '../../model/change.ts';
 import { LANES, type Lane } from '../../model/lane.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
+import { lastSent, when } from '../moment.ts';
 import { actionForm } from './action-form.ts';
 import { ask } from './ask.ts';
 import { choiceOf } from './choices.ts';
@@ -99,7 +99,8 @@ function goesWhen({ state, expectedAt }: ListedChange, now: number): Markup | st
   if (state === 'held') return 'when approved';
   if (state === 'unknown') return 'when its outcome is read';
   if (state === 'sending') return 'now';
-  return expectedAt !== null && expectedAt > now ? when(expectedAt, now) : 'now';
+  if (expectedAt === null) return 'when the workspace is not blocked any more';
+  return expectedAt > now ? when(expectedAt, now) : 'now';
 }
 
 function buttonsOf(visit: WorkspaceVisit, { entity, state, kind, attempts }: ListedChange): Markup | null {
@@ -130,9 +131,9 @@ async function lanesTable(visit: WorkspaceVisit): Promise<Markup> {
   const { backlog, changes } = status;
   const rows = LANES.filter((lane) => waiting[lane] > 0);
   const done =
-    backlog.doneAt === null
+    backlog.requests === 0
       ? null
-      : html`<p class="hint">${counted(backlog.requests, 'request')}; the last of them ${when(backlog.doneAt, now)}, if nothing more comes</p>`;
+      : html`<p class="hint">${counted(backlog.requests, 'request')}: ${lastSent(backlog.doneAt, now)}, if nothing more comes</p>`;
   const approval =
     backlog.held === 0
       ? null

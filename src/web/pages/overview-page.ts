@@ -2,7 +2,7 @@ import type { LagReport } from '../../admin/lag.ts';
 import type { WorkspaceStatus } from '../../admin/status.ts';
 import { count, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
-import { when } from '../moment.ts';
+import { lastSent, when } from '../moment.ts';
 import { ask } from './ask.ts';
 import { connectionCards } from './connection-cards.ts';
 import { deliveryTable } from './delivery-table.ts';
@@ -69,9 +69,9 @@ function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] 
   ];
 }
 
-function backlogWords({ doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {
-  if (doneAt === null) return 'nothing waits';
-  return html`done ${when(doneAt, now)}${backfill > 0 ? `, ${count(backfill)} of them for backfills` : ''}`;
+function backlogWords({ requests, doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {
+  if (requests === 0) return 'nothing waits';
+  return html`${lastSent(doneAt, now)}${backfill > 0 ? `, ${count(backfill)} of them for backfills` : ''}`;
 }
 
 function lagTile(lag: LagReport | null): Markup {

@@ -97,6 +97,14 @@ describe('the verdict', () => {
     expect(dated({ halt, now: NOW + 3_000 })).toEqual([['database_corrupt', NOW + 3_000, NOW + 3_000]]);
   });
 
+  it('says that a cause began no later than it was last seen', () => {
+    const times = createCauseTimes();
+    const failure = { ...unreachable, at: NOW - 6_000 };
+    const stored = { ...EMPTY, connections: [{ ...ACTIVITY, connection: 'jira', failure }] };
+    const [workspace] = statusWith({ connections: DEAD.connections!, stored, times }).workspaces;
+    expect(workspace?.causes).toMatchObject([{ since: NOW - 6_000, seenAt: NOW - 6_000 }]);
+  });
+
   it('is blocked by whatever keeps everything from being sent or stored, and that comes first', () => {
     const halt = new SyncError('database_corrupt', 'page 7 is damaged');
     const { verdict, workspaces } = statusWith({ ...DEAD, halt });
