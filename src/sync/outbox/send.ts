@@ -44,6 +44,11 @@ export interface SenderContext
  */
 export type SendAndSettle = (prepared: PreparedRequest, slot: Slot) => Promise<void>;
 
+interface CommittedAnswer extends Pick<ApiAnswer<unknown>, 'status' | 'body'> {
+  /** Runs in the same transaction. */
+  readonly work: ((transaction: Scope) => Promise<void>) | undefined;
+}
+
 /** Statuses with which servers answer for a route that they do not have. */
 const NO_ROUTE: ReadonlySet<number | undefined> = new Set([404, 405, 410, 501]);
 
@@ -104,13 +109,7 @@ export function createSender(context: SenderContext): SendAndSettle {
   async function commitAnswer(
     prepared: PreparedRequest,
     slot: Slot,
-    {
-      status,
-      body,
-      work,
-    }: Pick<ApiAnswer<unknown>, 'status' | 'body'> & {
-      readonly work: ((transaction: Scope) => Promise<void>) | undefined;
-    },
+    { status, body, work }: CommittedAnswer,
   ): Promise<void> {
     const receiptTimes = await store.commit(async (transaction) => {
       await slot.complete({ status, key: null }, transaction);

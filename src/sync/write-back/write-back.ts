@@ -147,12 +147,12 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       logger.info({ item, itemKey, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
-      await postpone(notice, item, asSyncError(thrown));
+      await postpone(notice, { item, itemKey, connection }, asSyncError(thrown));
     }
   }
 
-  async function postpone(notice: NoticeRow, item: string, error: SyncError): Promise<void> {
-    const { item_key: itemKey, kind, connection } = notice;
+  async function postpone(notice: NoticeRow, about: object, error: SyncError): Promise<void> {
+    const { kind, connection } = notice;
     // A rate limit concerns the connection, so the notice keeps its place.
     const isLimited = pauses.recordFailure(connection, error, 'fetch') > 0;
     const attempts = notice.attempts + (isLimited ? 0 : 1);
@@ -163,8 +163,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
     const refusal = `${connection} ${kind} ${error.code}`;
     const level = state === 'refused' && kind === 'status' && loggedRefusals.has(refusal) ? 'debug' : 'warn';
     loggedRefusals.add(refusal);
-    const fields = { item, itemKey, kind, connection, error, attempts, outcome: state };
-    logger[level](fields, 'could not be written to the vendor');
+    logger[level]({ ...about, kind, error, attempts, outcome: state }, 'could not be written to the vendor');
     const isNotCarriedOut = !wasSent(error) || REFUSALS.has(error.code);
     const retry = { state, attempts, error: text, not_before: clock.now() + pause } as const;
     const row = { ...retry, ...(isNotCarriedOut && { done: notice.done }) };
