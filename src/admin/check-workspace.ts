@@ -21,6 +21,7 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
   return [
     ...tasks.findings,
     ...(await checkLinks(workspace, subject, tasks.ids[0])),
+    ...(await checkTaskUpdates(workspace, subject, tasks.ids[0])),
     ...(await checkRecords(workspace, subject)),
     ...checkWebhook(workspace, subject),
     ...checkStatuses(workspace, subject),
@@ -66,6 +67,32 @@ async function checkLinks(
       : 'Give the key the right to read them, or set workspace.api.routes.listWorkItems. If the server never doubles an address, set workspace.api.links: idempotent. Until then no links are added.';
     const level = areIdempotent || error.code === 'rate_limited' ? 'warning' : 'error';
     return [{ level, subject, message: `links of tasks cannot be read: ${error.message}`, hint }];
+  }
+}
+
+/** Reads a task by the route that precedes each update. Sends no update. */
+async function checkTaskUpdates(
+  { client, config }: OpenWorkspace,
+  subject: string,
+  taskId: string | undefined,
+): Promise<Finding[]> {
+  if (config.rules.workflow === undefined || taskId === undefined) return [];
+  const { routes, taskUpdate } = apiOverrides.parse(config.workspace.api ?? {});
+  const { method, path } = { ...ROUTES.updateTask, ...routes?.updateTask };
+  const form = taskUpdate ?? (config.workspace.url === undefined ? 'fields' : 'whole');
+  try {
+    await client.getTask({ taskId }, ASKED);
+    const how = form === 'whole' ? 'the whole task' : 'the changed fields';
+    return [
+      { level: 'ok', subject, message: `tasks can be read; an update sends ${how} by ${method} ${path}, not tried` },
+    ];
+  } catch (thrown) {
+    const { code, message: reason } = asSyncError(thrown);
+    if (code === 'rate_limited')
+      return [{ level: 'warning', subject, message: `task updates could not be checked: ${reason}` }];
+    const message = `the workspace has no route for task updates: statuses are not changed (${reason})`;
+    const hint = 'Name the routes that read and update one task in workspace.api.routes.getTask and updateTask.';
+    return [{ level: 'warning', subject, message, hint }];
   }
 }
 

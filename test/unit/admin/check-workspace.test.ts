@@ -11,6 +11,8 @@ const refused = (status: number, own = true) => new SyncError('refused', 'why', 
 interface Parts {
   readonly tasks?: readonly object[] | Error;
   readonly links?: Error;
+  readonly task?: Error;
+  readonly workflow?: object;
   readonly records?: Error;
   readonly mirror?: 'auto' | 'record' | 'off';
   readonly workspace?: object;
@@ -19,7 +21,7 @@ interface Parts {
 }
 
 /** The findings as lines, and the requests that they took. */
-async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts }: Parts) {
+async function check({ tasks = [TASK], links, task, workflow, records, mirror = 'auto', ...parts }: Parts) {
   const store = await openTestStore();
   await configureLinks(store.query, parts.areIdempotent ?? false);
   const asked: string[] = [];
@@ -31,9 +33,14 @@ async function check({ tasks = [TASK], links, records, mirror = 'auto', ...parts
   const workspace = {
     name: 'work',
     store,
-    config: { workspace: { url: 'https://w.example', statuses: {}, ...parts.workspace }, connections: [{ mirror }] },
+    config: {
+      workspace: { url: 'https://w.example', statuses: {}, ...parts.workspace },
+      connections: [{ mirror }],
+      rules: { workflow },
+    },
     client: {
       listTasks: answer('tasks', tasks instanceof Error ? tasks : { tasks }),
+      getTask: answer('task', task ?? TASK),
       listWorkItems: answer('links', links ?? { workItems: [] }),
       listPullRequestRecords: answer('records', records ?? { pullRequests: [] }),
     },
@@ -62,6 +69,25 @@ it('asks no more where the tasks cannot be read', async () => {
 
 it('reads no links where there is no task, and no records where mirror is off', async () => {
   expect((await check({ tasks: [], mirror: 'off' })).asked).toEqual(['tasks {"all":true}']);
+});
+
+describe('task updates', () => {
+  it('reads one task by its route if the rules change statuses, and updates none', async () => {
+    const { asked, lines } = await check({ workflow: {} });
+    expect(asked).toEqual(['tasks', 'links', 'task', 'records']);
+    const route = '/workspaces/{workspaceId}/tasks/{taskId}';
+    expect(lines).toContain(`ok tasks can be read; an update sends the whole task by PUT ${route}, not tried`);
+    const api = { taskUpdate: 'fields', routes: { updateTask: { method: 'PATCH', path: '/tasks/{taskId}' } } };
+    const other = await check({ workflow: {}, workspace: { api } });
+    expect(other.lines).toContain(
+      'ok tasks can be read; an update sends the changed fields by PATCH /tasks/{taskId}, not tried',
+    );
+  });
+
+  it('warns that statuses are not changed if a task cannot be read by its route', async () => {
+    const { lines } = await check({ workflow: {}, task: refused(405) });
+    expect(lines).toContain('warning the workspace has no route for task updates: statuses are not changed (why)');
+  });
 });
 
 describe('links that cannot be read', () => {

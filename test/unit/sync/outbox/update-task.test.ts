@@ -156,12 +156,7 @@ test('sends no update to a task that has the wanted status', async () => {
   const { send, server, change, known, throttle } = await setUp();
   server.set({ ...ORIGINAL, status: 'review' });
   await send();
-  expect([methods(server), await change(), await known(), throttle.used().used]).toEqual([
-    ['GET'],
-    undefined,
-    {},
-    1,
-  ]);
+  expect([methods(server), await change(), await known(), throttle.used().used]).toEqual([['GET'], undefined, {}, 1]);
 });
 
 test('writes nothing over a status that somebody else set, and passes the read on', async () => {
