@@ -10,7 +10,7 @@ import { showDelivery } from './delivery-timeline.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { showItems } from './item-timeline.ts';
 import { LONGEST_LAB, tryRules } from './lab.ts';
-import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove } from './links.ts';
+import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove, releaseStatus } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { postpone, undo } from './postpone.ts';
@@ -103,6 +103,8 @@ const QUESTIONS = {
 
   'link-removed': linkRemoved,
 
+  'release-status': releaseStatus,
+
   sweep: startSweep,
 
   'sweep-progress': (partition: OpenWorkspace, _asked: object, clock: Clock) => sweepProgress(partition, clock),
@@ -187,6 +189,7 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   'link-added': { subject: taskOf, count: () => 1 },
   'link-to-remove': null,
   'link-removed': { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
+  'release-status': { subject: ({ task }) => task, count: () => 1 },
   sweep: { subject: everything, count: unknown },
   'sweep-progress': null,
   quota: null,

@@ -46,7 +46,8 @@ export function describeOpenWorkspace(
       ...describeConnection(config.name, connection),
       ...knownHere(connection, hooks, namesByConnection),
     })),
-    stored,
+    // Without rules nothing changes the stored reasons.
+    stored: config.rules.workflow === undefined ? { ...stored, unfinishedTasks: {} } : stored,
     quota,
     backlog: backlogOf(throttle, stored, halt !== undefined),
     times,

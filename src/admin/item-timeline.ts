@@ -4,9 +4,11 @@ import { tasksByIds } from '../store/cached-tasks.ts';
 import type { ListedDelivery } from '../store/find-deliveries.ts';
 import { findItem, readEvaluatedTasks, readFields } from '../store/items.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
+import type { ExplainedTask } from '../sync/reconcile/workflow/explain-task.ts';
 import { deliveriesThatChanged } from './deliveries.ts';
 import { type FoundTask, findItems, findTask, foundTask, itemsAbout, noSuchItem } from './find-named.ts';
 import { type NamedItem, nameOfItem } from './human-names.ts';
+import { explainStatuses, tasksOf } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { type Timeline, timelinesOf } from './timelines.ts';
 
@@ -30,6 +32,14 @@ export interface ShownItem extends NamedItem {
   readonly courses: readonly Timeline[];
 }
 
+export interface ShownItems {
+  readonly task: FoundTask | null;
+  /** As in `explainLinks`. */
+  readonly statuses: readonly ExplainedTask[];
+  readonly items: readonly ShownItem[];
+  readonly count: number;
+}
+
 /** Items of one answer. */
 const MOST = 5;
 /** Characters shown of one text. */
@@ -37,10 +47,15 @@ const LONGEST = 4_000;
 
 /** The items of that name; of a task, those that are linked to it or name it. Throws `not_found`. */
 export async function showItems(
-  { store: { query }, sources, rules }: OpenWorkspace,
+  workspace: OpenWorkspace,
   { name }: { readonly name: string },
   clock: Clock,
-): Promise<{ readonly task: FoundTask | null; readonly items: readonly ShownItem[]; readonly count: number }> {
+): Promise<ShownItems> {
+  const {
+    store: { query },
+    sources,
+    rules,
+  } = workspace;
   const task = (await findTask(query, name)) ?? null;
   const keys = task ? await itemsAbout(query, task) : await findItems(query, name);
   if (keys.length === 0 && !task) throw await noSuchItem(query, name);
@@ -70,7 +85,8 @@ export async function showItems(
       courses: await timelinesOf(query, [key]),
     });
   }
-  return { task, items, count: keys.length };
+  const taskIds = task ? [task.taskId] : tasksOf(items.map(({ explained }) => explained));
+  return { task, statuses: await explainStatuses(workspace, taskIds, clock), items, count: keys.length };
 }
 
 function shortened(item: Item): Item {

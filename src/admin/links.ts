@@ -1,9 +1,18 @@
 import { entity } from '../model/change.ts';
+import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
-import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
+import {
+  blankEntity,
+  type EntityRow,
+  findEntity,
+  json,
+  linkedItems,
+  linksOfTask,
+  saveEntity,
+} from '../store/entities.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { dropDifference, findChange } from '../store/outbox-rows.ts';
 import { currentRevision } from '../store/revision.ts';
@@ -11,6 +20,8 @@ import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
+import { releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
+import { type ExplainedTask, explainTask } from '../sync/reconcile/workflow/explain-task.ts';
 import { type FoundTask, findItems, findTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -44,15 +55,22 @@ export async function linkTarget({ store: { query } }: OpenWorkspace, { target }
 
 /** Why links of an item, or of a task, exist or do not. */
 export async function explainLinks(
-  { store: { query }, sources, rules }: OpenWorkspace,
+  workspace: OpenWorkspace,
   { target }: Named,
   clock: Clock,
 ): Promise<{
   readonly task: LinkTarget['task'];
+  /** The status of the task, or of the tasks that the item is linked to, if rules for statuses are configured. */
+  readonly statuses: readonly ExplainedTask[];
   readonly items: readonly ExplainedItem[];
   /** There may be more items of the task than these. */
   readonly isCut: boolean;
 }> {
+  const {
+    store: { query },
+    sources,
+    rules,
+  } = workspace;
   const task = (await findTask(query, target)) ?? null;
   const keys = task ? await itemsAbout(query, task) : await findItems(query, target);
   const items: ExplainedItem[] = [];
@@ -61,8 +79,58 @@ export async function explainLinks(
     if (explained) items.push(task ? onlyOf(explained, task.taskId) : explained);
     await yieldForRequests();
   }
-  return { task, items, isCut: task !== null && keys.length === MOST_ABOUT };
+  const statuses = await explainStatuses(workspace, task ? [task.taskId] : tasksOf(items), clock);
+  return { task, statuses, items, isCut: task !== null && keys.length === MOST_ABOUT };
 }
+
+/** Returns the tasks that items are linked to. */
+export function tasksOf(items: readonly ExplainedItem[]): readonly string[] {
+  return [...new Set(items.flatMap(({ links }) => links.map(({ taskId }) => taskId)))];
+}
+
+/** Tasks of one answer whose status is explained. */
+const MOST_STATUSES = 10;
+
+/** Returns why these tasks have their statuses, of the first `MOST_STATUSES` of them. */
+export async function explainStatuses(
+  { store: { query }, rules: { workflow } }: OpenWorkspace,
+  taskIds: readonly string[],
+  clock: Clock,
+): Promise<readonly ExplainedTask[]> {
+  const statuses: ExplainedTask[] = [];
+  for (const taskId of taskIds.slice(0, MOST_STATUSES)) {
+    const explained = await explainTask(query, taskId, { workflow, now: clock.now() });
+    if (explained) statuses.push(explained);
+    await yieldForRequests();
+  }
+  return statuses;
+}
+
+/** A person lets the rules decide about the status of a task again. */
+export async function releaseStatus(
+  { store, rules: { workflow }, wakeReconcile, random }: OpenWorkspace,
+  { task: name }: { readonly task: string },
+  clock: Clock,
+) {
+  const task = await findTask(store.query, name);
+  if (task === undefined) throw new SyncError('not_found', `worksync knows no task ${name}`);
+  if (!workflow.isOn) throw new SyncError('usage', 'no rules for the statuses of tasks are configured', HINT_OF_RULES);
+  const now = clock.now();
+  await store.commit(async (query) => {
+    await releaseTaskStatus(query, workflow, task.taskId, now);
+    // The evaluation of one item evaluates its tasks; others follow because an item may be gone.
+    for (const key of (await linkedItems(query, [task.taskId])).slice(0, EVALUATED_AT_RELEASE)) {
+      const look = { action: 'look-again', entity: key, sentAt: now, body: null } as const;
+      await appendAnswer(query, look, random.uuid(), now);
+    }
+  });
+  wakeReconcile();
+  return { task };
+}
+
+const EVALUATED_AT_RELEASE = 5;
+
+const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };
 
 function onlyOf(explained: ExplainedItem, taskId: string): ExplainedItem {
   return {

@@ -1,6 +1,6 @@
 import type { Answered } from '../admin/admin-operations.ts';
 import { counted } from '../platform/lib/quantities.ts';
-import { at, printable } from './words.ts';
+import { at, printable, table } from './words.ts';
 
 type Explained = Answered<'explain'>;
 type Item = Explained['items'][number];
@@ -23,8 +23,8 @@ export function taskHead({ taskId, key, name }: NonNullable<Explained['task']>):
 }
 
 /** What people read. Texts of providers are made safe for the terminal. */
-export function describeExplained({ task, items, isCut }: Explained): string {
-  const head = task ? [taskHead(task)] : [];
+export function describeExplained({ task, statuses, items, isCut }: Explained): string {
+  const head = [...(task ? [taskHead(task)] : []), ...statuses.flatMap(describeTaskStatus)];
   if (items.length === 0) return [...head, '  no item names it'].join('\n');
   const more = isCut ? [`these are ${counted(items.length, 'item')}: there may be more`] : [];
   return [...head, ...items.flatMap((item) => describeExplainedItem(item)), ...more].join('\n');
@@ -70,4 +70,32 @@ function describeLink({ name, state, reason, delivery, request, error }: Link): 
       : []),
     ...(error ? [`    ${error}`] : []),
   ].map(printable);
+}
+
+type TaskStatus = Explained['statuses'][number];
+
+/** Returns the lines about the status of a task: at most five, then one for each linked item. */
+export function describeTaskStatus(task: TaskStatus): string[] {
+  const { name, status, setBy, previous, wanted, reason, change, isHeld, items, more } = task;
+  const before = previous === null ? '' : `; before: ${previous}`;
+  const since = setBy.since === null ? '' : `, since ${at(setBy.since)}`;
+  const because = wanted?.item ? `, because of ${wanted.item}` : '';
+  const rows = items.map((item) => [
+    `    ${item.connection} ${item.name}`,
+    `${item.phase} ${at(item.since)}, ${item.strength} (${item.place})`,
+    [item.counts ? item.status : 'does not count', withDetail(item.reason)].filter(Boolean).join(': '),
+  ]);
+  return [
+    `  ${name}  ${status}  (${setBy.rule === null ? setBy.who : `${setBy.who}, ${setBy.rule}`}${since}${before})`,
+    ...(wanted ? [`    the rules want ${wanted.status}: ${wanted.rule}${because}`] : []),
+    ...(reason ? [`    no change: ${withDetail(reason)} [${reason.code}]`] : []),
+    ...(change ? [`    the change is ${change.state}`] : []),
+    ...(isHeld ? [`    "worksync links release-status ${name}" lets the rules decide`] : []),
+    ...(rows.length === 0 ? [] : table(rows).split('\n')),
+    ...(more > 0 ? [`    and ${counted(more, 'item')} more`] : []),
+  ].map(printable);
+}
+
+function withDetail({ text, detail }: { readonly text: string; readonly detail: string | null }): string {
+  return detail === null ? text : `${text} (${detail})`;
 }

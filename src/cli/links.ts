@@ -17,7 +17,7 @@ const ITEM = 'by its address, its key, or its usual name (ENG-12, acme/app#7)';
 export function addLinks(program: Command, setting: Setting, exit: Exit): void {
   const group = program
     .command('links')
-    .description("a task's external links: list, add, remove, explain")
+    .description("a task's external links: list, add, remove, explain, release-status")
     .exitOverride();
   const run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) =>
     runAsking(setting, exit, flags, work);
@@ -25,6 +25,7 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
   addAdd(group, run);
   addRemove(group, run);
   addExplain(group, run);
+  addReleaseStatus(group, run);
 }
 
 type Run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) => Promise<void>;
@@ -151,6 +152,20 @@ function addExplain(group: Command, run: Run): void {
       if (explained.task === null && explained.items.length === 0)
         throw new SyncError('not_found', `the daemon knows no task and no item ${target}`);
       return { text: describeExplained(explained), json: [explained] };
+    }),
+  );
+}
+
+function addReleaseStatus(group: Command, run: Run): void {
+  const described = {
+    usage: 'release-status <task>',
+    description: 'let the rules decide about a status that a person set; uses no quota',
+    example: 'links release-status BUG-12',
+  };
+  workspaceCommand(group, described, { costsQuota: false }).action((task: string, flags: WorkspaceFlags) =>
+    run(flags, async ({ ask }) => {
+      const released = await ask('release-status', { task });
+      return { text: `released  ${printable(released.task.name)}`, json: [released] };
     }),
   );
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Answered } from '../admin/admin-operations.ts';
 import { askingWorkspace } from './ask-workspace.ts';
-import { describeExplainedItem, taskHead } from './explained.ts';
+import { describeExplainedItem, describeTaskStatus, taskHead } from './explained.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
 import { describeCourse } from './waterfall.ts';
 import { at, printable } from './words.ts';
@@ -25,9 +25,10 @@ export function addItems(program: Command, setting: Setting, exit: Exit): void {
 
 type Told = Answered<'items'>;
 
-export function describeItems({ task, items, count }: Told): string {
+export function describeItems({ task, statuses, items, count }: Told): string {
   return [
     ...(task ? [taskHead(task)] : []),
+    ...statuses.flatMap(describeTaskStatus),
     ...(items.length === 0 ? ['  no item names it'] : []),
     ...items.flatMap(describeItem),
     ...(count > items.length ? [`and ${count - items.length} more`] : []),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { BrokenWorkspace, ElsewhereWorkspace, Status, WindowStatus, WorkspaceStatus } from '../admin/status.ts';
+import { describeUnfinished } from '../admin/unfinished-words.ts';
 import { partOf } from '../admin/verdict.ts';
 import { asSyncError } from '../model/errors/sync-error.ts';
 import { daemonOptions, environment, type Flags } from '../platform/config/daemon-options.ts';
@@ -110,11 +111,17 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
       `${changes.byState.unknown} with outcome unknown, ${changes.byState.held} held`,
     ...describeStuck(changes),
     ...describeQuarantine(deliveries),
+    ...describeUnfinishedTasks(workspace),
     ...workspace.gone.map((row) => `    gone at the provider: ${row.name}, detected ${span(now - row.at)} ago`),
     ...workspace.backfills.flatMap((backfill) => describeBackfill(backfill, now)),
     ...describeConnections(workspace, now),
   ];
   return lines.map(printable).join('\n');
+}
+
+function describeUnfinishedTasks({ unfinishedTasks }: WorkspaceStatus): string[] {
+  const sentence = describeUnfinished(unfinishedTasks);
+  return sentence === undefined ? [] : [`  tasks       ${sentence} ("worksync links explain <task>" tells why)`];
 }
 
 function describeBacklog({ requests, backfill, doneAt }: WorkspaceStatus['backlog'], now: number): string {

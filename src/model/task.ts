@@ -31,6 +31,8 @@ export interface TaskUpdate {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** The status on which the decision was based, in our words. The update is not sent to a task with another one. */
   readonly from: string;
+  /** The rule that wants the status, for people: `standard: merged`. */
+  readonly rule?: string;
   /** The earliest time at which a final status is sent, epoch milliseconds: further facts may still arrive. */
   readonly notBefore?: number;
 }

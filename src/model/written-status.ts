@@ -2,6 +2,8 @@
 export interface WrittenStatus {
   /** The last status that worksync wrote and saw confirmed, if nobody has changed it since. */
   readonly status?: string | undefined;
+  /** The rule by which worksync wrote it, for people. Absent: a person had set the status, and the rules want the same. */
+  readonly rule?: string | undefined;
   /** The status before the first move by worksync. */
   readonly previous?: string | undefined;
   /** A person took the task out of a final status then: what was finished before, finishes nothing. Epoch milliseconds. */
@@ -12,6 +14,8 @@ export interface WrittenStatus {
   readonly contested?: readonly number[] | undefined;
   /** Labels that worksync added (`+name`) and removed (`-name`), as long as the conditions of the rules hold. */
   readonly labels?: readonly string[] | undefined;
+  /** Why merged work has not finished the task, by the last evaluation: a code of `explain-task.ts`. */
+  readonly unfinished?: string | undefined;
 }
 
 const DAY = 86_400_000;
@@ -24,6 +28,7 @@ export function afterUpdate(
     readonly from: string;
     readonly addLabels?: readonly string[] | undefined;
     readonly removeLabels?: readonly string[] | undefined;
+    readonly rule?: string | undefined;
   },
   now: number,
 ): WrittenStatus {
@@ -32,6 +37,7 @@ export function afterUpdate(
   const labels = [...new Set([...(written.labels ?? []), ...changed])];
   const move = update.status !== undefined && {
     status: update.status,
+    rule: update.rule,
     previous: written.status === undefined ? update.from : written.previous,
     moves: [...(written.moves ?? []).filter((at) => at > now - DAY), now],
   };
@@ -57,7 +63,7 @@ export function afterObservation(
   const isContest = written.status !== undefined && setBefore - lastMove <= CONTESTED_WITHIN;
   const contested = [...(written.contested ?? []), ...(isContest ? [setBefore] : [])].filter((at) => at > now - DAY);
   const epoch = isReopened ? Math.max(written.epoch ?? 0, setBefore) : written.epoch;
-  const { status: _, ...others } = written;
+  const { status: _, rule: _rule, ...others } = written;
   return {
     ...others,
     ...(epoch !== undefined && { epoch }),
@@ -73,4 +79,10 @@ const MAX_MOVES = 6;
 export function isContested({ moves = [], contested = [] }: WrittenStatus, now: number): boolean {
   const inDay = (at: number) => at > now - DAY;
   return contested.filter(inDay).length >= MAX_CONTESTED || moves.filter(inDay).length >= MAX_MOVES;
+}
+
+/** Returns what is known after a person let the rules decide again: the present status counts as one of worksync. */
+export function afterRelease(written: WrittenStatus, status: string): WrittenStatus {
+  const { rule: _, moves: _moves, contested: _contested, ...others } = written;
+  return { ...others, status, previous: status };
 }

@@ -25,6 +25,7 @@ import { serverFactsOf } from './server-facts.ts';
 import { type SweepPosition, sweepPositionsOf } from './sweep-position.ts';
 import { type CreationTrials, disabledFields } from './task-creations.ts';
 import type { TaskUpdateFacts } from './task-update-facts.ts';
+import { type UnfinishedTasks, unfinishedTasksOf } from './unfinished-tasks.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
 
@@ -82,6 +83,7 @@ export interface StoredStatus extends HealthSummary {
   /** Items that their provider no longer has, latest first. They write nothing; their links stay. */
   readonly gone: readonly GoneItem[];
   readonly tasks: number;
+  readonly unfinishedTasks: UnfinishedTasks;
 }
 
 /** Reads the status of one workspace; see `readStatuses`. */
@@ -112,6 +114,7 @@ export async function readStatuses(
   const sweepPositions = await sweepPositionsOf(query, workspaces);
   const gone = await goneItems(query, workspaces);
   const servers = await serverStatusesOf(query, workspaces, now);
+  const unfinishedTasks = await unfinishedTasksOf(query, workspaces);
   return new Map(
     workspaces.map((workspace) => [
       workspace,
@@ -124,6 +127,7 @@ export async function readStatuses(
         sweep: { ...sweeps(workspace), turn: describePosition(sweepPositions(workspace)) },
         gone: gone(workspace).map(withoutWorkspace),
         tasks: counts(workspace).tasks,
+        unfinishedTasks: unfinishedTasks(workspace),
         pullRequests: tally(counts(workspace), 'pull_request'),
         links: tally(counts(workspace), 'link'),
         server: servers(workspace),

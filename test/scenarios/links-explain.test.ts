@@ -47,7 +47,7 @@ describe('explain', () => {
         state: 'linked',
         reason: {
           ...{ rule: 'task-key', place: 'description', text: 'BUG-1', intent: 'closes' },
-          delivery: expect.any(Number),
+          ...{ strength: 'closing', namedAt: expect.any(Number), delivery: expect.any(Number) },
         },
         delivery: expect.objectContaining({ connection: 'github', event: 'pull_request', key: 'the-delivery' }),
         request: expect.objectContaining({ action: 'add-link', id: expect.any(String) }),
@@ -103,8 +103,31 @@ describe('explain', () => {
 
   it('knows nothing of what is not there', async () => {
     await open();
-    expect(await ask('explain', { target: 'BUG-77' })).toEqual({ task: null, items: [], isCut: false });
-    expect(await ask('explain', { target: '%' })).toEqual({ task: null, items: [], isCut: false });
+    expect(await ask('explain', { target: 'BUG-77' })).toEqual({ task: null, statuses: [], items: [], isCut: false });
+    expect(await ask('explain', { target: '%' })).toEqual({ task: null, statuses: [], items: [], isCut: false });
+  });
+});
+
+describe('the status of a task', () => {
+  it('names why merged work has not finished it, counts it, and follows the rules after a release', async () => {
+    await open({ workflow: { rules: [{ when: { pullRequest: 'merged' }, set: { status: 'completed' } }] } });
+    await newBug();
+    await edit({ title: 'BUG-1' });
+    await edit({ title: 'BUG-1', merged: true });
+    const explained = await ask('explain', { target: 'BUG-1' });
+    expect(explained.statuses).toMatchObject([{ status: 'open', setBy: { who: 'person' }, wanted: null }]);
+    const text = describeExplained(explained);
+    expect(text).toMatch(/BUG-1 {2}open {2}\(person, since /);
+    expect(text).toMatch(/no change: no closing word names the task.*\[not-closing\]/);
+    expect(text).toMatch(/github acme\/app#1 {2}merged .*carrying \(title\) {2}does not count: no closing word/);
+    expect((await ask('explain', { target: PULL })).statuses).toEqual(explained.statuses);
+    expect((await ask('items', { name: 'BUG-1' })).statuses).toEqual(explained.statuses);
+    const status = await world.partition().status();
+    expect(status.unfinishedTasks).toEqual({ 'not-closing': 1 });
+    await ask('release-status', { task: 'bug-1' });
+    await world.settled();
+    const { entries } = await ask('audit', { since: null, before: null, limit: 10 });
+    expect(entries).toMatchObject([{ action: 'release-status', subject: 'bug-1' }]);
   });
 });
 

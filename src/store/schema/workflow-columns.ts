@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { createUnfinishedIndex } from '../unfinished-tasks.ts';
 
 /** Adds the columns of items by which the rules for task states are evaluated. */
 export async function addWorkflowColumns(db: Kysely<unknown>): Promise<void> {
@@ -10,4 +11,5 @@ export async function addWorkflowColumns(db: Kysely<unknown>): Promise<void> {
     .columns(['workspace', 'reverts'])
     .where(sql.ref('reverts'), 'is not', null)
     .execute();
+  await createUnfinishedIndex(db);
 }

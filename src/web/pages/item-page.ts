@@ -1,4 +1,5 @@
-import type { ShownItem } from '../../admin/item-timeline.ts';
+import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
+import { OWN_COMMAND } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
@@ -10,13 +11,14 @@ import { type PageContent, type Part, pathOf, type WorkspaceVisit } from './page
 import { chip, copyable, type Tone } from './tones.ts';
 
 type ExplainedItem = ShownItem['explained'];
+type ExplainedTask = ShownItems['statuses'][number];
 
 /** One item with everything that is known of it: why it is linked or not, and what was sent for it. */
 export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
   const name = visit.query.get('name') ?? '';
   const search: Part = { id: 'search', body: searchForm(name), isForm: true };
   if (name === '') return { title: 'Item', parts: [search] };
-  const { task, items, count } = visit.clean(await ask(visit, 'items', { name }));
+  const { task, statuses, items, count } = visit.clean(await ask(visit, 'items', { name }));
   const parts = items.flatMap((item, index) => partsOf(visit, item, index));
   const [first] = items;
   const about = task
@@ -24,8 +26,61 @@ export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
     : null;
   return {
     title: task ? `Task ${task.name}` : (first?.name ?? 'Item'),
-    parts: [search, { id: 'task', body: html`${about}` }, ...parts],
+    parts: [search, { id: 'task', body: html`${about}` }, ...statusParts(visit, statuses), ...parts],
   };
+}
+
+/** The status of a task: who set it, what the rules want, and the part of each linked item. */
+function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly ExplainedTask[]): readonly Part[] {
+  return statuses.map((task) => ({
+    id: `status-${task.taskId}`,
+    body: html`${statusCard(task, now)}${statusItems(partition.name, task, now)}`,
+  }));
+}
+
+function statusCard(task: ExplainedTask, now: number): Markup {
+  const { name, status, setBy, previous, wanted, reason, change, isHeld } = task;
+  const fact = (term: string, value: Markup | string | null) =>
+    value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
+  const who = setBy.rule === null ? 'a person' : `worksync, ${setBy.rule}`;
+  const release = isHeld
+    ? html`<p class="text"><code>${OWN_COMMAND} links release-status ${name}</code> lets the rules decide.</p>`
+    : null;
+  return html`<section class="card stack"><div class="row"><h2 class="text">Status of ${name}</h2>${chip('soft', status)}</div>
+<dl class="facts wide">${fact('Set by', who)}
+${fact('Set at', setBy.since === null ? null : when(setBy.since, now))}
+${fact('Before', previous)}
+${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
+${fact('No change', reason && withDetail(reason))}
+${fact('Change', change?.state ?? null)}</dl>${release}</section>`;
+}
+
+function statusItems(workspace: string, { items, more }: ExplainedTask, now: number): Markup {
+  const table = dataTable<ExplainedTask['items'][number]>({
+    title: 'Part of each item in the status',
+    rows: items,
+    empty: 'No item is linked.',
+    columns: [
+      {
+        title: 'Item',
+        kind: 'name',
+        cell: ({ key, name }) => html`<a href="${pathOf(workspace, 'item', { name: key })}">${name}</a>`,
+      },
+      { title: 'State', kind: 'tight', cell: ({ phase, since }) => html`${phase} ${when(since, now)}` },
+      { title: 'Link', kind: 'tight', cell: ({ strength, place }) => `${strength}, ${place}` },
+      {
+        title: 'Part',
+        kind: 'text',
+        cell: ({ counts, status, reason }) =>
+          [counts ? status : 'does not count', withDetail(reason)].filter(Boolean).join(': '),
+      },
+    ],
+  });
+  return html`${table}${more > 0 ? html`<p class="soft">and ${counted(more, 'item')} more</p>` : null}`;
+}
+
+function withDetail({ text, detail }: { readonly text: string; readonly detail: string | null }): string {
+  return detail === null ? text : `${text} (${detail})`;
 }
 
 function searchForm(name: string): Markup {

@@ -1,5 +1,6 @@
 import type { LagReport } from '../../admin/lag.ts';
 import type { WorkspaceStatus } from '../../admin/status.ts';
+import { describeUnfinished } from '../../admin/unfinished-words.ts';
 import { count, duration } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
@@ -30,6 +31,7 @@ export async function overviewPage(visit: WorkspaceVisit): Promise<PageContent> 
       { id: 'process', body: html`${processProblems(visit.clean(visit.process))}` },
       { id: 'verdict', body: verdictBanner(status, now) },
       { id: 'figures', body: html`<div class="tiles">${tilesOf(visit)}</div>` },
+      { id: 'unfinished', body: html`${unfinishedCard(status)}` },
       { id: 'quota', body: html`<div class="grid two">${quotaCard(status, now)}${usageCard(use)}</div>` },
       { id: 'connections', body: connectionCards(status.connections, now) },
       { id: 'deliveries', body: latest },
@@ -67,6 +69,13 @@ function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] 
       deliveries.pending > 0 ? `${count(deliveries.pending)} being read` : html`last ${when(lastDelivery, now)}`,
     ),
   ];
+}
+
+/** Tasks that merged work has not finished. */
+function unfinishedCard({ unfinishedTasks }: WorkspaceStatus): Markup | null {
+  const sentence = describeUnfinished(unfinishedTasks);
+  if (sentence === undefined) return null;
+  return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason.</p></section>`;
 }
 
 function backlogWords({ requests, doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {

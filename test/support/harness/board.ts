@@ -4,11 +4,18 @@ import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../src/model/task.ts';
 import { afterUpdate, type WrittenStatus } from '../../../src/model/written-status.ts';
 import { tasksByIds } from '../../../src/store/cached-tasks.ts';
-import { findEntity, json, saveEntity } from '../../../src/store/entities.ts';
+import { findEntity, json, linkedItems, saveEntity } from '../../../src/store/entities.ts';
 import { findChange, removeChange } from '../../../src/store/outbox-rows.ts';
+import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
-import { decideTask, inOwnWords, type TaskEvaluation } from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
+import {
+  decideTask,
+  inOwnWords,
+  releaseTaskStatus,
+  type TaskEvaluation,
+} from '../../../src/sync/reconcile/workflow/evaluate-task.ts';
+import { type ExplainedTask, explainTask } from '../../../src/sync/reconcile/workflow/explain-task.ts';
 import type { WorkflowInput } from '../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { answered, batchContext, START, saidOf } from '../rows/batches.ts';
 import { pull, workItem } from '../rows/items.ts';
@@ -39,6 +46,11 @@ export interface Board {
   writes(key: string): number;
   labels(key: string): readonly string[];
   decide(key: string): Promise<TaskEvaluation>;
+  explain(key: string): Promise<ExplainedTask>;
+  /** A person lets the rules decide about the status. */
+  release(key: string): Promise<void>;
+  /** Unfinished tasks with merged work, by reason. */
+  unfinished(): Promise<Readonly<Record<string, number>>>;
 }
 
 const at = (seconds: number): number => START + seconds * 1_000;
@@ -138,6 +150,19 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
       if (evaluation === undefined) throw new Error('an item is unverified');
       return evaluation;
     },
+    async explain(key) {
+      const explained = await explainTask(store.query, idOf(key), { workflow: compiled.workflow, now: at(now) });
+      if (explained === undefined) throw new Error('the task is not cached');
+      return explained;
+    },
+    async release(key) {
+      const taskId = idOf(key);
+      await store.commit((query) => releaseTaskStatus(query, compiled.workflow, taskId, at(now)));
+      const keys = await linkedItems(store.query, [taskId]);
+      await store.commit((query) => applyBatch(query, [], batchContext(at(now), { rules: compiled }), keys));
+    },
+    unfinished: async () =>
+      (await unfinishedTasksOf(store.query.whole, [store.query.workspace]))(store.query.workspace),
   };
 }
 

@@ -35,6 +35,7 @@ export const EMPTY: StoredStatus = {
   sweep: { running: null, last: null, turn: null },
   server: { records: { state: 'open', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
   tasks: 0,
+  unfinishedTasks: {},
   pullRequests: { total: 0, waiting: 0 },
   links: { total: 0, waiting: 0 },
 };

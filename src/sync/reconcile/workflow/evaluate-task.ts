@@ -3,7 +3,7 @@
 import { entity } from '../../../model/change.ts';
 import type { Task, TaskUpdate } from '../../../model/task.ts';
 import { FINAL_STATUSES, PREVIOUS } from '../../../model/workflow.ts';
-import { afterObservation, isContested, type WrittenStatus } from '../../../model/written-status.ts';
+import { afterObservation, afterRelease, isContested, type WrittenStatus } from '../../../model/written-status.ts';
 import { tasksByIds } from '../../../store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../store/entities.ts';
 import { readMeta, writeMeta } from '../../../store/meta.ts';
@@ -12,9 +12,9 @@ import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import { linkedItemsOf } from './linked-items.ts';
-import { type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
-import { type TaskState, type Transition, transitionTo } from './transition.ts';
-import type { Workflow } from './workflow-rules.ts';
+import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
+import { type NoMove, type TaskState, type Transition, transitionTo } from './transition.ts';
+import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** The decision about a task, with the facts that led to it. */
 export interface TaskEvaluation {
@@ -62,6 +62,7 @@ export async function evaluateTaskStatus(context: EvaluationContext, query: Scop
     ...(addLabels.length > 0 && { addLabels }),
     ...(removeLabels.length > 0 && { removeLabels }),
     from: state.status,
+    ...(status !== undefined && target && { rule: target.contribution.rule }),
     ...(isFinal && target && { notBefore: target.at + FINAL_DELAY }),
   };
   const desired = JSON.stringify(update);
@@ -72,6 +73,17 @@ export async function evaluateTaskStatus(context: EvaluationContext, query: Scop
     renewed: row.desired !== desired,
     effect: 'status',
   });
+}
+
+/** Lets the rules decide about a status that a person set. The next evaluation of the task takes it into account. */
+export async function releaseTaskStatus(query: Scope, workflow: Workflow, taskId: string, now: number): Promise<void> {
+  const name = entity.taskUpdate(taskId);
+  const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
+  const [cached] = await tasksByIds(query, [taskId]);
+  if (cached === undefined) return;
+  const task = inOwnWords(cached, workflow);
+  const written = writtenStatus(row, task, now);
+  await saveEntity(query, { ...row, known: JSON.stringify(afterRelease(written, task.status)) });
 }
 
 /** Returns a cached task with our words for its statuses. */
@@ -85,7 +97,7 @@ export function inOwnWords(task: Task, { ownStatus }: Workflow): Task {
 }
 
 /** Returns what worksync wrote about a task, after somebody else may have changed its status. */
-function writtenStatus({ known }: EntityRow, task: Task, now: number): WrittenStatus {
+export function writtenStatus({ known }: EntityRow, task: Task, now: number): WrittenStatus {
   const { status, formerStatus = '', statusBefore: setBefore = 0 } = task;
   const isReopened = FINAL_STATUSES.has(formerStatus) && !FINAL_STATUSES.has(status);
   return afterObservation(json<WrittenStatus>(known) ?? {}, { status, setBefore, isReopened }, now);
@@ -116,7 +128,7 @@ export async function decideTask(
   return { task, items, wanted, target, state, transition, ...labelsOf(items, written, inForceSince) };
 }
 
-function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStatus, now: number): TaskState {
+export function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStatus, now: number): TaskState {
   return {
     status,
     isOurs: written.status === status,
@@ -171,10 +183,39 @@ function wantedLabels(items: readonly JudgedItem[], inForceSince: number) {
  * Returns what worksync remembers after an evaluation. A status that people set as the rules want it counts as ours. A
  * label whose condition is no longer true is set again when it becomes true.
  */
-function rememberedOf(written: WrittenStatus, { task, items, transition }: TaskEvaluation): WrittenStatus {
+function rememberedOf(before: WrittenStatus, evaluation: TaskEvaluation): WrittenStatus {
+  const { task, items, transition } = evaluation;
+  const { unfinished: _, ...written } = before;
   const isAdopted = transition?.outcome === 'none' && transition.why === 'same';
   const { add, remove } = wantedLabels(items, 0);
   const wanted = new Set([...add.map((label) => `+${label}`), ...remove.map((label) => `-${label}`)]);
   const labels = written.labels?.filter((label) => wanted.has(label));
-  return { ...written, ...(isAdopted && { status: task.status }), ...(labels && { labels }) };
+  const unfinished = unfinishedReason(evaluation);
+  return {
+    ...written,
+    ...(isAdopted && { status: task.status }),
+    ...(labels && { labels }),
+    ...(unfinished && { unfinished }),
+  };
+}
+
+/**
+ * Returns why the merged work of a task has not finished it. Undefined if it is finished, if nothing is merged, or if
+ * open work is still linked to it.
+ */
+export function unfinishedReason({
+  task,
+  items,
+  wanted,
+  target,
+  transition,
+}: TaskEvaluation): NoMove | NotCounted | undefined {
+  if (FINAL_STATUSES.has(task.status)) return undefined;
+  if (wanted.outcome === 'merged-not-finished') {
+    const isWork = ({ linked }: JudgedItem) => isMerged(linked.phase) && linked.strength !== 'mentioning';
+    const judgement = items.find((item) => isWork(item) && !item.judgement.counts)?.judgement;
+    return judgement?.counts === false ? judgement.why : undefined;
+  }
+  const isEnd = target?.contribution.isFinal === true && target.decider !== undefined && isMerged(target.decider.phase);
+  return isEnd && transition?.outcome === 'none' ? transition.why : undefined;
 }

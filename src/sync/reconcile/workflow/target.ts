@@ -39,6 +39,18 @@ interface Counted {
   readonly isTrusted: boolean;
 }
 
+/** The counted items of a task, and the end of its work. */
+interface Survey {
+  readonly counted: readonly Counted[];
+  /** The last revert or reopening. */
+  readonly reversal: Target | undefined;
+  /** Items that finish the task, the last one last; `valid`: those that became so after the epoch. */
+  readonly finished: readonly Counted[];
+  readonly valid: readonly Counted[];
+  /** The open items that delay the end of the task. */
+  readonly blockers: readonly Counted[];
+}
+
 /**
  * Returns the status that the present state of all linked items wants for a task. Pure: no event and no earlier result
  * counts.
@@ -46,14 +58,11 @@ interface Counted {
  * @param epoch what was finished until then, finishes nothing; epoch milliseconds
  */
 export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wanted {
-  const counted = items.flatMap(countedItem);
-  const reversal = latestReversal(counted);
-  const spent = Math.max(epoch, reversal?.at ?? 0);
-  const finished = counted.filter(({ contribution }) => contribution.isFinal).toSorted(byTime);
-  const valid = finished.filter(({ linked }) => linked.phase.at > spent);
+  const survey = surveyOf(items, epoch);
+  const { counted, reversal, finished, valid } = survey;
   if (reversal && valid.length === 0 && isNewest(reversal, counted)) return target({ ...reversal, isReversal: true });
   const last = valid.at(-1);
-  if (last) return targetOfFinished(last, valid, counted);
+  if (last) return targetOfFinished(last, survey);
   const progress = furthest(counted.filter(({ contribution }) => isProgress(contribution)));
   if (progress) return target(progress);
   const merged = items.find(({ linked, judgement }) => isMerged(linked.phase) && !judgement.counts);
@@ -65,6 +74,19 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
     .toSorted(byTime)
     .at(-1);
   return abandoned ? target(targetOf(abandoned)) : { outcome: 'nothing' };
+}
+
+/** Returns the evidence of the items of a task. @param epoch see `wantedStatus` */
+export function surveyOf(items: readonly JudgedItem[], epoch: number): Survey {
+  const counted = items.flatMap(countedItem);
+  const reversal = latestReversal(counted);
+  const spent = Math.max(epoch, reversal?.at ?? 0);
+  const finished = counted.filter(({ contribution }) => contribution.isFinal).toSorted(byTime);
+  const valid = finished.filter(({ linked }) => linked.phase.at > spent);
+  const last = valid.at(-1);
+  const isAwaited = last?.contribution.several === 'all';
+  const blockers = isAwaited ? counted.filter((each) => isBlocker(each, last.linked.phase.at)) : [];
+  return { counted, reversal, finished, valid, blockers };
 }
 
 function countedItem({ linked, judgement }: JudgedItem): Counted[] {
@@ -120,14 +142,13 @@ function createdTime({ createdAt, updatedAt }: LinkedItem['item']): number {
   return createdAt === undefined ? updatedAt : Date.parse(createdAt);
 }
 
-function targetOfFinished(last: Counted, valid: readonly Counted[], counted: readonly Counted[]): Wanted {
+function targetOfFinished(last: Counted, { valid, counted, blockers }: Survey): Wanted {
   const end = last.linked.phase.at;
   const open = counted.filter(({ contribution }) => isProgress(contribution));
   const reopening = open.filter(({ linked, contribution }) => contribution.reopen && createdTime(linked.item) > end);
   const followUp = furthest(reopening);
   if (followUp) return target({ ...followUp, isReversal: true });
   if (last.contribution.several === 'any') return target(targetOf(last));
-  const blockers = open.filter((each) => isBlocker(each, end));
   const blocker = furthest(blockers);
   if (blocker === undefined) return target(targetOf(strongest(valid, end)));
   // The work is at least in progress, because a part of it is merged.
@@ -141,9 +162,15 @@ function targetOfFinished(last: Counted, valid: readonly Counted[], counted: rea
 }
 
 /** Whether an open pull request delays the end of the task: it was opened before, carries the task, and is trusted. */
-function isBlocker({ linked, isTrusted }: Pick<Counted, 'linked' | 'isTrusted'>, end: number): boolean {
+function isBlocker({ linked, contribution, isTrusted }: Counted, end: number): boolean {
   const { item, strength } = linked;
-  return item.kind === 'pull_request' && isTrusted && strength !== 'mentioning' && createdTime(item) < end;
+  return (
+    isProgress(contribution) &&
+    item.kind === 'pull_request' &&
+    isTrusted &&
+    strength !== 'mentioning' &&
+    createdTime(item) < end
+  );
 }
 
 const FINAL_ORDER: readonly string[] = ['completed', 'merged', 'cancelled'];
@@ -170,6 +197,6 @@ function byKey(left: Counted, right: Counted): number {
   return left.linked.item.key < right.linked.item.key ? -1 : 1;
 }
 
-function isMerged({ name }: Phase): boolean {
+export function isMerged({ name }: Phase): boolean {
   return name === 'merged';
 }

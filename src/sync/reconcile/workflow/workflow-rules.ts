@@ -69,7 +69,7 @@ const STANDARD: readonly (WorkflowRule & { readonly isStandard: true })[] = [
   },
   { when: { pullRequest: ['merged'], base: ['default'] }, set: { status: 'completed' } },
   { when: { pullRequest: ['changes'] }, set: { status: 'in_progress' }, back: true },
-  { when: { pullRequest: ['approved', 'queued', 'review', 'open'] }, set: { status: 'review' } },
+  { when: { pullRequest: ['open', 'review', 'approved', 'queued'] }, set: { status: 'review' } },
   { when: { pullRequest: ['draft'] }, set: { status: 'in_progress' } },
   { when: { pullRequest: ['closed'] }, set: { status: PREVIOUS } },
   {

@@ -25,6 +25,9 @@ const HOSTILE = [
 const GITHUB = { connector: 'github', repositories: ['acme/app'], webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
 const REDMINE = { connector: 'redmine', url: 'http://127.0.0.1:9', apiKey: 'a-key', projects: ['website'], poll: '5m' };
 
+/** The pull requests are open, so no task is moved. */
+const RULES = { workflow: { rules: [{ when: { pullRequest: 'merged' }, set: { status: 'completed' } }] } };
+
 /** Pull requests; of these the guard lets four pass. */
 const PULLS = 9;
 
@@ -39,7 +42,7 @@ beforeAll(async () => {
       { secret: OTHER, role: 'admin', workspaces: ['other'] },
       { secret: LIMITED, role: 'admin', workspaces: ['test'] },
     ],
-    config: { connections: { github: GITHUB, tickets: REDMINE }, guard: { creations: 4 } },
+    config: { connections: { github: GITHUB, tickets: REDMINE }, guard: { creations: 4 }, rules: RULES },
   });
   origin = world.daemon().adminAddress;
   await world.people.createBug({ body: { title: 'Checkout fails' } }, {});
@@ -299,8 +302,8 @@ describe('the rule lab', () => {
       200,
       expect.stringMatching(/What it would do|9 items evaluated/),
     ]);
-    const rules = '\nrules: { links: [{ pattern: "UTF-(8)", place: [title], task: "BUG-1" }] }\n';
-    const linked = readDom(await (await tried(text + rules)).text());
+    const links = '\nrules:\n  links: [{ pattern: "UTF-(8)", place: [title], task: "BUG-1" }]\n';
+    const linked = readDom(await (await tried(text.replace('\nrules:\n', links))).text());
     const targets = linked.all('a').flatMap(({ attribs }) => attribs['href'] ?? []);
     expect(linked.text()).toContain('Links added');
     expect(targets).toContain('/workspaces/test/item?name=UTF-8');
@@ -365,6 +368,7 @@ describe('an item', () => {
   it('has its links with reasons, and what it names and is not linked to', async () => {
     const linked = await open('/item?name=acme/app%231');
     expect(linked.text(linked.byId('links-0'))).toMatch(/BUG-1 ?the title says BUG-1/);
+    expect(linked.text()).toMatch(/Status of BUG-1.*Set by ?a person.*no rule fits/s);
     const unlinked = await open('/item?name=acme/app%232');
     expect(unlinked.text(unlinked.byId('others-0'))).toMatch(/BUG-77.*there is no task and no item of that name/);
   });

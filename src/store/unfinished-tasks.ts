@@ -1,0 +1,39 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Dialect, dialectOf, textIn } from '../platform/database/dialect.ts';
+import type { ByWorkspace } from './by-workspace.ts';
+import type { Sql } from './workspace-scope.ts';
+
+/** Numbers of unfinished tasks whose work was merged, by the reason: `{ "not-closing": 8, "base": 4 }`. */
+export type UnfinishedTasks = Readonly<Record<string, number>>;
+
+/** The reason in the known state of a task update. Query and index must have the same expression. */
+function reasonIn(dialect: Dialect): RawBuilder<string | null> {
+  return sql`case when kind = 'task_update' then ${textIn(dialect, 'known', ['unfinished'])} end`;
+}
+
+/** Creates the index of the tasks that count, so that no other task is read. */
+export async function createUnfinishedIndex(db: Kysely<unknown>): Promise<void> {
+  const reason = reasonIn(dialectOf(db));
+  await sql`create index entities_unfinished on entities (workspace, (${reason})) where ${reason} is not null`.execute(
+    db,
+  );
+}
+
+/** Counts the unfinished tasks whose work was merged. Reads one index entry for each of them. */
+export async function unfinishedTasksOf(
+  query: Sql,
+  workspaces: readonly number[],
+): Promise<ByWorkspace<UnfinishedTasks>> {
+  const reason = reasonIn(dialectOf(query));
+  const rows = await query
+    .selectFrom('entities')
+    .select(['workspace', reason.as('reason')])
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('workspace', 'in', workspaces)
+    .where(reason, 'is not', null)
+    .groupBy(['workspace', reason])
+    .execute();
+  const byWorkspace = Map.groupBy(rows, ({ workspace }) => workspace);
+  return (workspace) =>
+    Object.fromEntries((byWorkspace.get(workspace) ?? []).map(({ reason: why, count }) => [why, Number(count)]));
+}
