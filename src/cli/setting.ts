@@ -95,7 +95,12 @@ export function refusingUnknown(command: Command): Command {
   });
 }
 
-/** Data: to standard output. */
+/** Rows with texts of other people, to standard output. */
+export function printData(text: string): void {
+  process.stdout.write(`${safeOutput(text)}\n`);
+}
+
+/** A text of worksync, to standard output: commands in it are named as they are typed here. */
 export function print(text: string): void {
   process.stdout.write(`${safeOutput(asTyped(text))}\n`);
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { SampleDelivery, Tried } from '../admin/sample-delivery.ts';
 import type { Translation } from '../connectors/connector.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { webhookAddressOf } from './owner.ts';
 import type { Session } from './session.ts';
@@ -101,7 +102,7 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
   const next = taken
     ? `"worksync deliveries show ${key} --workspace ${workspace}" shows what happened to it.`
     : '"worksync deliveries refused" shows why.';
-  const text = [...becomes, `The daemon answered ${status}.`, next].join('\n');
+  const text = [...becomes, `The daemon answered ${status}.`, asTyped(next)].join('\n');
   return { output: { text, json: [{ ...told, sent: true, status, delivery: key }] }, code: taken ? 0 : FAILED };
 }
 

@@ -4,8 +4,8 @@ import { type PatienceFlags, withPatience } from './patience.ts';
 import {
   type Exit,
   OF_WORK,
-  print,
   printAsIs,
+  printData,
   refusingUnknown,
   type Setting,
   say,
@@ -88,7 +88,7 @@ export function show({ text, json, asIs }: Output, flags: { readonly json?: bool
     return;
   }
   if (asIs && !flags.json) printAsIs(told);
-  else print(told);
+  else printData(told);
 }
 
 const LARGEST_PAGE = 100;

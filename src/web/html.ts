@@ -1,5 +1,3 @@
-import { asTyped } from '../platform/lib/own-command.ts';
-
 /** Text that is HTML already: made by `html`, or a constant. Never built from data. */
 export class Markup {
   readonly text: string;
@@ -37,7 +35,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const UNSEEN = /(?![\t\n])[\p{Cc}\p{Bidi_Control}\u200b\u2028\u2029\u2060\ufeff]/gu;
 
 function escapeText(text: string): string {
-  return asTyped(text)
-    .replace(UNSEEN, '\ufffd')
-    .replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+  return text.replace(UNSEEN, '\ufffd').replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }

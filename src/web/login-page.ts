@@ -1,4 +1,4 @@
-import { OWN_COMMAND } from '../platform/lib/own-command.ts';
+import { asTyped, OWN_COMMAND } from '../platform/lib/own-command.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf } from './html-document.ts';
 
@@ -47,5 +47,5 @@ ${problemOf(problem)}
 }
 
 function problemOf(problem: string | undefined): Markup | null {
-  return problem === undefined ? null : html`<div class="banner bad" role="alert"><p>${problem}</p></div>`;
+  return problem === undefined ? null : html`<div class="banner bad" role="alert"><p>${asTyped(problem)}</p></div>`;
 }

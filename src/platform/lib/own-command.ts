@@ -22,7 +22,8 @@ const NAMED = new RegExp(`"worksync (?=(?:${COMMAND_NAMES.replaceAll(' ', '|')}|
 
 /**
  * A text as a person is to read it here. Messages and hints name commands as `"worksync check"` wherever they are written, and are
- * stored like that; where they are shown, this puts in what works here. Lines of JSON, which programs read, stay as they are.
+ * stored like that; where they are shown, this puts in what works here. Texts of other people must not pass through it. Lines of
+ * JSON, which programs read, stay as they are.
  */
 export function asTyped(text: string, own = OWN_COMMAND): string {
   if (own === 'worksync' || !text.includes('"worksync ')) return text;

@@ -1,4 +1,5 @@
 import type { ConnectionStatus } from '../../admin/status.ts';
+import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
@@ -132,6 +133,6 @@ function silentWords({
   hint,
 }: NonNullable<ConnectionStatus['hooks']>['silent'][number]): Markup {
   return html`<div class="text"><span class="bad">webhook ${state}</span> at <code>${subject}</code>: ${message}${
-    hint ? html`<div class="hint">${hint}</div>` : null
+    hint ? html`<div class="hint">${asTyped(hint)}</div>` : null
   }</div>`;
 }

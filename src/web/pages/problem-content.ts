@@ -1,3 +1,4 @@
+import { asTyped } from '../../platform/lib/own-command.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import type { PageContent } from './page-content.ts';
@@ -18,7 +19,7 @@ export function errorBox(title: string, { code, message, hint }: Told): Markup {
   return note(
     'bad',
     title,
-    html`<p class="text">${message}</p><p>${hint}</p><p class="hint"><a href="${helpOf(code)}"><code>${code}</code></a></p>`,
+    html`<p class="text">${asTyped(message)}</p><p>${asTyped(hint)}</p><p class="hint"><a href="${helpOf(code)}"><code>${code}</code></a></p>`,
   );
 }
 

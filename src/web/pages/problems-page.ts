@@ -2,6 +2,7 @@ import { type EntityNames, entityNamesOf } from '../../admin/human-names.ts';
 import type { PostponedAction } from '../../admin/postponed.ts';
 import type { Cause } from '../../admin/verdict.ts';
 import type { HeldClass } from '../../model/change.ts';
+import { asTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import type { HeldChanges } from '../../store/held-changes.ts';
 import { helpOf } from '../help.ts';
@@ -70,8 +71,8 @@ async function causeCard(visit: WorkspaceVisit, cause: Cause): Promise<Markup> {
   const { now } = visit;
   const asked = command === null ? null : html` · on the machine: ${copyable(command)}`;
   return html`<section class="card stack" id="${code}"><div class="row"><h2 class="text">${message}</h2>${chip(VERDICT_TONES[verdict], verdict === 'blocked' ? 'blocks everything' : 'needs you')}</div>
-<p>${stops}</p>
-${HAS_BUTTONS.has(code) ? null : html`<p class="soft">${hint}</p>`}
+<p>${asTyped(stops)}</p>
+${HAS_BUTTONS.has(code) ? null : html`<p class="soft">${asTyped(hint)}</p>`}
 ${await detailsOf(visit, code)}
 <p class="hint">since ${when(since, now)}, last seen ${when(seenAt, now)}${asked} · <a href="${helpOf(code)}">help</a></p></section>`;
 }

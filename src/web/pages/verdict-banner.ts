@@ -1,5 +1,6 @@
 import type { ProcessStatus, WorkspaceStatus } from '../../admin/status.ts';
 import type { Cause } from '../../admin/verdict.ts';
+import { asTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { helpOf } from '../help.ts';
 import { html, type Markup } from '../html.ts';
@@ -15,7 +16,7 @@ export function verdictBanner({ name, verdict, summary, causes }: WorkspaceStatu
     (
       cause,
     ) => html`<li><div><p><span class="${VERDICT_TONES[cause.verdict]}">${sign(VERDICT_TONES[cause.verdict])}</span> <strong class="text">${cause.message}</strong> <span class="hint">since ${when(cause.since, now)}</span></p>
-<p class="hint">${cause.stops}</p></div>
+<p class="hint">${asTyped(cause.stops)}</p></div>
 <a id="cause-link-${cause.code}" href="${pathOf(name, 'problems')}#${cause.code}">Look at it<span class="unseen">: ${cause.message}</span></a></li>`,
   );
   return html`<section class="card verdict ${tone}" aria-label="Verdict">
@@ -58,7 +59,7 @@ export function processProblems({ components, configFault, shared }: ProcessStat
 /** What is wrong among the processes that share the workspaces. */
 export function causeBoxes(causes: readonly Cause[]): readonly Markup[] {
   return causes.map(({ verdict, message, stops, hint }) =>
-    note(VERDICT_TONES[verdict], message, html`<p>${stops}</p><p>${hint}</p>`),
+    note(VERDICT_TONES[verdict], message, html`<p>${asTyped(stops)}</p><p>${asTyped(hint)}</p>`),
   );
 }
 
@@ -68,6 +69,6 @@ export function failureWords(
 ): Markup | null {
   if (!failure) return null;
   return html`<span class="bad"><a href="${helpOf(failure.code)}"><code>${failure.code}</code></a></span> <span class="text">${failure.message}</span>${
-    failure.hint ? html`<div class="hint">${failure.hint}</div>` : null
+    failure.hint ? html`<div class="hint">${asTyped(failure.hint)}</div>` : null
   }`;
 }
