@@ -21,6 +21,7 @@ import { rebindNames } from './rebind.ts';
 import { refusedOf } from './refused.ts';
 import { scopeNames } from './sample-delivery.ts';
 import { startSweep, sweepProgress } from './sweep.ts';
+import { undoStatus } from './undo-status.ts';
 import { dropChanges, heldNamed, listChanges, namedHeldChanges, retryChanges, showChanges } from './waiting-changes.ts';
 
 /**
@@ -104,6 +105,8 @@ const QUESTIONS = {
   'link-removed': linkRemoved,
 
   'release-status': releaseStatus,
+
+  'status-undo': undoStatus,
 
   sweep: startSweep,
 
@@ -190,6 +193,7 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   'link-to-remove': null,
   'link-removed': { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
   'release-status': { subject: ({ task }) => task, count: () => 1 },
+  'status-undo': { subject: ({ task }) => task, count: () => 1 },
   sweep: { subject: everything, count: unknown },
   'sweep-progress': null,
   quota: null,

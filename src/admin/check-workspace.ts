@@ -4,6 +4,7 @@ import { sharedWords } from '../model/task-status.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/server-capabilities.ts';
 import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
+import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -77,12 +78,11 @@ async function checkTaskUpdates(
   taskId: string | undefined,
 ): Promise<Finding[]> {
   if (config.rules.workflow === undefined || taskId === undefined) return [];
-  const { routes, taskUpdate } = apiOverrides.parse(config.workspace.api ?? {});
+  const { routes } = apiOverrides.parse(config.workspace.api ?? {});
   const { method, path } = { ...ROUTES.updateTask, ...routes?.updateTask };
-  const form = taskUpdate ?? (config.workspace.url === undefined ? 'fields' : 'whole');
   try {
     await client.getTask({ taskId }, ASKED);
-    const how = form === 'whole' ? 'the whole task' : 'the changed fields';
+    const how = updateFormOf(config) === 'whole' ? 'the whole task' : 'the changed fields';
     return [
       { level: 'ok', subject, message: `tasks can be read; an update sends ${how} by ${method} ${path}, not tried` },
     ];

@@ -3,8 +3,9 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { taskName } from '../model/task.ts';
 import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace-api/contract/field-values.ts';
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
+import { askingWorkspace } from './ask-workspace.ts';
 import { taskHead } from './explained.ts';
-import { type Exit, eachOf, oneOf, type Setting } from './setting.ts';
+import { type Exit, eachOf, oneOf, type Setting, sessionOf } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';
 import type { CommandClient } from './workspace-client.ts';
@@ -14,6 +15,7 @@ import {
   listCommand,
   readPages,
   runOnWorkspace,
+  show,
   type WorkspaceFlags,
   workspaceCommand,
 } from './workspace-command.ts';
@@ -24,10 +26,14 @@ type TaskQuery = NonNullable<Parameters<Routes['listTasks']>['query']>;
 
 /** `worksync tasks`. */
 export function addTasks(program: Command, setting: Setting, exit: Exit): void {
-  const group = program.command('tasks').description("the workspace's tasks: list, get, bug, idea").exitOverride();
+  const group = program
+    .command('tasks')
+    .description("the workspace's tasks: list, get, bug, idea, undo")
+    .exitOverride();
   addList(group, setting, exit);
   addGet(group, setting, exit);
   for (const kind of ['bug', 'idea'] as const) addCreate(group, kind, setting, exit);
+  addUndo(group, setting, exit);
 }
 
 type TaskListFlags = ListFlags & {
@@ -85,6 +91,20 @@ function addGet(group: Command, setting: Setting, exit: Exit): void {
       return { text: describeTask(found), json: [found] };
     }),
   );
+}
+
+function addUndo(group: Command, setting: Setting, exit: Exit): void {
+  workspaceCommand(group, {
+    usage: 'undo <task>',
+    description:
+      'restore the status that a task had before worksync changed it, unless somebody changed it since; two requests',
+    example: 'tasks undo BUG-12',
+  }).action(async (task: string, flags: WorkspaceFlags) => {
+    const session = await sessionOf(setting, flags, () => 'warn');
+    const undone = await askingWorkspace(session, flags, ({ ask }) => ask('status-undo', { task }));
+    show({ text: printable(`${undone.task}: ${undone.from} → ${undone.to}`), json: [undone] }, flags);
+    exit(0);
+  });
 }
 
 /** Keys of people: letters, a hyphen, a number. Ids hold an underscore. */

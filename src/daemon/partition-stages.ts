@@ -23,6 +23,7 @@ import type { Receiver } from '../sync/intake/webhook-routes.ts';
 import { createOutbox, type Outbox } from '../sync/outbox/outbox.ts';
 import type { OutboxClient } from '../sync/outbox/outbox-context.ts';
 import { workspaceSweepJobs } from '../sync/outbox/sweep-jobs.ts';
+import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import type { ReconcileConnections, Rules } from '../sync/reconcile/context.ts';
 import { createReconcile, type Reconcile } from '../sync/reconcile/reconcile.ts';
 import { createWriteBack, type WriteBack } from '../sync/write-back/write-back.ts';
@@ -119,7 +120,6 @@ export async function openStages(
   const { config, store, clock, random, logger, meter, tracer, throttle, wakeSignals } = partition;
   const { visibility } = config.quota;
   const api = apiOverrides.parse(config.workspace.api ?? {});
-  const isEmbedded = config.workspace.url === undefined;
   const shared = { store, clock, random, logger, meter, tracer, ...wakeSignals };
   let trouble: SyncError | undefined;
   await storeConnectionSettings(partition, rules);
@@ -145,7 +145,7 @@ export async function openStages(
     recordsPullRequests: recordsPullRequests(config),
     baseUrl: serverAddressOf(partition),
     linksAreIdempotent: api.links === 'idempotent',
-    taskUpdates: { form: api.taskUpdate ?? (isEmbedded ? 'fields' : 'whole'), words: config.workspace.statuses },
+    taskUpdates: { form: updateFormOf(config), words: config.workspace.statuses },
     untouched: daemon.succession?.untouched,
     onWrite: partition.notifyWrite,
     onTrouble(next) {

@@ -35,17 +35,17 @@ async function changeFacts(query: Scope, change: (facts: TaskUpdateFacts) => Tas
   if (JSON.stringify(after) !== JSON.stringify(before)) await writeServerFact(query, 'taskUpdate', after);
 }
 
-/** Returns why this status is not sent, as code and message; undefined if it may be sent. */
-export function refusalOfStatus({ statuses = {} }: TaskUpdateFacts, status: string | undefined): string | undefined {
-  return status !== undefined && Object.hasOwn(statuses, status) ? statuses[status]?.error : undefined;
-}
-
-/** Forgets refused statuses whose word has changed in the configuration, at the start. */
-export async function configureStatuses(query: Scope, words: StatusWords): Promise<void> {
-  await changeFacts(query, ({ statuses, ...facts }) => {
-    const same = Object.entries(statuses ?? {}).filter(([status, { word }]) => serverStatus(words, status) === word);
-    return { ...facts, ...(same.length > 0 && { statuses: Object.fromEntries(same) }) };
-  });
+/**
+ * Returns why this status is not sent, as code and message; undefined if it may be sent. A status whose word has changed
+ * in the configuration is sent again.
+ */
+export function refusalOfStatus(
+  { statuses = {} }: TaskUpdateFacts,
+  words: StatusWords,
+  status: string | undefined,
+): string | undefined {
+  const refused = status !== undefined && Object.hasOwn(statuses, status) ? statuses[status] : undefined;
+  return refused?.word === serverStatus(words, status ?? '') ? refused.error : undefined;
 }
 
 /** Switches a status off. Earlier suspicions are dropped, because the status explains the refusals. */

@@ -89,6 +89,30 @@ describe('a status change', () => {
   });
 });
 
+describe('the undoing of a status change', () => {
+  it('restores the status before it, as a status of a person', async () => {
+    const taskId = await open({});
+    await move(taskId, { status: 'review', from: 'open' });
+    const undone = { task: 'BUG-1', from: 'review', to: 'open' };
+    expect(await costOf(async () => expect(await world.ask('status-undo', { task: 'bug-1' })).toEqual(undone))).toBe(2);
+    expect(await taskOf(taskId)).toMatchObject({ ...BODY, status: 'open' });
+    await world.settled();
+    const [row] = await world.partition().store.query.selectFrom('tasks').select('status').execute();
+    expect(row?.status).toBe('open');
+    await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject({ code: 'conflict' });
+  });
+
+  it('is refused if somebody has changed the status since, or worksync has set none', async () => {
+    const taskId = await open({});
+    await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject({ code: 'conflict' });
+    await move(taskId, { status: 'review', from: 'open' });
+    await world.people.updateTask({ taskId, body: { status: 'blocked' } }, {});
+    const refused = { code: 'conflict', message: expect.stringContaining('blocked since') };
+    await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject(refused);
+    expect(await taskOf(taskId)).toMatchObject({ status: 'blocked' });
+  });
+});
+
 describe('a server with task updates', () => {
   it.each([
     ['PUT of changed fields', {}],

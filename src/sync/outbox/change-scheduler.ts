@@ -10,6 +10,7 @@ import type { OutboxContext, Pace } from './outbox-context.ts';
 export interface SchedulerContext
   extends Pick<OutboxContext, 'store' | 'throttle' | 'clock' | 'visibility' | 'recordsPullRequests'> {
   readonly breaker: Breaker;
+  readonly taskUpdates?: Pick<OutboxContext['taskUpdates'], 'words'>;
 }
 
 /** Decides which change is sent next, and when. */
@@ -49,6 +50,7 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: isProbing(),
+      statusWords: context.taskUpdates?.words,
       leadTime: await currentLeadTime(),
     };
   }

@@ -130,7 +130,7 @@ export async function prepareNext(
       await dropWithoutDifference(query, change, now);
       continue;
     }
-    if (await holdIfStatusIsOff(query, change, request)) continue;
+    if (await holdIfStatusIsOff(query, change, request, eligible)) continue;
     const blocked = await blockedUntil(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
     if (blocked === undefined) return storeInFlight(query, { change, row, request, slotTimes }, now);
     await updateChange(query, change.entity, { not_before: blocked });
@@ -256,10 +256,11 @@ async function holdIfStatusIsOff(
   query: Scope,
   { entity, guard }: OutboxRow,
   { action, body }: RequestContent,
+  { statusWords = {} }: Eligibility,
 ): Promise<boolean> {
   if (action !== 'update-task' || guard === 'confirmed') return false;
   const { status } = body as unknown as TaskUpdate;
-  const error = refusalOfStatus(await readTaskUpdateFacts(query), status);
+  const error = refusalOfStatus(await readTaskUpdateFacts(query), statusWords, status);
   if (error !== undefined) await updateChange(query, entity, { state: 'held', error });
   return error !== undefined;
 }

@@ -8,7 +8,6 @@ import { addRequest } from '../../store/requests.ts';
 import { configureLinks, readRecordsRoute, retryRefusedRoutes } from '../../store/server-capabilities.ts';
 import { bindServerFacts } from '../../store/server-facts.ts';
 import { markTasksUnverified } from '../../store/task-creations.ts';
-import { configureStatuses } from '../../store/task-update-facts.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
@@ -70,7 +69,6 @@ export async function recoverAtStart(context: OutboxContext): Promise<void> {
     await bindServerFacts(transaction, context.baseUrl);
     await retryRefusedRoutes(transaction);
     await configureLinks(transaction, context.linksAreIdempotent);
-    await configureStatuses(transaction, context.taskUpdates.words);
     await enqueueStartReads(transaction, context, now);
     return recover(transaction, settleContextOf(context), context.untouched);
   });

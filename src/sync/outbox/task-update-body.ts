@@ -1,13 +1,26 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { TaskUpdate } from '../../model/task.ts';
 import { type StatusWords, serverStatus } from '../../model/task-status.ts';
+import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { namesIn } from '../../platform/lib/lenient.ts';
 import type { UpdateForm } from '../../store/task-update-facts.ts';
+import { apiOverrides } from '../../workspace-api/contract.ts';
 
 export type TaskFields = Readonly<Record<string, unknown>>;
 
 /** The fields of a task that clients may write (W37). */
 const WRITABLE = ['title', 'description', 'status', 'priority', 'teamIds', 'assigneeIds', 'labels'] as const;
+
+/** Returns the body that the route for updates takes, by the configuration. */
+export function updateFormOf({ workspace }: Pick<WorkspaceConfig, 'workspace'>): UpdateForm {
+  const { taskUpdate } = apiOverrides.parse(workspace.api ?? {});
+  return taskUpdate ?? (workspace.url === undefined ? 'fields' : 'whole');
+}
+
+/** Returns a tag for `If-Match`, which compares strongly: a weak tag never matches. */
+export function strongTag(etag: string | undefined): string | undefined {
+  return etag === undefined || etag.startsWith('W/') ? undefined : etag;
+}
 
 /** Whether a task has the status on which the update was based, or the one that it sets. */
 export function isBasedOn({ status, from }: TaskUpdate, words: StatusWords, present: string): boolean {

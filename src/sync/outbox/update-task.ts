@@ -28,6 +28,7 @@ import {
   clearedFields,
   isBasedOn,
   needsNoTask,
+  strongTag,
   type TaskFields,
   updateBody,
 } from './task-update-body.ts';
@@ -334,9 +335,4 @@ function contextOf(slot: Slot, traceparent: string | undefined): SendContext {
 /** Returns the task as the server wrote it. */
 function fieldsOf({ raw, body }: ApiAnswer<TaskFields>): TaskFields {
   return typeof raw === 'object' && raw !== null ? (raw as TaskFields) : body;
-}
-
-/** `If-Match` compares strongly, so that a weak tag never matches. */
-function strongTag(etag: string | undefined): string | undefined {
-  return etag === undefined || etag.startsWith('W/') ? undefined : etag;
 }

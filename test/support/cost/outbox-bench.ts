@@ -81,7 +81,7 @@ export async function outboxBench(
     }
   });
   const breaker = createBreaker();
-  const scheduler = createChangeScheduler({ recordsPullRequests: true, store, throttle, clock, breaker });
+  const scheduler = createChangeScheduler({ recordsPullRequests: true, store, throttle, clock, breaker, taskUpdates });
   const client = createWorkspaceClient<SendContext>({
     workspaceId: 'current',
     async send(request) {

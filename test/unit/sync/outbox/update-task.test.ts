@@ -8,7 +8,7 @@ import { blankEntity, findEntity, json, saveEntity } from '../../../../src/store
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/server-capabilities.ts';
 import { readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
-import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
+import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
@@ -289,7 +289,7 @@ test('leaves out the fields that only the server writes after they were refused'
 });
 
 test('holds an update whose status is refused, and sends this status no more', async () => {
-  const { send, server, facts, change, take, slot, store } = await setUp({
+  const { send, server, facts, change, take, slot, store, clock } = await setUp({
     override: ({ method }) => (method === 'GET' ? undefined : refusal(422, 'validation_failed')),
   });
   await send();
@@ -300,6 +300,10 @@ test('holds an update whose status is refused, and sends this status no more', a
   await store.commit((query) => updateChange(query, NAME, { state: 'pending' }));
   expect([await take(await slot(), NAME), (await change())?.state]).toEqual([undefined, 'held']);
   expect(methods(server)).toEqual(['GET', 'PUT', 'GET', 'PUT']);
+  // Another word is another status for the server.
+  await store.commit((query) => updateChange(query, NAME, { state: 'pending' }));
+  const eligible = { now: clock.now(), onlyReads: false, statusWords: { review: 'In Review' } };
+  expect(await store.commit((query) => prepareNext(query, eligible, NAME))).toMatchObject({ entity: NAME });
 });
 
 test('holds an update that is answered with another status', async () => {
