@@ -12,7 +12,7 @@ import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
 import { requestSpans, type SpanEnd, sendSpanName } from './request-trace.ts';
 import { settle, settleContextOf } from './settle.ts';
 import { settleFailure } from './settle-failure.ts';
-import { createTaskUpdater } from './update-task.ts';
+import { TaskUpdater } from './update-task.ts';
 
 export interface SenderContext
   extends Pick<
@@ -68,7 +68,7 @@ export function createSender(context: SenderContext): SendAndSettle {
   /** The first read of the tasks was refused. Nothing is written before it succeeds, so other answers end no trouble. */
   let isFirstReadRefused = false;
 
-  const sendUpdate = createTaskUpdater({
+  const updater = new TaskUpdater({
     ...context,
     stopping: context.stopping ?? (() => undefined),
     answered: handleAnswer,
@@ -78,7 +78,7 @@ export function createSender(context: SenderContext): SendAndSettle {
   async function sendAndSettle(prepared: PreparedRequest, slot: Slot): Promise<void> {
     try {
       const traceparent = tracer?.traceparent(sendSpanName(prepared, workspace));
-      if (!isPlain(prepared)) return await sendUpdate(prepared, slot, traceparent);
+      if (!isPlain(prepared)) return await updater.send(prepared, slot, traceparent);
       const answer = await sendRequest(client, prepared, { slot, traceparent });
       await handleAnswer(prepared, slot, answer);
     } catch (thrown) {

@@ -2,7 +2,7 @@
 
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { TaskUpdate } from '../../model/task.ts';
-import { serverStatus } from '../../model/task-status.ts';
+import { type StatusWords, serverStatus } from '../../model/task-status.ts';
 import { cachedStatus } from '../../store/cached-tasks.ts';
 import { updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
@@ -49,9 +49,6 @@ export interface UpdaterContext
   readonly failed: (prepared: PreparedRequest, slot: Slot, error: SyncError) => Promise<void>;
 }
 
-/** Sends a claimed update and settles its change. The last slot of the turn is completed; `slot` may be left to the caller. */
-export type SendUpdate = (prepared: PreparedRequest, slot: Slot, traceparent: string | undefined) => Promise<void>;
-
 /** A task whose status is cached for less than this may be updated without a read before, milliseconds. */
 const CACHED_FOR = 60_000;
 /** A read that is older than this is repeated before the update, milliseconds. */
@@ -74,6 +71,13 @@ interface TaskBefore {
   readonly etag: string | undefined;
 }
 
+interface Sent {
+  readonly changed: TaskFields;
+  readonly before: TaskBefore;
+  readonly answer: ApiAnswer<unknown>;
+  readonly accepted: Parameters<typeof noteUpdateAccepted>[1];
+}
+
 /**
  * One turn: reads the task, compares it with the state on which the decision was based, and sends the update.
  *
@@ -81,21 +85,27 @@ interface TaskBefore {
  * settled without an update. A task with another status is not updated: the read becomes an answer, and reconcile
  * decides again.
  */
-export function createTaskUpdater(context: UpdaterContext): SendUpdate {
-  const { store, throttle, client, clock, logger, meter } = context;
-  const { form: configuredForm, words } = context.taskUpdates;
+export class TaskUpdater {
+  readonly #context: UpdaterContext;
+  readonly #words: StatusWords;
 
-  async function sendUpdate(prepared: PreparedRequest, slot: Slot, traceparent: string | undefined): Promise<void> {
+  constructor(context: UpdaterContext) {
+    this.#context = context;
+    this.#words = context.taskUpdates.words;
+  }
+
+  /** Sends a claimed update and settles its change. The slot of the last request is completed; `slot` may be left to the caller. */
+  async send(prepared: PreparedRequest, slot: Slot, traceparent: string | undefined): Promise<void> {
     const update = prepared.body as unknown as TaskUpdate;
     const taskId = prepared.taskId as string;
-    const facts = await readTaskUpdateFacts(store.query);
-    const form = facts.fieldsOff === undefined ? configuredForm : 'whole';
+    const facts = await readTaskUpdateFacts(this.#context.store.query);
+    const form = facts.fieldsOff === undefined ? this.#context.taskUpdates.form : 'whole';
     const turn: Turn = { prepared, update, taskId, facts, form, traceparent };
-    if (await mayOmitRead(turn)) return write(turn, slot, changedFields(update, words));
-    const second = await followingSlot(prepared);
-    if (second === undefined) return requeue(prepared, slot);
+    if (await this.#mayOmitRead(turn)) return this.#write(turn, slot, changedFields(update, this.#words));
+    const second = await this.#followingSlot(prepared);
+    if (second === undefined) return this.#requeue(prepared, slot);
     try {
-      await readAndWrite(turn, slot, second);
+      await this.#readAndWrite(turn, slot, second);
     } finally {
       // A slot that was used is completed already.
       second.release();
@@ -104,35 +114,35 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
   }
 
   /** Whether an update of these fields is known to clear no other, and the cached status is recent. */
-  async function mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
+  async #mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
     if (form !== 'fields' || prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
     const verified = facts.verified?.fields ?? [];
-    if (!Object.keys(changedFields(update, words)).every((name) => verified.includes(name))) return false;
-    const cached = await cachedStatus(store.query, taskId);
-    const isRecent = cached !== undefined && cached.seenAt > clock.now() - CACHED_FOR;
-    return isRecent && cached.status === serverStatus(words, update.from);
+    if (!Object.keys(changedFields(update, this.#words)).every((name) => verified.includes(name))) return false;
+    const cached = await cachedStatus(this.#context.store.query, taskId);
+    const isRecent = cached !== undefined && cached.seenAt > this.#context.clock.now() - CACHED_FOR;
+    return isRecent && cached.status === serverStatus(this.#words, update.from);
   }
 
-  async function readAndWrite(turn: Turn, slot: Slot, second: Slot): Promise<void> {
+  async #readAndWrite(turn: Turn, slot: Slot, second: Slot): Promise<void> {
     const { prepared, update } = turn;
     const reading: PreparedRequest = { ...prepared, action: 'read-task' };
     let read: ApiAnswer<TaskFields>;
     try {
-      read = await readTask(turn, slot);
+      read = await this.#readTask(turn, slot);
     } catch (error) {
       second.release();
-      return context.failed(reading, slot, asSyncError(error));
+      return this.#context.failed(reading, slot, asSyncError(error));
     }
     const task = fieldsOf(read);
-    const changed = changedFields(update, words, task);
+    const changed = changedFields(update, this.#words, task);
     const status = String(read.body['status']);
-    const isOutdated = !isBasedOn(update, words, status);
+    const isOutdated = !isBasedOn(update, this.#words, status);
     if (isOutdated || Object.keys(changed).length === 0) {
       second.release();
-      return context.answered({ ...reading, isOutdated }, slot, read);
+      return this.#context.answered({ ...reading, isOutdated }, slot, read);
     }
-    const readAt = clock.now();
-    const isRecorded = await passOn(
+    const readAt = this.#context.clock.now();
+    const isRecorded = await this.#passOn(
       slot,
       second,
       async (transaction) => {
@@ -142,21 +152,21 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
       read.status,
     );
     if (!isRecorded) return;
-    meter.count('workspace_requests_total', { route: 'read-task', status: String(read.status) });
-    if (clock.now() - readAt > READ_VALID_FOR) return requeue(prepared, second);
-    await write({ ...turn, prepared: { ...prepared, sentAt: clock.now() } }, second, changed, {
+    this.#context.meter.count('workspace_requests_total', { route: 'read-task', status: String(read.status) });
+    if (this.#context.clock.now() - readAt > READ_VALID_FOR) return this.#requeue(prepared, second);
+    await this.#write({ ...turn, prepared: { ...prepared, sentAt: this.#context.clock.now() } }, second, changed, {
       task,
       etag: strongTag(read.headers['etag']),
     });
   }
 
-  async function readTask({ taskId, traceparent }: Turn, slot: Slot): Promise<ApiAnswer<TaskFields>> {
-    const read = await client.getTask({ taskId }, contextOf(slot, traceparent));
+  async #readTask({ taskId, traceparent }: Turn, slot: Slot): Promise<ApiAnswer<TaskFields>> {
+    const read = await this.#context.client.getTask({ taskId }, contextOf(slot, traceparent));
     if (read.body.taskId === taskId) return read;
     throw new SyncError('answer_malformed', `the answer names the task ${read.body.taskId}`, { status: read.status });
   }
 
-  async function write(turn: Turn, slot: Slot, changed: TaskFields, before?: TaskBefore): Promise<void> {
+  async #write(turn: Turn, slot: Slot, changed: TaskFields, before?: TaskBefore): Promise<void> {
     const { update, facts, form } = turn;
     const isStripped = facts.readOnly !== undefined;
     const word = typeof changed['status'] === 'string' ? changed['status'] : undefined;
@@ -167,14 +177,14 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     const ifMatch = isTried || facts.unconditional ? undefined : before?.etag;
     let answer: ApiAnswer<unknown>;
     try {
-      answer = await sendBody(turn, slot, body, ifMatch);
+      answer = await this.#sendBody(turn, slot, body, ifMatch);
     } catch (error) {
-      return context.failed(prepared, slot, asSyncError(error));
+      return this.#context.failed(prepared, slot, asSyncError(error));
     }
-    const answered = (answer.body as TaskFields | undefined)?.['status'];
+    const answered = (answer.body as { readonly status?: string } | undefined)?.status;
     if (word !== undefined && answered !== undefined && answered !== word) {
-      const message = `the workspace answered the status ${word} with ${String(answered)}`;
-      return context.failed(
+      const message = `the workspace answered the status ${word} with ${answered}`;
+      return this.#context.failed(
         prepared,
         slot,
         new SyncError('status_unknown', message, { status: answer.status, own: true }),
@@ -182,19 +192,23 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     }
     const isUnconditional = isTried && before?.etag !== undefined;
     const accepted = { form, compared: [], isUnconditional, ...(word !== undefined && { status: update.status }) };
-    if (before === undefined) return context.answered(prepared, slot, answer, (t) => noteAccepted(t, accepted));
-    await compare({ ...turn, prepared }, slot, { changed, before, answer, accepted });
+    if (before === undefined)
+      return this.#context.answered(prepared, slot, answer, (t) => this.#noteAccepted(t, accepted));
+    await this.#compare({ ...turn, prepared }, slot, { changed, before, answer, accepted });
   }
 
   /** Sends an update. A success without a readable task has no body. */
-  async function sendBody(
+  async #sendBody(
     { taskId, traceparent }: Turn,
     slot: Slot,
     body: TaskFields,
     ifMatch?: string,
   ): Promise<ApiAnswer<unknown>> {
     try {
-      return await client.updateTask({ taskId, body: body as never, ifMatch }, contextOf(slot, traceparent));
+      return await this.#context.client.updateTask(
+        { taskId, body: body as never, ifMatch },
+        contextOf(slot, traceparent),
+      );
     } catch (thrown) {
       const { code, status = 0 } = asSyncError(thrown);
       if (code !== 'answer_malformed' || status < 200 || status > 299) throw thrown;
@@ -202,33 +216,29 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     }
   }
 
-  interface Sent {
-    readonly changed: TaskFields;
-    readonly before: TaskBefore;
-    readonly answer: ApiAnswer<unknown>;
-    readonly accepted: Parameters<typeof noteUpdateAccepted>[1];
-  }
-
   /** Compares the task after the update with the one before. Restores fields that the update cleared, once. */
-  async function compare(turn: Turn, slot: Slot, { changed, before, answer, accepted }: Sent): Promise<void> {
+  async #compare(turn: Turn, slot: Slot, { changed, before, answer, accepted }: Sent): Promise<void> {
     const { prepared, form } = turn;
-    const after = await taskAfter(turn, slot, { changed, before, answer, accepted });
+    const after = await this.#taskAfter(turn, slot, { changed, before, answer, accepted });
     const cleared = after.task === undefined ? [] : clearedFields(before.task, after.task, changed);
     const finish = (transaction: Scope) =>
-      noteAccepted(transaction, { ...accepted, compared: after.task === undefined ? [] : Object.keys(changed) });
-    if (cleared.length === 0) return context.answered(prepared, after.slot, answer, finish);
+      this.#noteAccepted(transaction, { ...accepted, compared: after.task === undefined ? [] : Object.keys(changed) });
+    if (cleared.length === 0) return this.#context.answered(prepared, after.slot, answer, finish);
     const error = `update_clears_fields: an update of ${Object.keys(changed).join(', ')} cleared ${cleared.join(', ')}`;
-    logger.error({ entity: prepared.entity, error }, 'an update of a task cleared fields that were not sent');
-    const next = form === 'fields' ? await followingSlot(prepared) : undefined;
-    if (next === undefined || !(await passOn(after.slot, next, noteFieldsCleared, answer.status)))
-      return context.answered(prepared, after.slot, answer, (transaction) =>
+    this.#context.logger.error(
+      { entity: prepared.entity, error },
+      'an update of a task cleared fields that were not sent',
+    );
+    const next = form === 'fields' ? await this.#followingSlot(prepared) : undefined;
+    if (next === undefined || !(await this.#passOn(after.slot, next, noteFieldsCleared, answer.status)))
+      return this.#context.answered(prepared, after.slot, answer, (transaction) =>
         form === 'whole' ? switchUpdatesOff(transaction, error) : noteFieldsCleared(transaction),
       );
-    await restore(turn, next, { changed, before, error }, turn.facts.readOnly !== undefined);
+    await this.#restore(turn, next, { changed, before, error }, turn.facts.readOnly !== undefined);
   }
 
   /** Sends the whole task as it was before, with the changed fields; without the fields of the server if that is refused. */
-  async function restore(
+  async #restore(
     turn: Turn,
     slot: Slot,
     lost: Pick<Sent, 'changed' | 'before'> & { readonly error: string },
@@ -237,19 +247,19 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     const { prepared } = turn;
     const { changed, before, error } = lost;
     try {
-      const answer = await sendBody(turn, slot, updateBody({ form: 'whole', isStripped }, before.task, changed));
+      const answer = await this.#sendBody(turn, slot, updateBody({ form: 'whole', isStripped }, before.task, changed));
       const task = answer.body === undefined ? {} : fieldsOf(answer as ApiAnswer<TaskFields>);
       const cleared = clearedFields(before.task, task, changed);
-      await context.answered(prepared, slot, answer, async (transaction) => {
+      await this.#context.answered(prepared, slot, answer, async (transaction) => {
         if (cleared.some((name) => Object.hasOwn(task, name))) await switchUpdatesOff(transaction, error);
       });
     } catch (thrown) {
       const failure = asSyncError(thrown);
       const { status = 0 } = failure;
-      const next = !isStripped && isContentRefused(status) ? await followingSlot(prepared) : undefined;
-      if (next === undefined) return context.failed(prepared, slot, failure);
+      const next = !isStripped && isContentRefused(status) ? await this.#followingSlot(prepared) : undefined;
+      if (next === undefined) return this.#context.failed(prepared, slot, failure);
       const suspect = (transaction: Scope) => suspectForm(transaction, 'readOnly');
-      if (await passOn(slot, next, suspect, status)) await restore(turn, next, lost, true);
+      if (await this.#passOn(slot, next, suspect, status)) await this.#restore(turn, next, lost, true);
     } finally {
       slot.leave();
     }
@@ -259,7 +269,7 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
    * Returns the task after the update: from the answer, or by another read if the answer does not show it completely
    * and no earlier update of the same fields was compared. Also returns the slot that is to be completed.
    */
-  async function taskAfter(
+  async #taskAfter(
     turn: Turn,
     slot: Slot,
     { changed, before, answer }: Sent,
@@ -271,24 +281,29 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
     }
     const verified = turn.facts.verified?.[turn.form] ?? [];
     if (Object.keys(changed).every((name) => verified.includes(name))) return { slot };
-    const next = await followingSlot(turn.prepared);
-    if (next === undefined || !(await passOn(slot, next, async () => {}, answer.status))) return { slot };
+    const next = await this.#followingSlot(turn.prepared);
+    if (next === undefined || !(await this.#passOn(slot, next, async () => {}, answer.status))) return { slot };
     try {
-      return { task: fieldsOf(await readTask(turn, next)), slot: next };
+      return { task: fieldsOf(await this.#readTask(turn, next)), slot: next };
     } catch {
       return { slot: next };
     }
   }
 
-  async function noteAccepted(transaction: Scope, accepted: Parameters<typeof noteUpdateAccepted>[1]): Promise<void> {
-    await noteRouteAnswered(transaction, 'updateTask', clock.now());
+  async #noteAccepted(transaction: Scope, accepted: Parameters<typeof noteUpdateAccepted>[1]): Promise<void> {
+    await noteRouteAnswered(transaction, 'updateTask', this.#context.clock.now());
     await noteUpdateAccepted(transaction, accepted);
   }
 
   /** Acquires a slot for the next request of the turn; undefined if the outbox stops. */
-  async function followingSlot({ trace: { due } }: PreparedRequest): Promise<Slot | undefined> {
+  async #followingSlot({ trace: { due } }: PreparedRequest): Promise<Slot | undefined> {
     try {
-      return await throttle.acquire({ lane: 'status', due, isFollower: true, signal: context.stopping() });
+      return await this.#context.throttle.acquire({
+        lane: 'status',
+        due,
+        isFollower: true,
+        signal: this.#context.stopping(),
+      });
     } catch (error) {
       if (asSyncError(error).code === 'aborted') return undefined;
       throw error;
@@ -296,15 +311,10 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
   }
 
   /** Commits the end of one request and the slot of the next. @returns false if the outbox stopped before the commit */
-  async function passOn(
-    slot: Slot,
-    next: Slot,
-    work: (transaction: Scope) => Promise<void>,
-    status: number,
-  ): Promise<boolean> {
+  async #passOn(slot: Slot, next: Slot, work: (transaction: Scope) => Promise<void>, status: number): Promise<boolean> {
     let isCommitted = false;
-    await context.retryUntilCommitted(async () => {
-      await store.commit(async (transaction) => {
+    await this.#context.retryUntilCommitted(async () => {
+      await this.#context.store.commit(async (transaction) => {
         await slot.complete({ status, key: null }, transaction);
         await next.record(transaction);
         await work(transaction);
@@ -316,16 +326,14 @@ export function createTaskUpdater(context: UpdaterContext): SendUpdate {
   }
 
   /** Makes the change pending again, because nothing was written. */
-  async function requeue(prepared: PreparedRequest, slot: Slot): Promise<void> {
-    await context.retryUntilCommitted(() =>
-      store.commit(async (transaction) => {
+  async #requeue(prepared: PreparedRequest, slot: Slot): Promise<void> {
+    await this.#context.retryUntilCommitted(() =>
+      this.#context.store.commit(async (transaction) => {
         await slot.complete(undefined, transaction);
         await updateChange(transaction, prepared.entity, pendingAgain(prepared));
       }),
     );
   }
-
-  return sendUpdate;
 }
 
 function contextOf(slot: Slot, traceparent: string | undefined): SendContext {

@@ -74,7 +74,7 @@ it('reads no links where there is no task, and no records where mirror is off', 
 describe('task updates', () => {
   it('reads one task by its route if the rules change statuses, and updates none', async () => {
     const { asked, lines } = await check({ workflow: {} });
-    expect(asked).toEqual(['tasks', 'links', 'task', 'records']);
+    expect(asked).toEqual(['tasks {"all":true}', 'links {}', 'task {}', 'records {"limit":100}']);
     const route = '/workspaces/{workspaceId}/tasks/{taskId}';
     expect(lines).toContain(`ok tasks can be read; an update sends the whole task by PUT ${route}, not tried`);
     const api = { taskUpdate: 'fields', routes: { updateTask: { method: 'PATCH', path: '/tasks/{taskId}' } } };
