@@ -203,7 +203,7 @@ function rememberedOf(before: WrittenStatus, evaluation: TaskEvaluation): Writte
  * Returns why the merged work of a task has not finished it. Undefined if it is finished, if nothing is merged, or if
  * open work is still linked to it.
  */
-export function unfinishedReason({
+function unfinishedReason({
   task,
   items,
   wanted,
