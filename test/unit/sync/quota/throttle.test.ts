@@ -36,6 +36,40 @@ test('never has more requests in flight than the concurrency', async () => {
   await Promise.all(requests);
 });
 
+test('serves a request that follows another one of its turn without a place of its own', async () => {
+  const on = await openQuotaBench({ concurrency: 1 });
+  const first = await on.acquire('status');
+  const other = on.acquire('link', 1);
+  const second = await on.throttle.acquire({ lane: 'status', due: 99, isFollower: true });
+  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 2, waiting: { link: 1 } });
+  await first.complete({ status: 200 });
+  await (await other).complete({ status: 200 });
+  await second.complete({ status: 200 });
+  await on.throttle.stop();
+});
+
+test('serves a following request before waiting ones when the window has room again, unless it is cancelled', async () => {
+  const on = await openQuotaBench({ burst: 2 });
+  await on.spend(2);
+  const control = new AbortController();
+  const order: string[] = [];
+  const urgent = on.throttle.acquire({ lane: 'link', due: 1 });
+  void urgent.then(() => order.push('urgent'));
+  const follow = (signal?: AbortSignal) => on.throttle.acquire({ lane: 'status', due: 99, isFollower: true, signal });
+  const cancelled = follow(control.signal);
+  const following = follow();
+  void following.then(() => order.push('following'));
+  control.abort();
+  await expect(cancelled).rejects.toMatchObject({ code: 'aborted' });
+  await on.clock.advance(MINUTE + 1_000);
+  for (const slot of await Promise.all([following, urgent])) await slot.complete({ status: 200 });
+  expect(order).toEqual(['following', 'urgent']);
+  const late = follow();
+  const stopping = on.throttle.stop();
+  await expect(late).rejects.toMatchObject({ code: 'aborted' });
+  await stopping;
+});
+
 test('cancels a waiting request by its signal, but not a slot that was given out', async () => {
   const on = await openQuotaBench({ burst: 1 });
   const control = new AbortController();
