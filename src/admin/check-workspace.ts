@@ -6,6 +6,7 @@ import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/se
 import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
+import { checkWorkflow } from './check-workflow.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -26,6 +27,7 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
     ...(await checkRecords(workspace, subject)),
     ...checkWebhook(workspace, subject),
     ...checkStatuses(workspace, subject),
+    ...checkWorkflow(workspace.config, tasks.statuses ?? new Set(), subject),
     ...(await repeatStatus(workspace, subject)),
   ];
 }
@@ -33,13 +35,17 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
 async function listTasks(
   { client, config }: OpenWorkspace,
   subject: string,
-): Promise<{ readonly findings: Finding[]; readonly ids?: readonly string[] }> {
+): Promise<{ readonly findings: Finding[]; readonly ids?: readonly string[]; readonly statuses?: Set<string> }> {
   try {
     const { body } = await client.listTasks({ query: { all: true } }, ASKED);
     const address = config.workspace.url ?? 'the embedded service';
     const keys = body.tasks.length > 0 && body.tasks.every(({ key, taskId }) => key === taskId) ? ', without keys' : '';
     const message = `${address} answers and accepts the key: ${counted(body.tasks.length, 'task')}${keys}`;
-    return { findings: [{ level: 'ok', subject, message }], ids: body.tasks.map(({ taskId }) => taskId) };
+    return {
+      findings: [{ level: 'ok', subject, message }],
+      ids: body.tasks.map(({ taskId }) => taskId),
+      statuses: new Set(body.tasks.map(({ status }) => status)),
+    };
   } catch (thrown) {
     const error = asSyncError(thrown);
     if (error.code !== 'rate_limited') return { findings: [failed(subject, error)] };

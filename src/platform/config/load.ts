@@ -74,7 +74,12 @@ export function loadConfig(input: LoadInput): LoadedConfig {
     input.text === undefined
       ? configFiles(input).map((file) => readFile(file, given))
       : readVariable(input.text, given);
-  const problems = [...read.flatMap((workspace) => workspace.problems), ...reservedNames(read), ...repeatedNames(read)];
+  const problems = [
+    ...read.flatMap((workspace) => workspace.problems),
+    ...reservedNames(read),
+    ...repeatedNames(read),
+    ...sharedWorkflows(read),
+  ];
   // Of a text with several workspaces one fault breaks all: nobody can correct it while the daemon runs.
   const ofFile = Map.groupBy(problems, ({ file }) => file);
   const broken = [...Map.groupBy(read, ({ file }) => file)].flatMap(([file, own]) =>
@@ -270,6 +275,10 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
       path: ['triage', index, 'when', 'connection'],
       connection: when.connection,
     })),
+    ...(rules?.workflow?.rules ?? []).map(({ when }, index) => ({
+      path: ['workflow', 'rules', index, 'when', 'connection'],
+      connection: when.connection,
+    })),
   ];
   const problems = named.values().flatMap(({ path, connection = [] }) =>
     connection
@@ -327,6 +336,23 @@ function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
     if (!first || !document) return [];
     const message = `the workspace name "${name}" is already used by ${first.file}`;
     return [{ ...document.place(['name']), message }];
+  });
+}
+
+/** Two configurations with rules for the statuses of the same tasks would move them against each other. */
+function sharedWorkflows(read: readonly ReadWorkspace[]): readonly Problem[] {
+  const taken = new Map<string, ReadWorkspace>();
+  return read.flatMap((each) => {
+    const { config, document } = each;
+    if (!config?.rules.workflow || config.workspace.url === undefined || !document) return [];
+    const { url, id, apiKey } = config.workspace;
+    // The key decides which workspace is the current one.
+    const same = JSON.stringify([url, id, id === 'current' && apiKey]);
+    const first = taken.get(same);
+    if (!first) taken.set(same, each);
+    if (!first) return [];
+    const message = `rules.workflow: ${first.name} (${first.file}) has such rules for the same workspace ${id}; keep them in one`;
+    return [{ ...document.keyPlace(['rules', 'workflow']), message }];
   });
 }
 

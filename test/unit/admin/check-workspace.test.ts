@@ -35,8 +35,8 @@ async function check({ tasks = [TASK], links, task, workflow, records, mirror = 
     store,
     config: {
       workspace: { url: 'https://w.example', statuses: {}, ...parts.workspace },
-      connections: [{ mirror }],
-      rules: { workflow },
+      connections: [{ mirror, webhookSecrets: ['s'], writeBack: {} }],
+      rules: { workflow: workflow && { rules: [], ...workflow } },
     },
     client: {
       listTasks: answer('tasks', tasks instanceof Error ? tasks : { tasks }),

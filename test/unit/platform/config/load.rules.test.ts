@@ -56,6 +56,14 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
       'rules: { links: [{ pattern: T1, task: BUG-1, connection: "jira*" }] }',
       'rules.links.0.connection: no connection is called "jira*"; there are: main',
     ],
+    [
+      'rules: { workflow: { rules: [{ when: { pullRequest: merged, connection: mian }, set: { status: completed } }] } }',
+      'rules.workflow.rules.0.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
+    ],
+    [
+      'rules: { workflow: { rules: [{ when: { pullRequest: merged }, set: { status: completed }, force: true }] } }',
+      'rules.workflow.rules.0.from: `force` needs `from`',
+    ],
     ['rules: { documents: move }', 'rules.documents: expected one of "attach", "off"'],
     [
       'users: { forg: { ann: u1 } }',

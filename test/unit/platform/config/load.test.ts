@@ -360,6 +360,19 @@ connections:
     ]);
   });
 
+  test('rules for task states in two files of one workspace', () => {
+    const file = (id: string, key: string) =>
+      `workspace: { url: https://w.example, id: ${id}, apiKey: ${key} }\nrules: { workflow: { preset: standard } }\n${FORGE}`;
+    const files = { 'a.yaml': file('acme', 'one'), 'b.yaml': file('acme', 'two') };
+    expect(problemsOf(files)).toEqual([
+      expect.stringMatching(
+        /^b\.yaml:2:\d+: rules\.workflow: a \(.*a\.yaml\) has such rules for the same workspace acme/,
+      ),
+    ]);
+    const others = { 'a.yaml': file('current', 'one'), 'b.yaml': file('current', 'two') };
+    expect(() => problemsOf(others)).toThrow('nothing was refused');
+  });
+
   test('the name of the database that belongs to the data folder', () => {
     expect(problemsOf({ 'a.yaml': `name: worksync\n${FORGE}`, 'worksync.yaml': FORGE })).toEqual([
       expect.stringMatching(/^a\.yaml:1:7: a workspace cannot be called "worksync"/),

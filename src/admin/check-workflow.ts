@@ -1,0 +1,96 @@
+import type { Finding } from '../connectors/connector.ts';
+import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
+import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
+import type { WorkspaceConfig } from '../platform/config/schema.ts';
+
+type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
+type Rule = Workflow['rules'][number];
+
+/**
+ * Returns findings about the rules for task states.
+ *
+ * @param shown the statuses of the listed tasks, in the words of the server
+ */
+export function checkWorkflow(config: WorkspaceConfig, shown: ReadonlySet<string>, subject: string): Finding[] {
+  const { workflow } = config.rules;
+  if (workflow === undefined) return [];
+  const rules = workflow.rules.map((rule, index) => ({ rule, name: `rule ${index + 1} of rules.workflow` }));
+  const warnings = [
+    ...rules.flatMap(({ rule, name }, index) => {
+      const earlier = rules.slice(0, index).find((other) => covers(other.rule, rule));
+      return earlier
+        ? [[`${name} never applies: ${earlier.name} takes all its items`, 'Put it before that rule.']]
+        : [];
+    }),
+    ...rules
+      .filter(({ rule }) => rule.force)
+      .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
+    ...missingEvents(config, workflow),
+    ...finalMerged(config, rules),
+  ].map(([message, hint]): Finding => ({ level: 'warning', subject, message: message ?? '', hint: hint ?? '' }));
+  return [...warnings, ...unknownStatuses(config, workflow, shown, subject)];
+}
+
+/** Whether a rule applies to each item to which a later one applies. */
+function covers({ when: wide, set }: Rule, later: Rule): boolean {
+  const narrow = later.when;
+  const conditions = ['pullRequest', 'workItem', 'connection', 'repository', 'labels', 'author', 'task'] as const;
+  if (!conditions.every((name) => includesAll(wide[name], narrow[name]))) return false;
+  const strength = (when: Rule['when'], { status }: Rule['set']) =>
+    STRENGTHS.indexOf(when.link ?? (status !== undefined && FINAL_STATUSES.has(status) ? 'closing' : 'carrying'));
+  return includesAll(wide.base, narrow.base) && strength(wide, set) >= strength(narrow, later.set);
+}
+
+type Names = readonly string[] | { readonly status: readonly string[] } | undefined;
+
+/** Whether each value that the narrow condition names is one of the wide condition. */
+function includesAll(wide: Names, narrow: Names): boolean {
+  if (wide === undefined) return true;
+  if (narrow === undefined) return false;
+  const [all, some] = [namesIn(wide), namesIn(narrow)];
+  if (all.some((name) => name.startsWith('!'))) return JSON.stringify(all) === JSON.stringify(some);
+  return all.includes('*') || some.every((name) => all.includes(name));
+}
+
+function namesIn(names: NonNullable<Names>): readonly string[] {
+  return 'status' in names ? names.status.map((name) => `status ${name}`) : names;
+}
+
+/** Only webhooks report merge queues, and only they report reviews in time. */
+function missingEvents({ connections }: WorkspaceConfig, { rules }: Workflow): string[][] {
+  const isQueued = rules.some(({ when }) => when.pullRequest?.includes('queued'));
+  const silent = connections.filter(({ webhookSecrets }) => webhookSecrets.length === 0).map(({ name }) => name);
+  if (!isQueued || silent.length === 0) return [];
+  const message = `a rule of rules.workflow is about "queued", which polls do not show: ${silent.join(', ')}`;
+  return [[message, 'Set webhookSecrets of the connection, and subscribe a webhook at the provider.']];
+}
+
+/** `merged` is a final status, and write-back closes the items of finished tasks. */
+function finalMerged(
+  { connections }: WorkspaceConfig,
+  rules: readonly { readonly rule: Rule; readonly name: string }[],
+): string[][] {
+  const closing = connections.filter(({ writeBack }) => writeBack.close).map(({ name }) => name);
+  const setting = rules.find(({ rule }) => rule.set.status === 'merged');
+  if (closing.length === 0 || setting === undefined) return [];
+  const message = `${setting.name} sets "merged", which counts as finished: write-back closes items of ${closing.join(', ')}`;
+  return [[message, 'If it stands for work in a staging branch, set a label instead.']];
+}
+
+/** A status that no task has may be unknown to the server. */
+function unknownStatuses(
+  { workspace }: WorkspaceConfig,
+  { preset, rules }: Workflow,
+  shown: ReadonlySet<string>,
+  subject: string,
+): Finding[] {
+  if (workspace.url === undefined || shown.size === 0) return [];
+  const standard = preset === undefined ? [] : ['in_progress', 'review', 'completed'];
+  const wanted = new Set<string>([...standard, ...rules.flatMap(({ set }) => set.status ?? [])]);
+  const missing = OWN_STATUSES.filter((status) => wanted.has(status))
+    .map((status) => serverStatus(workspace.statuses, status))
+    .filter((word) => !shown.has(word));
+  if (missing.length === 0) return [];
+  const message = `no task has these statuses yet, which rules set: ${missing.join(', ')}; if the workspace refuses one, worksync leaves it out`;
+  return [{ level: 'ok', subject, message }];
+}

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import { checkWorkflow } from '../../../src/admin/check-workflow.ts';
+import { loadText } from '../../support/rows/config-files.ts';
+
+const CONNECTION = 'connections: { main: { connector: forge, projects: [one], writeBack: { close: true } } }\n';
+const WORKSPACE = 'workspace: { url: https://w.example, apiKey: k, statuses: { in_progress: Doing } }\n';
+
+/** The findings about rules, each a YAML mapping. */
+function check(rules: readonly string[], preset = ''): string[] {
+  const text = `${CONNECTION}${WORKSPACE}rules:\n  workflow:\n    ${preset}\n    rules: [${rules.join(', ')}]\n`;
+  const [config] = loadText(text).workspaces;
+  if (config === undefined) throw new Error('there is no workspace');
+  return checkWorkflow(config, new Set(['open', 'completed']), 'work').map(
+    ({ level, message }) => `${level} ${message}`,
+  );
+}
+
+it('reports a rule that an earlier one covers, and none that is narrower', () => {
+  const wide = '{ when: { pullRequest: [open, merged] }, set: { status: open } }';
+  const narrow = '{ when: { pullRequest: open, labels: urgent }, set: { status: open } }';
+  expect(check([wide, narrow])).toEqual([
+    'warning rule 2 of rules.workflow never applies: rule 1 of rules.workflow takes all its items',
+  ]);
+  expect(check([narrow, wide])).toEqual([]);
+  const closing = '{ when: { pullRequest: merged }, set: { status: completed } }';
+  const carrying = '{ when: { pullRequest: merged, link: carrying }, set: { status: open } }';
+  expect(check([closing, carrying])).toEqual([]);
+  const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
+  expect(check([others, '{ when: { pullRequest: merged, base: main }, set: { status: open } }'])).toEqual([]);
+});
+
+it('reports force, a queue without webhooks, merged with write-back, and statuses that no task has', () => {
+  expect(check(['{ when: { pullRequest: queued }, set: { status: merged }, from: open, force: true }'])).toEqual([
+    'warning rule 1 of rules.workflow has "force": it undoes what people do',
+    'warning a rule of rules.workflow is about "queued", which polls do not show: main',
+    'warning rule 1 of rules.workflow sets "merged", which counts as finished: write-back closes items of main',
+    expect.stringMatching(/^ok no task has these statuses yet, which rules set: merged;/),
+  ]);
+  expect(check([], 'preset: standard')).toEqual([
+    expect.stringMatching(/^ok no task has these statuses yet, which rules set: Doing, review;/),
+  ]);
+});
