@@ -49,6 +49,8 @@ interface ItemBase {
   readonly closedAt?: string | null;
   /** When the item was last finished, also if it is open again; RFC 3339, UTC. Set by `sync/reconcile/newest-wins.ts`. */
   readonly lastClosedAt?: string;
+  /** When a work item was opened or reopened, as far as that was observed; RFC 3339, UTC. Set like `lastClosedAt`. */
+  readonly openSince?: string;
   /** Whether everybody may read its repository or project. Absent: unknown. */
   readonly isPublic?: boolean;
   /** The author is a bot or a service account. */

@@ -19,7 +19,7 @@ import type { StoredItem } from '../../store/items.ts';
 //
 // Reviews are merged, not replaced, because vendors report them one by one. Each review is a field of its own, by its id,
 // and is ordered by its own time, so it is never contested and needs no fetch. The same holds for the last time at which the
-// item was finished: an older delivery may show that it is open again.
+// item was finished, and for the earliest time since which it is open again: older deliveries may show them.
 
 /** Orders two states of an item. If one of them has no version, only their times count. */
 type Stamp = Pick<Item, 'updatedAt' | 'version'>;
@@ -149,6 +149,7 @@ function compare(left: Stamp, right: Stamp): number {
 function compareField(stored: StoredItem, received: Item, field: string): number {
   const order = compare(received, stampOfField(stored, field));
   if (field === 'lastClosedAt') return closedTimeOf(received) > closedTimeOf(stored.item) ? 1 : -1;
+  if (field === 'openSince') return isOpenEarlier(received, stored.item) ? 1 : -1;
   if (!field.startsWith(REVIEW)) return order;
   const review = fieldOf(received, field) as Review;
   const known = fieldOf(stored.item, field) as Review | undefined;
@@ -159,6 +160,24 @@ function compareField(stored: StoredItem, received: Item, field: string): number
 
 function closedTimeOf({ lastClosedAt }: Item): number {
   return lastClosedAt === undefined ? Number.NEGATIVE_INFINITY : Date.parse(lastClosedAt);
+}
+
+function isOpenEarlier(received: Item, stored: Item): boolean {
+  const [at, known] = [openTimeOf(received), openTimeOf(stored)];
+  const closedAt = Math.max(closedTimeOf(received), closedTimeOf(stored));
+  return Number.isFinite(closedAt) && at > closedAt && (at < known || known <= closedAt);
+}
+
+function openTimeOf({ openSince }: Item): number {
+  return openSince === undefined ? Number.NEGATIVE_INFINITY : Date.parse(openSince);
+}
+
+/** Returns the item without a time since which it is open, if it was finished later; from its present state if that is open. */
+function withOpenSince(item: Item): Item {
+  if (item.openSince === undefined || openTimeOf(item) > closedTimeOf(item)) return item;
+  const { openSince: _, ...others } = item;
+  const isOpen = !isFinished(item) && item.updatedAt > closedTimeOf(item);
+  return { ...others, ...(isOpen && { openSince: new Date(item.updatedAt).toISOString() }) } as Item;
 }
 
 /** A dismissed review is later than all its other states. Otherwise the time of the review decides. */
@@ -212,7 +231,7 @@ function mergeFields(stored: StoredItem, received: Item, fields: readonly string
     const stamp = fields.includes(field) ? received : stampOfField(stored, field);
     if (compare(stamp, newest) < 0) older[field] = stampOf(stamp);
   }
-  return { item: item as unknown as Item, older };
+  return { item: withOpenSince(item as unknown as Item), older };
 }
 
 function stampOf({ updatedAt, version }: Stamp): Stamp {
@@ -251,6 +270,8 @@ function storedForm(item: Item): Item {
   const present = Object.entries(item).filter(([, value]) => value !== undefined);
   const reviews = reviewsOf(item);
   const shortened = reviews && { reviews: newestReviews(reviews) };
-  const closed = isFinished(item) && { lastClosedAt: item.closedAt ?? new Date(item.updatedAt).toISOString() };
+  const at = new Date(item.updatedAt).toISOString();
+  const isOpen = item.kind === 'work_item' && item.state !== undefined;
+  const closed = isFinished(item) ? { lastClosedAt: item.closedAt ?? at } : isOpen && { openSince: at };
   return { ...(Object.fromEntries(present) as unknown as Item), ...shortened, ...closed, gone: item.gone ?? false };
 }

@@ -7,6 +7,8 @@ import { tasksByIds } from '../../../src/store/cached-tasks.ts';
 import { findEntity, json, linkedItems, saveEntity } from '../../../src/store/entities.ts';
 import { findChange, removeChange } from '../../../src/store/outbox-rows.ts';
 import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
+import { beginUnitOfWork, flushRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
+import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
 import {
@@ -36,6 +38,8 @@ export interface Board {
   /** The provider reports a pull request of this number, with these fields since the last report. */
   pull(number: number, at: number, fields?: Partial<PullRequest>, by?: DeliveryOrigin): Promise<void>;
   issue(number: number, at: number, fields?: Partial<WorkItem>): Promise<void>;
+  /** Several items are reported at once, as the provider has them. */
+  deliver(items: readonly Item[], at: number, by?: DeliveryOrigin): Promise<void>;
   /** A person sets the status of a task. */
   person(key: string, at: number, status: string): Promise<void>;
   /** Sends what is due, as the outbox does. */
@@ -76,37 +80,35 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
     ...{ taskId: idOf(key), key, title: key, status: statuses.get(key) as string, source: 'api', kind: 'bug' },
     updatedAt: time(now),
   });
-  const report = (action: 'saw-task' | 'update-task', key: string) =>
-    take([answered(action, taskOf(key), { entity: entity.taskUpdate(idOf(key)), seconds: now })]);
-  for (const key of statuses.keys()) await report('saw-task', key);
+  const report = (action: 'saw-task' | 'update-task', keys: readonly string[]) =>
+    take(keys.map((key) => answered(action, taskOf(key), { entity: entity.taskUpdate(idOf(key)), seconds: now })));
+  await report('saw-task', [...statuses.keys()]);
 
-  async function deliver(item: Item, seconds: number, by?: DeliveryOrigin): Promise<void> {
+  async function deliver(reported: readonly Item[], seconds: number, by?: DeliveryOrigin): Promise<void> {
     now = Math.max(now, seconds);
-    items.set(item.key, item);
-    await take([saidOf(item, by)]);
+    for (const item of reported) items.set(item.key, item);
+    const received = reported.map((item) => saidOf(item, by));
+    await take(received.map((each) => ({ ...each, delivery: { ...each.delivery, receivedAt: at(now) } })));
   }
 
-  async function sendTask(key: string): Promise<void> {
+  /** Settles a change as the outbox does after a read and an update. Returns whether it was sent. */
+  async function settleUpdate(query: Scope, key: string): Promise<boolean> {
     const name = entity.taskUpdate(idOf(key));
-    const change = await findChange(store.query, name);
-    const row = await findEntity(store.query, name);
+    const change = await findChange(query, name);
+    const row = await findEntity(query, name);
     const update = json<TaskUpdate>(row?.desired ?? null);
-    if (!row || !update || change?.state !== 'pending' || (update.notBefore ?? 0) > at(now)) return;
-    await store.commit(async (query) => {
-      await removeChange(query, name);
-      if (update.from !== statuses.get(key)) return;
-      const known = afterUpdate(json<WrittenStatus>(row.known) ?? {}, update, at(now));
-      await saveEntity(query, { ...row, desired: null, known: JSON.stringify(known) });
-    });
-    if (update.from === statuses.get(key)) {
-      if (update.status !== undefined) {
-        statuses.set(key, update.status);
-        written.set(key, (written.get(key) ?? 0) + 1);
-      }
-      const kept = (labels.get(key) ?? []).filter((label) => !update.removeLabels?.includes(label));
-      labels.set(key, [...kept, ...(update.addLabels ?? [])]);
+    if (!row || !update || change?.state !== 'pending' || (update.notBefore ?? 0) > at(now)) return false;
+    await removeChange(query, name);
+    if (update.from !== statuses.get(key)) return true;
+    const known = afterUpdate(json<WrittenStatus>(row.known) ?? {}, update, at(now));
+    await saveEntity(query, { ...row, desired: null, known: JSON.stringify(known) });
+    if (update.status !== undefined) {
+      statuses.set(key, update.status);
+      written.set(key, (written.get(key) ?? 0) + 1);
     }
-    await report('update-task', key);
+    const kept = (labels.get(key) ?? []).filter((label) => !update.removeLabels?.includes(label));
+    labels.set(key, [...kept, ...(update.addLabels ?? [])]);
+    return true;
   }
 
   return {
@@ -120,23 +122,30 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
       const closed = fields.state === 'closed' && { closedAt: time(seconds) };
       const url = `https://github.com/acme/app/pull/${number}`;
       const own = { key, identifier: String(number), url, updatedAt: at(seconds), ...merged, ...closed };
-      await deliver(pull({ ...before, ...own, ...fields }), seconds, by);
+      await deliver([pull({ ...before, ...own, ...fields })], seconds, by);
     },
     async issue(number, seconds, fields = {}) {
       const key = `jira:cloud-1:issue:${number}`;
       const before = (items.get(key) as WorkItem | undefined) ?? { createdAt: time(seconds), title: `Issue ${number}` };
       const own = { key, identifier: `ENG-${number}`, url: `https://jira.example.com/browse/ENG-${number}` };
       const closed = fields.state === 'done' ? { closedAt: time(seconds) } : {};
-      await deliver(workItem({ ...before, ...own, updatedAt: at(seconds), ...closed, ...fields }), seconds);
+      await deliver([workItem({ ...before, ...own, updatedAt: at(seconds), ...closed, ...fields })], seconds);
     },
     async person(key, seconds, status) {
       now = Math.max(now, seconds);
       statuses.set(key, status);
-      await report('saw-task', key);
+      await report('saw-task', [key]);
     },
+    deliver,
     async send(seconds) {
       now = Math.max(now, seconds);
-      for (const key of statuses.keys()) await sendTask(key);
+      const sent: string[] = [];
+      await store.commit(async (transaction) => {
+        const query = beginUnitOfWork(transaction);
+        for (const key of statuses.keys()) if (await settleUpdate(query, key)) sent.push(key);
+        await flushRows(query);
+      });
+      await report('update-task', sent);
     },
     status: (key) => statuses.get(key),
     writes: (key) => written.get(key) ?? 0,

@@ -10,8 +10,8 @@ export interface Phase {
   /** Epoch milliseconds. */
   readonly after: number;
   readonly at: number;
-  /** The item was finished before, and is open again. */
-  readonly isReopened: boolean;
+  /** When the item was reopened, if it was finished before and is open again. Epoch milliseconds. */
+  readonly reopenedAt?: number;
 }
 
 /** The phase of an item when it was last evaluated, as stored with the item. Epoch milliseconds. */
@@ -37,10 +37,10 @@ export interface PhaseContext {
 export function phaseOf(stored: StoredItem, context: PhaseContext): Phase {
   const { item } = stored;
   const name = item.kind === 'pull_request' ? pullRequestPhase(item, context) : workItemPhase(item);
-  const isReopened = !isFinishedPhase(name) && item.lastClosedAt !== undefined;
-  const at = exactTime(stored, name, context);
-  if (at !== undefined) return { name, after: at, at, isReopened };
-  return { name, ...observedTime(item, name, context.stored), isReopened };
+  const exact = exactTime(stored, name, context);
+  const began = exact === undefined ? observedTime(item, name, context.stored) : { after: exact, at: exact };
+  const reopenedAt = item.lastClosedAt === undefined || isFinishedPhase(name) ? undefined : timeOf(item.openSince);
+  return { name, ...began, ...(reopenedAt !== undefined && { reopenedAt }) };
 }
 
 /** Returns the phase in the form that is stored with the item. */
@@ -125,8 +125,10 @@ function closedTime(item: Item, older: StoredItem['older']): number {
 
 /** Returns when a phase began as far as it was observed. The event that reports a change of the phase has its exact time. */
 function observedTime(item: Item, name: PhaseName, stored: StoredPhase | undefined): Pick<Phase, 'after' | 'at'> {
-  if (stored?.name === name) return { after: stored.after, at: stored.at };
-  const after = stored?.seen ?? timeOf(item.createdAt) ?? item.updatedAt;
+  const closedAt = timeOf(item.lastClosedAt) ?? Number.NEGATIVE_INFINITY;
+  // A late delivery may show that the item was finished meanwhile.
+  if (stored?.name === name && stored.at >= closedAt) return { after: stored.after, at: stored.at };
+  const after = stored?.name === name ? closedAt : (stored?.seen ?? timeOf(item.createdAt) ?? item.updatedAt);
   const changedAt = item.kind === 'pull_request' ? timeOf(item.phaseChangedAt) : undefined;
   const isExact = changedAt !== undefined && changedAt >= after && changedAt <= item.updatedAt;
   return isExact ? { after: changedAt, at: changedAt } : { after, at: Math.max(after, item.updatedAt) };

@@ -1,6 +1,6 @@
 // Design: src/decisions/workflow.md
 
-import { PREVIOUS, RANKS } from '../../../model/workflow.ts';
+import { isFinishedPhase, PREVIOUS, RANKS } from '../../../model/workflow.ts';
 import type { Phase } from './phase.ts';
 import type { Contribution, Judgement, LinkedItem } from './workflow-rules.ts';
 
@@ -19,8 +19,8 @@ export interface Target {
   readonly decider: LinkedItem | undefined;
   /** When the decisive fact became true, epoch milliseconds. */
   readonly at: number;
-  /** The task is finished, as long as open pull requests delay it: facts that were true at the end say so. */
-  readonly isDelayed?: boolean;
+  /** worksync may leave a final status that it set: no finished item is linked any more, or open work delays the end. */
+  readonly mayLeaveEnd?: boolean;
   /** The work was reverted or reopened. */
   readonly isReversal?: boolean;
 }
@@ -64,7 +64,7 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
   const last = valid.at(-1);
   if (last) return targetOfFinished(last, survey);
   const progress = furthest(counted.filter(({ contribution }) => isProgress(contribution)));
-  if (progress) return target(progress);
+  if (progress) return target({ ...progress, mayLeaveEnd: true });
   const merged = items.find(({ linked, judgement }) => isMerged(linked.phase) && !judgement.counts);
   if (merged) return { outcome: 'merged-not-finished', item: merged };
   const [old] = finished;
@@ -109,22 +109,19 @@ function isProgress({ status, isFinal }: Contribution): boolean {
   return !isFinal && status !== PREVIOUS;
 }
 
-function isReversal({ phase }: LinkedItem): boolean {
-  return phase.name === 'reverted' || (phase.isReopened && phase.name !== 'closed');
-}
-
-/** Returns the last revert or reopening. */
+/**
+ * Returns the last revert, or the last reopening of a work item. Pull requests are reopened without an epoch: the rule for
+ * their present phase applies.
+ */
 function latestReversal(counted: readonly Counted[]): Target | undefined {
-  const last = counted
-    .filter(({ linked, contribution }) => isReversal(linked) && isOfReversal(linked, contribution))
-    .toSorted(byTime)
-    .at(-1);
-  return last && targetOf(last);
-}
-
-/** Pull requests are reopened without an epoch: the rule for their present phase applies. */
-function isOfReversal({ item, phase }: LinkedItem, { isFinal }: Contribution): boolean {
-  return !isFinal && (phase.name === 'reverted' || item.kind === 'work_item');
+  const reversals = counted.flatMap((each): Target[] => {
+    const { item, phase } = each.linked;
+    if (each.contribution.isFinal) return [];
+    if (phase.name === 'reverted') return [targetOf(each)];
+    const isReopened = item.kind === 'work_item' && phase.reopenedAt !== undefined;
+    return isReopened ? [{ ...targetOf(each), at: phase.reopenedAt }] : [];
+  });
+  return reversals.toSorted((left, right) => left.at - right.at).at(-1);
 }
 
 /** Whether no other counted item changed after the reversal. */
@@ -157,20 +154,15 @@ function targetOfFinished(last: Counted, { valid, counted, blockers }: Survey): 
     ...blocker,
     ...(isEarly && { status: 'in_progress' }),
     at: Math.max(blocker.at, end),
-    isDelayed: true,
+    mayLeaveEnd: true,
   });
 }
 
 /** Whether an open pull request delays the end of the task: it was opened before, carries the task, and is trusted. */
 function isBlocker({ linked, contribution, isTrusted }: Counted, end: number): boolean {
-  const { item, strength } = linked;
-  return (
-    isProgress(contribution) &&
-    item.kind === 'pull_request' &&
-    isTrusted &&
-    strength !== 'mentioning' &&
-    createdTime(item) < end
-  );
+  const { item, strength, phase } = linked;
+  const isOpen = item.kind === 'pull_request' && isProgress(contribution) && !isFinishedPhase(phase.name);
+  return isOpen && isTrusted && strength !== 'mentioning' && createdTime(item) < end;
 }
 
 const FINAL_ORDER: readonly string[] = ['completed', 'merged', 'cancelled'];

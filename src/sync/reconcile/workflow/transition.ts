@@ -64,10 +64,10 @@ function isAfter({ after, at }: Phase, setBefore: number): boolean {
   return after === at ? at > setBefore : after >= setBefore;
 }
 
-/** Whether the rule may leave the present status. worksync leaves its own final status if the end turns out to be delayed. */
-function maySetAside({ status, contribution, isDelayed }: Target, { status: present, isOurs }: TaskState): boolean {
+/** Whether the rule may leave the present status. worksync leaves its own final status if the facts no longer say so. */
+function maySetAside({ status, contribution, mayLeaveEnd }: Target, { status: present, isOurs }: TaskState): boolean {
   if (contribution.from.has(present)) return true;
-  return isOurs && (status === PREVIOUS || (isDelayed === true && FINAL_STATUSES.has(present)));
+  return isOurs && (status === PREVIOUS || (mayLeaveEnd === true && FINAL_STATUSES.has(present)));
 }
 
 function isForward(status: string, { status: present, isOurs }: TaskState, { contribution }: Target): boolean {

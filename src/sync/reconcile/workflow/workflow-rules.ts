@@ -288,7 +288,7 @@ function isPhaseMet({ pullRequest, workItem }: WorkflowRule['when'], { item, pha
   const wanted = item.kind === 'pull_request' ? pullRequest : workItem;
   if (wanted === undefined) return pullRequest === undefined && workItem === undefined;
   if ('status' in wanted) return item.rawState !== undefined && wanted.status.map(lower).includes(lower(item.rawState));
-  if (wanted.includes('reopened') && phase.isReopened) return true;
+  if (wanted.includes('reopened') && phase.reopenedAt !== undefined) return true;
   // Without a rule for the queue, a queued pull request counts as approved.
   return wanted.includes(phase.name) || (phase.name === 'queued' && wanted.includes('approved'));
 }
