@@ -149,14 +149,14 @@ function abandonedTarget(
   return { status: PREVIOUS, contribution: onAbandoned, decider: undefined, at: now };
 }
 
-/** Name of the stored fact: the digest of the rules, and when they came into force. */
+/** Name of the stored fact: the id of the rules, and when they came into force. */
 const IN_FORCE = 'workflow.in_force';
 
 /** Returns when the present rules came into force, epoch milliseconds. Stores it for new rules. */
-async function rulesInForceSince(query: Scope, { digest }: Workflow, now: number): Promise<number> {
+async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<number> {
   const [stored, since] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
-  if (stored === digest) return Number(since);
-  await writeMeta(query, IN_FORCE, `${digest} ${now}`);
+  if (stored === id) return Number(since);
+  await writeMeta(query, IN_FORCE, `${id} ${now}`);
   return now;
 }
 

@@ -138,7 +138,7 @@ export interface Workflow {
   /** Whether any rule is configured. */
   readonly isOn: boolean;
   /** Identifies the rules. */
-  readonly digest: string;
+  readonly id: string;
   readonly since?: number | undefined;
   /** Returns our status for the server's word. */
   ownStatus(word: string): string;
@@ -172,7 +172,7 @@ export function createWorkflow(input: WorkflowInput | undefined): Workflow {
 
   return {
     isOn: true,
-    digest: createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 16),
+    id: createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 16),
     since: input.since,
     ownStatus: (word) => ownStatus(input.statuses ?? {}, word),
     isTrusted,
@@ -198,7 +198,7 @@ export function createWorkflow(input: WorkflowInput | undefined): Workflow {
 
 const OFF: Workflow = {
   isOn: false,
-  digest: '',
+  id: '',
   ownStatus: (word) => word,
   isTrusted: () => false,
   judge: () => ({ counts: false, isTrusted: false, why: 'no-rule' }),
