@@ -102,7 +102,7 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/admin/lab.ts: lookedBy === digestOf(rules, idPrefixes)': 'the rules of the configuration',
   'src/sync/reconcile/reevaluate.ts: (await rulesEvaluatedBy(query)) === digest': 'the rules of the configuration',
   'src/sync/reconcile/reevaluate.ts: progressOf === digest': 'the rules of the configuration',
-  'src/sync/reconcile/workflow/evaluate-task.ts: stored === digest': 'the rules of the configuration',
+  'src/sync/reconcile/workflow/evaluate-task.ts: stored === id': 'the rules of the configuration',
   'src/sync/reconcile/reevaluate.ts: digest !== done': 'the rules of the configuration',
   'src/sync/reconcile/poison-messages.ts: (await readMeta(store.query, TRIED_BY)) !== version':
     'the version of this program',

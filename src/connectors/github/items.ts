@@ -101,7 +101,23 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   const repository = event.pull_request.base?.repo ?? event.repository;
   if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
   const { action, review } = event;
-  return translateItems(pulls, [{ ...item, ...asCreation(action), ...queuedBy(action), ...reviewsIn(review) }]);
+  const reported = { ...queuedBy(action), ...phaseChange(action, item), ...reviewsIn(review) };
+  return translateItems(pulls, [{ ...item, ...asCreation(action), ...reported }]);
+}
+
+/** Actions that report the time of a change which no field of the pull request contains. */
+const PHASE_CHANGES: ReadonlySet<string> = new Set([
+  'converted_to_draft',
+  'ready_for_review',
+  'review_requested',
+  'review_request_removed',
+  'enqueued',
+  'dequeued',
+  'reopened',
+]);
+
+function phaseChange(action: string | undefined, { updatedAt }: PullRequest): Pick<PullRequest, 'phaseChangedAt'> {
+  return PHASE_CHANGES.has(action ?? '') ? { phaseChangedAt: new Date(updatedAt).toISOString() } : {};
 }
 
 /** Only these events report the merge queue (GH13). */
