@@ -46,3 +46,16 @@ export const RANKS: Readonly<Record<string, number>> = {
 
 /** The status of a task before the first move by worksync. */
 export const PREVIOUS = 'previous';
+
+/** Why a task keeps its status although the rules want another one, or the same. */
+export const NO_MOVES = [
+  'same',
+  'older-than-rule',
+  'breaker',
+  'unknown-status',
+  'held-by-person',
+  'from',
+  'backwards',
+  'no-previous',
+] as const;
+export type NoMove = (typeof NO_MOVES)[number];

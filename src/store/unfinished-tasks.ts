@@ -19,7 +19,7 @@ export async function createUnfinishedIndex(db: Kysely<unknown>): Promise<void> 
   );
 }
 
-/** Counts the unfinished tasks whose work was merged. Reads one index entry for each of them. */
+/** Counts the unfinished tasks whose work was merged and that are cached. Reads the index, and nothing of other tasks. */
 export async function unfinishedTasksOf(
   query: Sql,
   workspaces: readonly number[],
@@ -31,6 +31,14 @@ export async function unfinishedTasksOf(
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('workspace', 'in', workspaces)
     .where(reason, 'is not', null)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('tasks')
+          .select('tasks.task_id')
+          .whereRef('tasks.workspace', '=', 'entities.workspace')
+          .whereRef('tasks.task_id', '=', 'entities.task_id'),
+      ),
+    )
     .groupBy(['workspace', reason])
     .execute();
   const byWorkspace = Map.groupBy(rows, ({ workspace }) => workspace);

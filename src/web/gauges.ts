@@ -15,6 +15,8 @@ export function setGauges(meter: Meter, workspace: WorkspaceStatus, now: number)
     const since = workspace.changes.oldest[lane] ?? now;
     meter.gauge('oldest_pending_seconds', Math.max(0, (now - since) / 1_000), { lane });
   }
+  for (const [reason, count] of Object.entries(workspace.unfinishedTasks))
+    meter.gauge('unfinished_tasks', count, { reason });
   for (const connection of workspace.connections) setConnectionGauges(meter, connection);
   setSweepGauges(meter, workspace.sweep, now);
   setQuotaGauges(meter, workspace.quota, now);

@@ -5,6 +5,8 @@ import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harn
 import { editPull } from '../support/harness/edit-pull.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
+const TOKEN = 'the-token-that-reads-figures-of-the-test';
+
 let world: World;
 afterEach(() => world.close());
 
@@ -13,6 +15,7 @@ const edit = (setting: PullSetting, id?: string) => editPull(world, setting, id)
 
 async function open(rules: object = {}): Promise<void> {
   world = await createWorld({
+    tokens: [{ secret: TOKEN, role: 'read', workspaces: null }],
     connectors: [createTracker().connector],
     config: {
       rules,
@@ -116,16 +119,21 @@ describe('the status of a task', () => {
     await edit({ title: 'BUG-1', merged: true });
     const explained = await ask('explain', { target: 'BUG-1' });
     expect(explained.statuses).toMatchObject([{ status: 'open', setBy: { who: 'person' }, wanted: null }]);
-    const text = describeExplained(explained);
-    expect(text).toMatch(/BUG-1 {2}open {2}\(person, since /);
-    expect(text).toMatch(/no change: no closing word names the task.*\[not-closing\]/);
-    expect(text).toMatch(/github acme\/app#1 {2}merged .*carrying \(title\) {2}does not count: no closing word/);
+    const lines = describeExplained(explained);
+    expect(lines).toMatch(/BUG-1 {2}open {2}\(person, since /);
+    expect(lines).toMatch(/no change: no closing word names the task.*\[not-closing\]/);
+    expect(lines).toMatch(/github acme\/app#1 {2}merged .*carrying \(title\) {2}does not count: no closing word/);
     expect((await ask('explain', { target: PULL })).statuses).toEqual(explained.statuses);
     expect((await ask('items', { name: 'BUG-1' })).statuses).toEqual(explained.statuses);
     const status = await world.partition().status();
     expect(status.unfinishedTasks).toEqual({ 'not-closing': 1 });
     await ask('release-status', { task: 'bug-1' });
-    await world.settled();
+    await edit({ title: 'Fixes BUG-1', merged: true });
+    const figures = await fetch(`${world.daemon().adminAddress}/metrics`, {
+      headers: { authorization: `Bearer ${TOKEN}` },
+    });
+    const text = await figures.text();
+    expect(text).toContain('worksync_task_moves_total{workspace="test",rule="rule 1"} 1');
     const { entries } = await ask('audit', { since: null, before: null, limit: 10 });
     expect(entries).toMatchObject([{ action: 'release-status', subject: 'bug-1' }]);
   });

@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { CHANGE_STATES } from '../../model/change.ts';
 import { FINDINGS } from '../../model/foreign-edits.ts';
 import { LANES } from '../../model/lane.ts';
+import { NO_MOVES } from '../../model/workflow.ts';
 import type { Labels, Meter } from '../lib/meter.ts';
 import { yieldToEventLoop } from '../lib/yield.ts';
 import { FreshGauge } from './fresh-gauge.ts';
@@ -162,6 +163,25 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
     perWorkspace: true,
     help: "Time from a delivery's 2xx to the answer of its write; first imports and backfills do not count.",
     buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600],
+  },
+  task_moves_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Status changes of tasks that the rules decided, by rule.',
+    labels: { rule: null },
+  },
+  task_stays_total: {
+    kind: 'counter',
+    perWorkspace: true,
+    help: 'Evaluations that wanted another status of a task and left it, by reason.',
+    labels: { reason: NO_MOVES.filter((reason) => reason !== 'same') },
+  },
+  unfinished_tasks: {
+    kind: 'gauge',
+    perWorkspace: true,
+    isFresh: true,
+    help: 'Tasks whose work was merged and that are not finished, by reason.',
+    labels: { reason: null },
   },
 
   workspace_sweep_age_seconds: {

@@ -23,6 +23,7 @@ import type { BatchContext, Cause, EvaluatedItem, ReconcileConnection } from './
 import { guardChanges } from './enqueue.ts';
 import { EvaluationQueue } from './evaluate.ts';
 import { reasonOf, type Translated } from './translate-deliveries.ts';
+import type { CountedDecision } from './workflow/evaluate-task.ts';
 
 export interface BatchResult {
   readonly outcomes: readonly DeliveryOutcome[];
@@ -33,6 +34,8 @@ export interface BatchResult {
   /** How many items were evaluated. */
   readonly evaluated: number;
   readonly fetchesRequested: number;
+  /** The decisions about the statuses of tasks. */
+  readonly decisions: readonly CountedDecision[];
   /** The items that deliveries have changed. */
   readonly changed: ReadonlyMap<ItemKey, { readonly cause: Cause }>;
 }
@@ -113,6 +116,10 @@ class Batch implements BatchResult {
 
   get evaluated(): number {
     return this.evaluations.evaluated;
+  }
+
+  get decisions(): readonly CountedDecision[] {
+    return this.evaluations.decisions;
   }
 
   get changed(): ReadonlyMap<ItemKey, EvaluatedItem> {

@@ -15,7 +15,7 @@ import { evaluateRecord, recordEntity } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
 import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
-import { evaluateTaskStatus } from './workflow/evaluate-task.ts';
+import { type CountedDecision, evaluateTaskStatus } from './workflow/evaluate-task.ts';
 import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
 
 export interface EvaluationResult {
@@ -121,6 +121,8 @@ export class EvaluationQueue {
   evaluated = 0;
   /** The evaluated work items: they may become tasks. */
   readonly workItems: ItemKey[] = [];
+  /** The decisions about the statuses of tasks. */
+  readonly decisions: CountedDecision[] = [];
   readonly #query: Scope;
   readonly #context: EvaluationContext;
   readonly #unknownNames = new Map<ItemKey, UnknownNames>();
@@ -192,7 +194,8 @@ export class EvaluationQueue {
   async #evaluateTasks(): Promise<void> {
     for (const piece of piecesOf([...this.#tasks], ITEMS_AT_ONCE)) {
       const evaluations = piece.map((id) => (query: Scope) => evaluateTaskStatus(this.#context, query, id));
-      await runSequentially(this.#query, evaluations);
+      const decisions = await runSequentially(this.#query, evaluations);
+      this.decisions.push(...decisions.filter((decision) => decision !== undefined));
     }
   }
 

@@ -5,6 +5,7 @@ import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../model/item.ts';
 import { DatabaseFault } from '../../platform/database/database-fault.ts';
 import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
+import type { Meter } from '../../platform/lib/meter.ts';
 import type { Span } from '../../platform/lib/tracer.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests, yieldToEventLoop } from '../../platform/lib/yield.ts';
@@ -150,6 +151,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
       const delivery = deliveries.get(outcome.id);
       if (delivery) recordOutcome(delivery, outcome, changed.get(outcome.id) ?? [], startedAt);
     }
+    countDecisions(meter, result);
     if (result.tasksChanged) contexts.invalidate();
     if (result.evaluated > 0 || result.answersApplied) options.outbox.notify();
     if (result.evaluated > 0 || result.answersApplied) options.writeBack?.notify();
@@ -179,6 +181,14 @@ export function createProcessor(options: ProcessorOptions): Processor {
   }
 
   return { processDeliveries, processAlone };
+}
+
+/** Counts the decisions about the statuses of tasks: changes by rule, and those that stay by reason. */
+export function countDecisions(meter: Meter, { decisions }: Pick<BatchResult, 'decisions'>): void {
+  for (const decision of decisions) {
+    if ('rule' in decision) meter.count('task_moves_total', { rule: decision.rule });
+    else meter.count('task_stays_total', { reason: decision.stays });
+  }
 }
 
 /** Returns the first parts with at most `items` items together, but at least one part. */

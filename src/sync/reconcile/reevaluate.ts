@@ -2,6 +2,7 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../model/item.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
+import type { Meter } from '../../platform/lib/meter.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
 import { openItemsAfter } from '../../store/items.ts';
@@ -10,7 +11,7 @@ import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch } from './apply-batch.ts';
 import type { BatchContexts, Rules } from './context.ts';
-import { ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
+import { countDecisions, ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
 
 /**
  * Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new
@@ -20,6 +21,7 @@ const EVALUATED_BY = 'rules.looked_by';
 const PROGRESS = 'rules.looking';
 
 export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
+  readonly meter?: Meter;
   readonly contexts: BatchContexts;
   readonly rules?: Rules;
   /** Notified when the outbox may have a new change. */
@@ -34,7 +36,7 @@ export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'c
  * nothing.
  */
 export function createReevaluation(options: ReevaluationOptions): (signal: AbortSignal) => Promise<void> {
-  const { store, clock, logger, contexts, rules, outbox, writeBack } = options;
+  const { store, clock, logger, meter, contexts, rules, outbox, writeBack } = options;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   let done: string | undefined;
 
@@ -56,10 +58,12 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
   async function reevaluate(keys: readonly ItemKey[], digest: string): Promise<void> {
     const contextNow = await contexts.load();
     try {
-      await store.commitRelaxed(async (transaction) => {
-        await batchSize.work(keys.length, () => applyBatch(transaction, [], contextNow(), keys));
+      const result = await store.commitRelaxed(async (transaction) => {
+        const applied = await batchSize.work(keys.length, () => applyBatch(transaction, [], contextNow(), keys));
         await recordProgress(transaction, digest, keys);
+        return applied;
       });
+      if (meter) countDecisions(meter, result);
     } catch (error) {
       if (!isDeliveryFault(error)) throw error;
       // These items are evaluated when they change; nothing else waits for them.

@@ -2,7 +2,7 @@
 
 import { entity } from '../../../model/change.ts';
 import type { Task, TaskUpdate } from '../../../model/task.ts';
-import { FINAL_STATUSES, PREVIOUS } from '../../../model/workflow.ts';
+import { FINAL_STATUSES, type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import { afterObservation, afterRelease, isContested, type WrittenStatus } from '../../../model/written-status.ts';
 import { tasksByIds } from '../../../store/cached-tasks.ts';
 import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../store/entities.ts';
@@ -13,7 +13,7 @@ import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import { linkedItemsOf } from './linked-items.ts';
 import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
-import { type NoMove, type TaskState, type Transition, transitionTo } from './transition.ts';
+import { type TaskState, type Transition, transitionTo } from './transition.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** The decision about a task, with the facts that led to it. */
@@ -31,40 +31,44 @@ export interface TaskEvaluation {
 /** How long a final status waits after the end of the work, because further facts may still arrive; milliseconds. */
 const FINAL_DELAY = 60_000;
 
-/** Evaluates the rules for the status of a task, and enqueues the change that they want. */
-export async function evaluateTaskStatus(context: EvaluationContext, query: Scope, taskId: string): Promise<void> {
+/** A decision that counts in the metrics: a new change by a rule, or why the status stays. */
+export type CountedDecision = { readonly rule: string } | { readonly stays: NoMove };
+
+/**
+ * Evaluates the rules for the status of a task, and enqueues the change that they want. Returns undefined if the rules
+ * want nothing, or the same as before.
+ */
+export async function evaluateTaskStatus(
+  context: EvaluationContext,
+  query: Scope,
+  taskId: string,
+): Promise<CountedDecision | undefined> {
   const { workflow } = context.rules;
   const name = entity.taskUpdate(taskId);
   const change = await findChange(query, name);
   // The answer of a request in flight causes another evaluation.
-  if (change?.state === 'sending') return;
+  if (change?.state === 'sending') return undefined;
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
   const [cached] = await tasksByIds(query, [taskId]);
-  if (cached === undefined) return dropDifference(query, name);
+  if (cached === undefined) {
+    await dropDifference(query, name);
+    return undefined;
+  }
   const task = inOwnWords(cached, workflow);
   const written = writtenStatus(row, task, context.now);
   const evaluation = await decideTask(query, workflow, { task, written, now: context.now });
-  if (evaluation === undefined) return;
-  const { transition, target, state, addLabels, removeLabels } = evaluation;
+  if (evaluation === undefined) return undefined;
+  const { transition, target } = evaluation;
   const known = JSON.stringify(rememberedOf(written, evaluation));
-  const status = transition?.outcome === 'move' ? transition.status : undefined;
-  if (status === undefined && addLabels.length + removeLabels.length === 0) {
+  const update = updateOf(evaluation);
+  if (update === undefined) {
     await dropDifference(query, name);
     const isNew = row.known === null && known === '{}';
     if (!isNew && (row.known !== known || row.desired !== null))
       await saveEntity(query, { ...row, known, desired: null });
-    return;
+    return transition?.outcome === 'none' && transition.why !== 'same' ? { stays: transition.why } : undefined;
   }
-  const isFinal = status !== undefined && FINAL_STATUSES.has(status);
   const decider = target?.decider ?? evaluation.items[0]?.linked;
-  const update: TaskUpdate = {
-    ...(status !== undefined && { status }),
-    ...(addLabels.length > 0 && { addLabels }),
-    ...(removeLabels.length > 0 && { removeLabels }),
-    from: state.status,
-    ...(status !== undefined && target && { rule: target.contribution.rule }),
-    ...(isFinal && target && { notBefore: target.at + FINAL_DELAY }),
-  };
   const desired = JSON.stringify(update);
   await saveEntity(query, { ...row, known, desired, item_key: decider?.item.key ?? null });
   const changeTarget = { name, kind: 'task_update', lane: 'status' } as const;
@@ -73,6 +77,22 @@ export async function evaluateTaskStatus(context: EvaluationContext, query: Scop
     renewed: row.desired !== desired,
     effect: 'status',
   });
+  return update.rule !== undefined && row.desired !== desired ? { rule: update.rule } : undefined;
+}
+
+/** Returns the update that a decision leads to; undefined if the task stays as it is. */
+function updateOf({ transition, target, state, addLabels, removeLabels }: TaskEvaluation): TaskUpdate | undefined {
+  const status = transition?.outcome === 'move' ? transition.status : undefined;
+  if (status === undefined && addLabels.length + removeLabels.length === 0) return undefined;
+  const isFinal = status !== undefined && FINAL_STATUSES.has(status);
+  return {
+    ...(status !== undefined && { status }),
+    ...(addLabels.length > 0 && { addLabels }),
+    ...(removeLabels.length > 0 && { removeLabels }),
+    from: state.status,
+    ...(status !== undefined && target && { rule: target.contribution.rule }),
+    ...(isFinal && target && { notBefore: target.at + FINAL_DELAY }),
+  };
 }
 
 /** Lets the rules decide about a status that a person set. The next evaluation of the task takes it into account. */

@@ -3,7 +3,7 @@
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { type Task, taskName } from '../../../model/task.ts';
-import { PREVIOUS } from '../../../model/workflow.ts';
+import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
 import { tasksByIds } from '../../../store/cached-tasks.ts';
 import { blankEntity, findEntity } from '../../../store/entities.ts';
@@ -13,7 +13,7 @@ import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import { decideTask, inOwnWords, stateOf, type TaskEvaluation, writtenStatus } from './evaluate-task.ts';
 import { type JudgedItem, surveyOf } from './target.ts';
-import type { NoMove, TaskState } from './transition.ts';
+import type { TaskState } from './transition.ts';
 import type { NotCounted, Workflow } from './workflow-rules.ts';
 
 /** Why the rules change nothing, or which part an item has in that. */

@@ -1,6 +1,6 @@
 // Design: src/decisions/workflow.md
 
-import { FINAL_STATUSES, PREVIOUS, RANKS } from '../../../model/workflow.ts';
+import { FINAL_STATUSES, type NoMove, PREVIOUS, RANKS } from '../../../model/workflow.ts';
 import type { Phase } from './phase.ts';
 import type { Target } from './target.ts';
 
@@ -17,16 +17,6 @@ export interface TaskState {
   /** Another automation moves the task too, so worksync leaves it. */
   readonly isContested: boolean;
 }
-
-export type NoMove =
-  | 'same'
-  | 'older-than-rule'
-  | 'breaker'
-  | 'unknown-status'
-  | 'held-by-person'
-  | 'from'
-  | 'backwards'
-  | 'no-previous';
 
 export type Transition =
   | { readonly outcome: 'move'; readonly status: string }
