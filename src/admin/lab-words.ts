@@ -1,8 +1,14 @@
 import { counted } from '../platform/lib/quantities.ts';
-import type { LabReport } from './lab.ts';
+import type { LabReport, LabSample } from './lab.ts';
 
 /** Why a report of the lab is not about all items, for commands and pages; apart, so that a command loads no more. */
 export function describeLabEnd({ by, held }: NonNullable<LabReport['ended']>): string {
   const why = by === 'items' ? 'worksync evaluates no more in one go' : 'it took too long to go on';
   return `these are not all of its ${counted(held, 'item')}: ${why}; what the others would bring about is not counted`;
+}
+
+/** The change of a status, for commands and pages: `open → review: standard: open`. */
+export function describeMove({ from, status, rule }: NonNullable<LabSample['status']>): string {
+  if (status === undefined) return 'labels';
+  return `${from} → ${status}${rule === undefined ? '' : `, ${rule}`}`;
 }

@@ -2,6 +2,7 @@ import { taskOfLinkRead } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { Item, ItemKey } from '../model/item.ts';
 import type { LinkReason } from '../model/link.ts';
+import type { TaskUpdate } from '../model/task.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createAdaptiveBatchSize } from '../platform/lib/adaptive-batch-size.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -14,7 +15,7 @@ import { findItem, findItems, itemsAfter, readFields } from '../store/items.ts';
 import { countWaiting, type OutboxRow } from '../store/outbox-rows.ts';
 import { beginDryRun, type DryRun } from '../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../store/workspace-scope.ts';
-import type { Evaluation, EvaluationContext } from '../sync/reconcile/context.ts';
+import type { Evaluation, EvaluationContext, Rules } from '../sync/reconcile/context.ts';
 import { EvaluationQueue } from '../sync/reconcile/evaluate.ts';
 import { digestOf, rulesEvaluatedBy } from '../sync/reconcile/reevaluate.ts';
 import { desiredLinks, mentionsIn, resolveReadOnly } from '../sync/reconcile/resolve.ts';
@@ -68,6 +69,8 @@ export interface LabSample {
   readonly task: string | null;
   /** Why the link would be there. */
   readonly reason: LinkReason | null;
+  /** The change of the task's status, and the rule that wants it. */
+  readonly status: Pick<TaskUpdate, 'from' | 'status' | 'rule'> | null;
 }
 
 /** What ends it: so many items, or the time. */
@@ -111,11 +114,16 @@ export async function tryRules(
   const idPrefixes = await taskIdPrefixes(query);
   const isOther = partsThatDiffer(workspace.config, config);
   const inUse = lookedBy === digestOf(rules, idPrefixes) && Object.values(isOther).every((differs) => !differs);
-  const tally = new Tally(query, limit);
-  const context = { ...tried, isOther, now: clock.now(), usedShare: 0, idPrefixes };
+  const tally = new Tally(query, limit, config.rules.workflow?.since === undefined);
+  const context = { ...tried, rules: overHistory(tried.rules), isOther, now: clock.now(), usedShare: 0, idPrefixes };
   const by = await tryAll(query, context, tally, { clock, ...bounds });
   const ended = by === undefined ? null : { by, held: (await readCounts(query)).items };
   return { inUse, ended, ...(await tally.report(workspace)) };
+}
+
+/** Rules for statuses that apply to all states, also to those before the rules: the report tells what they would have done. */
+function overHistory(rules: Rules): Rules {
+  return { ...rules, workflow: { ...rules.workflow, since: rules.workflow.since ?? 0 } };
 }
 
 /** The open items first: what they bring about would be written soon. @returns what ended it before all were tried */
@@ -153,8 +161,14 @@ interface Tried extends TriedConfig, EvaluationContext {
 
 /** What an item brings about follows from its mentions, and from these parts of the configuration. */
 function partsThatDiffer(one: WorkspaceConfig, other: WorkspaceConfig): Tried['isOther'] {
-  const parts = ({ users, rules, connections }: WorkspaceConfig) =>
-    JSON.stringify([users, rules.documents, connections.map(({ name, mirror }) => [name, mirror])]);
+  const parts = ({ users, rules, connections, workspace }: WorkspaceConfig) =>
+    JSON.stringify([
+      users,
+      rules.documents,
+      rules.workflow,
+      workspace.statuses,
+      connections.map(({ name, mirror }) => [name, mirror]),
+    ]);
   const differs = parts(one) !== parts(other);
   const triage = JSON.stringify(one.rules.triage) !== JSON.stringify(other.rules.triage);
   return { pull_request: differs, work_item: differs || triage };
@@ -211,6 +225,7 @@ class Tally {
   readonly items = { open: 0, finished: 0 };
   readonly #query: OpenWorkspace['store']['query'];
   readonly #limit: number;
+  readonly #isHistory: boolean;
   readonly #counts = new Map<EffectOfRules, Counts>();
   readonly #missed = new Map<string, number>();
   readonly #samples: LabSample[] = [];
@@ -218,7 +233,9 @@ class Tally {
   readonly #seen = new Set<string>();
   #requests = 0;
 
-  constructor(query: OpenWorkspace['store']['query'], limit: number) {
+  /** @param isHistory statuses of the past stay as they are: changes of them are told, and not made */
+  constructor(query: OpenWorkspace['store']['query'], limit: number, isHistory: boolean) {
+    this.#isHistory = isHistory;
     this.#query = query;
     this.#limit = limit;
   }
@@ -238,7 +255,8 @@ class Tally {
       const effect = effectOf(row);
       if (effect === undefined || !isNews(before, after) || this.#seen.has(row.entity)) continue;
       this.#seen.add(row.entity);
-      const change = after === null ? 'dropped' : finished ? 'later' : 'added';
+      const isLater = finished || (effect === 'update-task' && this.#isHistory);
+      const change = after === null ? 'dropped' : isLater ? 'later' : 'added';
       if (change === 'added') this.#requests++;
       const counts = this.#countsOf(effect);
       if (counts[change]++ < this.#limit)
@@ -260,8 +278,25 @@ class Tally {
     const item = entity?.item_key ? await this.#item(entity.item_key) : undefined;
     const taskId = entity?.task_id ?? taskOfLinkRead(row.entity) ?? null;
     const task = taskId === null ? null : await taskNameOf(this.#query, taskId);
-    const reason = json<{ readonly reason?: LinkReason }>(entity?.desired ?? null)?.reason ?? null;
-    return { ...what, item: item?.key ?? null, title: item?.title ?? null, url: item?.url ?? null, task, reason };
+    const desired = json<{ readonly reason?: LinkReason } & TaskUpdate>(entity?.desired ?? null);
+    const reason = desired?.reason ?? null;
+    const status =
+      desired && what.effect === 'update-task'
+        ? {
+            from: desired.from,
+            ...(desired.status && { status: desired.status }),
+            ...(desired.rule && { rule: desired.rule }),
+          }
+        : null;
+    return {
+      ...what,
+      item: item?.key ?? null,
+      title: item?.title ?? null,
+      url: item?.url ?? null,
+      task,
+      reason,
+      status,
+    };
   }
 
   async #item(key: ItemKey): Promise<Item | undefined> {

@@ -1,5 +1,5 @@
 import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
-import { describeLabEnd } from '../admin/lab-words.ts';
+import { describeLabEnd, describeMove } from '../admin/lab-words.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { printable, span } from './words.ts';
 
@@ -32,9 +32,11 @@ export function describeLab(report: LabReport, now: number): string {
 }
 
 function describeEffect({ effect, added, dropped, later }: LabReport['effects'][number]): string {
+  const condition =
+    effect === 'update-task' ? 'by what happened before, which "since" would reach' : 'when finished items change';
   const parts = [
     `${added} now`,
-    ...(later > 0 ? [`${later} when finished items change`] : []),
+    ...(later > 0 ? [`${later} ${condition}`] : []),
     ...(dropped > 0 ? [`${dropped} that wait would no longer be needed`] : []),
   ];
   return `  ${WORDS[effect]}: ${parts.join(', ')}`;
@@ -42,8 +44,9 @@ function describeEffect({ effect, added, dropped, later }: LabReport['effects'][
 
 const SIGNS = { added: '+', later: '~', dropped: '-' } as const;
 
-function describeSample({ effect, change, item, title, task, reason }: LabSample): string {
+function describeSample({ effect, change, item, title, task, reason, status }: LabSample): string {
   const what = [item, title === null ? null : `"${title}"`, task && `→ ${task}`].filter(Boolean).join(' ');
-  const why = reason ? `  (${reason.rule}: ${reason.text})` : '';
+  const because = reason && `${reason.rule}: ${reason.text}`;
+  const why = status ? `  (${describeMove(status)})` : because ? `  (${because})` : '';
   return printable(`    ${SIGNS[change]} ${effect}  ${what}${why}`);
 }

@@ -37,6 +37,26 @@ async function rows(): Promise<unknown> {
 const TICKETS = { rules: { links: [{ pattern: 'ticket/([0-9]+)', place: ['branch', 'title'], task: 'BUG-$1' }] } };
 
 describe('the rule lab', () => {
+  it('says which statuses rules would have changed over stored items, and writes nothing', async () => {
+    await open();
+    for (const title of ['One', 'Two', 'Three']) await world.people.createBug({ body: { title } }, {});
+    await world.clock.advance(60_000);
+    await edit({ number: 1, title: 'BUG-1', created: new Date(world.clock.now()).toISOString() });
+    await edit({ number: 2, title: 'Fixes BUG-2', merged: true });
+    await edit({ number: 3, title: 'BUG-3', state: 'closed' });
+    const before = await rows();
+    const report = await lab({ rules: { workflow: { preset: 'standard' } } });
+    expect(report).toMatchObject({ requests: 0, effects: [{ effect: 'update-task', added: 0, dropped: 0, later: 2 }] });
+    expect(report.samples).toMatchObject([
+      { task: 'BUG-1', status: { from: 'open', status: 'review', rule: 'standard: open' } },
+      { task: 'BUG-2', status: { from: 'open', status: 'completed', rule: 'standard: merged' } },
+    ]);
+    expect(await rows()).toEqual(before);
+    expect(describeLab(report, world.clock.now())).toContain('→ BUG-2  (open → completed, standard: merged)');
+    const reaching = await lab({ rules: { workflow: { preset: 'standard', since: 'always' } } });
+    expect(reaching.effects).toEqual([{ effect: 'update-task', added: 1, dropped: 0, later: 1 }]);
+  });
+
   it('says which links other rules would add, now and when finished items change, and writes nothing', async () => {
     await open();
     await world.people.createBug({ body: { title: 'It breaks' } }, {});

@@ -1,5 +1,5 @@
 import type { LabReport, LabSample } from '../../admin/lab.ts';
-import { describeLabEnd } from '../../admin/lab-words.ts';
+import { describeLabEnd, describeMove } from '../../admin/lab-words.ts';
 import { OWN_COMMAND } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
@@ -107,8 +107,10 @@ function samplesTable(workspace: string, samples: readonly LabSample[]): Markup 
       {
         title: 'Why',
         kind: 'text',
-        cell: ({ reason }) =>
-          reason && html`the ${reason.place.replaceAll('_', ' ')} says ${nameWords(workspace, reason.text)}`,
+        cell: ({ reason, status }) =>
+          status
+            ? describeMove(status)
+            : reason && html`the ${reason.place.replaceAll('_', ' ')} says ${nameWords(workspace, reason.text)}`,
       },
     ],
   });

@@ -9,6 +9,7 @@ export interface PullSetting {
   readonly draft?: boolean;
   readonly labels?: readonly string[];
   /** RFC 3339. */
+  readonly created?: string;
   readonly updated?: string;
 }
 
@@ -16,6 +17,7 @@ const REPOSITORY = { id: 5_001, full_name: 'acme/app', name: 'app', private: tru
 
 /** The object of GitHub's REST API and of its `pull_request` webhooks. */
 export function pullObject(setting: PullSetting = {}) {
+  const { created = '2026-01-05T08:00:00Z' } = setting;
   const { number = 1, title = 'A change', body = null, head = 'feature', labels = [], draft = false } = setting;
   const { state = setting.merged ? 'closed' : 'open', merged = false, updated = '2026-01-05T09:00:00Z' } = setting;
   return {
@@ -28,7 +30,7 @@ export function pullObject(setting: PullSetting = {}) {
     draft,
     merged,
     user: { login: 'mona', id: 7 },
-    created_at: '2026-01-05T08:00:00Z',
+    created_at: created,
     updated_at: updated,
     closed_at: state === 'closed' ? updated : null,
     merged_at: merged ? updated : null,
