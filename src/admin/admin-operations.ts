@@ -10,7 +10,15 @@ import { showDelivery } from './delivery-timeline.ts';
 import { hookStates, installHooks, LONGEST_INSTALL, LONGEST_LOOK } from './hooks.ts';
 import { showItems } from './item-timeline.ts';
 import { LONGEST_LAB, tryRules } from './lab.ts';
-import { explainLinks, linkAdded, linkRemoved, linkTarget, linkToRemove, releaseStatus } from './links.ts';
+import {
+  explainLinks,
+  linkAdded,
+  linkRemoved,
+  linkTarget,
+  linkToRemove,
+  releaseStatus,
+  unfinishedTasks,
+} from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { applyPlan, showPlan } from './plan.ts';
 import { postpone, undo } from './postpone.ts';
@@ -106,6 +114,8 @@ const QUESTIONS = {
 
   'release-status': releaseStatus,
 
+  unfinished: unfinishedTasks,
+
   'status-undo': undoStatus,
 
   sweep: startSweep,
@@ -194,6 +204,7 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   'link-removed': { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
   'release-status': { subject: ({ task }) => task, count: () => 1 },
   'status-undo': { subject: ({ task }) => task, count: () => 1 },
+  unfinished: null,
   sweep: { subject: everything, count: unknown },
   'sweep-progress': null,
   quota: null,

@@ -4,6 +4,7 @@ import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
+import { tasksByIds } from '../store/cached-tasks.ts';
 import {
   blankEntity,
   type EntityRow,
@@ -16,13 +17,14 @@ import {
 import { findItem, readFields } from '../store/items.ts';
 import { dropDifference, findChange } from '../store/outbox-rows.ts';
 import { currentRevision } from '../store/revision.ts';
+import { listUnfinishedTasks } from '../store/unfinished-tasks.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import { releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../sync/reconcile/workflow/explain-task.ts';
-import { type FoundTask, findItems, findTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
+import { type FoundTask, findItems, findTask, foundTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
@@ -104,6 +106,27 @@ export async function explainStatuses(
     await yieldForRequests();
   }
   return statuses;
+}
+
+/** Returns the first unfinished tasks whose work was merged, with the reason. */
+export async function unfinishedTasks(
+  { store: { query }, rules }: OpenWorkspace,
+  { limit }: { readonly limit: number },
+): Promise<{ readonly tasks: readonly (FoundTask & { readonly status: string; readonly reason: string })[] }> {
+  const found = rules.workflow.isOn ? await listUnfinishedTasks(query, limit) : [];
+  const cached = new Map(
+    (
+      await tasksByIds(
+        query,
+        found.map(({ taskId }) => taskId),
+      )
+    ).map((task) => [task.taskId, task]),
+  );
+  const tasks = found.flatMap(({ taskId, reason }) => {
+    const task = cached.get(taskId);
+    return task ? [{ ...foundTask(task), status: task.status, reason }] : [];
+  });
+  return { tasks };
 }
 
 /** A person lets the rules decide about the status of a task again. */

@@ -17,7 +17,7 @@ const ITEM = 'by its address, its key, or its usual name (ENG-12, acme/app#7)';
 export function addLinks(program: Command, setting: Setting, exit: Exit): void {
   const group = program
     .command('links')
-    .description("a task's external links: list, add, remove, explain, release-status")
+    .description("a task's external links: list, add, remove, explain, release-status, unfinished")
     .exitOverride();
   const run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) =>
     runAsking(setting, exit, flags, work);
@@ -26,6 +26,7 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
   addRemove(group, run);
   addExplain(group, run);
   addReleaseStatus(group, run);
+  addUnfinished(group, run);
 }
 
 type Run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) => Promise<void>;
@@ -166,6 +167,23 @@ function addReleaseStatus(group: Command, run: Run): void {
     run(flags, async ({ ask }) => {
       const released = await ask('release-status', { task });
       return { text: `released  ${printable(released.task.name)}`, json: [released] };
+    }),
+  );
+}
+
+/** Tasks of one answer. */
+const MOST_UNFINISHED = 200;
+
+function addUnfinished(group: Command, run: Run): void {
+  const described = {
+    usage: 'unfinished',
+    description: 'list tasks whose work was merged and that are not finished, with the reason; uses no quota',
+    example: 'links unfinished --json',
+  };
+  workspaceCommand(group, described, { costsQuota: false }).action((flags: WorkspaceFlags) =>
+    run(flags, async ({ ask }) => {
+      const { tasks } = await ask('unfinished', { limit: MOST_UNFINISHED });
+      return { text: table(tasks.map(({ name, status, reason }) => [printable(name), status, reason])), json: tasks };
     }),
   );
 }

@@ -121,7 +121,7 @@ function describeWorkspace(workspace: WorkspaceStatus, now: number): string {
 
 function describeUnfinishedTasks({ unfinishedTasks }: WorkspaceStatus): string[] {
   const sentence = describeUnfinished(unfinishedTasks);
-  return sentence === undefined ? [] : [`  tasks       ${sentence} ("worksync links explain <task>" tells why)`];
+  return sentence === undefined ? [] : [`  tasks       ${sentence} ("worksync links unfinished" lists them)`];
 }
 
 function describeBacklog({ requests, backfill, doneAt }: WorkspaceStatus['backlog'], now: number): string {

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { type Dialect, dialectOf, textIn } from '../platform/database/dialect.ts';
 import type { ByWorkspace } from './by-workspace.ts';
-import type { Sql } from './workspace-scope.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Numbers of unfinished tasks whose work was merged, by the reason: `{ "not-closing": 8, "base": 4 }`. */
 export type UnfinishedTasks = Readonly<Record<string, number>>;
@@ -44,4 +44,22 @@ export async function unfinishedTasksOf(
   const byWorkspace = Map.groupBy(rows, ({ workspace }) => workspace);
   return (workspace) =>
     Object.fromEntries((byWorkspace.get(workspace) ?? []).map(({ reason: why, count }) => [why, Number(count)]));
+}
+
+/** Returns some of the unfinished tasks whose work was merged, with the reason. */
+export async function listUnfinishedTasks(
+  query: Scope,
+  limit: number,
+): Promise<readonly { readonly taskId: string; readonly reason: string }[]> {
+  const reason = reasonIn(dialectOf(query.whole));
+  const rows = await query
+    .selectFrom('entities')
+    .select(['task_id', reason.as('reason')])
+    .where(reason, 'is not', null)
+    .orderBy(reason)
+    .limit(limit)
+    .execute();
+  return rows.flatMap(({ task_id, reason: why }) =>
+    task_id === null || why === null ? [] : [{ taskId: task_id, reason: why }],
+  );
 }

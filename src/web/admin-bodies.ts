@@ -122,6 +122,7 @@ export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Ask
   'link-to-remove': z.strictObject({ taskId: text, link: text }),
   'link-removed': z.strictObject({ taskId: text, link: text }),
   'release-status': z.strictObject({ task: text }),
+  unfinished: z.strictObject({ limit: z.int().min(1).max(200) }),
   'status-undo': z.strictObject({ task: text }),
   sweep: nothing,
   'sweep-progress': nothing,

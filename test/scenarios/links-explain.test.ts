@@ -127,6 +127,8 @@ describe('the status of a task', () => {
     expect((await ask('items', { name: 'BUG-1' })).statuses).toEqual(explained.statuses);
     const status = await world.partition().status();
     expect(status.unfinishedTasks).toEqual({ 'not-closing': 1 });
+    const { tasks } = await ask('unfinished', { limit: 10 });
+    expect(tasks).toMatchObject([{ name: 'BUG-1', status: 'open', reason: 'not-closing' }]);
     await ask('release-status', { task: 'bug-1' });
     await edit({ title: 'Fixes BUG-1', merged: true });
     const figures = await fetch(`${world.daemon().adminAddress}/metrics`, {

@@ -31,7 +31,7 @@ export async function overviewPage(visit: WorkspaceVisit): Promise<PageContent> 
       { id: 'process', body: html`${processProblems(visit.clean(visit.process))}` },
       { id: 'verdict', body: verdictBanner(status, now) },
       { id: 'figures', body: html`<div class="tiles">${tilesOf(visit)}</div>` },
-      { id: 'unfinished', body: html`${unfinishedCard(status)}` },
+      { id: 'unfinished', body: html`${await unfinishedCard(visit)}` },
       { id: 'quota', body: html`<div class="grid two">${quotaCard(status, now)}${usageCard(use)}</div>` },
       { id: 'connections', body: connectionCards(status.connections, now) },
       { id: 'deliveries', body: latest },
@@ -71,11 +71,19 @@ function tilesOf({ status, now, partition }: WorkspaceVisit): readonly Markup[] 
   ];
 }
 
+/** Unfinished tasks that are named. */
+const NAMED = 10;
+
 /** Tasks that merged work has not finished. */
-function unfinishedCard({ unfinishedTasks }: WorkspaceStatus): Markup | null {
-  const sentence = describeUnfinished(unfinishedTasks);
+async function unfinishedCard(visit: WorkspaceVisit): Promise<Markup | null> {
+  const sentence = describeUnfinished(visit.status.unfinishedTasks);
   if (sentence === undefined) return null;
-  return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason.</p></section>`;
+  const { tasks } = visit.clean(await ask(visit, 'unfinished', { limit: NAMED }));
+  const names = tasks.map(
+    ({ key, name }, index) =>
+      html`${index > 0 ? ', ' : null}<a href="${pathOf(visit.partition.name, 'item', { name: key })}">${name}</a>`,
+  );
+  return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason: ${names}</p></section>`;
 }
 
 function backlogWords({ requests, doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {
