@@ -99,7 +99,13 @@ export async function createStatistics(db: Kysely<unknown>): Promise<void> {
   if (dialectOf(db) !== 'sqlite') return;
   // The first analysis creates the planner's tables. This table is empty, so that nothing is read.
   await sql`analyze workspaces`.execute(db);
-  const rows = Object.entries(SHAPES).flatMap(([table, indexes]) =>
+  await addStatistics(db, SHAPES);
+}
+
+/** Adds the shapes of further indexes. */
+export async function addStatistics(db: Kysely<unknown>, shapes: Shapes): Promise<void> {
+  if (dialectOf(db) !== 'sqlite') return;
+  const rows = Object.entries(shapes).flatMap(([table, indexes]) =>
     Object.entries(indexes).map(([index, shape]) => ({ tbl: table, idx: index, stat: shape.join(' ') })),
   );
   await db

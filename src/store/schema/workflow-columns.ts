@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { createUnfinishedIndex } from '../unfinished-tasks.ts';
+import { addStatistics } from './statistics.ts';
 
 /** Adds the columns of items by which the rules for task states are evaluated. */
 export async function addWorkflowColumns(db: Kysely<unknown>): Promise<void> {
@@ -12,4 +13,8 @@ export async function addWorkflowColumns(db: Kysely<unknown>): Promise<void> {
     .where(sql.ref('reverts'), 'is not', null)
     .execute();
   await createUnfinishedIndex(db);
+  await addStatistics(db, {
+    items: { items_reverts: [10_000, 1_000, 1] },
+    entities: { entities_unfinished: [10_000, 1_000, 200] },
+  });
 }

@@ -48,6 +48,7 @@ describe('readStatus', () => {
       sweep: { running: null, last: null, turn: null },
       server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
       tasks: 0,
+      unfinishedTasks: {},
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },
     });
@@ -142,7 +143,9 @@ describe('readStatus', () => {
     expect(ran.length).toBeGreaterThan(10);
     for (const sql of ran) {
       const { text, scanned } = await planOf(store.database, sql);
-      expect(sql).not.toMatch(/"body"|"fields"|"desired"|"known"/);
+      // The index contains the values of this expression.
+      const read = sql.replaceAll(/case when kind = 'task_update' then .+? end\b/g, '');
+      expect(read).not.toMatch(/"body"|"fields"|"desired"|"known"/);
       expect(scanned.filter((table) => ['items', 'entities', 'tasks', 'outbox'].includes(table))).toEqual([]);
       // How SQLite scans and sorts; PostgreSQL sorts the few rows that are found.
       expect(text).not.toMatch(
