@@ -37,7 +37,7 @@ interface History {
 }
 
 /** Draws a history of legal events. */
-function historyOf(number: number, draw: (below: number) => number): History {
+function historyOf(number: number, draw: (below: number) => number, hasComments = true): History {
   const key = `BUG-${number + 1}`;
   const pulls: Pulls = [undefined, undefined, undefined];
   let issue: WorkItem | undefined;
@@ -50,7 +50,7 @@ function historyOf(number: number, draw: (below: number) => number): History {
       reports.push(issue);
       continue;
     }
-    const next = nextPull(pulls, actor, { number, key, at, draw });
+    const next = nextPull(pulls, actor, { number, key, at, draw, hasComments });
     pulls[actor] = next;
     reports.push(next);
   }
@@ -85,9 +85,10 @@ interface PullEvent {
   readonly key: string;
   readonly at: number;
   readonly draw: (below: number) => number;
+  readonly hasComments: boolean;
 }
 
-function nextPull(pulls: Pulls, actor: number, { number, key, at, draw }: PullEvent): PullRequest {
+function nextPull(pulls: Pulls, actor: number, { number, key, at, draw, hasComments }: PullEvent): PullRequest {
   const updatedAt = Date.parse(time(at));
   const now = { updatedAt, phaseChangedAt: time(at), reviews: undefined };
   const present = pulls[actor];
@@ -124,7 +125,12 @@ function nextPull(pulls: Pulls, actor: number, { number, key, at, draw }: PullEv
     case 2:
       return { ...present, ...now, reviews: review('changes'), phaseChangedAt: present.phaseChangedAt };
     case 3:
-      return { ...present, ...now, reviews: review('commented'), phaseChangedAt: present.phaseChangedAt };
+      return {
+        ...present,
+        ...now,
+        reviews: review(hasComments ? 'commented' : 'approved'),
+        phaseChangedAt: present.phaseChangedAt,
+      };
     case 4:
       return { ...present, ...now, state: 'closed', closedAt: time(at) };
     default:
@@ -168,13 +174,28 @@ const UNKNOWN = Number.NaN;
 const ANY = undefined;
 
 /** The decision table, written once more. Returns undefined where the present status stays. */
-function tableOf({ pulls, issue, reviews, reopenedAt }: Facts): string | undefined {
+function tableOf(facts: Facts): string | undefined {
+  const wanted = wantedBy(facts, 0);
+  return wanted === 'nothing' ? 'open' : wanted?.status;
+}
+
+interface WantedStatus {
+  readonly status: string;
+  /** The rule may set a lower status than the one that a person set. */
+  readonly mayGoBack?: boolean;
+  readonly isReversal?: boolean;
+}
+
+/** @param epoch what was finished until then, finishes nothing; epoch milliseconds */
+function wantedBy({ pulls, issue, reviews, reopenedAt }: Facts, epoch: number): WantedStatus | 'nothing' | undefined {
   const [first, second, third] = pulls;
   const at = (text: string | null | undefined) => Date.parse(text ?? '');
   const revertedAt =
     third?.reverts !== undefined && third.mergedAt != null && first?.mergedAt != null ? at(third.mergedAt) : 0;
   if (Number.isNaN(reopenedAt)) return ANY;
   const reversedAt = Math.max(revertedAt, reopenedAt);
+  const spent = Math.max(reversedAt, epoch);
+  const reversal = { status: 'in_progress', mayGoBack: true, isReversal: true };
   const ends = [
     ...(first?.mergedAt != null && revertedAt === 0 ? [at(first.mergedAt)] : []),
     ...(second?.mergedAt != null ? [at(second.mergedAt)] : []),
@@ -184,29 +205,41 @@ function tableOf({ pulls, issue, reviews, reopenedAt }: Facts): string | undefin
     each?.state === 'open' ? [{ createdAt: at(each.createdAt), ...progressOf(each, reviews[actor] ?? []) }] : [],
   );
   const closedAt = [first, second].map((each) => (each?.state === 'closed' ? at(each.closedAt) : 0));
-  const valid = ends.filter((end) => end > reversedAt);
+  const valid = ends.filter((end) => end > spent);
   const newest = Math.max(0, ...ends, ...closedAt, ...open.map(({ factAt }) => factAt), revertedAt, reopenedAt);
-  if (reversedAt > 0 && valid.length === 0 && newest === reversedAt) return 'in_progress';
-  const furthest = (some: typeof open) => (some.some(({ status }) => status === 'review') ? 'review' : 'in_progress');
-  if (valid.length > 0) {
-    const end = Math.max(...valid);
-    const blockers = open.filter(({ createdAt }) => createdAt < end);
-    return blockers.length > 0 ? furthest(blockers) : 'completed';
+  if (reversedAt > 0 && valid.length === 0 && newest === reversedAt) return reversal;
+  const furthest = (some: typeof open) => {
+    const reviewed = some.filter(({ status }) => status === 'review');
+    return (reviewed.length > 0 ? reviewed : some).toSorted((left, right) => left.phaseAt - right.phaseAt).at(-1);
+  };
+  if (valid.length > 0)
+    return furthest(open.filter(({ createdAt }) => createdAt < Math.max(...valid))) ?? { status: 'completed' };
+  if (reversedAt > 0 && !open.some(({ status }) => status === 'review')) {
+    const last = furthest(open);
+    return last && last.phaseAt > reversedAt ? last : reversal;
   }
   if (open.length > 0) return furthest(open);
-  if (reversedAt > 0) return 'in_progress';
-  if (ends.length > 0) return ANY;
-  return 'open';
+  return ends.length > 0 ? ANY : 'nothing';
 }
 
-function progressOf({ draft, createdAt }: PullRequest, reviews: readonly Review[]): { status: string; factAt: number } {
-  const decisive = reviews
-    .filter(({ state }) => state !== 'commented')
-    .toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
-  const last = draft ? undefined : decisive.at(-1);
-  // An approval stands from the first one since the last request for changes; the table needs its time only to compare.
+interface Progress extends WantedStatus {
+  /** When the fact became true by the provider's own times, and when the phase began. Epoch milliseconds. */
+  readonly factAt: number;
+  readonly phaseAt: number;
+}
+
+function progressOf(item: PullRequest, reviews: readonly Review[]): Progress {
+  const { draft, createdAt, phaseChangedAt } = item;
+  const last = draft ? undefined : decisiveReview(reviews);
   const factAt = Date.parse(last?.at ?? createdAt ?? '');
-  return { status: draft || last?.state === 'changes' ? 'in_progress' : 'review', factAt };
+  const phaseAt = Date.parse(last?.at ?? phaseChangedAt ?? createdAt ?? '');
+  const mayGoBack = last?.state === 'changes';
+  return { status: draft || mayGoBack ? 'in_progress' : 'review', mayGoBack, factAt, phaseAt };
+}
+
+function decisiveReview(reviews: readonly Review[]): Review | undefined {
+  const decisive = reviews.filter(({ state }) => state !== 'commented');
+  return decisive.toSorted((left, right) => Date.parse(left.at) - Date.parse(right.at)).at(-1);
 }
 
 function shuffled<Each>(all: readonly Each[], draw: (below: number) => number): Each[] {
@@ -249,5 +282,127 @@ it(`in any order, repeated, and with each delivery lost in turn, of ${HISTORIES}
     await board.send((now += 90));
     const wrong = histories.filter(({ key, expected }) => expected !== undefined && board.status(key) !== expected);
     expect(wrong.map(({ number, key, expected }) => ({ seed: number, expected, is: board.status(key) }))).toEqual([]);
+  }
+});
+
+/** A person sets a status after the event of this number. */
+interface Edit {
+  readonly after: number;
+  readonly status: string;
+}
+
+const FINAL: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
+const RANK: Readonly<Record<string, number>> = { open: 0, planned: 0, in_progress: 1, review: 2, completed: 3 };
+/** Own moves of one task in a day. */
+const MOST_MOVES = 6;
+/** Seconds from an event to the edit after it. */
+const EDIT_AFTER = 90;
+
+/** The rules for statuses that people set, over a history whose events are heard of at once. */
+class Simulated {
+  status = 'open';
+  #isOurs = false;
+  #setAt = Date.parse(time(0));
+  #previous: string | undefined;
+  #epoch = 0;
+  #moves = 0;
+
+  edit(status: string, at: number): void {
+    if (status === this.status) return;
+    if (FINAL.has(this.status) && !FINAL.has(status)) this.#epoch = at;
+    this.status = status;
+    this.#isOurs = false;
+    this.#setAt = at;
+  }
+
+  evaluate(reports: readonly Item[]): void {
+    const facts = factsOf(reports, lastOf(reports));
+    const wanted = wantedBy(facts, this.#epoch);
+    if (wanted === undefined) return;
+    const status = wanted === 'nothing' ? this.#previous : wanted.status;
+    if (status === undefined || (wanted === 'nothing' && !this.#isOurs)) return;
+    if (status === this.status) {
+      this.#isOurs = true;
+      return;
+    }
+    const isHeld = !this.#isOurs && !phasesOf(reports, facts).some((at) => at > this.#setAt);
+    if (this.#moves >= MOST_MOVES || isHeld) return;
+    if (wanted !== 'nothing' && !this.#mayLeave(wanted)) return;
+    if (!this.#isOurs) this.#previous = this.status;
+    this.status = status;
+    this.#isOurs = true;
+    this.#moves++;
+  }
+
+  #mayLeave({ status, mayGoBack = false, isReversal = false }: WantedStatus): boolean {
+    if (FINAL.has(this.status)) return isReversal || (this.#isOurs && !FINAL.has(status));
+    if (this.status === 'blocked') return FINAL.has(status);
+    return this.#isOurs || mayGoBack || (RANK[status] as number) > (RANK[this.status] as number);
+  }
+}
+
+function lastOf(reports: readonly Item[]): Item[] {
+  return [...new Map(reports.map((item) => [item.key, item])).values()];
+}
+
+/** When the phases of the counted items began, epoch milliseconds. A reopening is known only to be after the closing. */
+function phasesOf(reports: readonly Item[], { pulls: [first, second, third], issue, reviews }: Facts): number[] {
+  const ofPull = (item: PullRequest | undefined, actor: number) => {
+    if (item === undefined) return [];
+    if (item.mergedAt != null) {
+      const isReverted = actor === 0 && third?.reverts !== undefined && third.mergedAt != null;
+      return [Date.parse(isReverted ? (third.mergedAt as string) : item.mergedAt)];
+    }
+    if (item.state === 'closed') return [Date.parse(item.closedAt ?? '')];
+    return [progressOf(item, reviews[actor] ?? []).phaseAt];
+  };
+  const ofIssue = reports.filter((item): item is WorkItem => item.kind === 'work_item');
+  const closing = ofIssue.findLast(({ state }) => state === 'done');
+  const isCounted = closing !== undefined && (issue?.state === 'open' || !issue?.isDropped);
+  const closedAt = issue?.state === 'open' ? (closing?.updatedAt ?? 0) : Date.parse(issue?.closedAt ?? '');
+  return [...ofPull(first, 0), ...ofPull(second, 1), ...(isCounted ? [closedAt] : [])];
+}
+
+const EDITED = drawn(5_000, 25);
+
+it(`keeps what people set until a newer phase, in ${EDITED} histories`, { timeout: 3_600_000 }, async () => {
+  for (let first = 0; first < EDITED; first += AT_ONCE) {
+    const numbers = Array.from({ length: Math.min(AT_ONCE, EDITED - first) }, (_, index) => first + index);
+    const histories = numbers.map((number) => {
+      const draw = numbersOf(number + 1_000_000);
+      const history = historyOf(number, draw, false);
+      const edits = [0, 1].map((): Edit => {
+        const statuses = ['planned', 'blocked', 'in_progress', 'review', 'completed'];
+        return { after: 1 + draw(EVENTS - 1), status: statuses[draw(statuses.length)] as string };
+      });
+      return { ...history, number, edits, simulated: new Simulated() };
+    });
+    const board = await openBoard({
+      tasks: Object.fromEntries(histories.map(({ key }) => [key, 'open'])),
+      workflow: { rules: [{ when: { workItem: ['completed'] }, set: { status: 'completed' } }] },
+    });
+    for (let event = 1; event <= EVENTS; event++) {
+      const now = event * APART;
+      await board.deliver(
+        histories.flatMap(({ reports }) => reports[event - 1] ?? []),
+        now + 1,
+      );
+      await board.send(now + 10);
+      await board.send(now + 80);
+      for (const { reports, simulated } of histories) simulated.evaluate(reports.slice(0, event));
+      for (const { key, edits, reports, simulated } of histories) {
+        const edit = edits.find(({ after }) => after === event);
+        if (edit === undefined) continue;
+        await board.person(key, now + EDIT_AFTER, edit.status);
+        simulated.edit(edit.status, Date.parse(time(now + EDIT_AFTER)));
+        simulated.evaluate(reports.slice(0, event));
+      }
+      await board.send(now + EDIT_AFTER + 5);
+    }
+    await board.send((EVENTS + 2) * APART);
+    const wrong = histories.filter(({ key, simulated }) => board.status(key) !== simulated.status);
+    expect(
+      wrong.map(({ number, key, simulated }) => ({ seed: number, expected: simulated.status, is: board.status(key) })),
+    ).toEqual([]);
   }
 });
