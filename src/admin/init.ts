@@ -277,7 +277,7 @@ export function replaceableKey({ path }: Pick<Draft, 'path'>): string | undefine
 
 /** Replaces a variable that `.env` has. */
 export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: string, value: string): void {
-  const line = new RegExp(`^(\\s*(?:export\\s+)?${name}\\s*=).*$`, 'gm');
+  const line = new RegExp(`^([ \\t]*(?:export[ \\t]+)?${name}[ \\t]*=).*$`, 'gm');
   const changed = readFileSync(envFile, 'utf8').replaceAll(line, (_, start: string) => `${start}${quoted(value)}`);
   writeFileSync(envFile, changed);
 }

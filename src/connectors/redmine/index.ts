@@ -48,7 +48,8 @@ export const redmine = trackerConnector({
   found: schema.fetched,
   itemsOnPage: foundOn,
   itemOf,
-  containerOf: ({ issue, project }) => (project ? placeOf(project) : { id: String(issue.project.id), name: '' }),
+  containerOf: ({ issue, project }) =>
+    project?.id === issue.project.id ? placeOf(project) : { id: String(issue.project.id), name: '' },
   needsScopeCheck: ({ project }) => project !== undefined,
   containerShape: schema.project,
   order: 'fixed',

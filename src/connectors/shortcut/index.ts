@@ -35,7 +35,7 @@ export const shortcut = trackerConnector({
   found: schema.found,
   itemsOnPage: foundOn,
   itemOf,
-  containerOf: ({ story, team }) => (team ? placeOf(team) : { id: story.group_id, name: '' }),
+  containerOf: ({ story, team }) => (team?.id === story.group_id ? placeOf(team) : { id: story.group_id, name: '' }),
   needsScopeCheck: ({ team }) => team !== undefined,
   containerShape: schema.team,
   order: 'since',
