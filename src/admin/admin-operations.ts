@@ -16,6 +16,7 @@ import {
   linkRemoved,
   linkTarget,
   linkToRemove,
+  releaseField,
   releaseStatus,
   unfinishedTasks,
 } from './links.ts';
@@ -114,6 +115,8 @@ const QUESTIONS = {
 
   'release-status': releaseStatus,
 
+  'release-field': releaseField,
+
   unfinished: unfinishedTasks,
 
   'status-undo': undoStatus,
@@ -203,6 +206,7 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   'link-to-remove': null,
   'link-removed': { subject: ({ taskId, link }) => `${taskId} ${link}`, count: () => 1 },
   'release-status': { subject: ({ task }) => task, count: () => 1 },
+  'release-field': { subject: ({ task, field }) => `${task} ${field}`, count: () => 1 },
   'status-undo': { subject: ({ task }) => task, count: () => 1 },
   unfinished: null,
   sweep: { subject: everything, count: unknown },

@@ -2,6 +2,7 @@ import { entity } from '../model/change.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
 import { isAutomatic } from '../model/link.ts';
+import type { SyncField } from '../model/synced-fields.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
@@ -22,7 +23,7 @@ import { appendAnswer } from '../store/workspace-answers.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
-import { releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
+import { releaseTaskField, releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../sync/reconcile/workflow/explain-task.ts';
 import { type FoundTask, findItems, findTask, foundTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -62,7 +63,7 @@ export async function explainLinks(
   clock: Clock,
 ): Promise<{
   readonly task: LinkTarget['task'];
-  /** The status of the task, or of the tasks that the item is linked to, if rules for statuses are configured. */
+  /** The status of the task, or of the tasks that the item is linked to, if rules update tasks. */
   readonly statuses: readonly ExplainedTask[];
   readonly items: readonly ExplainedItem[];
   /** There may be more items of the task than these. */
@@ -95,13 +96,13 @@ const MOST_STATUSES = 10;
 
 /** Returns why these tasks have their statuses, of the first `MOST_STATUSES` of them. */
 export async function explainStatuses(
-  { store: { query }, rules: { workflow } }: OpenWorkspace,
+  { store: { query }, rules: { workflow, triage } }: OpenWorkspace,
   taskIds: readonly string[],
   clock: Clock,
 ): Promise<readonly ExplainedTask[]> {
   const statuses: ExplainedTask[] = [];
   for (const taskId of taskIds.slice(0, MOST_STATUSES)) {
-    const explained = await explainTask(query, taskId, { workflow, now: clock.now() });
+    const explained = await explainTask(query, taskId, { workflow, triage, now: clock.now() });
     if (explained) statuses.push(explained);
     await yieldForRequests();
   }
@@ -130,17 +131,35 @@ export async function unfinishedTasks(
 }
 
 /** A person lets the rules decide about the status of a task again. */
-export async function releaseStatus(
-  { store, rules: { workflow }, wakeReconcile, random }: OpenWorkspace,
-  { task: name }: { readonly task: string },
+export async function releaseStatus(workspace: OpenWorkspace, { task }: { readonly task: string }, clock: Clock) {
+  const { workflow } = workspace.rules;
+  if (!workflow.isOn) throw new SyncError('usage', 'no rules for the statuses of tasks are configured', HINT_OF_RULES);
+  return releaseTask(workspace, task, clock, (query, taskId, now) => releaseTaskStatus(query, workflow, taskId, now));
+}
+
+/** A person lets a field of a task follow its work item again. */
+export async function releaseField(
+  workspace: OpenWorkspace,
+  { task, field }: { readonly task: string; readonly field: SyncField },
   clock: Clock,
+) {
+  const hint = { hint: 'Set rules.triage[].sync in the file of the workspace.' };
+  if (!workspace.rules.triage.syncs) throw new SyncError('usage', 'no fields of tasks follow their items', hint);
+  return releaseTask(workspace, task, clock, (query, taskId) => releaseTaskField(query, taskId, field));
+}
+
+/** Commits the release of a task, and lets the next evaluation act on it. */
+async function releaseTask(
+  { store, wakeReconcile, random }: OpenWorkspace,
+  name: string,
+  clock: Clock,
+  release: (query: Scope, taskId: string, now: number) => Promise<void>,
 ) {
   const task = await findTask(store.query, name);
   if (task === undefined) throw new SyncError('not_found', `worksync knows no task ${name}`);
-  if (!workflow.isOn) throw new SyncError('usage', 'no rules for the statuses of tasks are configured', HINT_OF_RULES);
   const now = clock.now();
   await store.commit(async (query) => {
-    await releaseTaskStatus(query, workflow, task.taskId, now);
+    await release(query, task.taskId, now);
     // The evaluation of one item evaluates its tasks; others follow because an item may be gone.
     for (const key of (await linkedItems(query, [task.taskId])).slice(0, EVALUATED_AT_RELEASE)) {
       const look = { action: 'look-again', entity: key, sentAt: now, body: null } as const;

@@ -74,9 +74,9 @@ function describeLink({ name, state, reason, delivery, request, error }: Link): 
 
 type TaskStatus = Explained['statuses'][number];
 
-/** Returns the lines about the status of a task: at most five, then one for each linked item. */
+/** Returns the lines about the status of a task: at most five, then one for each field of people and each linked item. */
 export function describeTaskStatus(task: TaskStatus): string[] {
-  const { name, status, setBy, previous, wanted, reason, change, isHeld, items, more } = task;
+  const { name, status, setBy, previous, wanted, reason, change, isHeld, fieldsOfPeople, items, more } = task;
   const before = previous === null ? '' : `; before: ${previous}`;
   const since = setBy.since === null ? '' : `, since ${at(setBy.since)}`;
   const because = wanted?.item ? `, because of ${wanted.item}` : '';
@@ -91,6 +91,10 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     ...(reason ? [`    no change: ${withDetail(reason)} [${reason.code}]`] : []),
     ...(change ? [`    the change is ${change.state}`] : []),
     ...(isHeld ? [`    "worksync links release-status ${name}" lets the rules decide`] : []),
+    ...fieldsOfPeople.map(
+      (field) =>
+        `    a person edited ${field}; "worksync links release-field ${name} ${field}" lets it follow the item`,
+    ),
     ...(rows.length === 0 ? [] : table(rows).split('\n')),
     ...(more > 0 ? [`    and ${counted(more, 'item')} more`] : []),
   ].map(printable);

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { LinkTarget } from '../admin/links.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { SYNC_FIELD_NAMES, type SyncField } from '../model/synced-fields.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeExplained } from './explained.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
@@ -17,7 +18,7 @@ const ITEM = 'by its address, its key, or its usual name (ENG-12, acme/app#7)';
 export function addLinks(program: Command, setting: Setting, exit: Exit): void {
   const group = program
     .command('links')
-    .description("a task's external links: list, add, remove, explain, release-status, unfinished")
+    .description("a task's external links: list, add, remove, explain, release-status, release-field, unfinished")
     .exitOverride();
   const run = (flags: WorkspaceFlags, work: (asking: Asking) => Promise<Output>) =>
     runAsking(setting, exit, flags, work);
@@ -26,6 +27,7 @@ export function addLinks(program: Command, setting: Setting, exit: Exit): void {
   addRemove(group, run);
   addExplain(group, run);
   addReleaseStatus(group, run);
+  addReleaseField(group, run);
   addUnfinished(group, run);
 }
 
@@ -168,6 +170,21 @@ function addReleaseStatus(group: Command, run: Run): void {
       const released = await ask('release-status', { task });
       return { text: `released  ${printable(released.task.name)}`, json: [released] };
     }),
+  );
+}
+
+function addReleaseField(group: Command, run: Run): void {
+  const described = {
+    usage: 'release-field <task> <field>',
+    description: `let a field that a person edited follow its work item again: ${SYNC_FIELD_NAMES.join(', ')}; uses no quota`,
+    example: 'links release-field BUG-12 title',
+  };
+  workspaceCommand(group, described, { costsQuota: false }).action(
+    (task: string, field: SyncField, flags: WorkspaceFlags) =>
+      run(flags, async ({ ask }) => {
+        const released = await ask('release-field', { task, field });
+        return { text: `released  ${field} of ${printable(released.task.name)}`, json: [released] };
+      }),
   );
 }
 

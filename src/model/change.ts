@@ -36,7 +36,7 @@ export type ChangeState = (typeof CHANGE_STATES)[number];
  *   creation  something that the workspace is not known to have yet.
  *   removal   a link that is removed, or an open record that is closed or declined.
  *   repair    a record that others changed, as a sweep found, and that must match its provider again.
- *   status    a task whose status changes.
+ *   status    a task whose status or synced fields change.
  */
 export type Effect = (typeof EFFECTS)[number];
 export const EFFECTS = ['removal', 'creation', 'repair', 'status'] as const;

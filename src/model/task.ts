@@ -27,8 +27,12 @@ export interface TaskUpdate {
   readonly status?: string;
   readonly addLabels?: readonly string[];
   readonly removeLabels?: readonly string[];
-  /** Other fields to set, by their names in the workspace. */
+  /** Fields of its work item to set, by their names in the workspace. */
   readonly fields?: Readonly<Record<string, unknown>>;
+  /** Hashes of the values that these fields must show, because a person has edited them otherwise. */
+  readonly expected?: Readonly<Record<string, string>>;
+  /** The labels of its work item, those to add and to remove, and those that worksync added before. */
+  readonly itemLabels?: Readonly<Record<'all' | 'add' | 'remove' | 'added', readonly string[]>>;
   /** The status on which the decision was based, in our words. The update is not sent to a task with another one. */
   readonly from: string;
   /** The rule that wants the status, for people: `standard: merged`. */

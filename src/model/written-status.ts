@@ -1,5 +1,7 @@
-/** The last status that worksync wrote to a task, and the facts that it keeps about changes by people. `known` of a task update. */
-export interface WrittenStatus {
+import type { WrittenFields } from './synced-fields.ts';
+
+/** The last status that worksync wrote to a task, and the facts that it keeps about changes by people, also of synced fields. `known` of a task update. */
+export interface WrittenStatus extends WrittenFields {
   /** The last status that worksync wrote and saw confirmed, if nobody has changed it since. */
   readonly status?: string | undefined;
   /** The rule by which worksync wrote it, for people. Absent: a person had set the status, and the rules want the same. */

@@ -3,6 +3,7 @@ import type { AdminOperation, Asked } from '../admin/admin-operations.ts';
 import { CHANGE_STATES, HELD_CLASSES } from '../model/change.ts';
 import { DELIVERY_SOURCES, DELIVERY_STATES } from '../model/delivery.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import { SYNC_FIELD_NAMES } from '../model/synced-fields.ts';
 import { JsonError, parseJson } from '../platform/http/parse-json.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { ROUTES, type RouteName } from '../workspace-api/contract.ts';
@@ -122,6 +123,7 @@ export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Ask
   'link-to-remove': z.strictObject({ taskId: text, link: text }),
   'link-removed': z.strictObject({ taskId: text, link: text }),
   'release-status': z.strictObject({ task: text }),
+  'release-field': z.strictObject({ task: text, field: z.enum(SYNC_FIELD_NAMES) }),
   unfinished: z.strictObject({ limit: z.int().min(1).max(200) }),
   'status-undo': z.strictObject({ task: text }),
   sweep: nothing,

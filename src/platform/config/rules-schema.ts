@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SYNC_FIELD_NAMES } from '../../model/synced-fields.ts';
 import { OPTIONAL_TASK_FIELDS, parseTemplate, TEMPLATE_VARIABLES } from '../../model/task.ts';
 import { globs, LONGEST_GLOB, oneOrMore, pattern, since } from './rule-fields.ts';
 import { workflow } from './workflow-schema.ts';
@@ -61,6 +62,12 @@ const triageRule = z.strictObject({
     }),
   labels: z.array(z.string().min(1).max(255)).max(50).default([]).describe('Labels beside those of the item.'),
   reporter: z.string().min(1).optional().describe('User id of the reporter where the author has none in `users`.'),
+  sync: z
+    .array(z.enum(SYNC_FIELD_NAMES))
+    .default([])
+    .describe(
+      'Fields of the created task that follow the item. A field that a person edits in the workspace is left alone from then on, and so are labels that worksync did not add. A field that `triage.send` leaves out is not synced.',
+    ),
   since: since(
     'Triage skips items that were created and last changed before this time. Absent: the time when triage was first switched on for the connection.',
   ),

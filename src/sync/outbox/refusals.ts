@@ -3,7 +3,7 @@ import type { ListPage } from '../../model/delivery.ts';
 import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { isTaskCached } from '../../store/cached-tasks.ts';
-import { findEntity, linksOfTask } from '../../store/entities.ts';
+import { findEntity, json, linksOfTask, saveEntity } from '../../store/entities.ts';
 import { findChange, findChanges, removeChange, updateChange } from '../../store/outbox-rows.ts';
 import {
   noteListRefused,
@@ -141,9 +141,20 @@ async function settleRefusedUpdate(
   const isFormAccepted = verified[update.form] !== undefined;
   if (update.form === 'fields' && !isFormAccepted) await suspectForm(query, 'fieldsOff');
   else if (update.form === 'whole' && !isFormAccepted && readOnly === undefined) await suspectForm(query, 'readOnly');
-  else return update.fields.includes('status') ? switchStatusOff(query, prepared, error) : undefined;
+  else if (!update.fields.includes('status')) return undefined;
+  else if (prepared.observed !== undefined) await leaveFieldsOut(query, prepared);
+  else return switchStatusOff(query, prepared, error);
   await updateChange(query, entity, { ...pendingAgain(prepared), attempts, not_before: now, error: errorText(error) });
   return 'again';
+}
+
+/** Leaves out the fields of a refused update, so that they do not delay its status. The next evaluation wants them alone. */
+async function leaveFieldsOut(query: Scope, { entity }: PreparedRequest): Promise<void> {
+  const row = await findEntity(query, entity);
+  const wanted = json<TaskUpdate>(row?.desired ?? null);
+  if (row === undefined || wanted === undefined) return;
+  const { fields: _, expected: _expected, itemLabels: _itemLabels, ...others } = wanted;
+  await saveEntity(query, { ...row, desired: JSON.stringify(others) });
 }
 
 async function repeatUpdate(

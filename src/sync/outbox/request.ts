@@ -1,4 +1,5 @@
 import { type Action, branchOfRecordsRead, entity as entityName } from '../../model/change.ts';
+import type { ObservedFields } from '../../model/synced-fields.ts';
 import { itemLineIn } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
 import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
@@ -30,6 +31,8 @@ export interface PreparedRequest {
   readonly revision: number;
   /** The request of an update that was sent last. A stored key. */
   readonly update?: SentUpdate;
+  /** The synced fields of an update, as the read before it and its answer show them. */
+  readonly observed?: ObservedFields;
   /** The read before an update showed another status than the one on which the decision was based. */
   readonly isOutdated?: boolean;
   /** For the history of requests. */

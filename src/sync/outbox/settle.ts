@@ -1,6 +1,7 @@
 import { effectOf, entity as entityName, SETTLE_AFTER, undoableFrom, type Written } from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
+import { afterFields } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { afterUpdate, type WrittenStatus } from '../../model/written-status.ts';
 import type { Random } from '../../platform/lib/random.ts';
@@ -229,7 +230,8 @@ function isReadOfUpdate({ kind, action }: PreparedRequest): boolean {
 
 /**
  * Returns the known state after a success. A document gets its time from the answer, so that an event about an older
- * state of it is recognised. An updated task keeps only the status that worksync wrote.
+ * state of it is recognised. A created task is known as
+ * the workspace returned it. Of an updated one, only what worksync wrote is kept.
  */
 function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, now: number): string | null {
   const { action, kind, known } = prepared;
@@ -239,11 +241,23 @@ function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, no
     // Somebody else set the status that a read shows, unless an earlier attempt may have.
     const isOurs = !isReadOfUpdate(prepared) || prepared.open;
     const update = isOurs ? { ...labels, status } : labels;
-    return JSON.stringify(afterUpdate(json<WrittenStatus>(row.known) ?? {}, update, now));
+    const before = json<WrittenStatus>(row.known) ?? {};
+    return JSON.stringify({ ...afterUpdate(before, update, now), ...afterFields(before, update, prepared.observed) });
   }
+  if (action === 'create-task' && known !== null) return JSON.stringify(asReturned(json(known) ?? {}, body));
   const updatedAt = (body as { updatedAt?: unknown } | null | undefined)?.updatedAt;
   if (action !== 'attach-document' || known === null || typeof updatedAt !== 'string') return known;
   return JSON.stringify({ ...json(known), updatedAt });
+}
+
+/** Returns the fields of a created task with the values that the workspace returned, except for empty ones. */
+function asReturned(sent: Readonly<Record<string, unknown>>, body: unknown): Readonly<Record<string, unknown>> {
+  const returned = body as Readonly<Record<string, unknown>>;
+  const isShown = (value: unknown) =>
+    typeof value === 'string' ? value !== '' : Array.isArray(value) && value.length > 0;
+  return Object.fromEntries(
+    Object.entries(sent).map(([name, value]) => [name, isShown(returned[name]) ? returned[name] : value]),
+  );
 }
 
 /** Whether an added link got the id of an earlier addition that worksync has not removed since. */

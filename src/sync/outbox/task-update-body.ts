@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isSameField } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { type StatusWords, serverStatus } from '../../model/task-status.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
@@ -39,11 +40,17 @@ export function changedFields(update: TaskUpdate, words: StatusWords, task: Task
     ...(labels && { labels }),
     ...(update.status !== undefined && { status: serverStatus(words, update.status) }),
   };
-  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => !isDeepStrictEqual(task[name], value)));
+  const isSame = (name: string, value: unknown) =>
+    update.fields !== undefined && Object.hasOwn(update.fields, name)
+      ? isSameField(name, task[name], value)
+      : isDeepStrictEqual(task[name], value);
+  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => !isSame(name, value)));
 }
 
 /** Undefined if the update changes no labels. Keeps the order, and each label that it does not name. */
-function labelsAfter({ addLabels = [], removeLabels = [] }: TaskUpdate, labels: unknown): unknown[] | undefined {
+function labelsAfter(update: TaskUpdate, labels: unknown): unknown[] | undefined {
+  const addLabels = [...(update.addLabels ?? []), ...(update.itemLabels?.add ?? [])];
+  const removeLabels = [...(update.removeLabels ?? []), ...(update.itemLabels?.remove ?? [])];
   if (addLabels.length + removeLabels.length === 0) return undefined;
   const present = Array.isArray(labels) ? labels : [];
   if (present.some((label) => typeof label !== 'string')) return undefined;
@@ -51,8 +58,8 @@ function labelsAfter({ addLabels = [], removeLabels = [] }: TaskUpdate, labels: 
 }
 
 /** Whether the update can be computed without the task. */
-export function needsNoTask({ addLabels = [], removeLabels = [] }: TaskUpdate): boolean {
-  return addLabels.length + removeLabels.length === 0;
+export function needsNoTask({ addLabels = [], removeLabels = [], fields, itemLabels }: TaskUpdate): boolean {
+  return addLabels.length + removeLabels.length === 0 && fields === undefined && itemLabels === undefined;
 }
 
 /**

@@ -1,6 +1,7 @@
 // Design: src/decisions/changes.md
 
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
 import { type StatusWords, serverStatus } from '../../model/task-status.ts';
 import { cachedStatus } from '../../store/cached-tasks.ts';
@@ -134,12 +135,13 @@ export class TaskUpdater {
       return this.#context.failed(reading, slot, asSyncError(error));
     }
     const task = fieldsOf(read);
-    const changed = changedFields(update, this.#words, task);
+    const observed = observeFields(update, task);
+    const changed = changedFields(withoutTheirs(update, observed), this.#words, task);
     const status = String(read.body['status']);
     const isOutdated = !isBasedOn(update, this.#words, status);
     if (isOutdated || Object.keys(changed).length === 0) {
       second.release();
-      return this.#context.answered({ ...reading, isOutdated }, slot, read);
+      return this.#context.answered({ ...reading, observed, isOutdated }, slot, read);
     }
     const readAt = this.#context.clock.now();
     const isRecorded = await this.#passOn(
@@ -154,10 +156,15 @@ export class TaskUpdater {
     if (!isRecorded) return;
     this.#context.meter.count('workspace_requests_total', { route: 'read-task', status: String(read.status) });
     if (this.#context.clock.now() - readAt > READ_VALID_FOR) return this.#requeue(prepared, second);
-    await this.#write({ ...turn, prepared: { ...prepared, sentAt: this.#context.clock.now() } }, second, changed, {
-      task,
-      etag: strongTag(read.headers['etag']),
-    });
+    await this.#write(
+      { ...turn, prepared: { ...prepared, observed, sentAt: this.#context.clock.now() } },
+      second,
+      changed,
+      {
+        task,
+        etag: strongTag(read.headers['etag']),
+      },
+    );
   }
 
   async #readTask({ taskId, traceparent }: Turn, slot: Slot): Promise<ApiAnswer<TaskFields>> {
@@ -218,8 +225,11 @@ export class TaskUpdater {
 
   /** Compares the task after the update with the one before. Restores fields that the update cleared, once. */
   async #compare(turn: Turn, slot: Slot, { changed, before, answer, accepted }: Sent): Promise<void> {
-    const { prepared, form } = turn;
+    const { form, update } = turn;
     const after = await this.#taskAfter(turn, slot, { changed, before, answer, accepted });
+    const { observed } = turn.prepared;
+    const shown = after.task ?? (answer.body === undefined ? {} : fieldsOf(answer as ApiAnswer<TaskFields>));
+    const prepared = { ...turn.prepared, observed: observed && afterAnswer(observed, update, shown) };
     const cleared = after.task === undefined ? [] : clearedFields(before.task, after.task, changed);
     const finish = (transaction: Scope) =>
       this.#noteAccepted(transaction, { ...accepted, compared: after.task === undefined ? [] : Object.keys(changed) });
@@ -234,7 +244,7 @@ export class TaskUpdater {
       return this.#context.answered(prepared, after.slot, answer, (transaction) =>
         form === 'whole' ? switchUpdatesOff(transaction, error) : noteFieldsCleared(transaction),
       );
-    await this.#restore(turn, next, { changed, before, error }, turn.facts.readOnly !== undefined);
+    await this.#restore({ ...turn, prepared }, next, { changed, before, error }, turn.facts.readOnly !== undefined);
   }
 
   /** Sends the whole task as it was before, with the changed fields; without the fields of the server if that is refused. */

@@ -15,7 +15,7 @@ import { evaluateRecord, recordEntity } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
 import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
-import { type CountedDecision, evaluateTaskStatus } from './workflow/evaluate-task.ts';
+import { type CountedDecision, evaluateTaskUpdate } from './workflow/evaluate-task.ts';
 import { linksOfReverted, savePhase } from './workflow/linked-items.ts';
 
 export interface EvaluationResult {
@@ -37,8 +37,8 @@ export interface EvaluationResult {
  * errors (`runSequentially`).
  */
 export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
-  const { item, query, rules } = evaluation;
-  const before = rules.workflow.isOn ? await linksOfItem(query, item.key) : [];
+  const { item, query } = evaluation;
+  const before = movesTasks(evaluation) ? await linksOfItem(query, item.key) : [];
   if (item.gone) {
     await withdrawChanges(evaluation);
     return { unknownKeys: [], unknownIds: [], dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
@@ -59,14 +59,18 @@ export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult
   return { ...unknownNamesIn(resolution), dependents: [...ofLostNames, ...ofWorkItem], tasks };
 }
 
+/** Whether rules may update tasks because of the item. */
+function movesTasks({ item, rules: { workflow, triage } }: Evaluation): boolean {
+  return workflow.isOn || (triage.syncs && item.kind === 'work_item');
+}
+
 /** Stores the phase of the item. Returns the tasks that it is or was linked to, and those of the work that it reverts. */
-async function tasksToEvaluate(
-  { query, item, rules }: Evaluation,
-  before: readonly EntityRow[],
-): Promise<readonly string[]> {
-  if (!rules.workflow.isOn) return [];
-  await savePhase(query, rules.workflow, item.key);
-  const links = [...before, ...(await linksOfItem(query, item.key)), ...(await linksOfReverted(query, item))];
+async function tasksToEvaluate(evaluation: Evaluation, before: readonly EntityRow[]): Promise<readonly string[]> {
+  if (!movesTasks(evaluation)) return [];
+  const { query, item, rules } = evaluation;
+  if (rules.workflow.isOn) await savePhase(query, rules.workflow, item.key);
+  const ofReverted = rules.workflow.isOn ? await linksOfReverted(query, item) : [];
+  const links = [...before, ...(await linksOfItem(query, item.key)), ...ofReverted];
   return [...new Set(links.flatMap(({ task_id }) => task_id ?? []))];
 }
 
@@ -193,7 +197,7 @@ export class EvaluationQueue {
 
   async #evaluateTasks(): Promise<void> {
     for (const piece of piecesOf([...this.#tasks], ITEMS_AT_ONCE)) {
-      const evaluations = piece.map((id) => (query: Scope) => evaluateTaskStatus(this.#context, query, id));
+      const evaluations = piece.map((id) => (query: Scope) => evaluateTaskUpdate(this.#context, query, id));
       const decisions = await runSequentially(this.#query, evaluations);
       this.decisions.push(...decisions.filter((decision) => decision !== undefined));
     }

@@ -1,4 +1,5 @@
 import type { Item, WorkItem } from '../../model/item.ts';
+import { type ItemFields, SYNC_FIELDS, type SyncField } from '../../model/synced-fields.ts';
 import {
   fillTemplate,
   itemLine,
@@ -29,6 +30,8 @@ export interface TriageRule {
   readonly priority?: Readonly<Record<string, string>> | undefined;
   readonly labels: Names;
   readonly reporter?: string | undefined;
+  /** Fields of the created task that follow the item. Absent: none. */
+  readonly sync?: readonly SyncField[] | undefined;
   /** Items that last changed before this time create no task, epoch milliseconds. */
   readonly since?: number | undefined;
 }
@@ -70,12 +73,27 @@ export interface Triage {
    * without one
    */
   decide(item: WorkItem, connection: string, since: number): TriageDecision;
+  /** Whether fields of created tasks follow their items. */
+  readonly syncs: boolean;
+  /**
+   * Returns the fields of its task that follow an item: by the first rule that creates tasks of such items, or that did
+   * before their status changed. Undefined if there is no such rule. Pure.
+   */
+  fieldsOf(item: WorkItem, connection: string): ItemFields | undefined;
 }
 
 export function createTriage({ triage, send = OPTIONAL_TASK_FIELDS, users }: TriageInput): Triage {
   const rules = triage.map((rule) => ({ rule, conditions: conditionsOf(rule) }));
+  const creating = rules.filter(({ rule }) => rule.create !== 'nothing');
   return {
     isOn: rules.length > 0,
+    syncs: creating.some(({ rule: { sync = [] } }) => sync.length > 0),
+    fieldsOf(item, connection) {
+      const fits = ({ conditions }: (typeof rules)[number], isAnyStatus: boolean) =>
+        conditions.every(({ name, matches }) => (isAnyStatus && name === 'status') || matches(item, connection));
+      const found = creating.find((each) => fits(each, false)) ?? creating.find((each) => fits(each, true));
+      return found && syncedFields(taskOf(item, connection, found.rule, { users, send }), found.rule.sync ?? [], send);
+    },
     decide(item, connection, since) {
       const why: string[] = [];
       for (const [index, { rule, conditions }] of rules.entries()) {
@@ -138,6 +156,18 @@ function conditionsOf({ when }: TriageRule): TriageCondition[] {
 
 function isAny(globs: readonly Pattern[], values: readonly (string | null | undefined)[]): boolean {
   return values.some((value) => typeof value === 'string' && globs.some((glob) => glob.test(value)));
+}
+
+/** Returns the fields of a task that are synced. A field that is not sent with a new task is not. */
+function syncedFields(task: NewTask, sync: readonly SyncField[], send: readonly OptionalTaskField[]): ItemFields {
+  const { title, description, priority = 'none', assigneeIds = [], labels = [] } = task;
+  const isSent = (name: string) =>
+    send.some((field) => field === name) || !OPTIONAL_TASK_FIELDS.some((field) => field === name);
+  const names = sync.map((field) => SYNC_FIELDS[field]).filter(isSent);
+  const values = Object.entries({ title, description, priority, assigneeIds }).filter(([name]) =>
+    names.some((each) => each === name),
+  );
+  return { values: Object.fromEntries(values), ...(names.includes('labels') && { labels }) };
 }
 
 const MAX_LABEL_LENGTH = 255;

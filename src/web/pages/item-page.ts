@@ -39,7 +39,7 @@ function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly Expl
 }
 
 function statusCard(task: ExplainedTask, now: number): Markup {
-  const { name, status, setBy, previous, wanted, reason, change, isHeld } = task;
+  const { name, status, setBy, previous, wanted, reason, change, isHeld, fieldsOfPeople } = task;
   const fact = (term: string, value: Markup | string | null) =>
     value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   const who = setBy.rule === null ? 'a person' : `worksync, ${setBy.rule}`;
@@ -52,7 +52,8 @@ ${fact('Set at', setBy.since === null ? null : when(setBy.since, now))}
 ${fact('Before', previous)}
 ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
 ${fact('No change', reason && withDetail(reason))}
-${fact('Change', change?.state ?? null)}</dl>${release}</section>`;
+${fact('Change', change?.state ?? null)}
+${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>${release}</section>`;
 }
 
 function statusItems(workspace: string, { items, more }: ExplainedTask, now: number): Markup {

@@ -160,7 +160,7 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
       return evaluation;
     },
     async explain(key) {
-      const explained = await explainTask(store.query, idOf(key), { workflow: compiled.workflow, now: at(now) });
+      const explained = await explainTask(store.query, idOf(key), { ...compiled, now: at(now) });
       if (explained === undefined) throw new Error('the task is not cached');
       return explained;
     },

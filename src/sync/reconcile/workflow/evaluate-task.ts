@@ -1,16 +1,27 @@
 // Design: src/decisions/workflow.md
 
 import { entity } from '../../../model/change.ts';
+import { afterFieldRelease, type FieldWish, fieldsToWrite, type SyncField } from '../../../model/synced-fields.ts';
 import type { Task, TaskUpdate } from '../../../model/task.ts';
 import { FINAL_STATUSES, type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import { afterObservation, afterRelease, isContested, type WrittenStatus } from '../../../model/written-status.ts';
 import { tasksByIds } from '../../../store/cached-tasks.ts';
-import { blankEntity, type EntityRow, findEntity, json, saveEntity } from '../../../store/entities.ts';
+import {
+  blankEntity,
+  type EntityRow,
+  findEntities,
+  findEntity,
+  json,
+  linkedItems,
+  saveEntity,
+} from '../../../store/entities.ts';
+import { findItems, readFields } from '../../../store/items.ts';
 import { readMeta, writeMeta } from '../../../store/meta.ts';
 import { dropDifference, findChange } from '../../../store/outbox-rows.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
+import type { Triage } from '../triage.ts';
 import { linkedItemsOf } from './linked-items.ts';
 import { isMerged, type JudgedItem, type Target, type Wanted, wantedStatus } from './target.ts';
 import { type TaskState, type Transition, transitionTo } from './transition.ts';
@@ -35,15 +46,14 @@ const FINAL_DELAY = 60_000;
 export type CountedDecision = { readonly rule: string } | { readonly stays: NoMove };
 
 /**
- * Evaluates the rules for the status of a task, and enqueues the change that they want. Returns undefined if the rules
- * want nothing, or the same as before.
+ * Evaluates the rules for the status of a task and the fields that follow its work item, and enqueues the change that they
+ * want. Returns undefined if the rules for the status want nothing, or the same as before.
  */
-export async function evaluateTaskStatus(
+export async function evaluateTaskUpdate(
   context: EvaluationContext,
   query: Scope,
   taskId: string,
 ): Promise<CountedDecision | undefined> {
-  const { workflow } = context.rules;
   const name = entity.taskUpdate(taskId);
   const change = await findChange(query, name);
   // The answer of a request in flight causes another evaluation.
@@ -54,21 +64,17 @@ export async function evaluateTaskStatus(
     await dropDifference(query, name);
     return undefined;
   }
-  const task = inOwnWords(cached, workflow);
-  const written = writtenStatus(row, task, context.now);
-  const evaluation = await decideTask(query, workflow, { task, written, now: context.now });
-  if (evaluation === undefined) return undefined;
-  const { transition, target } = evaluation;
-  const known = JSON.stringify(rememberedOf(written, evaluation));
-  const update = updateOf(evaluation);
+  const wanted = await wantedUpdate(context, query, row, inOwnWords(cached, context.rules.workflow));
+  if (wanted === undefined) return undefined;
+  const { known, update, evaluation } = wanted;
   if (update === undefined) {
     await dropDifference(query, name);
     const isNew = row.known === null && known === '{}';
     if (!isNew && (row.known !== known || row.desired !== null))
       await saveEntity(query, { ...row, known, desired: null });
-    return transition?.outcome === 'none' && transition.why !== 'same' ? { stays: transition.why } : undefined;
+    return reasonToStay(evaluation);
   }
-  const decider = target?.decider ?? evaluation.items[0]?.linked;
+  const decider = evaluation?.target?.decider ?? evaluation?.items[0]?.linked;
   const desired = JSON.stringify(update);
   await saveEntity(query, { ...row, known, desired, item_key: decider?.item.key ?? null });
   const changeTarget = { name, kind: 'task_update', lane: 'status' } as const;
@@ -78,6 +84,36 @@ export async function evaluateTaskStatus(
     effect: 'status',
   });
   return update.rule !== undefined && row.desired !== desired ? { rule: update.rule } : undefined;
+}
+
+function reasonToStay(evaluation: TaskEvaluation | undefined): CountedDecision | undefined {
+  const transition = evaluation?.transition;
+  return transition?.outcome === 'none' && transition.why !== 'same' ? { stays: transition.why } : undefined;
+}
+
+interface WantedUpdate {
+  /** The facts that worksync remembers from now on. */
+  readonly known: string;
+  /** Undefined: the task stays as it is. */
+  readonly update: TaskUpdate | undefined;
+  /** Undefined if there are no rules for the status. */
+  readonly evaluation: TaskEvaluation | undefined;
+}
+
+/** Returns the update of a task that its rules want. Undefined while an item is unverified after a restore. */
+async function wantedUpdate(
+  { rules: { workflow, triage }, now }: EvaluationContext,
+  query: Scope,
+  row: EntityRow,
+  task: Task,
+): Promise<WantedUpdate | undefined> {
+  const stored = json<WrittenStatus>(row.known) ?? {};
+  const written = workflow.isOn ? writtenStatus(row, task, now) : stored;
+  const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, now }) : undefined;
+  if (workflow.isOn && evaluation === undefined) return undefined;
+  const wish = triage.syncs ? await wantedFields(query, triage, task.taskId, written) : undefined;
+  const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
+  return { known, update: mergedUpdate(task, written, evaluation && updateOf(evaluation), wish), evaluation };
 }
 
 /** Returns the update that a decision leads to; undefined if the task stays as it is. */
@@ -93,6 +129,56 @@ function updateOf({ transition, target, state, addLabels, removeLabels }: TaskEv
     ...(status !== undefined && target && { rule: target.contribution.rule }),
     ...(isFinal && target && { notBefore: target.at + FINAL_DELAY }),
   };
+}
+
+/** Returns one update for the status and the fields. A label that the rules for the status set is theirs. */
+function mergedUpdate(
+  { status: from }: Task,
+  { labels = [] }: WrittenStatus,
+  update: TaskUpdate | undefined,
+  wish: FieldWish | undefined,
+): TaskUpdate | undefined {
+  const { itemLabels, ...fields } = wish ?? {};
+  const { addLabels = [], removeLabels = [] } = update ?? {};
+  const ofRules = new Set([...labels.map((label) => label.slice(1)), ...addLabels, ...removeLabels]);
+  const isFree = (label: string) => !ofRules.has(label);
+  const [add, remove] = [itemLabels?.add.filter(isFree) ?? [], itemLabels?.remove.filter(isFree) ?? []];
+  const free = itemLabels && add.length + remove.length > 0 ? { itemLabels: { ...itemLabels, add, remove } } : {};
+  if (fields.fields === undefined && free.itemLabels === undefined) return update;
+  return { ...(update ?? { from }), ...fields, ...free };
+}
+
+/** Returns the fields to write because of the work item for which a task was created. Undefined if there are none. */
+async function wantedFields(
+  query: Scope,
+  triage: Triage,
+  taskId: string,
+  written: WrittenStatus,
+): Promise<FieldWish | undefined> {
+  const keys = await linkedItems(query, [taskId]);
+  const creations = await findEntities(query, keys.map(entity.task));
+  const created = creations.filter(({ remote_id, known }) => remote_id === taskId && known !== null);
+  const rows = await findItems(
+    query,
+    created.flatMap(({ item_key }) => item_key ?? []),
+  );
+  for (const row of rows) {
+    const { item } = readFields(row);
+    if (row.gone === 1 || row.unverified === 1 || item.kind !== 'work_item' || item.movedTo !== undefined) continue;
+    const creation = created.find(({ item_key }) => item_key === row.key);
+    const fields = triage.fieldsOf(item, row.connection);
+    const [sent, shown] = [json(creation?.desired ?? null) ?? {}, json(creation?.known ?? null) ?? {}];
+    return fields && fieldsToWrite(fields, written, { sent, shown });
+  }
+  return undefined;
+}
+
+/** Lets a field of a task follow its work item again, although a person has edited it. */
+export async function releaseTaskField(query: Scope, taskId: string, field: SyncField): Promise<void> {
+  const name = entity.taskUpdate(taskId);
+  const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
+  const written = json<WrittenStatus>(row.known) ?? {};
+  await saveEntity(query, { ...row, known: JSON.stringify(afterFieldRelease(written, field)) });
 }
 
 /** Lets the rules decide about a status that a person set. The next evaluation of the task takes it into account. */

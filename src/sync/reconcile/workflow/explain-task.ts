@@ -2,6 +2,7 @@
 
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
+import { fieldsOfPeople, type SyncField } from '../../../model/synced-fields.ts';
 import { type Task, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
@@ -11,6 +12,7 @@ import { findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../store/server-capabilities.ts';
 import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
+import type { Triage } from '../triage.ts';
 import { decideTask, inOwnWords, stateOf, type TaskEvaluation, writtenStatus } from './evaluate-task.ts';
 import { type JudgedItem, surveyOf } from './target.ts';
 import type { TaskState } from './transition.ts';
@@ -109,6 +111,8 @@ export interface ExplainedTask {
   readonly change: { readonly state: OutboxRow['state']; readonly error: string | null } | null;
   /** Whether `links release-status` lets the rules decide again. */
   readonly isHeld: boolean;
+  /** Synced fields that a person has edited, until `links release-field`. */
+  readonly fieldsOfPeople: readonly SyncField[];
   readonly items: readonly ExplainedPart[];
   /** Linked items that are left out. */
   readonly more: number;
@@ -116,28 +120,33 @@ export interface ExplainedTask {
 
 export interface ExplainTaskContext {
   readonly workflow: Workflow;
+  readonly triage: Triage;
   /** Wall clock, epoch milliseconds. */
   readonly now: number;
 }
 
-/** Returns why a task has its status. Undefined if no rules are configured, or the task is not cached. Writes nothing. */
+/**
+ * Returns why a task has its status, and its fields that people own. Undefined if no rules update tasks, or the task is not
+ * cached. Writes nothing.
+ */
 export async function explainTask(
   query: Scope,
   taskId: string,
-  { workflow, now }: ExplainTaskContext,
+  { workflow, triage, now }: ExplainTaskContext,
 ): Promise<ExplainedTask | undefined> {
   const { scope } = beginDryRun(query);
-  const [cached] = workflow.isOn ? await tasksByIds(scope, [taskId]) : [];
+  const [cached] = workflow.isOn || triage.syncs ? await tasksByIds(scope, [taskId]) : [];
   if (cached === undefined) return undefined;
   const name = entity.taskUpdate(taskId);
   const row = (await findEntity(scope, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
   const task = inOwnWords(cached, workflow);
   const written = writtenStatus(row, task, now);
   const change = await findChange(scope, name);
-  const evaluation = await decideTask(scope, workflow, { task, written, now });
+  const evaluation = workflow.isOn ? await decideTask(scope, workflow, { task, written, now }) : undefined;
   return describeTask(task, written, {
     state: stateOf(task, written, now),
     evaluation,
+    isOn: workflow.isOn,
     change,
     isOff: (await taskUpdatesOffUntil(scope, now)) !== undefined,
   });
@@ -147,6 +156,8 @@ interface Decision {
   readonly state: TaskState;
   /** Undefined while an item is unverified. */
   readonly evaluation: TaskEvaluation | undefined;
+  /** Rules for statuses are configured. */
+  readonly isOn: boolean;
   readonly change: Pick<OutboxRow, 'state' | 'error'> | undefined;
   /** The workspace takes no updates of tasks. */
   readonly isOff: boolean;
@@ -158,7 +169,7 @@ const MOST_ITEMS = 50;
 function describeTask(task: Task, written: WrittenStatus, decision: Decision): ExplainedTask {
   const { state, evaluation, change } = decision;
   const isByRule = state.isOurs && written.rule !== undefined;
-  const reason = reasonOf(decision);
+  const reason = decision.isOn ? reasonOf(decision) : null;
   const items = evaluation ? evaluation.items.map((item) => describeItem(item, evaluation, written)) : [];
   const target = evaluation?.target;
   return {
@@ -181,6 +192,7 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
     reason,
     change: change ? { state: change.state, error: change.error } : null,
     isHeld: reason?.code === 'held-by-person' || reason?.code === 'breaker' || reason?.code === 'backwards',
+    fieldsOfPeople: fieldsOfPeople(written),
     items: items.slice(0, MOST_ITEMS),
     more: Math.max(0, items.length - MOST_ITEMS),
   };

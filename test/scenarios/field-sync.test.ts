@@ -1,0 +1,183 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { describeExplained } from '../../src/cli/explained.ts';
+import type { WorkItem } from '../../src/model/item.ts';
+import { SYNC_FIELD_NAMES, type SyncField } from '../../src/model/synced-fields.ts';
+import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
+import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
+
+let world: World;
+afterEach(() => world.close());
+
+const RULE = {
+  create: 'bug',
+  title: '{identifier}: {title}',
+  labels: ['external'],
+  priority: { P1: 'urgent', P2: 'low' },
+};
+const FIRST = {
+  ...{ title: 'Door sticks', description: 'In winter', priority: 'P1', labels: ['ui', 'door'] },
+  assignees: ['ann'],
+};
+type Edit = Parameters<World['people']['updateTask']>[0]['body'];
+
+/** The item as the tracker reported it last. */
+let item: Partial<WorkItem>;
+
+async function open(rule: object = { sync: SYNC_FIELD_NAMES }, rules: object = {}): Promise<void> {
+  item = FIRST;
+  const connections = {
+    github: GITHUB,
+    tracker: { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' },
+  };
+  world = await createWorld({ connectors: [createTracker().connector], config: { connections } });
+  const { userId } = (await world.people.createBug({ body: { title: 'Mine' } }, {})).body;
+  const users = { tracker: { ann: userId, zed: 'usr_unknown' } };
+  await world.restart({ config: { rules: { triage: [{ ...RULE, ...rule }], ...rules }, users } });
+  await report({});
+  expect(await task()).toMatchObject({ title: 'ENG-1: Door sticks', priority: 'urgent', assigneeIds: [userId] });
+}
+
+/** The tracker reports the item with these fields changed. */
+async function report(fields: Partial<WorkItem>): Promise<void> {
+  await world.clock.advance(1_000);
+  item = { ...item, ...fields };
+  const body = issue(1, { updatedAt: world.clock.now(), ...item });
+  expect(await tell(world.daemon().address, body, { secret: WEBHOOK_SECRET })).toBe(202);
+  await world.settled();
+}
+
+async function task() {
+  const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
+  const taskId = tasks.find(({ title }) => title !== 'Mine')?.taskId as string;
+  return (await world.people.getTask({ taskId }, {})).body;
+}
+
+async function edit(body: Edit): Promise<void> {
+  await world.people.updateTask({ taskId: (await task()).taskId, body }, {});
+}
+
+async function release(field: SyncField): Promise<void> {
+  await world.ask('release-field', { task: (await task()).key, field });
+  await world.settled();
+}
+
+/** The rule sets a label too, which therefore belongs to the rule. */
+const MOVE = {
+  workflow: { rules: [{ when: { workItem: 'started' }, set: { status: 'in_progress', addLabels: ['door'] } }] },
+};
+
+/** The requests that work takes. */
+async function costOf(work: () => Promise<void>): Promise<number> {
+  const { received } = await world.requests();
+  await work();
+  return (await world.requests()).received - received;
+}
+
+const LINE = `\n\nSource: ${issue(1).url}`;
+
+describe('the fields of a task that was created for a work item', () => {
+  it('follow the item by one update, and an item that is the same as before causes none', async () => {
+    await open();
+    const changed = {
+      title: 'Door is stuck',
+      description: 'Always',
+      priority: 'P2',
+      labels: ['door', 'new'],
+      assignees: [],
+    };
+    expect(await costOf(() => report(changed))).toBe(2);
+    expect(await task()).toMatchObject({
+      ...{ title: 'ENG-1: Door is stuck', description: `Always${LINE}`, priority: 'low', status: 'open' },
+      ...{ labels: ['door', 'external', 'new'], assigneeIds: [] },
+    });
+    expect(await costOf(() => report(changed))).toBe(0);
+    await report({ title: 'Door sticks again' });
+    expect(await task()).toMatchObject({ title: 'ENG-1: Door sticks again', priority: 'low' });
+  });
+
+  it('stay as they were created without `sync`', async () => {
+    await open({});
+    expect(await costOf(() => report({ title: 'Other', labels: [], priority: 'P2' }))).toBe(0);
+  });
+
+  it('are only those that `sync` names', async () => {
+    await open({ sync: ['priority'] });
+    await report({ title: 'Other', labels: [], priority: 'P2' });
+    expect(await task()).toMatchObject({
+      title: 'ENG-1: Door sticks',
+      labels: ['ui', 'door', 'external'],
+      priority: 'low',
+    });
+  });
+
+  it.each<[field: SyncField, edited: Edit, changed: Partial<WorkItem>, released: object]>([
+    ['title', { title: 'By hand' }, { title: 'New' }, { title: 'ENG-1: New' }],
+    ['priority', { priority: 'medium' }, { priority: 'P2' }, { priority: 'low' }],
+    ['priority', { priority: 'medium' }, { priority: null }, { priority: 'none' }],
+    ['description', { description: 'By hand' }, { description: 'New' }, { description: `New${LINE}` }],
+  ])('leave the %s to a person until its release: %j %j', async (field, edited, changed, released) => {
+    await open();
+    await edit(edited);
+    await report(changed);
+    expect(await task()).toMatchObject(edited);
+    await report({ [field]: 'P1' });
+    await report(changed);
+    expect(await task()).toMatchObject(edited);
+    await release(field);
+    expect(await task()).toMatchObject(released);
+  });
+
+  it('are cleared with the item as long as nobody has edited them', async () => {
+    await open();
+    await report({ priority: null, assignees: [], description: null });
+    expect(await task()).toMatchObject({ priority: 'none', assigneeIds: [], description: LINE.trim() });
+  });
+
+  it('keep labels that worksync did not add, and lack those that a person removed', async () => {
+    await open();
+    await edit({ labels: ['external', 'door', 'mine'] });
+    await report({ labels: ['ui', 'mine'] });
+    expect((await task()).labels).toEqual(['external', 'mine']);
+    await report({ labels: [] });
+    expect((await task()).labels).toEqual(['external', 'mine']);
+    await report({ labels: ['ui'] });
+    expect((await task()).labels).toEqual(['external', 'mine', 'ui']);
+    await edit({ labels: [] });
+    await release('labels');
+    expect((await task()).labels).toEqual(['ui', 'external']);
+  });
+
+  it('are explained and released by name, and the release is audited', async () => {
+    await open();
+    await edit({ title: 'By hand' });
+    await report({ title: 'New' });
+    const { key } = await task();
+    const explained = await world.ask('explain', { target: key });
+    expect(explained.statuses).toMatchObject([{ fieldsOfPeople: ['title'], reason: null }]);
+    expect(describeExplained(explained)).toContain(`"worksync links release-field ${key} title"`);
+    await release('title');
+    expect((await world.ask('explain', { target: key })).statuses).toMatchObject([{ fieldsOfPeople: [] }]);
+    const { entries } = await world.ask('audit', { since: null, before: null, limit: 10 });
+    expect(entries).toMatchObject([{ action: 'release-field', subject: `${key} title` }]);
+  });
+
+  it('are written by the same update as the status', async () => {
+    await open(undefined, MOVE);
+    await report({});
+    expect(await costOf(() => report({ title: 'Door is stuck', labels: [], state: 'in_progress' }))).toBe(2);
+    const moved = { title: 'ENG-1: Door is stuck', labels: ['door', 'external'], status: 'in_progress' };
+    expect(await task()).toMatchObject(moved);
+    await report({ labels: ['door'] });
+    await report({ labels: [] });
+    expect(await task()).toMatchObject(moved);
+  });
+
+  it('do not delay the status if the workspace refuses them', async () => {
+    await open(undefined, MOVE);
+    await report({});
+    await report({ assignees: ['zed'], state: 'in_progress' });
+    expect(await task()).toMatchObject({ status: 'in_progress', assigneeIds: [expect.any(String)] });
+    const held = await world.ask('changes', { states: ['held'], limit: 10 });
+    expect(held).toMatchObject([{ error: expect.stringContaining('unknown user') }]);
+  });
+});
