@@ -550,7 +550,7 @@ async function explained(target: ItemKey, nameOf: ReadonlyMap<string, string>) {
     items: items.map(({ item, connection, url, gone, triage }) => ({ item, connection, url, gone, triage })),
     links: Object.fromEntries(
       standing.map(({ taskId, state, reason, delivery, request, error }) => {
-        const { delivery: _, ...why } = reason ?? {};
+        const { delivery: _, namedAt: __, strength: ___, ...why } = reason ?? {};
         const by = { delivery: delivery?.connection ?? null, request: request?.action ?? null };
         return [nameOf.get(taskId) ?? taskId, { state, reason: why, ...by, error }];
       }),
