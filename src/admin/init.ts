@@ -195,10 +195,12 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const { name, url, values = {}, folder } = wanted;
   const { path, live } = placesOf(folder, name);
   if (url !== undefined && !isApiAddress(url)) throw new SyncError('usage', `--url ${url}: ${WRONG_ADDRESS}`);
-  const replaced = Object.entries({ ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
-  const content = replaced.reduce(
-    (text, [old, fresh]) => text.replaceAll(old, () => fresh),
-    draftText(wanted, overwrite),
+  const start = draftText(wanted, overwrite);
+  const draft = url === undefined ? start : start.replaceAll(EXAMPLE_URL, () => url);
+  const content = Object.entries(values).reduce(
+    // The draft may have the value from an earlier call.
+    (text, [old, fresh]) => (text.includes(fresh) ? text : activated(text, old)).replaceAll(old, () => fresh),
+    draft,
   );
   refusePresent(wanted, overwrite);
   const files = [{ path, content: withSchema(content, path) }, ...templatesOf(wanted)];
@@ -207,6 +209,19 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
     writeFileSync(file.path, file.content);
   }
   return { path, live, envFile: join(folder, '.env'), written: files.map((file) => file.path) };
+}
+
+/**
+ * Returns the text with the keys whose value contains a placeholder, where so far only comments contain it, such as
+ * `# host: gitlab.example.com`. Throws `usage` if no key has it: a value that changes nothing would be lost.
+ */
+function activated(content: string, placeholder: string): string {
+  if (uncommented(content).includes(placeholder)) return content;
+  const lines = content.split('\n');
+  const isKey = (line: string) => line.includes(placeholder) && /^\s*# \w+: \S/.test(line);
+  if (lines.some(isKey)) return lines.map((line) => (isKey(line) ? line.replace('# ', '') : line)).join('\n');
+  const known = placeholdersIn(content).join(', ');
+  throw new SyncError('usage', `--set ${placeholder}: the draft does not contain it; its placeholders are ${known}`);
 }
 
 /** Throws `conflict` if files are there already that would be replaced. */

@@ -110,6 +110,15 @@ it('names the workspace in the address of its webhook, and gives a second worksp
   expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^WORKSYNC_API_KEY_SECOND=$/m);
 });
 
+it('activates a key whose placeholder is in a comment, and refuses a value for none', async () => {
+  const args = ['init', '--from', 'gitlab', '--name', 'corp', '--folder', folder, '--offline', '--set'];
+  expect(await commandLine(...args, 'gitlab.example.com=gitlab.corp.example')).toMatchObject({ code: 3 });
+  const draft = readFileSync(join(folder, 'config/corp.yaml'), 'utf8');
+  expect(draft).toContain('\n    host: gitlab.corp.example\n');
+  const refused = await commandLine(...args, 'gitlab.nowhere=gitlab.other.example');
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('your-group/your-project') });
+});
+
 it('leaves a configured workspace alone without --force', async () => {
   const args = ['init', '--folder', folder, '--from', 'github-public', '--offline'];
   expect(await commandLine(...args)).toMatchObject({ code: 0 });
