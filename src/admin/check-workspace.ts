@@ -50,7 +50,7 @@ async function listTasks(
     const error = asSyncError(thrown);
     if (error.code !== 'rate_limited') return { findings: [failed(subject, error)] };
     const message = `could not be checked: ${error.message}`;
-    return { findings: [{ level: 'warning', subject, message, hint: error.hint }] };
+    return { findings: [{ level: 'warning', subject, message, hint: error.hint, isPostponed: true }] };
   }
 }
 

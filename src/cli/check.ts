@@ -32,8 +32,14 @@ export function addCheck(program: Command, setting: Setting, exit: Exit): void {
       print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
       if (session.config.broken.length > 0) exit(CODES.config_invalid.exit);
       else if (failure) exit(exitOf(failure));
-      else exit(findings.some(({ level }) => level === 'error') ? FAILED : 0);
+      else exit(exitCodeOf(findings));
     });
+}
+
+/** Returns 75 if the quota did not allow a check: a pipeline must not take that for a pass. */
+export function exitCodeOf(findings: readonly Finding[]): number {
+  if (findings.some(({ level }) => level === 'error')) return FAILED;
+  return findings.some(({ isPostponed }) => isPostponed) ? CODES.rate_limited.exit : 0;
 }
 
 /**

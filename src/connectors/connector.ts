@@ -279,6 +279,8 @@ export interface Finding {
   readonly message: string;
   /** The remedy, if there is something to repair. */
   readonly hint?: string;
+  /** The quota did not allow the check: the same check may find something later. */
+  readonly isPostponed?: true;
 }
 
 /** One round of requests to send failed deliveries again. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkWorkspace } from '../../../src/admin/check-workspace.ts';
 import type { OpenWorkspace } from '../../../src/admin/open-workspace.ts';
+import { exitCodeOf } from '../../../src/cli/check.ts';
 import { SyncError } from '../../../src/model/errors/sync-error.ts';
 import { configureLinks } from '../../../src/store/server-capabilities.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
@@ -65,6 +66,13 @@ it('asks no more where the tasks cannot be read', async () => {
   const { asked, lines } = await check({ tasks: new SyncError('unauthorized', 'why', { status: 401 }) });
   expect(asked).toEqual(['tasks {"all":true}']);
   expect(lines).toEqual(['error unauthorized: why']);
+});
+
+it('is postponed while the quota is used up, which no pipeline takes for a pass', async () => {
+  const { findings } = await check({ tasks: new SyncError('rate_limited', 'the window is full') });
+  expect(findings).toMatchObject([{ level: 'warning', isPostponed: true }]);
+  expect(exitCodeOf(findings)).toBe(75);
+  expect(exitCodeOf([...findings, { level: 'error', subject: 'work', message: 'no' }])).toBe(1);
 });
 
 it('reads no links where there is no task, and no records where mirror is off', async () => {
