@@ -47,7 +47,15 @@ export async function backUp(place: StorePlace, destination: string): Promise<vo
   const data = folderOnly(place);
   const file = join(data, INSTALLATION_FILE);
   if (!existsSync(file)) throw new SyncError('not_found', `there is no database at ${file}`);
-  if (existsSync(destination)) throw new SyncError('conflict', `${destination} is there already`);
+  if (existsSync(destination))
+    throw new SyncError('conflict', `${destination} is there already`, {
+      hint: 'Choose another name, or move the file.',
+    });
+  const folder = dirname(destination);
+  if (!existsSync(folder))
+    throw new SyncError('not_found', `there is no folder ${folder}`, {
+      hint: 'Create the folder, or choose another one.',
+    });
   // A copy that is cut off looks like an empty database: only one that is whole gets the name of a backup.
   const unfinished = `${destination}${UNFINISHED}`;
   for (const left of [unfinished, `${unfinished}-journal`]) rmSync(left, { force: true });

@@ -27,13 +27,21 @@ export function addCheck(program: Command, setting: Setting, exit: Exit): void {
     .option('--json', 'print one JSON object per finding')
     .addHelpText('after', '\nExample: worksync check --offline --json')
     .action(async ({ json, offline, ...flags }: Flags & { json?: boolean; offline?: boolean }) => {
-      const session = await sessionOf(setting, flags, () => 'error');
+      const session = await sessionOf(setting, flags, () => 'error').catch((thrown) => {
+        // Whoever reads only the JSON must see that there is an error.
+        if (json) print(asJson(describeBroken({ name: 'configuration', error: asSyncError(thrown) })));
+        throw thrown;
+      });
       const { findings, failure } = await check(session, { offline });
-      print(json ? findings.map((finding) => JSON.stringify(finding)).join('\n') : describeFindings(findings));
+      print(json ? asJson(findings) : describeFindings(findings));
       if (session.config.broken.length > 0) exit(CODES.config_invalid.exit);
       else if (failure) exit(exitOf(failure));
       else exit(exitCodeOf(findings));
     });
+}
+
+function asJson(findings: readonly Finding[]): string {
+  return findings.map((finding) => JSON.stringify(finding)).join('\n');
 }
 
 /** Returns 75 if the quota did not allow a check: a pipeline must not take that for a pass. */

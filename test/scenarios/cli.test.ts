@@ -274,6 +274,8 @@ describe('usage', () => {
     expect(existsSync(data)).toBe(false);
     file('own.yaml', `quota: { requests: many }\n${CONNECTIONS}`);
     const wrong = await commandLine('check', '--offline', '--config', config, '--data', data);
+    const inJson = await commandLine('check', '--offline', '--json', '--config', config, '--data', data);
+    expect(inJson.json()).toContainEqual(expect.objectContaining({ level: 'error' }));
     expect(wrong).toMatchObject({
       code: 78,
       stderr: expect.stringContaining('own.yaml:1:20: quota.requests') as string,

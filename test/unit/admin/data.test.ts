@@ -61,6 +61,8 @@ describe('a backup', () => {
     await within(() => backUp({ data: path }, backup));
     expect(statSync(backup).mode & 0o777).toBe(0o600);
     await expect(backUp({ data: path }, backup)).rejects.toMatchObject({ code: 'conflict' });
+    const nowhere = backUp({ data: path }, join(path, 'missing/a.db'));
+    await expect(nowhere).rejects.toMatchObject({ code: 'not_found', message: expect.stringContaining('no folder') });
   });
 
   it('brings back everything; sessions end, and the database before is kept', async () => {
