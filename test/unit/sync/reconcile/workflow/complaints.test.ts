@@ -294,3 +294,35 @@ it.each(CASES)('avoids complaint %s', async (_complaint, steps, expected, option
   for (const step of steps) await step(board);
   expect(Object.fromEntries(Object.keys(expected).map((key) => [key, board.status(key)]))).toEqual(expected);
 });
+
+it('avoids complaint 19: nothing moves, and no line says why', async () => {
+  const board = await openBoard();
+  await board.pull(1, 10, { title: 'Fixes BUG-1', baseBranch: 'develop' });
+  await board.pull(1, 20, { state: 'merged' });
+  const { wanted } = await board.decide('BUG-1');
+  expect(wanted).toMatchObject({
+    outcome: 'merged-not-finished',
+    item: { judgement: { why: 'base', detail: 'its base is develop, the rule wants default' } },
+  });
+});
+
+it('avoids complaint 23: two issues of one task reopen each other', async () => {
+  const board = await openBoard({ workflow: { ...ISSUE_RULES } });
+  for (const number of [1, 2]) await board.issue(number, 10, { title: 'Fixes BUG-1' });
+  for (const [at, number] of [20, 200, 400].entries()) {
+    await board.issue(1, number, { state: 'done', labels: [`first-${at}`] });
+    await board.issue(2, number + 10, { labels: [`second-${at}`] });
+    await board.send(number + 100);
+  }
+  expect([board.status('BUG-1'), board.writes('BUG-1')]).toEqual(['completed', 1]);
+});
+
+it('avoids complaint 29: nobody sees what was synced', async () => {
+  const board = await openBoard({ tasks: { 'BUG-1': 'open', 'BUG-2': 'open' } });
+  await board.pull(1, 10, { title: 'BUG-1', description: 'See BUG-2' });
+  await board.send(20);
+  const [moved, named] = [await board.decide('BUG-1'), await board.decide('BUG-2')];
+  expect(moved.items).toMatchObject([{ judgement: { counts: true, contribution: { status: 'review' } } }]);
+  expect(moved.state).toMatchObject({ status: 'review', isOurs: true, previous: 'open' });
+  expect(named.items).toMatchObject([{ judgement: { counts: false, why: 'mention-only' } }]);
+});
