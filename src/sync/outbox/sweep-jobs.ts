@@ -46,10 +46,14 @@ export function workspaceSweepJobs(context: WorkspaceSweepContext): Job[] {
   ];
 }
 
+/** A route that was closed more recently is not tried: the job runs at the first start too, where the list was refused just now. */
+const CLOSED_RECENTLY = DAY / 2;
+
 /** Requests the list of records if the workspace had no route for them, because it may have one now. */
 async function checkRecordsRoute({ store, clock, outbox }: WorkspaceSweepContext): Promise<void> {
   await store.commit(async (transaction) => {
-    if ((await readRecordsRoute(transaction)).state !== 'closed') return;
+    const { state, since } = await readRecordsRoute(transaction);
+    if (state !== 'closed' || clock.now() - since < CLOSED_RECENTLY) return;
     await enqueueReads(transaction, [entity.readPullRequests], clock.now());
   });
   outbox.notify();
