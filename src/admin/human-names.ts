@@ -1,6 +1,6 @@
 import { type EntityKind, taskOfLinkRead } from '../model/change.ts';
 import { entityLabel } from '../model/entity-label.ts';
-import type { Item, ItemKey } from '../model/item.ts';
+import { displayNameOf, type Item, type ItemKey } from '../model/item.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
 import { findEntities } from '../store/entities.ts';
 import { itemLabels } from '../store/items.ts';
@@ -33,13 +33,7 @@ function namedItem({ called: name, ...item }: Omit<NamedItem, 'name' | 'label'> 
 /** An item as a delivery tells of it. */
 export function nameOfItem(item: Item): NamedItem {
   const { key, kind, title = null, url = null } = item;
-  return namedItem({ key, kind, title, url, called: calledOf(item) ?? key });
-}
-
-/** As the generated column `called` has it: see `store/schema/create-tables.ts`. */
-function calledOf(item: Item): string | undefined {
-  if (item.kind === 'pull_request') return item.repoName && `${item.repoName}#${item.identifier}`;
-  return item.identifier.startsWith('#') ? item.containerName && item.containerName + item.identifier : item.identifier;
+  return namedItem({ key, kind, title, url, called: displayNameOf(item) ?? key });
 }
 
 /** What a change or a request is about. */

@@ -297,7 +297,7 @@ export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: stri
   writeFileSync(envFile, changed);
 }
 
-/** What a person must still fill in: placeholders of the draft, and variables. */
+/** Returns the placeholders of the draft and the variables that a person must still fill in. */
 export function missingIn(draft: Draft): readonly string[] {
   return [...placeholdersIn(readFileSync(draft.path, 'utf8')), ...unsetVariables(draft)];
 }

@@ -28,7 +28,7 @@ export function addCheck(program: Command, setting: Setting, exit: Exit): void {
     .addHelpText('after', '\nExample: worksync check --offline --json')
     .action(async ({ json, offline, ...flags }: Flags & { json?: boolean; offline?: boolean }) => {
       const session = await sessionOf(setting, flags, () => 'error').catch((thrown) => {
-        // Whoever reads only the JSON must see that there is an error.
+        // The output must contain the error too: without it, a script would see an empty list.
         if (json) print(asJson(describeBroken({ name: 'configuration', error: asSyncError(thrown) })));
         throw thrown;
       });

@@ -169,3 +169,12 @@ export function workItemKey(connector: string, host: string, id: string): ItemKe
 export function isFinished(item: Item): boolean {
   return item.kind === 'pull_request' ? item.state !== undefined && item.state !== 'open' : item.state === 'done';
 }
+
+/**
+ * Returns the name of an item for people: `acme/api#12`, `ENG-123`. Undefined if its repository or project has no known
+ * name. The generated column `called` of `store/schema/create-tables.ts` has the same.
+ */
+export function displayNameOf(item: Item): string | undefined {
+  if (item.kind === 'pull_request') return item.repoName && `${item.repoName}#${item.identifier}`;
+  return item.identifier.startsWith('#') ? item.containerName && item.containerName + item.identifier : item.identifier;
+}

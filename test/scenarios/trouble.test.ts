@@ -225,7 +225,7 @@ describe('a workspace that is not there', () => {
     await travel(HOUR);
     expect(await byState()).toMatchObject({ pending: 1, held: 0 });
     expect((await status()).state).toMatchObject({ kind: 'halted', code: 'outcome_unknown' });
-    // Nobody knows when it is sent.
+    // The time at which it is sent is unknown.
     expect((await status()).backlog).toMatchObject({ requests: 1, doneAt: null });
     expect(await world.ask('changes', { limit: 9 })).toMatchObject([{ state: 'pending', expectedAt: null }]);
     expect(await world.ask('plan', { limit: 9 })).toMatchObject({ requests: 1, drainedAt: null });

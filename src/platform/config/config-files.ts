@@ -19,7 +19,7 @@ export interface ConfigPlace {
 export function configFiles(input: ConfigPlace): readonly string[] {
   if (input.path !== undefined) return filesAt(input.path);
   const folder = input.configFolder ?? CONFIG_FOLDER;
-  // Nobody edits the folder of an installed package, so the files in the working folder come first.
+  // The files in the working folder come first, because the folder of an installed package is not edited.
   const own = (input.configFolder ? [folder] : [resolve('config'), folder]).map(workspacesOf);
   return own.find((files) => files.length > 0) ?? [join(folder, 'default.yaml')];
 }

@@ -238,7 +238,7 @@ function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, no
   if (kind === 'task_update') {
     if (prepared.isOutdated) return row.known;
     const { status, ...labels } = prepared.body as unknown as TaskUpdate;
-    // Somebody else set the status that a read shows, unless an earlier attempt may have.
+    // A read shows a status that others set, unless an earlier attempt of this update may have set it.
     const isOurs = !isReadOfUpdate(prepared) || prepared.open;
     const update = isOurs ? { ...labels, status } : labels;
     const before = json<WrittenStatus>(row.known) ?? {};

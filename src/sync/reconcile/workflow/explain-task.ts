@@ -55,7 +55,7 @@ const TEXTS: Readonly<Record<ReasonCode, string>> = {
   'late-name': 'the text may name the task only since the merge',
   'no-rule': 'no rule fits',
   'nothing-linked': 'no linked item asks for a status',
-  'older-than-epoch': 'the work was reopened after it',
+  'older-than-epoch': 'the task or its work was taken out of its end after it',
   unverified: 'a linked item is not confirmed since a restore',
   guard: 'the change is held: it needs approval',
   'no-task-route': 'the workspace accepts no updates of tasks',

@@ -1,4 +1,4 @@
-import { type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
+import { displayNameOf, type Item, type ItemKey, type PullRequest, pullRequestKey } from '../../../model/item.ts';
 import type { LinkReason } from '../../../model/link.ts';
 import type { Strength } from '../../../model/workflow.ts';
 import { type EntityRow, json, linksOfItem, linksOfTask } from '../../../store/entities.ts';
@@ -47,7 +47,7 @@ async function linkedItem(query: Scope, workflow: Workflow, row: ItemRow, link: 
   const others = (await linksOfItem(query, row.key)).filter(isLink).filter(({ entity }) => entity !== link.entity);
   const strengths = others.map((other) => textLinkOf(other, item).strength);
   return {
-    name: nameOf(item),
+    name: displayNameOf(item) ?? item.key,
     item,
     connection: row.connection,
     phase: await phaseOfRow(query, workflow, row),
@@ -57,13 +57,6 @@ async function linkedItem(query: Scope, workflow: Workflow, row: ItemRow, link: 
     carried: strengths.filter((each) => each !== 'mentioning').length + (strength === 'mentioning' ? 0 : 1),
     closesOther: strengths.includes('closing'),
   };
-}
-
-/** Returns the name of an item for people. */
-function nameOf(item: Item): string {
-  if (item.kind === 'work_item')
-    return item.identifier.startsWith('#') ? `${item.containerName ?? ''}${item.identifier}` : item.identifier;
-  return `${item.repoName ?? item.repoId}#${item.identifier}`;
 }
 
 interface TextLink {

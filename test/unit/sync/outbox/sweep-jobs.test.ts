@@ -207,3 +207,24 @@ it('waits for the answer to its last read, and for the time between two reads', 
   await run;
   expect(clock.pending).toBe(0);
 });
+
+it('asks for the records of a workspace without a route again once a day, and not just after a refusal', async () => {
+  const store = await openTestStore();
+  const clock = createTravellingClock();
+  const parts = {
+    store,
+    clock,
+    logger: silentLogger,
+    outbox: createWakeSignal(),
+    quota: { requests: 200, window: 15 * MINUTE },
+  };
+  const jobs = workspaceSweepJobs({ ...parts, recordsPullRequests: true, when: { everyMs: 24 * HOUR } });
+  const run = () => jobs.find(({ name }) => name === 'workspace.records')?.run(new AbortController().signal);
+  const reads = async () => (await store.query.selectFrom('outbox').select('entity').execute()).length;
+  await writeServerFact(store.query, 'records', { state: 'closed', since: clock.now() });
+  await run();
+  expect(await reads()).toBe(0);
+  await clock.advance(24 * HOUR);
+  await run();
+  expect(await reads()).toBe(1);
+});

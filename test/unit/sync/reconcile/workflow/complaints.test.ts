@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
 
-// What users of similar products complain about, and what happens here instead. The text of a title names the task.
+// Complaints of users of similar products, and the status that a task gets here. The title of an item names the task.
 
 const ISSUE_RULES = {
   preset: 'standard',
