@@ -5,6 +5,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { displayName, type LoadInput, readConfigText } from '../platform/config/load.ts';
+import { hostPlaceholder, placeholdersIn, refuseWithoutEffect, uncommented, withValue } from './draft-placeholders.ts';
 import { unknownName } from './named.ts';
 import { problemOfName, refuseWrongName } from './refuse-wrong-name.ts';
 
@@ -39,11 +40,7 @@ const EXAMPLES = join(CONFIG_FOLDER, 'examples');
 const TEMPLATES = join(CONFIG_FOLDER, 'deploy');
 /** Every example that talks to a workspace names this one. */
 export const EXAMPLE_URL = 'https://work.example.com/api/v1';
-/** The repository of the example that works as it is. */
-export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
 const SCHEMA_LINE = /^# yaml-language-server: .*$/m;
-/** Separates the values of a workspace file. */
-const BETWEEN_VALUES = /[\s"'`,[\]{}]+/;
 
 export const exampleNames = () => namesIn(EXAMPLES);
 const templateNames = () => namesIn(TEMPLATES);
@@ -53,21 +50,6 @@ function namesIn(folder: string): readonly string[] {
     .filter((file) => file.endsWith('.yaml'))
     .map((file) => basename(file, '.yaml'))
     .sort();
-}
-
-/** The values of a draft that everybody must replace, apart from the address of the workspace. */
-export function placeholdersIn(content: string): readonly string[] {
-  const values = uncommented(content).split(BETWEEN_VALUES);
-  const found = new Set(values.filter((text) => text.startsWith('your-') || text.includes('example.com')));
-  return [...found].filter((text) => ![...found].some((other) => text.startsWith(`${other}/`)));
-}
-
-/** The lines of a configuration that are no comments. */
-function uncommented(content: string): string {
-  return content
-    .split('\n')
-    .filter((line) => !/^\s*#/.test(line))
-    .join('\n');
 }
 
 /** The text that a draft starts from: the draft that is there already, else the example. Throws `usage` for an unknown example. */
@@ -153,10 +135,7 @@ export const problemOfAnswer = {
   /** Compares the problems of the draft with those that it has with this value. */
   value(answer: string, { content, placeholder, ...known }: Placeholder & ReadBy) {
     const present = problemsIn(content, known);
-    const withAnswer = problemsIn(
-      content.replaceAll(placeholder, () => answer),
-      known,
-    );
+    const withAnswer = problemsIn(withValue(content, placeholder, answer), known);
     return withAnswer.find((problem) => !present.includes(problem));
   },
   secret: (answer: string) => (quoteFor(answer) === undefined ? TOO_MANY_QUOTES : undefined),
@@ -189,39 +168,23 @@ function problemsIn(content: string, known: ReadBy): readonly string[] {
  * that is there already it only replaces the placeholders.
  *
  * @param overwrite whether files that are there already are replaced
- * @throws `usage` for an unknown example or template, or a wrong name; `conflict` where the workspace is configured already
+ * @throws `usage` for an unknown example, template or placeholder, or a wrong name; `conflict` where the workspace is configured already
  */
 export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const { name, url, values = {}, folder } = wanted;
   const { path, live } = placesOf(folder, name);
   if (url !== undefined && !isApiAddress(url)) throw new SyncError('usage', `--url ${url}: ${WRONG_ADDRESS}`);
-  const start = draftText(wanted, overwrite);
-  const draft = url === undefined ? start : start.replaceAll(EXAMPLE_URL, () => url);
-  const content = Object.entries(values).reduce(
-    // The draft may have the value from an earlier call.
-    (text, [old, fresh]) => (text.includes(fresh) ? text : activated(text, old)).replaceAll(old, () => fresh),
-    draft,
-  );
+  const replaced = Object.entries({ ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
+  const text = draftText(wanted, overwrite);
   refusePresent(wanted, overwrite);
+  refuseWithoutEffect(text, values);
+  const content = replaced.reduce((filled, [old, fresh]) => withValue(filled, old, fresh), text);
   const files = [{ path, content: withSchema(content, path) }, ...templatesOf(wanted)];
   for (const file of files) {
     mkdirSync(dirname(file.path), { recursive: true });
     writeFileSync(file.path, file.content);
   }
   return { path, live, envFile: join(folder, '.env'), written: files.map((file) => file.path) };
-}
-
-/**
- * Returns the text with the keys whose value contains a placeholder, where so far only comments contain it, such as
- * `# host: gitlab.example.com`. Throws `usage` if no key has it: a value that changes nothing would be lost.
- */
-function activated(content: string, placeholder: string): string {
-  if (uncommented(content).includes(placeholder)) return content;
-  const lines = content.split('\n');
-  const isKey = (line: string) => line.includes(placeholder) && /^\s*# \w+: \S/.test(line);
-  if (lines.some(isKey)) return lines.map((line) => (isKey(line) ? line.replace('# ', '') : line)).join('\n');
-  const known = placeholdersIn(content).join(', ');
-  throw new SyncError('usage', `--set ${placeholder}: the draft does not contain it; its placeholders are ${known}`);
 }
 
 /** Throws `conflict` if files are there already that would be replaced. */
@@ -300,6 +263,11 @@ export function replaceInEnvFile({ envFile }: Pick<Draft, 'envFile'>, name: stri
 /** Returns the placeholders of the draft and the variables that a person must still fill in. */
 export function missingIn(draft: Draft): readonly string[] {
   return [...placeholdersIn(readFileSync(draft.path, 'utf8')), ...unsetVariables(draft)];
+}
+
+/** The placeholder of the host, in a draft that still uses the vendor's. */
+export function openHost(path: string): string | undefined {
+  return hostPlaceholder(readFileSync(path, 'utf8'));
 }
 
 /** Moves a complete draft to where worksync reads it. */

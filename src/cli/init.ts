@@ -141,9 +141,8 @@ async function valueQuestions(
   wanted: FirstConfig,
   { isNew, force }: { readonly isNew: boolean; readonly force: boolean },
 ): Promise<readonly Question[]> {
-  const { draftText, EXAMPLE_URL, placeholdersIn, problemOfAnswer, SAMPLE_REPOSITORY } = await import(
-    '../admin/init.ts'
-  );
+  const { draftText, EXAMPLE_URL, problemOfAnswer } = await import('../admin/init.ts');
+  const { hostPlaceholder, placeholdersIn, SAMPLE_REPOSITORY } = await import('../admin/draft-placeholders.ts');
   const { connectors } = await import('../connectors/registry.ts');
   const { apiOverrides } = await import('../workspace-api/contract.ts');
   const { url, values = {} } = wanted;
@@ -155,6 +154,9 @@ async function valueQuestions(
   });
   const open = placeholdersIn(content).filter((each) => !(each in values) && each !== EXAMPLE_URL);
   const questions = open.map((each) => questionOf(each, `Instead of ${each} (empty: later)`));
+  const host = hostPlaceholder(content);
+  if (isNew && host !== undefined && !(host in values))
+    questions.unshift(questionOf(host, `Host of your own server, such as ${host} (empty: the vendor's)`));
   if (url === undefined && content.includes(EXAMPLE_URL)) {
     const text = 'Address of the workspace API, ending in /api/v1 (empty: later)';
     questions.unshift({ key: 'url', text, problemOf: problemOfAnswer.url });
@@ -235,7 +237,7 @@ async function describe({ written, findings }: Outcome): Promise<void> {
 }
 
 async function nextStep({ name, written, missing, isLive }: Outcome, folder: string): Promise<string> {
-  const { commandFor, shellWord } = await import('../admin/init.ts');
+  const { commandFor, openHost, shellWord } = await import('../admin/init.ts');
   const [draft = ''] = written;
   if (isLive) {
     const place = resolve(folder) === resolve('.') ? '' : ` --config ${shellWord(join(folder, 'config/workspaces'))}`;
@@ -243,7 +245,9 @@ async function nextStep({ name, written, missing, isLive }: Outcome, folder: str
   }
   const again = commandFor(join(folder, 'config', `${name}.yaml`));
   if (missing.length === 0) return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}.`;
-  return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.`;
+  const host = openHost(draft);
+  const ownServer = host === undefined ? '' : ` If the server is your own, add --set ${host}=<its host>.`;
+  return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.${ownServer}`;
 }
 
 /** Exit code where values are missing, so that a script knows that the draft is not in use. */

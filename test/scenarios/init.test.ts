@@ -110,13 +110,23 @@ it('names the workspace in the address of its webhook, and gives a second worksp
   expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^WORKSYNC_API_KEY_SECOND=$/m);
 });
 
-it('activates a key whose placeholder is in a comment, and refuses a value for none', async () => {
-  const args = ['init', '--from', 'gitlab', '--name', 'corp', '--folder', folder, '--offline', '--set'];
-  expect(await commandLine(...args, 'gitlab.example.com=gitlab.corp.example')).toMatchObject({ code: 3 });
-  const draft = readFileSync(join(folder, 'config/corp.yaml'), 'utf8');
-  expect(draft).toContain('\n    host: gitlab.corp.example\n');
-  const refused = await commandLine(...args, 'gitlab.nowhere=gitlab.other.example');
-  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('your-group/your-project') });
+it('puts a host of your own to use, which the example names in a comment, and refuses a value without a place', async () => {
+  const host = 'gitlab.example.com';
+  const args = ['init', '--from', 'gitlab', '--name', 'corp', '--folder', folder, '--offline'];
+  const lost = await commandLine(...args, '--set', 'your-grupp=acme');
+  expect(lost.code).toBe(2);
+  expect(lost.stderr).toContain('the draft has no placeholder your-grupp');
+  expect(lost.stderr).toMatch(/Its placeholders: .*your-group\/your-project.*gitlab\.example\.com/);
+  expect(readdirSync(folder)).toEqual([]);
+  expect((await commandLine(...args)).stderr).toContain(`add --set ${host}=<its host>`);
+  for (const _ of ['first', 'repeated'])
+    expect((await commandLine(...args, '--set', `${host}=gitlab.corp.test`)).stderr).not.toContain('--set');
+  const content = readFileSync(join(folder, 'config/corp.yaml'), 'utf8');
+  expect(content).toMatch(/^ {4}host: gitlab\.corp\.test$/m);
+  expect(content).toMatch(/^ {4}# (groups|apiUrl): /m);
+  const own = await onTerminal([URL_OF_OURS, 'gitlab corp', 'gitlab.ours.test', '', '', ''], ...args, '--force');
+  expect(own.stderr).toContain(`Host of your own server, such as ${host}`);
+  expect(readFileSync(join(folder, 'config/corp.yaml'), 'utf8')).toMatch(/^ {4}host: gitlab\.ours\.test$/m);
 });
 
 it('leaves a configured workspace alone without --force', async () => {
