@@ -5,6 +5,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { displayName, type LoadInput, readConfigText } from '../platform/config/load.ts';
+import { deployFile, deployPaths } from './deploy-templates.ts';
 import { hostPlaceholder, placeholdersIn, refuseWithoutEffect, uncommented, withValue } from './draft-placeholders.ts';
 import { unknownName } from './named.ts';
 import { problemOfName, refuseWrongName } from './refuse-wrong-name.ts';
@@ -37,16 +38,12 @@ export interface Draft {
 }
 
 const EXAMPLES = join(CONFIG_FOLDER, 'examples');
-const TEMPLATES = join(CONFIG_FOLDER, 'deploy');
 /** Every example that talks to a workspace names this one. */
 export const EXAMPLE_URL = 'https://work.example.com/api/v1';
 const SCHEMA_LINE = /^# yaml-language-server: .*$/m;
 
-export const exampleNames = () => namesIn(EXAMPLES);
-const templateNames = () => namesIn(TEMPLATES);
-
-function namesIn(folder: string): readonly string[] {
-  return readdirSync(folder)
+export function exampleNames(): readonly string[] {
+  return readdirSync(EXAMPLES)
     .filter((file) => file.endsWith('.yaml'))
     .map((file) => basename(file, '.yaml'))
     .sort();
@@ -179,7 +176,11 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   refusePresent(wanted, overwrite);
   refuseWithoutEffect(text, values);
   const content = replaced.reduce((filled, [old, fresh]) => withValue(filled, old, fresh), text);
-  const files = [{ path, content: withSchema(content, path) }, ...templatesOf(wanted)];
+  const deployed = { folder, name, content, variables: neededVariables(content) };
+  const files = [
+    { path, content: withSchema(content, path) },
+    ...deployPaths(wanted).map((each) => ({ path: each, content: deployFile(each, deployed) })),
+  ];
   for (const file of files) {
     mkdirSync(dirname(file.path), { recursive: true });
     writeFileSync(file.path, file.content);
@@ -190,20 +191,11 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
 /** Throws `conflict` if files are there already that would be replaced. */
 export function refusePresent(wanted: FirstConfig, overwrite: boolean): void {
   const { live } = placesOf(wanted.folder, wanted.name);
-  const present = [live, ...templatesOf(wanted).map((each) => each.path)].filter((each) => existsSync(each));
+  const present = [live, ...deployPaths(wanted)].filter((each) => existsSync(each));
   if (present.length === 0 || overwrite) return;
   throw new SyncError('conflict', `already there: ${present.join(', ')}`, {
     hint: 'Name another folder with --folder, or replace them with --force. Nothing was written.',
   });
-}
-
-function templatesOf({ with: names = [], folder }: FirstConfig) {
-  const missing = names.find((each) => !templateNames().includes(each));
-  if (missing !== undefined) throw unknownName('template', missing, templateNames());
-  return [...new Set(names)].map((each) => ({
-    path: join(folder, 'deploy', `${each}.yaml`),
-    content: readFileSync(join(TEMPLATES, `${each}.yaml`), 'utf8'),
-  }));
 }
 
 function withSchema(content: string, path: string): string {

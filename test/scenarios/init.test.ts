@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
 import { askQuestions } from '../../src/cli/init-questions.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { commandLine, onTerminal } from '../support/harness/command-line.ts';
@@ -73,16 +74,39 @@ function keyFor(name: string): string {
   return name === 'BITBUCKET_API_TOKEN' ? 'ada@example.com:a-token-of-some-length' : `value-of-${name.toLowerCase()}`;
 }
 
-it('writes what is named of the files to deploy, as they are, and suggests a name for what is nearly one', async () => {
-  const deploy = join(import.meta.dirname, '../../config/deploy');
-  const args = ['--with', 'gitlab-ci', '--with', 'kubernetes', '--with', 'gitlab-ci'];
-  const { code, json } = await commandLine('init', '--folder', folder, '--json', ...args);
+it('writes the files to deploy for this draft and its folder, and suggests a name for what is nearly one', async () => {
+  const top = join(import.meta.dirname, '../..');
+  const template = (name: string) => readFileSync(join(top, 'config/deploy', name), 'utf8');
+  const from = ['--from', 'gitlab', '--name', 'corp'];
+  const named = ['gitlab-ci', 'kubernetes', 'gitlab-ci', 'compose'].flatMap((each) => ['--with', each]);
+  const { code, json } = await commandLine('init', '--folder', folder, '--json', ...from, ...named);
   expect(code).toBe(3);
   const [{ written }] = json() as [{ written: string[] }];
-  const copies = written.slice(1, -1).map((path) => basename(path));
-  expect(copies).toEqual(['gitlab-ci.yaml', 'kubernetes.yaml']);
-  for (const name of copies)
-    expect(readFileSync(join(folder, 'deploy', name), 'utf8')).toBe(readFileSync(join(deploy, name), 'utf8'));
+  const files = written.slice(1, -1);
+  expect(files.map((path) => basename(path))).toEqual(['gitlab-ci.yaml', 'kubernetes.yaml', 'compose.yaml']);
+  const [ci = '', kubernetes = '', compose = ''] = files.map((path) => readFileSync(path, 'utf8'));
+  expect(ci).toBe(template('gitlab-ci.yaml'));
+
+  const manifests = parseAllDocuments(kubernetes).map((each) => each.toJS());
+  const manifest = (kind: string) => manifests.find((each) => each.kind === kind);
+  const draft = readFileSync(join(folder, 'config/corp.yaml'), 'utf8');
+  const { data } = manifest('ConfigMap');
+  expect(Object.keys(data)).toEqual(['corp.yaml']);
+  expect(parse(data['corp.yaml'])).toEqual(parse(draft));
+  const variables = ['WORKSYNC_API_KEY', 'GITLAB_TOKEN', 'GITLAB_WEBHOOK_SECRET'];
+  expect(Object.keys(manifest('Secret').stringData)).toEqual(variables);
+  expect(kubernetes).not.toMatch(/GITHUB|acme|team/);
+  expect(manifest('Deployment')).toEqual(
+    parseAllDocuments(template('kubernetes.yaml'))
+      .map((each) => each.toJS())
+      .find((each) => each.kind === 'Deployment'),
+  );
+
+  const service = parse(compose).services.worksync;
+  const place = (path: string) => resolve(folder, 'deploy', path);
+  expect(place(service.build)).toBe(top);
+  expect(place(service.env_file[0].path)).toBe(join(folder, '.env'));
+  expect(place(service.volumes[0].split(':')[0])).toBe(join(folder, 'config/workspaces'));
   const misspelt = await commandLine('init', 'workspace', '--folder', folder, '--with', 'gitlab-cy');
   expect(misspelt.code).toBe(2);
   expect(misspelt.stderr).toContain('there is no template "gitlab-cy" (did you mean "gitlab-ci"?)');
