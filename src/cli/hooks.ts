@@ -54,7 +54,8 @@ function addInstall(group: Command, setting: Setting, exit: Exit): void {
       const wish = { connection, publicUrl: session.options.publicUrl };
       const installed = await askingWorkspace(session, flags, ({ ask }) => ask('hooks-install', wish));
       show({ text: describe(installed), json: [installed] }, flags);
-      exit(isSound(installed) ? 0 : FAILED);
+      const isRefused = installed.hooks.some(({ outcome }) => outcome === 'unknown');
+      exit(isSound(installed) && !isRefused ? 0 : FAILED);
     });
 }
 

@@ -315,7 +315,8 @@ export interface HookState {
 
 /** The state of a webhook after an installation. */
 export interface InstalledHook extends HookState {
-  readonly outcome: 'created' | 'updated' | 'unchanged';
+  /** `unknown` where the vendor refused it for this place. */
+  readonly outcome: 'created' | 'updated' | 'unchanged' | 'unknown';
 }
 
 /** Values of fields by the vendor's ids of them. */

@@ -669,7 +669,7 @@ describe('hooks', () => {
       ],
       { organizations: ['acme'], repositories: ['acme/api', 'tools/cli', 'acme/x*'] },
     ],
-    'say why GitHub refused one': [
+    'say why GitHub refused some, and the others go on': [
       install,
       [
         standing(),
@@ -677,8 +677,16 @@ describe('hooks', () => {
           'POST /repos/acme/api/hooks',
           { status: 422, body: { message: 'no', errors: [{ message: 'url is not supported' }] } },
         ],
+        ['GET /repos/acme/web/hooks?per_page=100', 403],
+        ['GET /repos/acme/app/hooks?per_page=100', { body: [] }],
+        ['POST /repos/acme/app/hooks', { status: 201, body: hook() }],
       ],
-      expect.objectContaining({ code: 'refused', message: expect.stringContaining('url is not supported') }),
+      [
+        { outcome: 'unknown', message: expect.stringContaining('url is not supported') },
+        { subject: 'acme/web', outcome: 'unknown', hint: expect.stringContaining('Webhooks') },
+        { subject: 'acme/app', outcome: 'created' },
+      ],
+      { repositories: ['acme/api', 'acme/web', 'acme/app'] },
     ],
   });
 

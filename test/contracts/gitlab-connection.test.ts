@@ -517,7 +517,7 @@ describe('hooks', () => {
         ['POST /projects/7/hooks', { status: 201, body: HOOK }],
       ],
       [
-        { state: 'unknown', outcome: 'unchanged' },
+        { state: 'unknown', outcome: 'unknown' },
         { state: 'active', outcome: 'created' },
       ],
       { projects: ['acme/web', 7] },

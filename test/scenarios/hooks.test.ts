@@ -1,8 +1,15 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { createForge, type Forge, pulls } from '../support/fakes/forge.ts';
+import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
+import { commandLine } from '../support/harness/command-line.ts';
 import { createWorld, type World, type WorldOptions } from '../support/harness/daemon.ts';
+import { folderOfTest } from '../support/harness/folder.ts';
+import { listenLocally } from '../support/harness/listen.ts';
 
 const MINUTE = 60_000;
 const SECRET = 'a webhook secret for tests only';
@@ -125,6 +132,28 @@ describe('webhooks at the vendor', () => {
     expect(await ask('hooks', {})).toEqual([]);
     await expect(ask('hooks', { connection: 'none' })).rejects.toMatchObject({ code: 'usage' });
   });
+});
+
+it('an installation that the vendor refuses is no success of the command', async () => {
+  await open();
+  const server = createServer((_request, response) => {
+    response.writeHead(403, { 'content-type': 'application/json' }).end('{"message":"403 Forbidden"}');
+  });
+  const apiUrl = await listenLocally(server);
+  const { url, apiKey, close } = await startWorkspaceService();
+  const folder = folderOfTest('hooks');
+  const main = { connector: 'gitlab', apiUrl, token: 'glpat-x', projects: ['acme/api'], webhookSecrets: SECRET };
+  const config = join(folder, 'team.yaml');
+  writeFileSync(config, JSON.stringify({ workspace: { url, apiKey }, connections: { main } }));
+  try {
+    const flags = ['--config', config, '--data', join(folder, 'data'), '--public-url', 'https://sync.example'];
+    const { code, stdout } = await commandLine('hooks', 'install', 'main', ...flags);
+    expect(stdout).toMatch(/^ {2}unknown {2}project acme\/api: /m);
+    expect(code).toBe(1);
+  } finally {
+    server.close();
+    await close();
+  }
 });
 
 describe('failed deliveries', () => {

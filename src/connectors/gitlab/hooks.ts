@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
+import type { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
+import { refusalOfPlace, refused } from '../kit/hooks.ts';
 import { absent, parseAnswer, readAnswer, readable } from '../kit/payload.ts';
 import { addressOf } from '../kit/scope.ts';
 import { saidOf } from './answers.ts';
@@ -42,8 +43,14 @@ export function createHooks(api: Api, projects: Projects, options: Options): Hoo
     async install(url, secret, signal) {
       const lines: InstalledHook[] = [];
       for (const each of await hookedAt(api, projects, options, url, signal)) {
-        if ('error' in each) lines.push({ ...unknown(each), outcome: 'unchanged' });
-        else lines.push(await installAt(api, each, { url, secret, wanted }, signal));
+        if ('error' in each) lines.push({ ...unknown(each), outcome: 'unknown' });
+        else
+          lines.push(
+            await installAt(api, each, { url, secret, wanted }, signal).catch((thrown: unknown) => ({
+              ...refused(refusalOfPlace(thrown)),
+              subject: subjectOf(each.holder),
+            })),
+          );
       }
       return lines;
     },
@@ -103,10 +110,7 @@ async function look(
     const hooks = all.flatMap((each) => readable(hook, each) ?? []).filter((each) => each.url === url);
     return { holder, path, hooks };
   } catch (thrown) {
-    const error = asSyncError(thrown);
-    // A limit, an invalid credential or the end of the process would meet the next place too.
-    if (error.code !== 'not_found' && error.code !== 'forbidden') throw error;
-    return { holder, error };
+    return { holder, error: refusalOfPlace(thrown) };
   }
 }
 

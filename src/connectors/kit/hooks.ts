@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../../model/errors/codes.ts';
+import { asSyncError, type SyncError } from '../../model/errors/sync-error.ts';
 import type { HookState, Hooks, InstalledHook } from '../connector.ts';
 import { undefinedOn } from './refusal.ts';
 import { addressOf, matches, namedIn, type Scope, type ScopeResolver } from './scope.ts';
@@ -48,13 +49,30 @@ export function hooksOf<Place, Hook>(vendor: VendorHooks<Place, Hook>): Hooks {
     install(url, secret, signal) {
       const find = finder(url, signal);
       return visitAll(async (place): Promise<Omit<InstalledHook, 'subject'>> => {
-        const hook = await find(place);
-        const wasRight = hook !== undefined && isRight(hook);
-        const state = await save(place, hook, { url, secret }, signal);
-        return { ...state, outcome: hook === undefined ? 'created' : wasRight ? 'unchanged' : 'updated' };
+        try {
+          const hook = await find(place);
+          const wasRight = hook !== undefined && isRight(hook);
+          const state = await save(place, hook, { url, secret }, signal);
+          return { ...state, outcome: hook === undefined ? 'created' : wasRight ? 'unchanged' : 'updated' };
+        } catch (thrown) {
+          const error = refusalOfPlace(thrown);
+          return { ...refused(error), ...(hidden.includes(error.code) && { hint: unknown.hint ?? error.hint }) };
+        }
       }, signal);
     },
   };
+}
+
+/** Returns the refusal of one place. Throws every other error, because the next place would meet it too. */
+export function refusalOfPlace(thrown: unknown): SyncError {
+  const error = asSyncError(thrown);
+  if (error.code !== 'not_found' && error.code !== 'forbidden' && error.code !== 'refused') throw error;
+  return error;
+}
+
+/** The webhook of a place for which the vendor refused an installation. */
+export function refused({ message, hint }: SyncError): Omit<InstalledHook, 'subject'> {
+  return { state: 'unknown', outcome: 'unknown', message, hint };
 }
 
 /** A place of a git provider's webhooks: a whole owner, or a repository. */

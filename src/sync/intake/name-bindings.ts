@@ -23,7 +23,11 @@ export interface NameBindings extends Names {
   refresh(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<void>;
   /** Lets answers expire sooner, because a name was not found or a delivery contradicts a binding. */
   recheckSoon(): void;
-  /** Binds the names to their present ids. @returns the new bindings */
+  /**
+   * Binds the names to their present ids. @returns the new bindings
+   *
+   * @throws the vendor's refusals of names, together, after the other names were bound
+   */
   rebind(connection: Pick<Connection, 'identify'>, signal: AbortSignal): Promise<readonly Binding[]>;
   /** Resolves when all bindings are stored. */
   settled(): Promise<void>;
@@ -99,20 +103,30 @@ export async function openNameBindings(
     recheckSoon,
     async rebind(vendor, signal) {
       const bound: Binding[] = [];
+      const failures: { readonly entry: string; readonly error: SyncError }[] = [];
       for (const binding of cache.rebound()) {
         const { entry, elsewhere = '' } = binding;
-        // If the vendor cannot resolve names, the id is the one that a delivery gave.
-        const found = vendor.identify
-          ? await identify(vendor, spelling.get(entry) ?? entry, signal)
-          : { id: elsewhere, name: entry };
-        if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
-        else cache.save(entry, afterLookup(entry, binding, found) ?? binding, clock.now());
+        try {
+          // If the vendor cannot resolve names, the id is the one that a delivery gave.
+          const found = vendor.identify
+            ? await identify(vendor, spelling.get(entry) ?? entry, signal)
+            : { id: elsewhere, name: entry };
+          if (found && found.id !== binding.id) bound.push({ entry, id: found.id, called: found.name });
+          else cache.save(entry, afterLookup(entry, binding, found) ?? binding, clock.now());
+        } catch (thrown) {
+          const error = asSyncError(thrown);
+          failures.push({ entry, error });
+          if (error.verdict === 'retry' || affectsAllUnits(error)) break;
+        }
       }
-      if (bound.length === 0) return bound;
-      await cache.settled();
-      version++;
-      await cache.saveRebound(bound, clock.now());
-      logger.info({ bound }, 'names were bound again');
+      if (bound.length > 0) {
+        await cache.settled();
+        version++;
+        await cache.saveRebound(bound, clock.now());
+        logger.info({ bound }, 'names were bound again');
+      }
+      const [first] = failures;
+      if (first !== undefined) throw together(first.error, failures, bound);
       return bound;
     },
     settled: cache.settled,
@@ -220,6 +234,23 @@ async function storeRebound(store: Store, connection: string, bound: readonly Bi
 }
 
 /** Returns undefined if nothing has the name. */
+/** An error with the code and remedy of the first failure, which names all of them and what was done. */
+function together(
+  first: SyncError,
+  failures: readonly { readonly entry: string; readonly error: SyncError }[],
+  bound: readonly Binding[],
+): SyncError {
+  const { code, hint, status, retryAfter } = first;
+  const refused = failures.map(({ entry, error }) => `${entry}: ${error.message}`);
+  const done = bound.map(({ entry, called, id }) => `${entry} now means ${called} (id ${id})`);
+  return new SyncError(code, [...refused, ...done].join('; '), {
+    hint,
+    cause: first,
+    ...(status !== undefined && { status }),
+    ...(retryAfter !== undefined && { retryAfter }),
+  });
+}
+
 async function identify(
   vendor: Pick<Connection, 'identify'>,
   name: string,

@@ -82,6 +82,24 @@ test('changes no id if the vendor is unreachable', async () => {
   expect(bindings.idOf('acme/app')).toBe('7');
 });
 
+test('binds the other names where the vendor refuses one, and reports all refusals', async () => {
+  const store = await openTestStore();
+  const { bindings, clock } = await reboundNames(store);
+  await clock.advance(25 * 60 * 60_000);
+  await bindings.refresh({ identify: async (name: string) => ({ id: name === 'acme/app' ? '8' : '2', name }) }, signal);
+  const vendor = {
+    async identify(name: string) {
+      if (name === 'acme/app') throw new SyncError('forbidden', 'not yours');
+      return { id: '2', name };
+    },
+  };
+  await expect(bindings.rebind(vendor, signal)).rejects.toMatchObject({
+    code: 'forbidden',
+    message: 'acme/app: not yours; acme/web now means acme/web (id 2)',
+  });
+  expect(await idsOf(store)).toEqual(['2', '7']);
+});
+
 test('stops a refresh at a rate limit and rejects with it', async () => {
   const requested: string[] = [];
   const deps = {
