@@ -128,22 +128,24 @@ export interface Arrivals {
   readonly takesWebhooks: boolean;
   /** Whether polls bring what no webhook brought. */
   readonly polls: boolean;
-  readonly lastDeliveryAt: number | null;
+  /** The last webhook that was accepted. */
+  readonly lastWebhookAt: number | null;
   readonly lastRefused: { readonly at: number; readonly code: string } | null;
 }
 
-/** What came in last over a connection. */
+/** The webhooks that came in last over a connection. */
 export function judgeArrivals(
-  { takesWebhooks, polls, lastDeliveryAt, lastRefused }: Arrivals,
+  { takesWebhooks, polls, lastWebhookAt, lastRefused }: Arrivals,
   now: number,
 ): Omit<Finding, 'subject'> {
-  const last = lastDeliveryAt === null ? 'no delivery yet' : `last delivery ${duration(now - lastDeliveryAt)} ago`;
-  if (lastRefused && lastRefused.at > (lastDeliveryAt ?? 0)) {
-    const message = `${last}; the last webhook was refused ${duration(now - lastRefused.at)} ago: ${lastRefused.code}`;
+  if (!takesWebhooks && lastRefused === null) return { level: 'ok', message: 'takes no webhooks' };
+  const last = lastWebhookAt === null ? 'no webhook yet' : `last webhook ${duration(now - lastWebhookAt)} ago`;
+  if (lastRefused && lastRefused.at > (lastWebhookAt ?? 0)) {
+    const message = `${last}; one was refused ${duration(now - lastRefused.at)} ago: ${lastRefused.code}`;
     const hint = hintOf(lastRefused.code) ?? '"worksync deliveries refused" says what it was.';
     return { level: 'warning', message, hint };
   }
-  if (lastDeliveryAt !== null || !takesWebhooks || polls) return { level: 'ok', message: last };
+  if (lastWebhookAt !== null || !takesWebhooks || polls) return { level: 'ok', message: last };
   const hint = 'Let the vendor send one, and see "worksync deliveries refused" if it does not arrive.';
   return { level: 'warning', message: last, hint };
 }

@@ -6,6 +6,7 @@ import { describeProxies, ownProxies } from '../platform/config/proxies.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
 import type { Skew } from '../platform/lib/skew.ts';
+import { lastWebhooks } from '../store/connection-activity.ts';
 import type { Installation } from '../store/installation.ts';
 import { refusalOfNotices } from '../store/notices.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -170,10 +171,11 @@ function checkQuota({ name, throttle }: OpenWorkspace, clock: Clock): Finding[] 
 }
 
 async function checkArrivals(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
-  const { connections } = await partition.status();
+  const [{ connections }, webhooks] = await Promise.all([partition.status(), lastWebhooks(partition.store.query)]);
   return partition.connections.map(({ name, secrets, schedule }) => {
-    const { lastDeliveryAt = null, lastRefused = null } = connections.find((each) => each.name === name) ?? {};
-    const arrivals = { takesWebhooks: secrets.length > 0, polls: schedule !== 'off', lastDeliveryAt, lastRefused };
+    const { lastRefused = null } = connections.find((each) => each.name === name) ?? {};
+    const lastWebhookAt = webhooks.get(name) ?? null;
+    const arrivals = { takesWebhooks: secrets.length > 0, polls: schedule !== 'off', lastWebhookAt, lastRefused };
     return { ...judgeArrivals(arrivals, clock.now()), subject: `${partition.name}: ${name}` };
   });
 }

@@ -27,7 +27,8 @@ export async function refusedRequests(
 
 /** What is not an error of the registry. */
 const REASONS: Readonly<Record<string, string>> = {
-  not_found: 'No workspace or connection has this address: compare it with the address that "worksync status" prints.',
+  not_found:
+    'No workspace or connection has this address: webhooks go to /webhooks/<workspace>/<connection>, with names as "worksync status" prints them.',
   workspace_unavailable: 'The workspace is configured and did not open; the sender was asked to repeat the request.',
   payload_too_large: 'The body is larger than this address accepts.',
   unauthorized: 'The credential is missing, wrong or revoked.',

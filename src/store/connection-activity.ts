@@ -5,7 +5,7 @@ import type { Counts } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import { NEVER } from './wanted-fetches.ts';
-import type { Sql } from './workspace-scope.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Deliveries searched for the last one of each connection, because no index orders them by connection and time. */
 const MAX_SEARCHED = 1_000;
@@ -167,6 +167,24 @@ function lastDeliveries(query: Sql, workspaces: readonly number[]) {
     ])
     .where('named.connection', 'is not', null)
     .execute();
+}
+
+/** Reads when each connection last received a webhook, among the last deliveries of the workspace, which may be polls too. */
+export async function lastWebhooks(query: Scope): Promise<ReadonlyMap<string, number>> {
+  const recent = query
+    .selectFrom('inbox')
+    .select(['connection', 'received_at', 'source'])
+    .orderBy('received_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(MAX_SEARCHED)
+    .as('recent');
+  const rows = await query
+    .selectOver(recent)
+    .select(({ fn }) => ['connection', fn.max('received_at').as('at')])
+    .where('source', '=', 'webhook')
+    .groupBy('connection')
+    .execute();
+  return new Map(rows.map(({ connection, at }) => [connection, at]));
 }
 
 function pollRows(query: Sql, workspaces: readonly number[]) {

@@ -70,7 +70,7 @@ describe('a running daemon', () => {
       { level: 'ok', message: expect.stringMatching(/^quota: \d+ of \d+ requests left in 15 min, \d+ of \d+/) },
     ]);
     expect(about(findings, 'test: github')).toContainEqual(
-      expect.objectContaining({ level: 'ok', message: expect.stringContaining('last delivery') }),
+      expect.objectContaining({ level: 'ok', message: expect.stringContaining('last webhook') }),
     );
     expect(about(findings, 'database')).toMatchObject([
       { level: 'ok', message: expect.stringContaining(ON_POSTGRES ? 'postgres://' : 'worksync.db') },

@@ -137,24 +137,24 @@ describe('others with the same workspace', () => {
 });
 
 describe('what came in', () => {
-  const webhooks = { takesWebhooks: true, polls: false, lastDeliveryAt: null, lastRefused: null };
+  const webhooks = { takesWebhooks: true, polls: false, lastWebhookAt: null, lastRefused: null };
   const refusedAt = (at: number, code: string) => ({
     ...webhooks,
-    lastDeliveryAt: NOW - MINUTE,
+    lastWebhookAt: NOW - MINUTE,
     lastRefused: { at, code },
   });
 
   it.each([
-    ['ok: last delivery 1 min ago', { ...webhooks, lastDeliveryAt: NOW - MINUTE }],
-    ['warning: no delivery yet', webhooks],
-    ['ok: no delivery yet', { ...webhooks, polls: true }],
-    ['ok: no delivery yet', { ...webhooks, takesWebhooks: false }],
+    ['ok: last webhook 1 min ago', { ...webhooks, lastWebhookAt: NOW - MINUTE }],
+    ['warning: no webhook yet', webhooks],
+    ['ok: no webhook yet', { ...webhooks, polls: true }],
+    ['ok: takes no webhooks', { ...webhooks, takesWebhooks: false }],
     [
-      'warning: last delivery 1 min ago; the last webhook was refused 0 s ago: signature_mismatch',
+      'warning: last webhook 1 min ago; one was refused 0 s ago: signature_mismatch',
       refusedAt(NOW, 'signature_mismatch'),
     ],
-    ['warning: last delivery 1 min ago; the last webhook was refused 0 s ago: odd', refusedAt(NOW, 'odd')],
-    ['ok: last delivery 1 min ago', refusedAt(NOW - 2 * MINUTE, 'signature_mismatch')],
+    ['warning: last webhook 1 min ago; one was refused 0 s ago: odd', refusedAt(NOW, 'odd')],
+    ['ok: last webhook 1 min ago', refusedAt(NOW - 2 * MINUTE, 'signature_mismatch')],
   ])('%s', (expected, arrivals) => {
     expect(told(judgeArrivals(arrivals, NOW))).toBe(expected);
   });

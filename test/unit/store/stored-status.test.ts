@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lastWebhooks } from '../../../src/store/connection-activity.ts';
 import { readStatus, readStatuses } from '../../../src/store/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
@@ -112,6 +113,13 @@ describe('readStatus', () => {
     await store.query.insertInto('inbox').values(answer).execute();
     expect(await lastDay()).toBe(before);
     await store.query.deleteFrom('inbox').where('delivery_key', '=', 'an answer').execute();
+  });
+
+  it('reads the last webhook of each connection, which a later poll does not hide', async () => {
+    const poll = { ...deliveryRow(39), delivery_key: 'a poll', source: 'poll' as const, received_at: NOW };
+    await store.query.insertInto('inbox').values(poll).execute();
+    expect(await lastWebhooks(store.query)).toEqual(new Map([['gh', NOW - 1_000]]));
+    await store.query.deleteFrom('inbox').where('delivery_key', '=', 'a poll').execute();
   });
 
   it('separates workspaces, with as many statements for all as for one', async () => {
