@@ -188,6 +188,7 @@ export function rulesOf(
     send,
     users,
     workflow: workflow && { ...workflow, statuses: workspace.statuses },
+    statuses: workspace.statuses,
     documents: documents === 'attach',
     addresses: [new URL(baseUrl).origin, ...workspace.web],
     grammars,

@@ -2,6 +2,7 @@ import type { Capabilities, Translation } from '../../connectors/connector.ts';
 import type { Delivery } from '../../model/delivery.ts';
 import type { Item, ItemReference } from '../../model/item.ts';
 import type { Grammar } from '../../model/link.ts';
+import { ownStatus, type StatusWords } from '../../model/task-status.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { StoredBody } from '../../store/bodies.ts';
 import { highestTaskKeys, taskIdPrefixes } from '../../store/cached-tasks.ts';
@@ -68,6 +69,8 @@ export interface Rules {
   readonly triage: Triage;
   /** How the states of items change the states of their tasks. */
   readonly workflow: Workflow;
+  /** Returns our status for a word of the workspace. */
+  ownStatus(word: string): string;
   /** Whether documents that an item names are attached to its task. */
   readonly documents: boolean;
   /** Identifies the rules: open items are re-evaluated when it changes. Absent: they never are. */
@@ -77,6 +80,8 @@ export interface Rules {
 export interface RulesInput extends LinkRulesInput, TriageInput {
   /** Absent: the states of tasks are left to people. */
   readonly workflow?: WorkflowInput | undefined;
+  /** The words of the workspace for our statuses. Absent: ours. */
+  readonly statuses?: StatusWords | undefined;
   readonly documents: boolean;
   readonly digest?: string;
 }
@@ -85,7 +90,8 @@ export function createRules(input: RulesInput): Rules {
   const { documents, digest } = input;
   const isUser = createIsUser(input.users);
   const workflow = createWorkflow(input.workflow && { ...input.workflow, isUser });
-  return { links: createLinkRules(input), triage: createTriage(input), workflow, documents, digest };
+  const toOwn = (word: string) => ownStatus(input.statuses ?? {}, word);
+  return { links: createLinkRules(input), triage: createTriage(input), workflow, ownStatus: toOwn, documents, digest };
 }
 
 /** The rules of a workspace without configured rules. */

@@ -1,14 +1,14 @@
 import { entity } from '../../model/change.ts';
 import { formatStatus, statusOf } from '../../model/notice.ts';
 import type { Task } from '../../model/task.ts';
+import { FINAL_STATUSES } from '../../model/workflow.ts';
 import { tasksByIds } from '../../store/cached-tasks.ts';
 import { linksOfItem } from '../../store/entities.ts';
 import { deferNotice, forgetNotice, requestNotice } from '../../store/notices.ts';
 import { areUnderWay } from '../../store/outbox-rows.ts';
 import type { Evaluation } from './context.ts';
 
-/** The statuses of finished tasks, and those among them that mean success. */
-const FINISHED: ReadonlySet<string> = new Set(['completed', 'merged', 'cancelled']);
+/** The final statuses that mean success. */
 const SUCCESSFUL: ReadonlySet<string> = new Set(['completed', 'merged']);
 
 /**
@@ -22,7 +22,7 @@ const STATUS_DELAY_MS = 3_000;
  * closing of an item with finished tasks. Only existing links count, so that no comment names a link that was never
  * made.
  */
-export async function evaluateNotices({ query, item, connection, now }: Evaluation): Promise<void> {
+export async function evaluateNotices({ query, item, connection, rules, now }: Evaluation): Promise<void> {
   const { comment = false, close = false, status = false } = connection.writeBack ?? {};
   if (!comment && !close && !status) return;
   const all = await linksOfItem(query, item.key);
@@ -45,8 +45,9 @@ export async function evaluateNotices({ query, item, connection, now }: Evaluati
     else await requestNotice(query, { ...notice, kind: 'status', wanted: formatStatus(desired), notBefore });
   }
   if (!close || item.kind !== 'work_item') return;
-  const statuses = tasks.map((task) => task.status);
-  const isFinished = statuses.every((each) => FINISHED.has(each)) && statuses.some((each) => SUCCESSFUL.has(each));
+  const statuses = tasks.map((task) => rules.ownStatus(task.status));
+  const isFinished =
+    statuses.every((each) => FINAL_STATUSES.has(each)) && statuses.some((each) => SUCCESSFUL.has(each));
   // An item that a person reopened stays open: closing is wanted once for each time that the tasks become finished.
   if (isFinished)
     await requestNotice(query, { ...notice, kind: 'close', wanted: 'closed', isDone: item.state === 'done' });

@@ -6,7 +6,7 @@ import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { blankEntity, type EntityRow, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, updateChange } from '../../../../src/store/outbox-rows.ts';
-import type { ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
+import { createRules, type ReconcileConnection } from '../../../../src/sync/reconcile/context.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { look } from '../../../support/rows/evaluations.ts';
 import { pull, workItem } from '../../../support/rows/items.ts';
@@ -92,6 +92,16 @@ test.each<[what: string, state: WorkItem['state'], statuses: readonly [string, s
   const store = await linked(item, { statuses });
   await look(store, item, source({ ...ONLY, close: true }));
   expect(await notices(store)).toEqual(expected);
+});
+
+test('a work item is closed by the words of the workspace for finished tasks', async () => {
+  const store = await linked(ISSUE, { statuses: ['Closed', 'Closed'] });
+  const rules = createRules({
+    ...{ trailers: [], links: [], addresses: [], grammars: [], triage: [], users: {}, documents: false },
+    statuses: { completed: 'Closed' },
+  });
+  await look(store, ISSUE, { ...source({ ...ONLY, close: true }), rules });
+  expect(await notices(store)).toEqual(['close waiting 0 closed']);
 });
 
 test('a work item can be closed again after its tasks were reopened', async () => {
