@@ -6,7 +6,7 @@ export const SAMPLE_REPOSITORY = 'octokit/webhooks.js';
 const BETWEEN_VALUES = /[\s"'`,[\]{}]+/;
 /** A key that an example leaves out, such as `# host: gitlab.example.com`. */
 const COMMENTED_KEY = /^(\s*)# ([a-z]\w*: .*)$/;
-const COMMENTED_HOST = /^\s*# host: (\S+)$/m;
+const COMMENTED_HOST = /^[ \t]*# host: (\S+)$/m;
 
 /** The values of a draft that everybody must replace, apart from the address of the workspace. */
 export function placeholdersIn(content: string): readonly string[] {
