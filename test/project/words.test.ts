@@ -21,7 +21,7 @@ const TEXTS = new Map(FILES.map((path) => [path, read(path)]));
  * numbers fall to zero; none may rise.
  */
 const OPENERS: Readonly<Record<string, number>> = {
-  'src/admin': 112,
+  'src/admin': 111,
   'src/cli': 35,
   'src/connectors': 78,
   'src/gateway': 14,
