@@ -125,7 +125,7 @@ async function assertHeld({ query }: Pick<Store, 'query'>, entities: readonly st
 }
 
 async function release(query: Scope, entities: readonly string[] | ReturnType<typeof entitiesOfHeld>): Promise<number> {
-  const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0 } as const;
+  const anew = { state: 'pending', guard: 'confirmed', error: null, attempts: 0, not_before: 0, awaits: null } as const;
   const { numUpdatedRows } = await query
     .updateTable('outbox')
     .set(({ eb }) => ({

@@ -114,7 +114,7 @@ function merged(present: OutboxRow, difference: Difference): OutboxRow {
   const isUnknownCreation = present.kind === 'task' && present.sent !== null;
   if (isUnknownCreation || !isRenewed(present, difference)) return next;
   const { since, due } = difference;
-  const renewed = { state: 'pending', since, due, attempts: 0, not_before: 0, error: null } as const;
+  const renewed = { state: 'pending', since, due, attempts: 0, not_before: 0, awaits: null, error: null } as const;
   return { ...next, ...renewed, guard: freshGuard(difference) };
 }
 
@@ -156,6 +156,7 @@ function changeOf(difference: Difference): OutboxRow {
     effect,
     guard: freshGuard(difference),
     not_before: notBefore ?? 0,
+    awaits: null,
     state: 'pending',
     waiting: JSON.stringify(waiting),
     attempts: 0,
@@ -260,6 +261,6 @@ export async function changesOfItems(query: Scope, keys: readonly string[]): Pro
 
 /** Retries a change without the pause after its failures. A held change becomes pending and confirmed. */
 export async function retryChange(query: Scope, row: OutboxRow): Promise<void> {
-  const retried = { ...row, error: null, attempts: 0, not_before: 0 };
+  const retried = { ...row, error: null, attempts: 0, not_before: 0, awaits: null };
   await saveChange(query, row.state === 'held' ? { ...retried, state: 'pending', guard: 'confirmed' } : retried);
 }

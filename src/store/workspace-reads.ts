@@ -179,13 +179,10 @@ export async function lastLinksRead(query: Scope, taskId: string): Promise<Links
   return { revision: revision as number, sentAt };
 }
 
-/**
- * Records that the links of a task were read. Changes of links that waited for this become due. The row does not store why a
- * change waits, so pauses after failures end too.
- */
+/** Records that the links of a task were read. Changes of links that waited for this become due. */
 export async function noteLinksRead(query: Scope, taskId: string, { revision, sentAt }: LinksRead): Promise<void> {
   await writeMeta(query, entity.readLinks(taskId), `${revision} ${sentAt}`);
   const links = (await linksOfTask(query, taskId)).map((row) => row.entity);
   for (const change of await findChanges(query, links))
-    if (change.state === 'pending' && change.not_before > 0) await saveChange(query, { ...change, not_before: 0 });
+    if (change.state === 'pending' && change.awaits !== null) await saveChange(query, { ...change, not_before: 0 });
 }

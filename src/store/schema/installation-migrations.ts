@@ -1,3 +1,4 @@
+import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTables } from './create-tables.ts';
 import { addWorkflowColumns } from './workflow-columns.ts';
@@ -12,4 +13,10 @@ export const READABLE_SINCE = '001_schema';
 export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '001_schema': { up: createTables },
   '002_workflow': { up: addWorkflowColumns },
+  '003_awaited_read': { up: addAwaitedRead },
 };
+
+/** Adds the column of the outbox that says which read ends the wait of a change. */
+async function addAwaitedRead(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('outbox').addColumn('awaits', 'text').execute();
+}

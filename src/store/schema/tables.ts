@@ -6,6 +6,14 @@ import type { Item } from '../../model/item.ts';
 import type { Lane } from '../../model/lane.ts';
 import type { InstallationTables } from './installation-tables.ts';
 
+/**
+ * A read that ends the wait of a change.
+ *
+ *   links  the links of the task, before an addition that could duplicate one of them.
+ *   check  the links or the list of tasks, after a refusal. If the request is refused again, the refusal is right.
+ */
+export type AwaitedRead = 'links' | 'check';
+
 /** A part of the outbox whose changes are sent in the order of their due times. */
 export type Queue = 'read' | 'live' | 'finished' | 'backfill';
 
@@ -178,11 +186,13 @@ export interface Tables {
     /** Computed from kind, lane and weight. */
     queue: GeneratedAlways<Queue>;
     /**
-     * The change is not tried before this time. The reason is not stored: a pause after a failure, a wait for a read of links or for
-     * a list of tasks, an unverified item, the pace of reads after a restore, or a write that is undone only later. Code that ends
-     * one of these waits may end another one of the same change early. In the state `unknown`: the earliest time of the settling list.
+     * The change is not tried before this time: a pause after a failure, a wait for a read, an unverified item, the pace of reads
+     * after a restore, or a write that is undone only later. In the state `unknown`: the earliest time of the settling list.
      */
     not_before: number;
+    /** The read that the change waits for, if one ends its wait early. */
+    awaits: Generated<AwaitedRead | null>;
+    /** Failed attempts since the change was enqueued or released. */
     attempts: Generated<number>;
     state: ChangeState;
     /**

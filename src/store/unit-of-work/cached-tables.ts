@@ -61,6 +61,7 @@ export const CACHED_TABLES = {
       'due',
       'weight',
       'not_before',
+      'awaits',
       'attempts',
       'state',
       'sent',

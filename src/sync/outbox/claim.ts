@@ -9,6 +9,7 @@ import {
   addDifference,
   findChange,
   type OutboxRow,
+  type OutboxUpdate,
   readWaiting,
   removeChange,
   updateChange,
@@ -131,9 +132,9 @@ export async function prepareNext(
       continue;
     }
     if (await holdIfStatusIsOff(query, change, request, eligible)) continue;
-    const blocked = await blockedUntil(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
+    const blocked = await waitOf(query, change, { ...request, itemKey: row?.item_key ?? null }, now);
     if (blocked === undefined) return storeInFlight(query, { change, row, request, slotTimes }, now);
-    await updateChange(query, change.entity, { not_before: blocked });
+    await updateChange(query, change.entity, blocked);
   }
   return undefined;
 }
@@ -181,6 +182,7 @@ async function storeInFlight(
     lane,
     attempts,
     open: isOutcomeUnknown(change),
+    ...(change.awaits === 'check' && { isChecked: true }),
     waiting: deliveries.length,
     trace: { ...(await itemOf(query, row)), since, due, deliveries, ...slotTimes },
     body: await bodyToSend(query, entity, request, now),
@@ -207,13 +209,14 @@ export const MAX_BLOCK = 900_000;
 /** How often a write is checked again whose item is unverified since a restore, milliseconds. */
 export const UNVERIFIED_PAUSE = 60_000;
 
+/** The wait of a change, and the read that ends it early. */
+type Wait = Pick<OutboxUpdate, 'not_before' | 'awaits'>;
+
 /**
- * Returns until when a write must wait, at most, because it could duplicate something or its item is unverified.
+ * Returns the wait of a write that could duplicate something or whose item is unverified; undefined if it may be sent.
  * Requests the read that the write waits for.
- *
- * @returns epoch milliseconds; undefined if the write may be sent
  */
-export async function blockedUntil(
+export async function waitOf(
   query: Scope,
   change: OutboxRow,
   {
@@ -223,11 +226,15 @@ export async function blockedUntil(
     itemKey,
   }: Pick<RequestContent, 'action' | 'taskId' | 'body'> & { readonly itemKey: string | null },
   now: number,
-): Promise<number | undefined> {
-  if (itemKey !== null && (await isUnverified(query, itemKey))) return now + UNVERIFIED_PAUSE;
-  if (action === 'create-task') return creationBlockedUntil(query, change, now);
-  if (action === 'update-task') return updateBlockedUntil(query, body, now);
-  return action === 'add-link' ? linkBlockedUntil(query, change, taskId as string, now) : undefined;
+): Promise<Wait | undefined> {
+  if (itemKey !== null && (await isUnverified(query, itemKey))) return waitUntil(now + UNVERIFIED_PAUSE);
+  if (action === 'create-task') return waitUntil(await creationBlockedUntil(query, change, now));
+  if (action === 'update-task') return waitUntil(await updateBlockedUntil(query, body, now));
+  return action === 'add-link' ? waitOfLink(query, change, taskId as string, now) : undefined;
+}
+
+function waitUntil(time: number | undefined): Wait | undefined {
+  return time === undefined ? undefined : { not_before: time };
 }
 
 /** How often a final status is checked again while deliveries are pending, milliseconds. */
@@ -279,12 +286,12 @@ type EarlierAttempt = Pick<PreparedRequest, 'revision' | 'sentAt'>;
  * On a server that may duplicate links, the first link to a task and each repetition wait for a read of the task's
  * links. The read must start when an earlier attempt cannot be in flight any more.
  */
-async function linkBlockedUntil(
+async function waitOfLink(
   query: Scope,
   { sent, lane }: OutboxRow,
   taskId: string,
   now: number,
-): Promise<number | undefined> {
+): Promise<Wait | undefined> {
   if (await linksAreIdempotent(query)) return undefined;
   const earlier = json<EarlierAttempt>(sent);
   // An attempt in the future was sent before the clock was set back: then only the revision shows which came first.
@@ -293,7 +300,7 @@ async function linkBlockedUntil(
   // Another change may have requested a read that was sent too early to show the link.
   if (read !== undefined && read.revision > (earlier?.revision ?? 0) && read.sentAt >= arrivedAt) return undefined;
   const off = await routeOffUntil(query, 'listWorkItems', now);
-  if (off !== undefined) return off;
+  if (off !== undefined) return waitUntil(off);
   await addDifference(query, {
     entity: entityName.readLinks(taskId),
     kind: 'read',
@@ -304,5 +311,5 @@ async function linkBlockedUntil(
     weight: 1,
     waiting: [],
   });
-  return now + MAX_BLOCK;
+  return { not_before: now + MAX_BLOCK, awaits: 'links' };
 }

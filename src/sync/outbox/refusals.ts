@@ -28,12 +28,6 @@ import { closeRecords, NOT_SENT, pendingAgain, type SettleContext, settleAnswer 
 
 /** A change is held when it is refused for good, or after this many attempts while other changes succeed. */
 export const MAX_ATTEMPTS = 5;
-/**
- * The attempts of a change that is held at its next refusal. Also stored when a read is requested that must show whether
- * a refusal is right, so that the next refusal is believed. Four ordinary failures lead to the same number, and then a
- * refusal is believed without that read.
- */
-export const BEFORE_LAST_ATTEMPT = MAX_ATTEMPTS - 1;
 
 export interface FailureContext extends SettleContext {
   /** No request succeeds at present, so no single change is at fault. */
@@ -167,7 +161,7 @@ async function repeatUpdate(
   await updateChange(query, prepared.entity, {
     ...pendingAgain(prepared),
     attempts,
-    not_before: attempts < BEFORE_LAST_ATTEMPT ? now : now + PROBE_EVERY,
+    not_before: attempts < MAX_ATTEMPTS - 1 ? now : now + PROBE_EVERY,
     error: errorText(error),
   });
   return 'again';
@@ -195,7 +189,7 @@ async function settleRefusedUpdateRead(
   context: FailureContext,
 ): Promise<FailureOutcome | undefined> {
   const { status = 0 } = error;
-  const { entity, taskId, attempts } = prepared;
+  const { entity, taskId, attempts, isChecked = false } = prepared;
   const { now, usedShare } = context;
   const isAbsent = error.own && error.code === 'not_found';
   if (isAbsent && (await isAbsenceCertain(query, 'getTask', taskId, now))) {
@@ -205,14 +199,14 @@ async function settleRefusedUpdateRead(
     return 'settled';
   }
   if (!isLastingClientError(error) && status !== 501) return undefined;
-  const isSecond = attempts >= BEFORE_LAST_ATTEMPT;
-  const isOff = await noteRouteRefused(query, 'getTask', { status, resource: entity, isCertain: isSecond }, now);
+  const isOff = await noteRouteRefused(query, 'getTask', { status, resource: entity, isCertain: isChecked }, now);
   // The refused reads of other work say nothing about updates; this one does.
   if (isOff) await noteRouteRefused(query, 'updateTask', { status, resource: entity, isCertain: true }, now);
   if (isAbsent && !isOff) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   await updateChange(query, entity, {
     ...pendingAgain(prepared),
-    attempts: isOff ? 0 : BEFORE_LAST_ATTEMPT,
+    attempts: isOff ? 0 : attempts + 1,
+    awaits: isOff ? null : 'check',
     not_before: now + (isOff ? MAX_BLOCK : PROBE_EVERY),
     error: errorText(error),
   });
@@ -288,11 +282,12 @@ async function settleRefusedRead(
     return 'settled';
   }
   if (!isLastingClientError(error)) return undefined;
-  if (prepared.attempts >= BEFORE_LAST_ATTEMPT) return giveUpRead(query, prepared, errorText(error));
+  if (prepared.isChecked) return giveUpRead(query, prepared, errorText(error));
   if (isAbsent && taskId !== null) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   await updateChange(query, entity, {
     ...pendingAgain(prepared),
-    attempts: BEFORE_LAST_ATTEMPT,
+    attempts: prepared.attempts + 1,
+    awaits: 'check',
     not_before: now + PROBE_EVERY,
     error: errorText(error),
   });
@@ -322,15 +317,12 @@ async function endUntilRouteIsOn(query: Scope, entity: string, now: number): Pro
   await updateChange(query, entity, { ...NOT_SENT, state: 'pending', not_before: now + MAX_BLOCK });
 }
 
-/**
- * Holds the links that wait for a read of their task: links that cannot be checked need approval. A link that pauses
- * after a failure looks the same, so it is held too.
- */
+/** Holds the links that wait for a read of their task: links that cannot be checked need approval. */
 async function giveUpRead(query: Scope, { entity, taskId }: PreparedRequest, error: string): Promise<FailureOutcome> {
   await removeChange(query, entity);
   const links = taskId === null ? [] : (await linksOfTask(query, taskId)).map((row) => row.entity);
   for (const change of await findChanges(query, links))
-    if (change.state === 'pending' && change.not_before > 0)
+    if (change.state === 'pending' && change.awaits !== null)
       await updateChange(query, change.entity, { state: 'held', error });
   return 'settled';
 }
@@ -345,16 +337,15 @@ async function settleRefusedLink(
   error: SyncError,
   context: FailureContext,
 ): Promise<FailureOutcome | undefined> {
-  const { action, entity, attempts, taskId } = prepared;
+  const { action, entity, attempts, taskId, isChecked } = prepared;
   const isGone = action === 'remove-link' && error.code === 'not_found';
   const isDuplicate = action === 'add-link' && error.code === 'conflict';
   if (!isGone && !isDuplicate) return undefined;
   const { now } = context;
   if ((await routeOffUntil(query, 'listWorkItems', now)) !== undefined)
     return isGone && error.own ? settleAs(query, prepared, { body: null }, context) : undefined;
-  if (attempts >= BEFORE_LAST_ATTEMPT) {
-    // The links were read without an effect, or four attempts failed before. A record that was read at the same time may
-    // have shown the link.
+  if (isChecked) {
+    // The links were read without an effect. A record that was read at the same time may have shown the link.
     const isKnown = isDuplicate && prepared.open && (await findEntity(query, entity))?.known != null;
     if (isKnown) return settleAs(query, prepared, { body: null }, context);
     return holdUnlessChanged(query, prepared, errorText(error));
@@ -362,7 +353,8 @@ async function settleRefusedLink(
   await enqueueReads(query, [entityName.readLinks(taskId as string)], now, prepared.lane);
   await updateChange(query, entity, {
     ...pendingAgain(prepared),
-    attempts: BEFORE_LAST_ATTEMPT,
+    attempts: attempts + 1,
+    awaits: 'check',
     not_before: now + MAX_BLOCK,
     error: errorText(error),
   });

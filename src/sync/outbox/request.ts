@@ -26,6 +26,8 @@ export interface PreparedRequest {
   readonly attempts: number;
   /** This is a repetition: the outcome of an earlier attempt is unknown, and the server may have carried it out. A stored key. */
   readonly open: boolean;
+  /** The last attempt was refused, and a read has been requested since that shows whether the refusal is right. A stored key. */
+  readonly isChecked?: boolean;
   readonly sentAt: number;
   /** The position in the order of all requests, see `store/revision.ts`. */
   readonly revision: number;

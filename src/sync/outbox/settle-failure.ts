@@ -10,7 +10,6 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, isWorkspaceRefusal, PROBE_EVERY } from './breaker.ts';
 import { MAX_BLOCK } from './claim.ts';
 import {
-  BEFORE_LAST_ATTEMPT,
   errorText,
   type FailureContext,
   type FailureOutcome,
@@ -76,12 +75,12 @@ async function settleForbidden(
   error: string,
   { now, usedShare }: FailureContext,
 ): Promise<FailureOutcome> {
-  if (prepared.attempts >= BEFORE_LAST_ATTEMPT && prepared.kind !== 'read')
-    return holdUnlessChanged(query, prepared, error);
+  if (prepared.isChecked && prepared.kind !== 'read') return holdUnlessChanged(query, prepared, error);
   await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
   await updateChange(query, prepared.entity, {
     ...pendingAgain(prepared),
-    attempts: BEFORE_LAST_ATTEMPT,
+    attempts: prepared.attempts + 1,
+    awaits: 'check',
     not_before: now + PROBE_EVERY,
     error,
   });

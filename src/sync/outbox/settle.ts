@@ -290,6 +290,7 @@ export const NOT_SENT = {
   next_since: null,
   attempts: 0,
   not_before: 0,
+  awaits: null,
   error: null,
   guard: null,
 } as const;
@@ -301,7 +302,8 @@ export const NOT_SENT = {
 export function pendingAgain(prepared: PreparedRequest, isOutcomeUnknown = prepared.open): OutboxUpdate {
   const position = prepared.action in LISTS ? JSON.stringify(prepared.body) : null;
   const keepsRequest = isOutcomeUnknown && prepared.kind !== 'read';
-  return { state: 'pending', sent: keepsRequest ? JSON.stringify(prepared) : position, sent_at: null };
+  const awaits = prepared.isChecked ? 'check' : null;
+  return { state: 'pending', sent: keepsRequest ? JSON.stringify(prepared) : position, sent_at: null, awaits };
 }
 
 /** Leaves the outcome of a creation open until a list of the tasks shows it. Requests that list. */

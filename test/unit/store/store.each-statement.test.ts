@@ -96,6 +96,7 @@ const SAVED = {
   sent: null,
   sent_at: null,
   next_since: null,
+  awaits: null,
   error: null,
 } as const;
 const ITEM = itemRow('k', { connection: 'tracker' });

@@ -134,16 +134,20 @@ describe('the initial reads', () => {
   });
 });
 
-test('ends the pause of link additions after the links of their task were read', async () => {
+test('ends only the waits for a read of the links after the links of a task were read', async () => {
   const { query } = await openTestStore();
-  for (const taskId of ['t1', 't2'])
-    await differs(query, blankEntity(`link:a>${taskId}`, 'link', { task_id: taskId, desired: '{}' }), {
-      not_before: 9,
-    });
+  for (const [item, taskId, awaits] of [
+    ['a', 't1', 'links'],
+    ['b', 't1', null],
+    ['a', 't2', 'links'],
+  ] as const) {
+    const row = blankEntity(`link:${item}>${taskId}`, 'link', { task_id: taskId, desired: '{}' });
+    await differs(query, row, { not_before: 9, awaits });
+  }
   const READ = { revision: 5, sentAt: 7 };
   expect(await lastLinksRead(query, 't1')).toBeUndefined();
   await noteLinksRead(query, 't1', READ);
   expect([await lastLinksRead(query, 't1'), await lastLinksRead(query, 't2')]).toEqual([READ, undefined]);
-  expect(await findChange(query, 'link:a>t1')).toMatchObject({ not_before: 0 });
-  expect(await findChange(query, 'link:a>t2')).toMatchObject({ not_before: 9 });
+  const waits = async (entity: string) => (await findChange(query, entity))?.not_before;
+  expect([await waits('link:a>t1'), await waits('link:b>t1'), await waits('link:a>t2')]).toEqual([0, 9, 9]);
 });

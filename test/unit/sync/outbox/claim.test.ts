@@ -13,11 +13,11 @@ import type { Scope } from '../../../../src/store/workspace-scope.ts';
 import { type ChangeScheduler, createChangeScheduler } from '../../../../src/sync/outbox/change-scheduler.ts';
 import {
   acquireSlot,
-  blockedUntil,
   claimChange,
   MAX_BLOCK,
   prepareNext,
   UNVERIFIED_PAUSE,
+  waitOf,
 } from '../../../../src/sync/outbox/claim.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { settle } from '../../../../src/sync/outbox/settle.ts';
@@ -268,8 +268,8 @@ test.each([
     const { query } = await openTestStore();
     await noteLinksRead(query, 't1', { revision, sentAt });
     const now = LATER + MAX_TIME_IN_FLIGHT;
-    const until = await blockedUntil(query, changeSentAt(ATTEMPTED_AT), ADD, now);
-    expect(until).toBe(isBlocked ? now + MAX_BLOCK : undefined);
+    const wait = await waitOf(query, changeSentAt(ATTEMPTED_AT), ADD, now);
+    expect(wait).toEqual(isBlocked ? { not_before: now + MAX_BLOCK, awaits: 'links' } : undefined);
     const read = await findChange(query, 'read:links:t1');
     expect(read?.not_before).toBe(isBlocked ? ATTEMPTED_AT + MAX_TIME_IN_FLIGHT : undefined);
   },
@@ -278,7 +278,7 @@ test.each([
 test('only the revision shows which came first after the clock was set back', async () => {
   const { query } = await openTestStore();
   await noteLinksRead(query, 't1', { revision: 4, sentAt: LATER });
-  expect(await blockedUntil(query, changeSentAt(LATER + 3_600_000), ADD, LATER)).toBeUndefined();
+  expect(await waitOf(query, changeSentAt(LATER + 3_600_000), ADD, LATER)).toBeUndefined();
 });
 
 const PULL = 'github:github.com:1:pull:1';

@@ -86,22 +86,26 @@ describe('a refused link', () => {
   it.each([
     ['an addition with 409', link, CONFLICT],
     ['a removal with 404', removal, ABSENT],
-  ])('%s requests one read of the links of its task, and is held at the next refusal', async (_what, row, error) => {
-    const { query, prepared } = await inFlight(row);
-    expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
-    expect(await findChange(query, LINK)).toMatchObject({
-      state: 'pending',
-      attempts: 4,
-      not_before: NOW + MAX_BLOCK,
-    });
-    expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
-    expect(await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING)).toBe('held');
-  });
+  ])(
+    '%s after four failures requests a read of the links, and is held at the next refusal',
+    async (_what, row, error) => {
+      const { query, prepared } = await inFlight(row, { attempts: 4 });
+      expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
+      expect(await findChange(query, LINK)).toMatchObject({
+        state: 'pending',
+        attempts: 5,
+        awaits: 'check',
+        not_before: NOW + MAX_BLOCK,
+      });
+      expect(await findChange(query, LINKS)).toMatchObject({ state: 'pending', not_before: 0 });
+      expect(await settleFailure(query, { ...prepared, isChecked: true }, error, FAILING)).toBe('held');
+    },
+  );
 
   it('is settled after an unknown outcome if the link became known meanwhile', async () => {
     const { query, prepared } = await inFlight(link);
     await saveEntity(query, { ...link, known: '{"url":"u"}' });
-    const repeated = { ...prepared, attempts: 4, open: true };
+    const repeated = { ...prepared, isChecked: true, open: true };
     expect(await settleFailure(query, repeated, CONFLICT, FAILING)).toBe('settled');
     expect(await findChange(query, LINK)).toBeUndefined();
     expect(await findEntity(query, LINK)).toMatchObject({ known: link.desired, hand: null, remote_id: null });
@@ -139,12 +143,15 @@ describe('a refused read of the links of a task', () => {
 
   it('is repeated once, and then holds the links that wait for it', async () => {
     const { query, prepared } = await readInFlight(LINKS);
-    await differs(query, link, { not_before: NOW + MAX_BLOCK });
+    await differs(query, link, { not_before: NOW + MAX_BLOCK, awaits: 'links' });
+    const pausing = { ...link, entity: `${LINK}2` };
+    await differs(query, pausing, { not_before: NOW + 30_000 });
     const error = failed('refused', 400, 'validation_failed');
     expect(await settleFailure(query, prepared, error, FAILING)).toBe('again');
-    await settleFailure(query, { ...prepared, attempts: 4 }, error, FAILING);
+    await settleFailure(query, { ...prepared, isChecked: true }, error, FAILING);
     expect(await findChange(query, LINKS)).toBeUndefined();
     expect(await findChange(query, LINK)).toMatchObject({ state: 'held', error: 'refused: why' });
+    expect(await findChange(query, pausing.entity)).toMatchObject({ state: 'pending', error: null });
   });
 });
 

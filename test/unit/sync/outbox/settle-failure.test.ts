@@ -191,7 +191,11 @@ describe('a failed read', () => {
     ['of one task, without an answer', entityName.readTask('t1'), null, LOST, { state: 'pending' }],
     ['of the tasks, answered with 404', entityName.readTasks, null, ABSENT, { state: 'pending' }],
   ])('%s', async (_what, entity, sent, error, left) => {
-    const { query, prepared } = await readInFlight(entity, { sent: sent && JSON.stringify(sent), attempts: 4 });
+    const { query, prepared } = await readInFlight(entity, {
+      sent: sent && JSON.stringify(sent),
+      attempts: 4,
+      awaits: 'check',
+    });
     const outcome = await settleFailure(query, prepared, error, { ...CONTEXT, outage: false, atFault: true });
     expect(outcome).toBe(left ? 'again' : 'settled');
     const row = await findChange(query, entity);
