@@ -1,10 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
+import { jobConfig, writtenSettings } from '../platform/config/job-config.ts';
+import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { unknownName } from './named.ts';
 
 const TEMPLATES = join(CONFIG_FOLDER, 'deploy');
 const SOURCE = dirname(CONFIG_FOLDER);
+/** Its file keeps the name that systemd knows it by. */
+const UNIT = { name: 'systemd', file: 'worksync.service' };
 
 /** The draft that the files to deploy are for. */
 interface DeployedDraft {
@@ -23,21 +28,48 @@ export function deployPaths({
   readonly with?: readonly string[];
   readonly folder: string;
 }): readonly string[] {
-  const known = readdirSync(TEMPLATES)
-    .filter((file) => file.endsWith('.yaml'))
-    .map((file) => basename(file, '.yaml'))
-    .sort();
-  const missing = names.find((each) => !known.includes(each));
-  if (missing !== undefined) throw unknownName('template', missing, known);
-  return [...new Set(names)].map((each) => join(folder, 'deploy', `${each}.yaml`));
+  const files = readdirSync(TEMPLATES).filter((file) => /\.(?:yaml|service)$/.test(file));
+  const known = new Map(files.map((file) => [file === UNIT.file ? UNIT.name : basename(file, '.yaml'), file]));
+  const missing = names.find((each) => !known.has(each));
+  if (missing !== undefined) throw unknownName('template', missing, [...known.keys()].sort());
+  return [...new Set(names)].map((each) => join(folder, 'deploy', known.get(each) ?? ''));
 }
 
-/** Returns the file of `config/deploy/` that goes to this path, with the paths, workspace and variables of the draft. */
+/**
+ * Returns the file of `config/deploy/` that goes to this path, with the paths, workspace, variables and image of the draft. Throws
+ * `usage` if the draft cannot be deployed by it.
+ */
 export function deployFile(path: string, draft: DeployedDraft): string {
   const name = basename(path);
-  const template = readFileSync(join(TEMPLATES, name), 'utf8');
+  const template = withImage(readFileSync(join(TEMPLATES, name), 'utf8'));
+  if (/-(?:service|replicas)\.yaml$/.test(name)) refuseEmbedded(basename(name, '.yaml'), draft);
   if (name.startsWith('compose')) return withPaths(template, draft.folder);
-  return name.startsWith('kubernetes') ? withWorkspace(template, draft) : template;
+  if (name.startsWith('kubernetes')) return withWorkspace(template, draft);
+  return name.endsWith('-service.yaml') ? withJob(template, draft) : template;
+}
+
+/** The data of an embedded workspace are in one data folder: replicas cannot share it, and it ends with a job. */
+function refuseEmbedded(template: string, { content }: DeployedDraft): void {
+  if (writtenSettings(content).workspace?.['url'] !== undefined) return;
+  const message = `--with ${template} needs a workspace that is elsewhere, and the draft has no workspace.url`;
+  throw new SyncError('usage', message, { hint: 'Start from another example, such as github. Nothing was written.' });
+}
+
+function withImage(template: string): string {
+  const image = imageOf(JSON.parse(readFileSync(join(PROGRAM, 'package.json'), 'utf8')));
+  if (image === undefined) return template;
+  return template.replace(/^( *image: )worksync:.*$/m, `$1${image}`).replace('the name of the image', image);
+}
+
+interface Manifest {
+  readonly version: string;
+  readonly repository?: { readonly url?: string };
+}
+
+/** The image of the release that the program is part of. Undefined in a clone: only a release names its repository. */
+export function imageOf({ version, repository }: Manifest): string | undefined {
+  const [, name] = /github\.com\/([\w-]+\/[\w.-]+)\.git$/.exec(repository?.url ?? '') ?? [];
+  return name && `ghcr.io/${name.toLowerCase()}:${version}`;
 }
 
 /** The image is built from the source if that is here, else it is that of a release. */
@@ -55,20 +87,45 @@ function withPaths(template: string, folder: string): string {
 
 /** The workspace file of a manifest, up to the next manifest. */
 const WORKSPACE_FILE = /^ {2}team\.yaml: \|\n(?: {4}.*\n)+/m;
-/** Variables of the workspace file in the templates. */
-const VARIABLES = /WORKSYNC_API_KEY, GITHUB_TOKEN and GITHUB_WEBHOOK_SECRET/;
 const SECRET_VALUES = /^stringData:\n(?: {2}.*\n)+/m;
 
 function withWorkspace(template: string, { name, content, variables }: DeployedDraft): string {
   const lines = content
+    .replace(/^# yaml-language-server:.*\n(?:#\n)?/, '')
     .trim()
     .split('\n')
-    .filter((line) => !line.startsWith('# yaml-language-server:'))
     .map((line) => (line === '' ? '' : `    ${line}`));
   const values = variables.map((each) => `  ${each}: ""\n`).join('');
   const note = `  # As the draft was at first. With the finished file:\n  # kubectl create configmap worksync --from-file=config/workspaces\n`;
   return template
     .replace(WORKSPACE_FILE, () => `${note}  ${name}.yaml: |\n${lines.join('\n')}\n`)
-    .replace(SECRET_VALUES, () => `stringData:${values === '' ? ' {}\n' : `\n${values}`}`)
-    .replace(VARIABLES, () => variables.join(', ') || 'No variables');
+    .replace(SECRET_VALUES, () => `stringData:${values === '' ? ' {}\n' : `\n${values}`}`);
+}
+
+/** The configuration of a CI job: its first line, and those that are indented as far or further. */
+const JOB_CONFIG = /^( *)name: ci\n(?:\1.+\n)+/m;
+const KEY = 'WORKSYNC_API_KEY';
+/** The lines that give variables to the container. */
+const JOB_VARIABLES = /^( *)WORKSYNC_API_KEY: (.+)\n\1\w+_TOKEN: .+\n/m;
+
+function withJob(template: string, { content, variables }: DeployedDraft): string {
+  const settings = writtenSettings(content);
+  const text = jobConfig('ci', settings);
+  const used = variables.filter((each) => text.includes(`\${${each}`));
+  const [, key = ''] = /^\$\{(\w+)/.exec(String(settings.workspace?.['apiKey'])) ?? [];
+  return template
+    .replace(JOB_CONFIG, (_lines, indent: string) => text.replaceAll(/^(?=.)/gm, indent))
+    .replace(JOB_VARIABLES, (_lines, indent: string, given: string) =>
+      used.map((each) => `${indent}${each}: ${givenAs(each, given)}\n`).join(''),
+    )
+    .replaceAll('Bearer $WORKSYNC_API_KEY', () => `Bearer $${key}`);
+}
+
+/** @param given the value that the template gives to WORKSYNC_API_KEY */
+function givenAs(variable: string, given: string): string {
+  if (!given.includes('secrets.')) return given.replace(KEY, variable);
+  // GitHub makes this token itself, and no secret of a repository may begin with its name.
+  return variable === 'GITHUB_TOKEN'
+    ? given.replace(`secrets.${KEY}`, 'github.token')
+    : given.replace(KEY, variable.replace(/^GITHUB_/, 'WORKSYNC_GITHUB_'));
 }

@@ -36,6 +36,14 @@ export function withValue(content: string, placeholder: string, value: string): 
   return lines.join('\n').replaceAll(placeholder, () => value);
 }
 
+/** Puts each value in the place of its placeholder. */
+export function withValues(content: string, values: Readonly<Record<string, string>>): string {
+  return Object.entries(values).reduce(
+    (filled, [placeholder, value]) => withValue(filled, placeholder, value),
+    content,
+  );
+}
+
 /** Throws `usage` for a value that has no effect in the draft, because its placeholder is not there. */
 export function refuseWithoutEffect(content: string, values: Readonly<Record<string, string>>): void {
   const active = uncommented(content);

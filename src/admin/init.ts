@@ -6,7 +6,14 @@ import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { displayName, type LoadInput, readConfigText } from '../platform/config/load.ts';
 import { deployFile, deployPaths } from './deploy-templates.ts';
-import { hostPlaceholder, placeholdersIn, refuseWithoutEffect, uncommented, withValue } from './draft-placeholders.ts';
+import {
+  hostPlaceholder,
+  placeholdersIn,
+  refuseWithoutEffect,
+  uncommented,
+  withValue,
+  withValues,
+} from './draft-placeholders.ts';
 import { unknownName } from './named.ts';
 import { problemOfName, refuseWrongName } from './refuse-wrong-name.ts';
 
@@ -20,7 +27,7 @@ export interface FirstConfig {
   readonly url?: string;
   /** Files of `config/deploy/`, without their endings: how to run it, and what CI does with it. */
   readonly with?: readonly string[];
-  /** Values for the placeholders of the example, such as `your-group/your-project`. */
+  /** Values for the placeholders of the example and of the files to deploy, such as `your-group/your-project`. */
   readonly values?: Readonly<Record<string, string>>;
   /** Where everything is written. */
   readonly folder: string;
@@ -171,21 +178,34 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const { name, url, values = {}, folder } = wanted;
   const { path, live } = placesOf(folder, name);
   if (url !== undefined && !isApiAddress(url)) throw new SyncError('usage', `--url ${url}: ${WRONG_ADDRESS}`);
-  const replaced = Object.entries({ ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
   const text = draftText(wanted, overwrite);
   refusePresent(wanted, overwrite);
-  refuseWithoutEffect(text, values);
-  const content = replaced.reduce((filled, [old, fresh]) => withValue(filled, old, fresh), text);
-  const deployed = { folder, name, content, variables: neededVariables(content) };
+  const content = withValues(text, { ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
+  const draft = { folder, name, content, variables: neededVariables(content) };
+  const deployed = deployPaths(wanted).map((each) => ({ path: each, content: deployFile(each, draft) }));
+  const { own, others } = valuesByPlace(values, text, deployed);
+  refuseWithoutEffect(text, own);
   const files = [
     { path, content: withSchema(content, path) },
-    ...deployPaths(wanted).map((each) => ({ path: each, content: deployFile(each, deployed) })),
+    ...deployed.map((file) => ({ ...file, content: withValues(file.content, others) })),
   ];
   for (const file of files) {
     mkdirSync(dirname(file.path), { recursive: true });
     writeFileSync(file.path, file.content);
   }
   return { path, live, envFile: join(folder, '.env'), written: files.map((file) => file.path) };
+}
+
+type Values = Readonly<Record<string, string>>;
+
+/** Separates the values for placeholders that only the files to deploy have. */
+function valuesByPlace(values: Values, draft: string, deployed: readonly { readonly content: string }[]) {
+  const isOther = ([placeholder]: [string, string]) =>
+    !draft.includes(placeholder) && deployed.some(({ content }) => content.includes(placeholder));
+  const { own = [], others = [] } = Object.groupBy(Object.entries(values), (each) =>
+    isOther(each) ? 'others' : 'own',
+  );
+  return { own: Object.fromEntries(own), others: Object.fromEntries(others) };
 }
 
 /** Throws `conflict` if files are there already that would be replaced. */

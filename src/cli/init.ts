@@ -52,10 +52,14 @@ export function addInit(program: Command, setting: Setting, exit: Exit): void {
     .option('--from <example>', `example to start from, such as gitlab, jira or github-app (default: ${STANDARD.from})`)
     .option('--name <name>', `name of the workspace and of its file (default: ${STANDARD.name})`)
     .option('--url <address>', 'address of the workspace API, ending in /api/v1')
-    .option('--set <placeholder=value>', 'value for a placeholder of the example; may be repeated', gather)
+    .option(
+      '--set <placeholder=value>',
+      'value for a placeholder of the example or of a file to deploy; may be repeated',
+      gather,
+    )
     .option(
       '--with <template>',
-      'also write the files for kubernetes, github-actions, gitlab-ci, …; may be repeated',
+      'also write a file to deploy: compose, kubernetes, systemd, github-actions, gitlab-ci, …; may be repeated',
       gather,
     )
     .option('--folder <folder>', 'where to write', '.')

@@ -85,18 +85,30 @@ it('several replicas run as one does, and keep their rows in PostgreSQL', () => 
 
   const { services, secrets } = documentOf('compose-replicas.yaml');
   const { environment, ...service } = services.worksync;
-  const {
-    environment: _env,
-    env_file: _file,
-    ports,
-    volumes: _volumes,
-    ...compared
-  } = documentOf('compose.yaml').services.worksync;
-  expect(service).toMatchObject({ ...compared, volumes: [`./worksync:${environmentOf(image)['WORKSYNC_CONFIG']}:ro`] });
+  const { environment: _env, ports, volumes: _volumes, ...compared } = documentOf('compose.yaml').services.worksync;
+  expect(service).toMatchObject({
+    ...compared,
+    volumes: [`../workspaces:${environmentOf(image)['WORKSYNC_CONFIG']}:ro`],
+  });
   expect(service.deploy.replicas).toBeGreaterThan(2);
   expect(isMemoryFolder(daemonOptions({}, { WORKSYNC_DATA: environment.WORKSYNC_DATA }).data)).toBe(true);
   expect(new Set(Object.keys(secrets))).toEqual(new Set([...service.secrets, ...services.postgres.secrets]));
   expect(services.proxy.ports).toHaveLength(ports.length);
+});
+
+it('the network policies let replicas reach each other and PostgreSQL, and keep all others out', () => {
+  const policyOf = (name: string) =>
+    parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8'))
+      .map((document) => document.toJS() as Loose)
+      .find(({ kind }) => kind === 'NetworkPolicy').spec;
+  const [alone, several] = ['kubernetes.yaml', 'kubernetes-replicas.yaml'].map(policyOf);
+  const replicas = { podSelector: alone.podSelector };
+  expect(several.ingress).toEqual([{ ...alone.ingress[0], from: [replicas, ...alone.ingress[0].from] }]);
+  const port = Number(textOf('EXPOSE'));
+  expect(several.egress).toEqual([
+    { to: [replicas], ports: [{ port, protocol: 'TCP' }] },
+    { ports: [...alone.egress[0].ports, { port: 5432, protocol: 'TCP' }] },
+  ]);
 });
 
 it('the compose service runs the image as it is meant [A16]', () => {
@@ -255,9 +267,9 @@ it('the systemd unit runs what ends as it says, with no more rights than it need
     StateDirectory: 'worksync',
   };
   for (const [key, value] of Object.entries(hardened)) expect([key, settingOf(key)]).toEqual([key, value]);
-  const credentials = lines.flatMap((line) => /^LoadCredential=(\w+):/.exec(line)?.[1] ?? []);
-  const used = lines.flatMap((line) => [...line.matchAll(/_FILE=%d\/(\w+)/g)].map((match) => match[1]));
-  expect(used).toEqual(credentials);
+  // `.env` is then in the folder that its comment names.
+  const [, config] = /WORKSYNC_CONFIG=(\S+)/.exec(settingOf('Environment') ?? '') ?? [];
+  expect(config).toBe('/etc/worksync/config/workspaces');
 });
 
 it('each file names variables, commands and flags that exist', () => {
@@ -266,7 +278,17 @@ it('each file names variables, commands and flags that exist', () => {
   );
   const known = (name: string) => sources.some((text) => text.includes(`'${name}`));
   // The name of the image is a variable of the CI service.
-  const names = new Set([...CREDENTIALS, ...DAEMON_OPTIONS.map(({ env }) => env), CONFIG_TEXT, 'WORKSYNC_IMAGE']);
+  const examples = globSync('config/examples/*.yaml', { cwd: TOP }).map((file) =>
+    readFileSync(join(TOP, file), 'utf8'),
+  );
+  const ofExamples = examples.flatMap((text) => Array.from(text.matchAll(/\$\{(\w+)\}/g), ([, name = '']) => name));
+  const names = new Set([
+    ...CREDENTIALS,
+    ...ofExamples,
+    ...DAEMON_OPTIONS.map(({ env }) => env),
+    CONFIG_TEXT,
+    'WORKSYNC_IMAGE',
+  ]);
   const commands = COMMAND_FILES.flatMap((file) => file.names);
   for (const name of readdirSync(FOLDER).filter((file) => !/^worksync$|json$/.test(file))) {
     const text = readFileSync(join(FOLDER, name), 'utf8');

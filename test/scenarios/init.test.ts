@@ -4,7 +4,11 @@ import { basename, join, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { imageOf } from '../../src/admin/deploy-templates.ts';
 import { askQuestions } from '../../src/cli/init-questions.ts';
+import { connectors } from '../../src/connectors/registry.ts';
+import { loadConfig } from '../../src/platform/config/load.ts';
+import { apiOverrides } from '../../src/workspace-api/contract.ts';
 import { startWorkspaceService } from '../support/fakes/workspace-service.ts';
 import { commandLine, onTerminal } from '../support/harness/command-line.ts';
 import { folderOfTest } from '../support/harness/folder.ts';
@@ -74,42 +78,115 @@ function keyFor(name: string): string {
   return name === 'BITBUCKET_API_TOKEN' ? 'ada@example.com:a-token-of-some-length' : `value-of-${name.toLowerCase()}`;
 }
 
-it('writes the files to deploy for this draft and its folder, and suggests a name for what is nearly one', async () => {
-  const top = join(import.meta.dirname, '../..');
-  const template = (name: string) => readFileSync(join(top, 'config/deploy', name), 'utf8');
-  const from = ['--from', 'gitlab', '--name', 'corp'];
-  const named = ['gitlab-ci', 'kubernetes', 'gitlab-ci', 'compose'].flatMap((each) => ['--with', each]);
-  const { code, json } = await commandLine('init', '--folder', folder, '--json', ...from, ...named);
+const TOP = join(import.meta.dirname, '../..');
+
+function deployed(name: string): string {
+  return readFileSync(join(folder, 'deploy', name), 'utf8');
+}
+
+async function initWith(from: string, templates: readonly string[], ...flags: readonly string[]) {
+  const named = templates.flatMap((each) => ['--with', each]);
+  return commandLine('init', '--folder', folder, '--json', '--from', from, '--name', 'corp', ...named, ...flags);
+}
+
+it('writes the files to deploy for the workspace, the vendor and the folder of the draft', async () => {
+  const templates = ['kubernetes', 'kubernetes-replicas', 'compose', 'compose-replicas', 'systemd', 'gitlab-ci'];
+  const { code, json } = await initWith(
+    'gitlab',
+    [...templates, 'compose', 'alerts'],
+    '--set',
+    'sync.example.com=s.test',
+  );
   expect(code).toBe(3);
   const [{ written }] = json() as [{ written: string[] }];
-  const files = written.slice(1, -1);
-  expect(files.map((path) => basename(path))).toEqual(['gitlab-ci.yaml', 'kubernetes.yaml', 'compose.yaml']);
-  const [ci = '', kubernetes = '', compose = ''] = files.map((path) => readFileSync(path, 'utf8'));
-  expect(ci).toBe(template('gitlab-ci.yaml'));
+  const files = written.slice(1, -1).map((path) => basename(path));
+  const names = [...templates, 'alerts'].map((each) => (each === 'systemd' ? 'worksync.service' : `${each}.yaml`));
+  expect(files).toEqual(names);
+  expect(files.filter((file) => /GITHUB|BITBUCKET|acme|team|example\.com\/help/.test(deployed(file)))).toEqual([]);
 
-  const manifests = parseAllDocuments(kubernetes).map((each) => each.toJS());
-  const manifest = (kind: string) => manifests.find((each) => each.kind === kind);
   const draft = readFileSync(join(folder, 'config/corp.yaml'), 'utf8');
-  const { data } = manifest('ConfigMap');
-  expect(Object.keys(data)).toEqual(['corp.yaml']);
-  expect(parse(data['corp.yaml'])).toEqual(parse(draft));
-  const variables = ['WORKSYNC_API_KEY', 'GITLAB_TOKEN', 'GITLAB_WEBHOOK_SECRET'];
-  expect(Object.keys(manifest('Secret').stringData)).toEqual(variables);
-  expect(kubernetes).not.toMatch(/GITHUB|acme|team/);
-  expect(manifest('Deployment')).toEqual(
-    parseAllDocuments(template('kubernetes.yaml'))
-      .map((each) => each.toJS())
-      .find((each) => each.kind === 'Deployment'),
-  );
+  for (const file of ['kubernetes.yaml', 'kubernetes-replicas.yaml']) {
+    const [manifests = [], templated = []] = [deployed(file), template(file)].map((text) =>
+      parseAllDocuments(text).map((each) => each.toJS()),
+    );
+    const manifest = (kind: string) => manifests.find((each) => each.kind === kind);
+    expect(Object.keys(manifest('ConfigMap').data)).toEqual(['corp.yaml']);
+    expect(parse(manifest('ConfigMap').data['corp.yaml'])).toEqual(parse(draft));
+    const variables = ['WORKSYNC_API_KEY', 'GITLAB_TOKEN', 'GITLAB_WEBHOOK_SECRET'];
+    if (manifest('Secret')) expect(Object.keys(manifest('Secret').stringData)).toEqual(variables);
+    expect(manifest('Deployment')).toEqual(templated.find((each) => each.kind === 'Deployment'));
+  }
+  for (const file of ['compose.yaml', 'compose-replicas.yaml']) {
+    const service = parse(deployed(file)).services.worksync;
+    const place = (path: string) => resolve(folder, 'deploy', path);
+    expect(place(service.build)).toBe(TOP);
+    expect(place(service.env_file[0].path)).toBe(join(folder, '.env'));
+    expect(place(service.volumes[0].split(':')[0])).toBe(join(folder, 'config/workspaces'));
+  }
+  expect(parse(deployed('compose-replicas.yaml')).services.worksync.environment.WORKSYNC_ALLOWED_HOSTS).toBe('s.test');
+});
 
-  const service = parse(compose).services.worksync;
-  const place = (path: string) => resolve(folder, 'deploy', path);
-  expect(place(service.build)).toBe(top);
-  expect(place(service.env_file[0].path)).toBe(join(folder, '.env'));
-  expect(place(service.volumes[0].split(':')[0])).toBe(join(folder, 'config/workspaces'));
-  const misspelt = await commandLine('init', 'workspace', '--folder', folder, '--with', 'gitlab-cy');
+function template(name: string): string {
+  return readFileSync(join(TOP, 'config/deploy', name), 'utf8');
+}
+
+it.each(['gitlab', 'github-app', 'jira', 'one-horizon'])(
+  'gives the jobs of each CI service the workspace and the connections of %s, and its variables',
+  async (from) => {
+    const templates = ['github-actions-service', 'gitlab-ci-service', 'bitbucket-pipelines-service'];
+    // Another workspace has the usual variables already.
+    await commandLine('init', '--folder', folder, '--offline', '--name', 'first', '--from', from);
+    expect(await initWith(from, templates)).toMatchObject({ code: 3 });
+    const [github, gitlab, bitbucket] = templates.map((each) => parse(deployed(`${each}.yaml`)));
+    const actions = github.jobs.sync.services.worksync.env;
+    const pipelines = bitbucket.definitions.services.worksync.variables;
+    const { url, apiKey } = parse(readFileSync(join(folder, 'config/corp.yaml'), 'utf8')).workspace;
+    for (const text of [
+      actions.WORKSYNC_CONFIG_YAML,
+      gitlab.variables.WORKSYNC_CONFIG_YAML.value,
+      pipelines.WORKSYNC_CONFIG_YAML,
+    ]) {
+      const needed = Array.from(String(text).matchAll(/\$\{(\w+)\}/g), ([, name = '']) => name);
+      const { workspaces } = loadConfig({ text, env: environmentOf(needed), connectors, apiOverrides });
+      expect(workspaces).toMatchObject([
+        { name: 'ci', workspace: { url }, connections: [{ name: 'main', webhookSecrets: [] }] },
+      ]);
+      const { WORKSYNC_DATA: _, WORKSYNC_CONFIG_YAML: __, ...secrets } = actions;
+      expect(Object.keys(secrets)).toEqual(needed);
+      expect(Object.values(secrets).join()).not.toMatch(/secrets\.GITHUB_/);
+      expect(pipelines).toMatchObject(Object.fromEntries(needed.map((each) => [each, `$${each}`])));
+    }
+    expect(gitlab.build.script[1]).toContain(`Bearer ${String(apiKey).replaceAll(/[{}]/g, '')}"`);
+  },
+);
+
+/** A credential of the form that each of these variables has. */
+function environmentOf(names: readonly string[]) {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const key = join(folder, 'app.pem');
+  writeFileSync(key, privateKey.export({ type: 'pkcs1', format: 'pem' }), { mode: 0o600 });
+  return Object.fromEntries(
+    names.map((each) => {
+      if (each.includes('PRIVATE_KEY')) return [`${each}_FILE`, key];
+      return [each, /_ID(?:_|$)/.test(each) ? '12345' : keyFor(each)];
+    }),
+  );
+}
+
+it('refuses a file to deploy that cannot work for the draft, and suggests a name for what is nearly one', async () => {
+  const embedded = await initWith('github-public', ['gitlab-ci-service']);
+  expect(embedded.code).toBe(2);
+  expect(embedded.stderr).toContain('the draft has no workspace.url');
+  const misspelt = await initWith('github', ['gitlab-cy']);
   expect(misspelt.code).toBe(2);
   expect(misspelt.stderr).toContain('there is no template "gitlab-cy" (did you mean "gitlab-ci"?)');
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it('names the image of the release that the program is part of', () => {
+  const url = 'git+https://github.com/Acme/Work.Sync.git';
+  expect(imageOf({ version: '1.2.3', repository: { url } })).toBe('ghcr.io/acme/work.sync:1.2.3');
+  expect(imageOf({ version: '1.2.3' })).toBeUndefined();
 });
 
 it('makes the secrets that people choose themselves, and keeps what .env has', async () => {
