@@ -158,4 +158,19 @@ describe('without a daemon that answers', () => {
       other?.release();
     }
   });
+
+  it('asks no vendor about the invented repositories of the demo', async () => {
+    const data = join(folderOfTest('check'), 'data');
+    const ended = await worksync(['check', '--json', '--config', 'config/default.yaml', '--data', data]);
+    const lines = ended.stdout.trim().split('\n');
+    const findings = about(
+      lines.map((line) => JSON.parse(line) as Finding),
+      'demo: github-demo',
+    );
+    expect(findings).toMatchObject([
+      { level: 'ok', message: expect.stringContaining('takes webhooks only') },
+      { level: 'warning', message: 'no webhook yet' },
+    ]);
+    expect(ended.code).toBe(0);
+  });
 });
