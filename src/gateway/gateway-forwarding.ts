@@ -6,7 +6,7 @@ import type { HttpAnswer } from '../platform/http/http-client.ts';
 import { isSafe } from '../platform/http/semantics.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { type Place, passedHeaders } from './destination.ts';
-import { type Outgoing, outgoing, refuse, unauthorized } from './outgoing.ts';
+import { againSoon, type Outgoing, outgoing, refuse, unauthorized } from './outgoing.ts';
 
 /** What other processes of the installation do for callers of this one's gateway. */
 export interface GatewayForwarding {
@@ -74,9 +74,8 @@ function passedBack(given: Readonly<Record<string, string>>, answer: HttpAnswer,
   return { ...theirs, headers: { ...theirs.headers, ...Object.fromEntries(ours) } };
 }
 
-const AGAIN = refuse(503, 'workspace_elsewhere', 'another replica works on this workspace: repeat the request');
 /** Nobody owns it at this moment, or it has just moved. */
-const MOVING: Outgoing = { ...AGAIN, headers: { ...AGAIN.headers, 'retry-after': '1' } };
+const MOVING = againSoon('workspace_elsewhere', 'another replica works on this workspace: repeat the request');
 
 function failureOf(method: string, { code }: SyncError): Outgoing {
   if (code === 'unreachable') return MOVING;

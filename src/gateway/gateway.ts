@@ -22,7 +22,7 @@ import {
   type Known,
   type Stranger,
 } from './known-callers.ts';
-import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
+import { againSoon, aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
 import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
@@ -42,6 +42,8 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 /** Seconds after which an address with too many wrong credentials may try another. */
 const NEXT_TRIAL = 60;
+/** Seconds after which an address with too many refused requests may send another body while memory is short. */
+const NEXT_BODY = 10;
 
 /**
  * The workspace API on the daemon's own port: jobs and scripts point their base address here. Everything goes through
@@ -78,10 +80,12 @@ function give(reply: ServerReply, { status, headers, body, isTheirs, room }: Out
   return reply.code(status).headers(headers).send(body);
 }
 
-/** What the server itself refuses: a body that is too large, compressed, or cut off. */
+/** The answer to a request that the server refuses: its body is too large, compressed, cut off, or one of too many. */
 function refusalOf(error: unknown): Outgoing {
   const status = (error as { statusCode?: number }).statusCode ?? 500;
   if (status === 413) return refuse(413, 'payload_too_large', 'a body has at most 1048576 bytes');
+  if (status === 429) return tooMany(NEXT_BODY);
+  if (status === 503) return OVERLOADED;
   if (status < 500) return refuse(status, 'bad_request', 'the request is not acceptable');
   return refuse(500, 'internal_error', 'the gateway failed to answer this request');
 }
@@ -292,8 +296,7 @@ class Desk {
     }
     meter.count('gateway_requests_total', { outcome: 'failed' });
     passage.logger.warn({ error, method: passed.method }, 'forwarding failed');
-    if (error.code === 'over_budget' && isSafe(passed.method))
-      return { ...OVERLOADED, headers: { ...OVERLOADED.headers, 'retry-after': '1' } };
+    if (error.code === 'over_budget' && isSafe(passed.method)) return OVERLOADED;
     if (error.code === 'answer_malformed')
       return refuse(502, 'answer_malformed', 'the answer of the workspace is malformed');
     if (isSafe(passed.method) || wasNotSent(error)) {
@@ -305,7 +308,7 @@ class Desk {
   }
 }
 
-const OVERLOADED = refuse(503, 'overloaded', 'too many large answers are on their way: repeat the request');
+const OVERLOADED = againSoon('overloaded', 'too many large requests or answers are on their way: repeat the request');
 
 function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'headers'>): boolean {
   return method === 'GET' && headers['range'] === undefined;

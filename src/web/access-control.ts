@@ -182,7 +182,7 @@ function refusalOfBody(request: ServerRequest): Refusal | undefined {
 function needsOf(request: ServerRequest): RouteNeeds {
   if (!request.is404) return request.routeOptions.config;
   // Where no route was matched, nothing but 404 stands behind the address.
-  return request.url.startsWith('/api/v1/') ? { door: 'public' } : {};
+  return /^\/api\/v1(?:[/?]|$)/.test(request.url) ? { door: 'public' } : {};
 }
 
 /** Whether another process has passed it on: it is answered for this one alone. */

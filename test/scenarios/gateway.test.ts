@@ -575,6 +575,8 @@ describe('paths', () => {
       ['DELETE', TASKS, 405],
       ['OPTIONS', TASKS, 404],
       ['PROPFIND', TASKS, 404],
+      ['GET', '', 404],
+      ['GET', '?page=2', 404],
     ] as const) {
       const answer = await fetch(`${address}/api/v1${path}`, { method, headers });
       expect({ method, status: answer.status, body: await answer.json() }).toEqual({

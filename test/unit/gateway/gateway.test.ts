@@ -1,5 +1,7 @@
-import { createServer as createUpstream, type IncomingHttpHeaders } from 'node:http';
+import { once } from 'node:events';
+import { createServer as createUpstream, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { type AddressInfo, createServer as createSocket, type Server as SocketServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { gatewayRoutes } from '../../../src/gateway/gateway.ts';
 import type { Upstream } from '../../../src/gateway/upstream.ts';
@@ -50,8 +52,35 @@ async function openGateway(upstream: SocketServer, { bytes = 64 * MEBIBYTE, vers
   });
   const ask = (path = '/workspaces/w-1/tasks', headers: Record<string, string> = {}) =>
     fetch(`${address}/api/v1${path}`, { headers: { authorization: 'Bearer wsk_a', ...headers } });
-  return { ask, held: () => server.traffic.bodies.held() };
+  return { ask, address, traffic: server.traffic, held: () => server.traffic.bodies.held() };
 }
+
+describe('a body that has to make room for others', () => {
+  const KIBIBYTE = 1_024;
+
+  it.each([
+    ['usual', 503, 'overloaded'],
+    ['suspected', 429, 'rate_limit_exceeded'],
+  ])('of a %s sender is refused with the error object and a delay: %i', async (sender, status, errorCode) => {
+    const { address, traffic } = await openGateway(
+      createUpstream((_request, response) => void response.end('{}')),
+      { bytes: 300 * KIBIBYTE },
+    );
+    if (sender === 'suspected') for (let count = 0; count < 100; count++) traffic.failed('127.0.0.1');
+    const url = `${address}/api/v1/workspaces/w-1/bugs`;
+    const headers = { authorization: 'Bearer wsk_a', 'content-type': 'application/json' };
+    const half = request(url, { method: 'POST', headers: { ...headers, 'content-length': 250 * KIBIBYTE } });
+    const answered = once(half, 'response') as Promise<[IncomingMessage]>;
+    half.write(Buffer.alloc(200 * KIBIBYTE));
+    await expect.poll(() => traffic.bodies.held()).toBe(200 * KIBIBYTE);
+    const other = await fetch(url, { method: 'POST', headers, body: Buffer.alloc(200 * KIBIBYTE) });
+    expect(other.status).toBe(200);
+    const [response] = await answered;
+    expect(response.statusCode).toBe(status);
+    expect(response.headers['retry-after']).toMatch(/^\d+$/);
+    expect(JSON.parse(await text(response))).toEqual({ code: status, message: expect.any(String), errorCode });
+  });
+});
 
 describe('an answer that is no HTTP', () => {
   it.each([
