@@ -19,7 +19,7 @@ const DATA = [
   'README.md',
   'config/*.{json,md,yaml}',
   'config/examples/*',
-  'config/deploy/*.yaml',
+  'config/deploy/*.{md,service,yaml}',
   'src/workspace-api/contract.md',
   'src/workspace-api/client/README.md',
   'src/connectors/*/README.md',

@@ -146,6 +146,8 @@ function blocking({ halt }: Facts): Cause[] {
 
 interface Warning {
   readonly code: string;
+  /** The alert whose runbook in `config/operating.md` says more. */
+  readonly runbook: string;
   /** What does not happen, and what goes on. */
   readonly stops: string;
   readonly hint: string;
@@ -161,6 +163,7 @@ interface Warning {
 export const WARNINGS: readonly Warning[] = [
   {
     code: 'config_rejected',
+    runbook: 'WorksyncConfigRejected',
     stops: 'The changes in the file have no effect. The last good configuration goes on.',
     command: 'worksync check --offline',
     hint: 'Correct the file: the daemon reloads it by itself. Until then the last good configuration stays in use.',
@@ -169,6 +172,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'database_log_kept',
+    runbook: 'WorksyncDatabaseLogKept',
     stops:
       'Nothing for now. The log grows with each change until that program ends; when it has filled the disk, webhooks are refused.',
     command: 'worksync check',
@@ -178,6 +182,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'connections_failing',
+    runbook: 'WorksyncConnectionFailing',
     stops:
       'Polls and fetches do not work for these connections, or for the repositories and projects that "worksync status" names. Webhooks are stored, and everything else goes on.',
     command: 'worksync check',
@@ -189,6 +194,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'changes_held',
+    runbook: 'WorksyncNeedsApproval',
     stops: 'These changes are not written to the workspace. All other changes go on.',
     command: 'worksync held',
     seen: ({ changes }) => changes.heldSeen,
@@ -198,6 +204,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'record_not_supported',
+    runbook: 'WorksyncServerLimited',
     stops:
       'Pull requests are not recorded in the workspace. They are linked to their tasks, and everything else goes on.',
     command: 'worksync check',
@@ -211,6 +218,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'workspace_routes_off',
+    runbook: 'WorksyncServerLimited',
     stops: 'What depends on these reads waits, or goes on without them. worksync asks again within a day.',
     command: 'worksync check',
     hint: 'Ask the operator of the workspace, or give the key the right to read them. If only the path differs, set it in workspace.api.routes. Links need workspace.api.links: idempotent if they cannot be read.',
@@ -219,6 +227,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'task_updates_off',
+    runbook: 'WorksyncServerLimited',
     stops:
       'Statuses of tasks are not changed. Everything else goes on. worksync tries a missing route again within a day.',
     command: 'worksync check',
@@ -228,6 +237,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'task_fields_refused',
+    runbook: 'WorksyncServerLimited',
     stops: 'New tasks are created without these fields. worksync tries them again once a day.',
     command: 'worksync check',
     hint: 'Name the fields that the workspace accepts in triage.send.',
@@ -236,6 +246,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'deliveries_quarantined',
+    runbook: 'WorksyncQuarantine',
     stops: 'What these deliveries say is not applied. All other deliveries go on.',
     command: 'worksync quarantine list',
     seen: ({ deliveries }) => deliveries.quarantinedSeen,
@@ -245,6 +256,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'names_rebound',
+    runbook: 'WorksyncScopeChanged',
     stops: 'worksync takes nothing from the new target. What it knows of the earlier one stays.',
     command: 'worksync connections rebind',
     hint: CODES.scope_rebound.hint,
@@ -254,6 +266,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'webhooks_silent',
+    runbook: 'WorksyncWebhooksSilent',
     stops: 'Changes there arrive with the next poll or sweep, and not at once.',
     command: 'worksync hooks status',
     hint: 'Run "worksync hooks status" to see which, and "worksync hooks install" to repair them.',
@@ -262,6 +275,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'webhooks_unknown',
+    runbook: 'WorksyncWebhooksSilent',
     stops: 'Nobody knows whether these webhooks work. Polls go on.',
     command: 'worksync hooks status',
     hint: 'Run "worksync hooks status" to see why the vendor does not show them.',
@@ -270,6 +284,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'redeliveries_failing',
+    runbook: 'WorksyncWebhooksSilent',
     stops: 'Deliveries that failed are not sent again. Polls bring what they said, later.',
     command: 'worksync hooks status',
     hint: 'Polls bring what the vendor could not deliver. "worksync status" shows the error.',
@@ -278,6 +293,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'units_missing',
+    runbook: 'WorksyncScopeChanged',
     stops: 'Nothing new arrives from them. Their records and links stay.',
     command: 'worksync check',
     hint: 'They are gone, renamed, or not visible to the credential: correct the scope, or the rights. Their records and links stay.',
@@ -287,6 +303,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'fetches_refused',
+    runbook: 'WorksyncScopeChanged',
     stops: 'What changed in these objects is not recorded. All others go on.',
     command: 'worksync check',
     hint: 'The credential cannot see them, or there is none: set one with the rights that "worksync check" names. worksync asks again after a restart, and when the provider reports them anew.',
@@ -298,6 +315,7 @@ export const WARNINGS: readonly Warning[] = [
   },
   {
     code: 'backfill_failing',
+    runbook: 'WorksyncBackfillFailing',
     stops: 'Some older items are not read. Live changes go on.',
     command: 'worksync backfill',
     hint: 'A backfill retries by itself what it has not given up. "worksync status" shows the errors.',

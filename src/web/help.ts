@@ -1,15 +1,22 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
+import { WARNINGS } from '../admin/verdict.ts';
 import type { Server } from '../platform/http/server.ts';
 import { PROGRAM } from '../platform/lib/program-folder.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf, sendPage } from './html-document.ts';
 
+const WORKFLOW = 'workflow';
+
 /** Address below `/help/` and file, relative to the program. They are in every installation: the package, the image. */
 const PAGES: ReadonlyMap<string, string> = new Map([
   ['configuration', 'config/README.md'],
+  ['connect-a-workspace', 'config/connect-a-workspace.md'],
+  [WORKFLOW, 'config/workflow.md'],
   ['operating', 'config/operating.md'],
+  ['deploying', 'config/deploy/README.md'],
+  ['replicas', 'config/deploy/replicas.md'],
   ['reference', 'config/reference.md'],
   ['workspace-api', 'src/workspace-api/contract.md'],
   ['client', 'src/workspace-api/client/README.md'],
@@ -20,10 +27,14 @@ const PAGES: ReadonlyMap<string, string> = new Map([
 
 const ADDRESSES: ReadonlyMap<string, string> = new Map([...PAGES].map(([name, file]) => [file, `/help/${name}`]));
 
-/** Where the page of an error code stands. */
+/** The place that explains an error code, or a problem of the status. */
 export function helpOf(code: string): string {
-  return `/help/reference#${code}`;
+  const problem = WARNINGS.find((each) => each.code === code);
+  return problem === undefined ? `/help/reference#${code}` : `/help/operating#${problem.runbook.toLowerCase()}`;
 }
+
+/** The reasons for which a task is not moved. */
+export const HELP_OF_REASONS = `/help/${WORKFLOW}#if-a-task-does-not-move`;
 
 /** The pages that come with the program, for everybody: they hold nothing of this installation. */
 export function helpRoutes(server: Server): void {

@@ -97,17 +97,18 @@ it('each alert says how urgent it is and leads to its own runbook, which names a
   expect(headings).toEqual(rules.map(({ alert }) => alert));
 });
 
-it('there is an alert for each problem that the status can show', () => {
-  const codes = new Set(
-    rules.flatMap(({ expr }) =>
-      used(expr).flatMap(({ labels }) =>
-        labels.flatMap(({ name, value }) => (name === 'code' ? value.split('|') : [])),
-      ),
+it('there is an alert for each problem that the status can show, which leads to its runbook', () => {
+  const alerts = rules.flatMap(({ alert, expr }) =>
+    used(expr).flatMap(({ labels }) =>
+      labels
+        .filter(({ name }) => name === 'code')
+        .flatMap(({ value }) => value.split('|').map((code) => [code, alert] as const)),
     ),
   );
   // Alarmed on for each connection by itself.
-  const others = ['connections_failing'];
-  expect(new Set([...codes, ...others])).toEqual(new Set(WARNINGS.map(({ code }) => code)));
+  const others = [['connections_failing', 'WorksyncConnectionFailing']] as const;
+  const runbooks = WARNINGS.map(({ code, runbook }) => [code, runbook] as const);
+  expect(new Map([...alerts, ...others])).toEqual(new Map(runbooks));
 });
 
 it('no panel of the dashboard covers another', () => {

@@ -1,6 +1,7 @@
 import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
 import { OWN_COMMAND } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
+import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
 import { ask } from './ask.ts';
@@ -53,7 +54,8 @@ ${fact('Before', previous)}
 ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
 ${fact('No change', reason && withDetail(reason))}
 ${fact('Change', change?.state ?? null)}
-${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>${release}</section>`;
+${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>${release}
+<p class="hint"><a href="${HELP_OF_REASONS}">If a task does not move</a></p></section>`;
 }
 
 function statusItems(workspace: string, { items, more }: ExplainedTask, now: number): Markup {

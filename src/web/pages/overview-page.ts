@@ -2,6 +2,7 @@ import type { LagReport } from '../../admin/lag.ts';
 import type { WorkspaceStatus } from '../../admin/status.ts';
 import { describeUnfinished } from '../../admin/unfinished-words.ts';
 import { count, duration } from '../../platform/lib/quantities.ts';
+import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
 import { ask } from './ask.ts';
@@ -83,7 +84,7 @@ async function unfinishedCard(visit: WorkspaceVisit): Promise<Markup | null> {
     ({ key, name }, index) =>
       html`${index > 0 ? ', ' : null}<a href="${pathOf(visit.partition.name, 'item', { name: key })}">${name}</a>`,
   );
-  return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason: ${names}</p></section>`;
+  return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason: ${names} · <a href="${HELP_OF_REASONS}">help</a></p></section>`;
 }
 
 function backlogWords({ requests, doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {

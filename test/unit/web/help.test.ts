@@ -1,8 +1,11 @@
+import { globSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { WARNINGS } from '../../../src/admin/verdict.ts';
 import { CODES } from '../../../src/model/errors/codes.ts';
 import { createServer } from '../../../src/platform/http/server.ts';
-import { helpOf, helpRoutes } from '../../../src/web/help.ts';
+import { HELP_OF_REASONS, helpOf, helpRoutes } from '../../../src/web/help.ts';
 import { renderMarkdown } from '../../../src/web/markdown.ts';
+import { TOP } from '../../support/harness/processes.ts';
 
 const server = createServer();
 helpRoutes(server);
@@ -24,15 +27,23 @@ function linksOf(body: string): string[] {
 }
 
 describe('/help/', () => {
-  it('has a page for each connector, and those that operators need [U20]', async () => {
-    const links = linksOf(await page('/help/'));
-    expect(links).toEqual(expect.arrayContaining(['/help/operating', '/help/reference', '/help/connector-github']));
+  it('has a page for each connector, and each document of the configuration [U20]', async () => {
+    const bodies = await Promise.all(linksOf(await page('/help/')).map(page));
+    const titles = bodies.map((body) => /<title>(\S+) – Help/.exec(body)?.[1]);
+    const documents = globSync(['config/**/*.md', 'src/connectors/*/README.md'], { cwd: TOP });
+    expect(documents.length).toBeGreaterThan(15);
+    expect(documents.filter((file) => !titles.includes(file))).toEqual([]);
   });
 
-  it('has an anchor for each error code [U20]', async () => {
-    const ids = idsOf(await page('/help/reference'));
-    const wanted = Object.keys(CODES).map((code) => helpOf(code).split('#')[1]);
-    expect(wanted.filter((id) => !ids.includes(id as string))).toEqual([]);
+  it('has an anchor for each error code, each problem, and the reasons for which a task is not moved [U20]', async () => {
+    const codes = [...Object.keys(CODES), ...WARNINGS.map(({ code }) => code)];
+    const addresses = [...codes.map(helpOf), HELP_OF_REASONS];
+    const isThere = async (address: string) => {
+      const [url = '', id = ''] = address.split('#');
+      return idsOf(await page(url)).includes(id);
+    };
+    const found = await Promise.all(addresses.map(isThere));
+    expect(addresses.filter((_address, index) => !found[index])).toEqual([]);
   });
 
   it('links to pages that it serves, and to anchors that they have, each anchor once [U20]', async () => {
