@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { OLDEST_POSTGRES } from '../../src/admin/check-server.ts';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
 import { connectors } from '../../src/connectors/registry.ts';
@@ -10,6 +11,7 @@ import { CODES } from '../../src/model/errors/codes.ts';
 import { DAEMON_OPTIONS } from '../../src/platform/config/daemon-options.ts';
 import { OLDEST_NODE } from '../../src/platform/lib/oldest-node.ts';
 import { createMetrics } from '../../src/platform/observe/metrics.ts';
+import { allCommands } from '../support/harness/command-line.ts';
 import { worksync } from '../support/harness/processes.ts';
 
 const TOP = join(import.meta.dirname, '../..');
@@ -119,6 +121,21 @@ describe('the pages', () => {
     expect(missing).toEqual([]);
   });
 
+  it('name the commands without --json', async () => {
+    const without = (await allCommands()).filter(
+      ({ command }) => !command.options.some(({ long }) => long === '--json'),
+    );
+    const named = found(section(OPERATING, '### JSON').split('take')[0] ?? '', /`(\w+)`/g);
+    expect(named.toSorted()).toEqual(without.map(({ path }) => path.join(' ')).toSorted());
+  });
+
+  it("name each error code of the gateway's own, and no other", () => {
+    const sources = readdirSync(join(TOP, 'src/gateway')).map((name) => read(`src/gateway/${name}`));
+    const codes = sources.flatMap((text) => found(text, /(?:refuse\((?:\d+|status), |againSoon\()'(\w+)'/g));
+    const named = rows(section(OPERATING, '## Gateway')).flatMap(([, code = '']) => found(code, /`(\w+)`/g));
+    expect(new Set(named)).toEqual(new Set(codes));
+  });
+
   it('list the versions that the program accepts, and each vendor', () => {
     const text = section(OPERATING, '### Versions and support');
     const supported = Object.fromEntries(rows(text).map(([of = '', ...cells]) => [of, cells.join(' ')]));
@@ -168,6 +185,11 @@ describe('the pages', () => {
 });
 
 describe.each(PAGES)('%s', (page) => {
+  it('has blocks of YAML that a parser takes', () => {
+    const blocks = found(read(page), /```yaml\n([\s\S]*?)```/g).flatMap((text) => parseAllDocuments(text));
+    expect(blocks.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+  });
+
   it('links to what is there, and to headings that are there', () => {
     const links = found(withoutCode(read(page)), /\]\(([^)\s]+)\)/g).filter((link) => !/^[a-z]+:/.test(link));
     const broken = links.filter((link) => {
