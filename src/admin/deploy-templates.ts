@@ -96,7 +96,8 @@ function withWorkspace(template: string, { name, content, variables }: DeployedD
     .split('\n')
     .map((line) => (line === '' ? '' : `    ${line}`));
   const values = variables.map((each) => `  ${each}: ""\n`).join('');
-  const note = `  # As the draft was at first. With the finished file:\n  # kubectl create configmap worksync --from-file=config/workspaces\n`;
+  const note =
+    '  # As the draft was at first. When it is finished, remove this ConfigMap and run:\n  # kubectl create configmap worksync --from-file=config/workspaces\n';
   return template
     .replace(WORKSPACE_FILE, () => `${note}  ${name}.yaml: |\n${lines.join('\n')}\n`)
     .replace(SECRET_VALUES, () => `stringData:${values === '' ? ' {}\n' : `\n${values}`}`);

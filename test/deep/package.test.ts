@@ -115,7 +115,8 @@ describe('the package', () => {
   });
 
   it('has each file that the default configuration and the help need', () => {
-    const needed = ['config/default.yaml', 'config/schema.json', 'config/examples/github.yaml', 'config/operating.md'];
+    const files = ['default.yaml', 'schema.json', 'examples/github.yaml', 'deploy/worksync.service', 'operating.md'];
+    const needed = files.map((file) => `config/${file}`);
     expect(needed.filter((path) => !existsSync(join(installed, path)))).toEqual([]);
   });
 
