@@ -24,7 +24,7 @@ export interface Debounce {
  *
  * With a promised visibility, live lanes wait until just before its end, which takes the fewest writes.
  *
- * Status changes wait `30u²` seconds longer: they yield to links while the quota is short, and more of them are merged.
+ * Status changes wait `30u²` seconds longer, so that several moves of one task become one write while the quota is short.
  *
  * @param usedShare u, the used share of the long quota window, 0..1
  * @param visibility promised time from an event to its write while the quota suffices, milliseconds

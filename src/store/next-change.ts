@@ -31,14 +31,15 @@ export interface DueChange {
   readonly lane: OutboxRow['lane'];
 }
 
-const LIVE: readonly Queue[] = ['read', 'live', 'finished'];
+const LIVE: readonly Queue[] = ['read', 'link', 'finished_link', 'status', 'mirror', 'finished_mirror'];
 
 /** Weight of the time since a change of a finished item was due, because the written state of such an item stays true. */
 const FINISHED_WEIGHT = 1.1;
 
 /**
- * Returns the change to send now: the one that has been due longest, of finished items a little earlier. A change of a backfill
- * is returned only if nothing else is due.
+ * Returns the change to send now: the one that has been due longest, of finished items a little earlier. While the quota is too short
+ * to send a status change when it is due, reads and links go first, then status changes, then mirrors. A change of a backfill is returned
+ * only if nothing else is due.
  *
  * The order within one queue does not depend on the time, so that an index gives it. Only the first changes of the queues are
  * compared here.
@@ -49,16 +50,33 @@ async function readyChange(query: Scope, eligible: Eligibility): Promise<DueChan
 }
 
 function selectNext(candidates: readonly Candidate[], eligible: Eligibility): DueChange | undefined {
-  const live = candidates.filter(({ queue }) => queue !== 'backfill');
-  const [next] = (live.length > 0 ? live : candidates).toSorted((a, b) => compare(a, b, eligible));
+  const live = candidates.filter(({ send_queue }) => send_queue !== 'backfill');
+  const isStatusDue = live.some(({ send_queue, due }) => send_queue === 'status' && due <= eligible.now);
+  const [next] = (live.length > 0 ? live : candidates).toSorted((a, b) => compare(a, b, { ...eligible, isStatusDue }));
   return next && { entity: next.entity, at: eligible.now, due: next.due, lane: next.lane };
 }
 
-type Candidate = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly queue: Queue };
+type Candidate = Pick<OutboxRow, 'entity' | 'lane' | 'due' | 'not_before'> & { readonly send_queue: Queue };
 
-function compare(a: Candidate, b: Candidate, { now, retriesLast }: Eligibility): number {
-  const age = ({ queue, due }: Candidate) => (now - due) * (queue === 'finished' ? FINISHED_WEIGHT : 1);
-  return (retriesLast ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1);
+interface Order extends Pick<Eligibility, 'now' | 'retriesLast'> {
+  readonly isStatusDue: boolean;
+}
+
+function compare(a: Candidate, b: Candidate, { now, retriesLast, isStatusDue }: Order): number {
+  const weight = ({ send_queue }: Candidate) => (send_queue.startsWith('finished') ? FINISHED_WEIGHT : 1);
+  const age = (change: Candidate) => (now - change.due) * weight(change);
+  return (
+    (retriesLast ? a.not_before - b.not_before : 0) ||
+    (isStatusDue ? rankOf(a) - rankOf(b) : 0) ||
+    age(b) - age(a) ||
+    (a.entity < b.entity ? -1 : 1)
+  );
+}
+
+/** The place of a queue while a status change is due. Links may wait for reads. */
+function rankOf({ send_queue }: Candidate): number {
+  if (send_queue === 'status') return 1;
+  return send_queue.endsWith('mirror') ? 2 : 0;
 }
 
 /** Parameters of the statements that select changes. */
@@ -187,7 +205,7 @@ export async function clampChangeTimes(query: Scope, now: number): Promise<numbe
   const changes = query
     .updateTable('outbox')
     .where('state', 'in', CHANGE_STATES)
-    .where('queue', 'in', [...LIVE, 'backfill']);
+    .where('send_queue', 'in', [...LIVE, 'backfill']);
   // The index has only due times. No change is due before its difference appeared.
   const postdated = await changes
     .set({ since: now, due: now })
@@ -207,7 +225,7 @@ export async function clampChangeTimes(query: Scope, now: number): Promise<numbe
   return Number(postdated.numUpdatedRows + paused.numUpdatedRows + inFlight.numUpdatedRows);
 }
 
-const COLUMNS = ['entity', 'queue', 'lane', 'due', 'not_before'] as const;
+const COLUMNS = ['entity', 'send_queue', 'lane', 'due', 'not_before'] as const;
 
 function waitingIn(
   query: Scope,
@@ -218,14 +236,15 @@ function waitingIn(
     .selectFrom('outbox')
     .select(COLUMNS)
     .where('state', '=', 'pending')
-    .where('queue', '=', sql.lit(queue))
+    .where('send_queue', '=', sql.lit(queue))
     .$if(onlyWrites, (rows) => rows.where('kind', '!=', 'read'))
     .$if(withoutRecords, (rows) => rows.where('kind', '!=', 'pull_request'));
 }
 
 function queuesOf({ onlyReads, onlyWrites = false }: Eligibility): readonly Queue[] {
   if (onlyReads) return ['read'];
-  return onlyWrites ? ['live', 'finished', 'backfill'] : [...LIVE, 'backfill'];
+  const queues: readonly Queue[] = [...LIVE, 'backfill'];
+  return onlyWrites ? queues.filter((queue) => queue !== 'read') : queues;
 }
 
 function unionOf<Part extends { unionAll(other: Part): Part }>([first, ...others]: readonly Part[]): Part {

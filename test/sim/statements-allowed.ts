@@ -107,11 +107,11 @@ const MANY: readonly Allowed[] = [
     why: 'when the clock was set back, what may be on its way waits until it must have arrived',
   },
   {
-    text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" in (…) and "queue" in (…) and "due" > ? and "since" > ?',
+    text: 'update "outbox" set "since" = ?, "due" = ? where "outbox"."workspace" = ? and "state" in (…) and "send_queue" in (…) and "due" > ? and "since" > ?',
     why: 'all that came in the future, whatever becomes of it, after the clock was set back',
   },
   {
-    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "state" in (…) and "queue" in (…) and "not_before" > ?',
+    text: 'update "outbox" set "not_before" = ? where "outbox"."workspace" = ? and "state" in (…) and "send_queue" in (…) and "not_before" > ?',
     why: 'all that is to wait further ahead than anything does, after the clock was set back',
   },
   {

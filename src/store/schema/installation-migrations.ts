@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTables } from './create-tables.ts';
+import { addSendQueue } from './send-queue.ts';
 import { addWorkflowColumns } from './workflow-columns.ts';
 
 /**
@@ -14,6 +15,7 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '001_schema': { up: createTables },
   '002_workflow': { up: addWorkflowColumns },
   '003_awaited_read': { up: addAwaitedRead },
+  '004_send_queue': { up: addSendQueue },
 };
 
 /** Adds the column of the outbox that says which read ends the wait of a change. */

@@ -15,7 +15,7 @@ import type { InstallationTables } from './installation-tables.ts';
 export type AwaitedRead = 'links' | 'check';
 
 /** A part of the outbox whose changes are sent in the order of their due times. */
-export type Queue = 'read' | 'live' | 'finished' | 'backfill';
+export type Queue = 'read' | 'link' | 'finished_link' | 'status' | 'mirror' | 'finished_mirror' | 'backfill';
 
 /** Every table of `worksync.db`. */
 export type Schema = InstallationTables & {
@@ -184,7 +184,7 @@ export interface Tables {
     /** 2 for a finished item, which is sent a little before others; otherwise 1. */
     weight: number;
     /** Computed from kind, lane and weight. */
-    queue: GeneratedAlways<Queue>;
+    send_queue: GeneratedAlways<Queue>;
     /**
      * The change is not tried before this time: a pause after a failure, a wait for a read, an unverified item, the pace of reads
      * after a restore, or a write that is undone only later. In the state `unknown`: the earliest time of the settling list.

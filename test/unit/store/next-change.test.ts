@@ -75,6 +75,33 @@ describe('the next change to send', () => {
       'a',
     ],
     [
+      'a link, though a mirror waits longer, while a status change is due',
+      [
+        { entity: 'a', ...at(900, 800) },
+        { entity: 'b', ...at(9, 7), lane: 'link' },
+        { entity: 'c', ...at(700, 600), lane: 'status', kind: 'task_update' },
+      ],
+      'b',
+    ],
+    [
+      'a status change that is due before mirrors, of finished items too',
+      [
+        { entity: 'a', ...at(900, 800) },
+        { entity: 'b', ...at(900, 800, 2) },
+        { entity: 'c', ...at(3, 0, 2), lane: 'status', kind: 'task_update' },
+      ],
+      'c',
+    ],
+    [
+      'the change that waits longest while no status change is due',
+      [
+        { entity: 'a', ...at(9, 7), lane: 'link' },
+        { entity: 'b', ...at(900, 800) },
+        { entity: 'c', ...at(3, -1), lane: 'status', kind: 'task_update' },
+      ],
+      'b',
+    ],
+    [
       'a backfill only if nothing else is due',
       [
         { entity: 'a', ...at(900, 800), lane: 'backfill' },
@@ -251,7 +278,7 @@ describe('a wall clock that was set back while a change cannot be sent', () => {
 
 describe('any pending changes', () => {
   const row = fc.record({
-    lane: fc.constantFrom<OutboxRow['lane'][]>('mirror', 'link', 'read', 'backfill'),
+    lane: fc.constantFrom<OutboxRow['lane'][]>('mirror', 'link', 'status', 'read', 'backfill'),
     isRead: fc.boolean(),
     age: fc.integer({ min: -9, max: 20 }),
     weight: fc.constantFrom(1, 2),
@@ -268,10 +295,18 @@ describe('any pending changes', () => {
     });
     const ready = waiting.filter(({ due, not_before }) => due <= NOW + leadTime && not_before <= NOW);
     const live = ready.filter((each) => !isBackfill(each));
-    const isFinished = ({ lane, weight, kind }: OutboxRow) => weight === 2 && kind !== 'read' && lane !== 'backfill';
-    const age = (each: OutboxRow) => (NOW - each.due) * (isFinished(each) ? 1.1 : 1);
+    const isMirror = ({ lane, kind }: OutboxRow) => lane === 'mirror' && kind !== 'read';
+    const isWeighted = ({ lane, kind }: OutboxRow) => kind !== 'read' && lane !== 'backfill' && lane !== 'status';
+    const age = (each: OutboxRow) => (NOW - each.due) * (isWeighted(each) && each.weight === 2 ? 1.1 : 1);
+    const isStatus = ({ lane, kind }: OutboxRow) => lane === 'status' && kind !== 'read';
+    const isStatusDue = live.some((each) => isStatus(each) && each.due <= NOW);
+    const rank = (each: OutboxRow) => (isMirror(each) ? 2 : isStatus(each) ? 1 : 0);
     const [first] = (live.length > 0 ? live : ready).toSorted(
-      (a, b) => (retriesLast ? a.not_before - b.not_before : 0) || age(b) - age(a) || (a.entity < b.entity ? -1 : 1),
+      (a, b) =>
+        (retriesLast ? a.not_before - b.not_before : 0) ||
+        (isStatusDue ? rank(a) - rank(b) : 0) ||
+        age(b) - age(a) ||
+        (a.entity < b.entity ? -1 : 1),
     );
     const times = (all: readonly OutboxRow[]) => {
       const moments = all.map(({ due, not_before }) => Math.max(due - leadTime, not_before));
