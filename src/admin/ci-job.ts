@@ -213,13 +213,14 @@ const LONGEST = 900;
 
 interface Server {
   readonly origin: string;
+  /** Without a port, as in the `host` of a connection. */
   readonly host: string;
 }
 
 function serverOf(address: string): Server {
   const url = URL.parse(address);
   if (!url) throw new SyncError('usage', `"${address}" is no address of a server`, { hint: NAME_IT });
-  return { origin: url.href.endsWith('/') ? url.href.slice(0, -1) : url.href, host: url.host };
+  return { origin: url.href.endsWith('/') ? url.href.slice(0, -1) : url.href, host: url.hostname };
 }
 
 interface Told {

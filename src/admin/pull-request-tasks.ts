@@ -142,7 +142,7 @@ function shownOf({ repoName, identifier, url, title, key }: PullRequest) {
 
 /** Connections to the host and provider of the pull request. Whether they follow its repository, only the provider can tell. */
 function expectedFrom(connections: readonly ActiveConnection[], { targets, provider }: AskedPullRequest): string[] {
-  const hosts = targets.flatMap((target) => URL.parse(target)?.host || []);
+  const hosts = targets.flatMap((target) => URL.parse(target)?.hostname || []);
   return connections
     .filter(({ connector }) => connector.capabilities.pullRequests === true)
     .filter(({ connector }) => provider === undefined || connector.id === provider)

@@ -135,6 +135,13 @@ describe('worksync ci', () => {
     expect(await running.ended).toMatchObject({ code: 0, stdout: expect.stringContaining('is linked to 1 task') });
   });
 
+  it('a server with a port is the host of a connection, whose name has none', async () => {
+    const known = await ci(1, [], { GITHUB_SERVER_URL: 'https://github.com:8443' });
+    expect(known).toMatchObject({ code: 0, stdout: expect.stringContaining('acme/app#1') });
+    const { code, stderr } = await ci(999, [], { GITHUB_SERVER_URL: 'https://github.com:8443' });
+    expect({ code, stderr }).toEqual({ code: 75, stderr: expect.stringContaining('github may bring it') });
+  });
+
   it('a pull request of a host that no connection covers is told apart', async () => {
     const { code, stderr } = await ci(1, [], { GITHUB_SERVER_URL: 'https://ghe.example.com' });
     expect(code).toBe(1);
