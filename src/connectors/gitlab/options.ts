@@ -31,7 +31,7 @@ export const options = z
     apiUrl: httpsAddress
       .optional()
       .describe(
-        'Address of the API, where it is not `https://<host>/api/v4`: a GitLab below a path, a proxy, or a test.',
+        'Address of the API, where it is not `https://<host>/api/v4`: a GitLab below a path or on another port, a proxy, or a test.',
       ),
     token: oneWord(/^[\x21-\x7e]{1,1000}$/)
       .optional()
