@@ -236,6 +236,15 @@ export const WARNINGS: readonly Warning[] = [
     describe: () => 'the workspace has no route for task updates: statuses are not changed',
   },
   {
+    code: 'statuses_contested',
+    runbook: 'WorksyncNeedsApproval',
+    stops: 'Changes of statuses are held for a day. Everything else goes on.',
+    command: 'worksync held',
+    hint: 'Switch one of the two automations off, then run "worksync held release --refused".',
+    find: ({ server }) => (server.areStatusesContested ? 1 : 0),
+    describe: () => 'something else changes statuses back that worksync sets',
+  },
+  {
     code: 'task_fields_refused',
     runbook: 'WorksyncServerLimited',
     stops: 'New tasks are created without these fields. worksync tries them again once a day.',

@@ -77,6 +77,14 @@ export function afterObservation(
 const MAX_CONTESTED = 3;
 const MAX_MOVES = 6;
 
+/** Contests of all tasks of a workspace in a day, after which worksync changes none of their statuses. */
+export const MAX_CONTESTED_OF_WORKSPACE = 20;
+
+/** Returns the latest contests of a workspace in the last day, as many as are needed to recognise a fight. */
+export function contestsInDay(contested: readonly number[], now: number): readonly number[] {
+  return contested.filter((at) => at > now - DAY).slice(-MAX_CONTESTED_OF_WORKSPACE);
+}
+
 /** Whether another automation moves the task too. */
 export function isContested({ moves = [], contested = [] }: WrittenStatus, now: number): boolean {
   const inDay = (at: number) => at > now - DAY;

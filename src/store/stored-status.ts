@@ -24,7 +24,7 @@ import type { OptionalRoute, RecordsRoute, RouteStates } from './server-capabili
 import { serverFactsOf } from './server-facts.ts';
 import { type SweepPosition, sweepPositionsOf } from './sweep-position.ts';
 import { type CreationTrials, disabledFields } from './task-creations.ts';
-import type { TaskUpdateFacts } from './task-update-facts.ts';
+import { areStatusesContested, type TaskUpdateFacts } from './task-update-facts.ts';
 import { type UnfinishedTasks, unfinishedTasksOf } from './unfinished-tasks.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 import { type SweepReports, sweepsOf } from './workspace-sweeps.ts';
@@ -41,6 +41,8 @@ export interface ServerStatus {
   readonly fieldsOff: readonly string[];
   /** Why no task is updated; null while updates are sent. */
   readonly updatesOff: string | null;
+  /** Others changed so many statuses back in the last day that further status changes are held. */
+  readonly areStatusesContested: boolean;
 }
 
 /** How many of one kind the workspace should have, and how many of them have an unsent change. The others are synced. */
@@ -218,6 +220,7 @@ export async function serverStatusesOf(
   return (workspace) => {
     const { records, routes, creation, taskUpdate } = facts(workspace);
     const { state = 'unknown', error = null } = (records ?? {}) as Partial<RecordsRoute>;
+    const updateFacts = (taskUpdate ?? {}) as TaskUpdateFacts;
     const routesOff = Object.entries((routes ?? {}) as RouteStates).flatMap(([route, { refused }]) =>
       refused?.offUntil !== undefined && refused.offUntil > now
         ? [{ route: route as OptionalRoute, status: refused.status, until: refused.offUntil }]
@@ -227,8 +230,9 @@ export async function serverStatusesOf(
       records: { state, error },
       routesOff: routesOff.filter(({ route }) => route !== 'updateTask'),
       updatesOff:
-        ((taskUpdate ?? {}) as TaskUpdateFacts).off ??
+        updateFacts.off ??
         (routesOff.some(({ route }) => route === 'updateTask') ? 'the workspace has no route for task updates' : null),
+      areStatusesContested: areStatusesContested(updateFacts, now),
       fieldsOff: creation === undefined ? [] : disabledFields(creation as CreationTrials, now),
     };
   };

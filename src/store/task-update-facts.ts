@@ -1,4 +1,5 @@
 import { type StatusWords, serverStatus } from '../model/task-status.ts';
+import { contestsInDay, MAX_CONTESTED_OF_WORKSPACE } from '../model/written-status.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -22,6 +23,8 @@ export interface TaskUpdateFacts {
   readonly verified?: Readonly<Partial<Record<UpdateForm, readonly string[]>>>;
   /** Statuses that the server refused or replaced, by our words. */
   readonly statuses?: Readonly<Record<string, { readonly word: string; readonly error: string }>>;
+  /** When others changed a status back that worksync had just written, in the last day; epoch milliseconds. */
+  readonly contested?: readonly number[];
 }
 
 export async function readTaskUpdateFacts(query: Scope): Promise<TaskUpdateFacts> {
@@ -35,17 +38,32 @@ async function changeFacts(query: Scope, change: (facts: TaskUpdateFacts) => Tas
   if (JSON.stringify(after) !== JSON.stringify(before)) await writeServerFact(query, 'taskUpdate', after);
 }
 
+/** Whether so many statuses were changed back in the last day that worksync changes none in this workspace. */
+export function areStatusesContested({ contested = [] }: TaskUpdateFacts, now: number): boolean {
+  return contestsInDay(contested, now).length >= MAX_CONTESTED_OF_WORKSPACE;
+}
+
 /**
  * Returns why this status is not sent, as code and message; undefined if it may be sent. A status whose word has changed
  * in the configuration is sent again.
  */
 export function refusalOfStatus(
-  { statuses = {} }: TaskUpdateFacts,
+  facts: TaskUpdateFacts,
   words: StatusWords,
   status: string | undefined,
+  now: number,
 ): string | undefined {
-  const refused = status !== undefined && Object.hasOwn(statuses, status) ? statuses[status] : undefined;
-  return refused?.word === serverStatus(words, status ?? '') ? refused.error : undefined;
+  if (status === undefined) return undefined;
+  if (areStatusesContested(facts, now))
+    return `workflow_contested: others changed ${MAX_CONTESTED_OF_WORKSPACE} statuses back in a day`;
+  const { statuses = {} } = facts;
+  const refused = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
+  return refused?.word === serverStatus(words, status) ? refused.error : undefined;
+}
+
+/** Counts a status that others changed back. */
+export async function noteContest(query: Scope, at: number, now: number): Promise<void> {
+  await changeFacts(query, (facts) => ({ ...facts, contested: contestsInDay([...(facts.contested ?? []), at], now) }));
 }
 
 /** Switches a status off. Earlier suspicions are dropped, because the status explains the refusals. */

@@ -256,6 +256,10 @@ export const CODES = {
     verdict: 'never',
     hint: 'Name the word of the workspace for this status in workspace.statuses, then run "worksync held release --refused".',
   },
+  workflow_contested: {
+    verdict: 'never',
+    hint: 'Switch one of the two automations off, then run "worksync held release --refused".',
+  },
   update_clears_fields: {
     verdict: 'never',
     hint: 'Set workspace.api.taskUpdate: whole, or name another route or method in workspace.api.routes.updateTask.',

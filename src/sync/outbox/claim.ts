@@ -258,16 +258,16 @@ async function updateBlockedUntil(
   return mustWait ? now + INBOX_PAUSE : undefined;
 }
 
-/** Holds an update whose status the workspace is known to refuse, unless a person released it. */
+/** Holds an update whose status the workspace refuses, or others change back, unless a person released it. */
 async function holdIfStatusIsOff(
   query: Scope,
   { entity, guard }: OutboxRow,
   { action, body }: RequestContent,
-  { statusWords = {} }: Eligibility,
+  { statusWords = {}, now }: Eligibility,
 ): Promise<boolean> {
   if (action !== 'update-task' || guard === 'confirmed') return false;
   const { status } = body as unknown as TaskUpdate;
-  const error = refusalOfStatus(await readTaskUpdateFacts(query), statusWords, status);
+  const error = refusalOfStatus(await readTaskUpdateFacts(query), statusWords, status, now);
   if (error !== undefined) await updateChange(query, entity, { state: 'held', error });
   return error !== undefined;
 }

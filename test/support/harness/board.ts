@@ -6,6 +6,7 @@ import { afterUpdate, type WrittenStatus } from '../../../src/model/written-stat
 import { tasksByIds } from '../../../src/store/cached-tasks.ts';
 import { findEntity, json, linkedItems, saveEntity } from '../../../src/store/entities.ts';
 import { findChange, removeChange } from '../../../src/store/outbox-rows.ts';
+import { readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
 import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
 import { beginUnitOfWork, flushRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
@@ -53,6 +54,8 @@ export interface Board {
   explain(key: string): Promise<ExplainedTask>;
   /** A person lets the rules decide about the status. */
   release(key: string): Promise<void>;
+  /** How many statuses others changed back in the last day. */
+  contests(): Promise<number>;
   /** Unfinished tasks with merged work, by reason. */
   unfinished(): Promise<Readonly<Record<string, number>>>;
 }
@@ -170,6 +173,7 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
       const keys = await linkedItems(store.query, [taskId]);
       await store.commit((query) => applyBatch(query, [], batchContext(at(now), { rules: compiled }), keys));
     },
+    contests: async () => (await readTaskUpdateFacts(store.query)).contested?.length ?? 0,
     unfinished: async () =>
       (await unfinishedTasksOf(store.query.whole, [store.query.workspace]))(store.query.workspace),
   };

@@ -51,7 +51,13 @@ describe('readHealthSummaries', () => {
       backfills: [],
       pullRequests: { total: 0, waiting: 0 },
       links: { total: 0, waiting: 0 },
-      server: { records: { state: 'unknown', error: null }, routesOff: [], fieldsOff: [], updatesOff: null },
+      server: {
+        records: { state: 'unknown', error: null },
+        routesOff: [],
+        fieldsOff: [],
+        updatesOff: null,
+        areStatusesContested: false,
+      },
     });
   });
 
@@ -106,6 +112,7 @@ describe('serverStatusesOf', () => {
       routesOff: [],
       fieldsOff: [],
       updatesOff: null,
+      areStatusesContested: false,
     });
   });
 
@@ -130,6 +137,7 @@ describe('serverStatusesOf', () => {
       routesOff: [{ route: 'listWorkItems', status: 405, until: NOW + 1 }],
       fieldsOff: ['labels'],
       updatesOff: null,
+      areStatusesContested: false,
     });
   });
 });

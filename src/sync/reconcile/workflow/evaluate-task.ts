@@ -18,6 +18,7 @@ import {
 import { findItems, readFields } from '../../../store/items.ts';
 import { readMeta, writeMeta } from '../../../store/meta.ts';
 import { dropDifference, findChange } from '../../../store/outbox-rows.ts';
+import { noteContest } from '../../../store/task-update-facts.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
@@ -66,7 +67,8 @@ export async function evaluateTaskUpdate(
   }
   const wanted = await wantedUpdate(context, query, row, inOwnWords(cached, context.rules.workflow));
   if (wanted === undefined) return undefined;
-  const { known, update, evaluation } = wanted;
+  const { known, update, evaluation, contestedAt } = wanted;
+  if (contestedAt !== undefined) await noteContest(query, contestedAt, context.now);
   if (update === undefined) {
     await dropDifference(query, name);
     const isNew = row.known === null && known === '{}';
@@ -98,6 +100,8 @@ interface WantedUpdate {
   readonly update: TaskUpdate | undefined;
   /** Undefined if there are no rules for the status. */
   readonly evaluation: TaskEvaluation | undefined;
+  /** When others changed the status back that worksync had just written, if this evaluation is the first to see it. */
+  readonly contestedAt: number | undefined;
 }
 
 /** Returns the update of a task that its rules want. Undefined while an item is unverified after a restore. */
@@ -113,7 +117,10 @@ async function wantedUpdate(
   if (workflow.isOn && evaluation === undefined) return undefined;
   const wish = triage.syncs ? await wantedFields(query, triage, task.taskId, written) : undefined;
   const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
-  return { known, update: mergedUpdate(task, written, evaluation && updateOf(evaluation), wish), evaluation };
+  const update = mergedUpdate(task, written, evaluation && updateOf(evaluation), wish);
+  const lastContest = written.contested?.at(-1);
+  const contestedAt = lastContest === stored.contested?.at(-1) ? undefined : lastContest;
+  return { known, update, evaluation, contestedAt };
 }
 
 /** Returns the update that a decision leads to; undefined if the task stays as it is. */

@@ -7,7 +7,8 @@ import { saveTask } from '../../../../src/store/cached-tasks.ts';
 import { blankEntity, findEntity, json, saveEntity } from '../../../../src/store/entities.ts';
 import { addDifference, findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../../src/store/server-capabilities.ts';
-import { readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
+import { serverStatusesOf } from '../../../../src/store/stored-status.ts';
+import { noteContest, readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
 import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
@@ -304,6 +305,27 @@ test('holds an update whose status is refused, and sends this status no more', a
   await store.commit((query) => updateChange(query, NAME, { state: 'pending' }));
   const eligible = { now: clock.now(), onlyReads: false, statusWords: { review: 'In Review' } };
   expect(await store.commit((query) => prepareNext(query, eligible, NAME))).toMatchObject({ entity: NAME });
+});
+
+test('holds status changes for a day after others changed twenty back, in this workspace', async () => {
+  const { send, server, change, want, take, slot, store, clock } = await setUp();
+  const { query } = store;
+  const isStopped = async () =>
+    (await serverStatusesOf(query.whole, [query.workspace], clock.now()))(query.workspace).areStatusesContested;
+  for (let each = 0; each < 19; each++) await store.commit((own) => noteContest(own, clock.now(), clock.now()));
+  expect(await isStopped()).toBe(false);
+  await store.commit((own) => noteContest(own, clock.now(), clock.now()));
+  expect([await isStopped(), await take(await slot(), NAME)]).toEqual([true, undefined]);
+  const { state, error } = (await change()) ?? {};
+  expect([state, error]).toEqual(['held', expect.stringMatching(/^workflow_contested: .* 20 /)]);
+  await want({ from: 'open', addLabels: ['seen'] });
+  await store.commit((own) => updateChange(own, NAME, { state: 'pending' }));
+  await send();
+  expect(server.requests.at(-1)?.body).toEqual({ ...ORIGINAL, labels: ['door', 'seen'] });
+  await clock.advance(86_400_000);
+  await want(WISH);
+  await send();
+  expect([await isStopped(), server.now()['status']]).toEqual([false, 'review']);
 });
 
 test('holds an update that is answered with another status', async () => {

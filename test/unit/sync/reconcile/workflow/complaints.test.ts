@@ -326,3 +326,16 @@ it('avoids complaint 29: nobody sees what was synced', async () => {
   expect(moved.state).toMatchObject({ status: 'review', isOurs: true, previous: 'open' });
   expect(named.items).toMatchObject([{ judgement: { counts: false, why: 'mention-only' } }]);
 });
+
+it('counts a status that others change back soon once, however often the task is evaluated', async () => {
+  const board = await openBoard();
+  await board.pull(1, 10, { title: 'BUG-1' });
+  await board.send(20);
+  await board.person('BUG-1', 30, 'planned');
+  for (const at of [40, 50]) await board.pull(1, at, { labels: [`seen-${at}`] });
+  expect(await board.contests()).toBe(1);
+  await board.pull(1, 60, { draft: true, phaseChangedAt: time(60) });
+  await board.send(70);
+  await board.person('BUG-1', 300, 'planned');
+  expect([board.writes('BUG-1'), await board.contests()]).toEqual([2, 1]);
+});
