@@ -1,4 +1,4 @@
-import type { Connector, SampleEvent, Samples, Translation } from '../connectors/connector.ts';
+import type { Connector, SampleContext, SampleEvent, Samples, Translation } from '../connectors/connector.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
 import { type Binding, boundNames } from '../model/names.ts';
 import { sha256Of } from '../platform/lib/digest.ts';
@@ -42,22 +42,18 @@ export async function samplesOf({ connector }: Pick<Tried, 'connector'>): Promis
  * Makes a sample event and signs it with the connection's first secret. Throws `usage` where there is no such event,
  * `secret_missing`, and `refused` where no id of the scope is known.
  */
-export async function makeSample(
-  tried: Tried,
-  name: string,
-  { at, id, bindings }: { readonly at: number; readonly id: string; readonly bindings: readonly Binding[] },
-): Promise<SampleDelivery> {
+export async function makeSample(tried: Tried, name: string, context: SampleContext): Promise<SampleDelivery> {
   const { connector, options, secrets } = tried;
   const samples = await samplesOf(tried);
   const sample = eventNamed(samples, name);
   const [secret] = secrets;
   if (secret === undefined)
     throw new SyncError('secret_missing', `${tried.name} has no webhook secret, so it accepts no webhooks`);
-  const body = Buffer.from(JSON.stringify(sample.payload(options, { at, id, bindings })));
-  const signature = samples.sign(body, secret, { at, id });
+  const body = Buffer.from(JSON.stringify(sample.payload(options, context)));
+  const signature = samples.sign(body, secret, context);
   const headers = { 'content-type': 'application/json', ...sample.headers, ...signature };
-  const { event, deliveryId } = await connector.verify({ headers, body }, secrets, at);
-  const known = { ...(options as object), names: boundNames(bindings) };
+  const { event, deliveryId } = await connector.verify({ headers, body }, secrets, context.at);
+  const known = { ...(options as object), names: boundNames(context.bindings) };
   const translation = connector.translate({ source: 'webhook', event, body }, known);
   return { event, headers, body, key: deliveryId ?? (await sha256Of(body)), translation };
 }

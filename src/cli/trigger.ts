@@ -20,7 +20,12 @@ closed.
 The daemon judges the sample by the ids that it knows of the names in the configuration. If it never reached the vendor, it knows
 none: give the id with --id then. It must be the real one, because the daemon keeps it.`;
 
-type TriggerFlags = WorkspaceFlags & { readonly id?: string; readonly dryRun?: boolean; readonly yes?: boolean };
+interface TriggerFlags extends WorkspaceFlags {
+  readonly id?: string;
+  readonly task?: string;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+}
 
 /** `worksync trigger`: a signed sample event, sent to the daemon as the vendor would send it. */
 export function addTrigger(program: Command, setting: Setting, exit: Exit): void {
@@ -37,6 +42,7 @@ export function addTrigger(program: Command, setting: Setting, exit: Exit): void
     .option('--dry-run', 'show what the sample would become, and send nothing')
     .option('--yes', 'send it')
     .option('--id <id>', "the vendor's id of the first repository, project or team whose id worksync does not know yet")
+    .option('--task <key>', 'name this task in the title, so that the sample is linked to it')
     .addHelpText('after', HELP)
     .action(async (name: string, event: string | undefined, flags: TriggerFlags) => {
       const session = await sessionOf(setting, flags, () => 'warn');
@@ -88,6 +94,7 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
     at: session.parts.clock.now(),
     id: session.parts.random.uuid(),
     bindings,
+    task: flags.task,
   });
   const { translation, key } = sample;
   const becomes = describe(translation);

@@ -409,6 +409,8 @@ export interface SampleContext {
   readonly id: string;
   /** The objects that the names in the connection's configuration lead to. */
   readonly bindings: readonly Binding[];
+  /** The key of the task that the title names. */
+  readonly task?: string | undefined;
 }
 
 /** An invented event of a vendor, about an item that does not exist. */

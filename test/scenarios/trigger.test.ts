@@ -29,7 +29,7 @@ async function shown(told: string): Promise<string> {
 it('lists samples, shows what one becomes, and sends nothing without --yes', async () => {
   world = await beside();
   const listed = await trigger('github', '--json');
-  expect(listed.json().map(({ event }) => event)).toEqual(['opened', 'merged']);
+  expect(listed.json().map(({ event }) => event)).toEqual(['opened', 'changes', 'approved', 'merged']);
   expect((await trigger('github', 'opend')).stderr).toMatch(/did you mean "?opened/i);
 
   const unknown = await trigger('github', 'opened', '--dry-run');
@@ -61,6 +61,20 @@ it('of a git provider becomes a record, which the next sample merges [U6]', asyn
   expect((await trigger('github', 'merged', '--yes')).code).toBe(0);
   await world.settled();
   expect(await records()).toEqual([{ title: 'worksync trial', state: 'merged' }]);
+});
+
+it('moves the task that it names, as the rules say', async () => {
+  world = await beside({ rules: { workflow: { preset: 'standard' } } });
+  const { taskId, key } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
+  await world.settled();
+  const statusAfter = async (event: string, ...flags: string[]) => {
+    expect((await trigger('github', event, '--task', key, '--yes', ...flags)).code).toBe(0);
+    await world.settled();
+    return (await world.people.getTask({ taskId }, {})).body.status;
+  };
+  expect(await statusAfter('opened', '--id', '70100')).toBe('review');
+  expect(await statusAfter('changes')).toBe('in_progress');
+  expect(await statusAfter('approved')).toBe('review');
 });
 
 it('of a tracker is taken; a daemon with another secret refuses it, and the command says so', async () => {

@@ -1,4 +1,4 @@
-import { samplesOf, TRIAL, TRIAL_NUMBER, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
+import { samplesOf, TRIAL_NUMBER, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
 /** Sample events of Azure Boards, made here. Whatever such an event tells, worksync asks Azure for the work item. */
@@ -11,7 +11,7 @@ export const samples = samplesOf({
     created: ['a work item is created', 'workitem.created'],
     deleted: ['the same work item is deleted', 'workitem.deleted'],
   },
-  payload: (eventType, { id, place, now }) => ({
+  payload: (eventType, { id, place, now, title }) => ({
     id,
     subscriptionId: TRIAL_UUID,
     eventType,
@@ -23,7 +23,7 @@ export const samples = samplesOf({
         'System.TeamProject': place.name,
         'System.WorkItemType': 'Task',
         'System.State': 'New',
-        'System.Title': TRIAL,
+        'System.Title': title,
         'System.CreatedDate': now,
         'System.ChangedDate': now,
       },

@@ -14,14 +14,14 @@ export const samples = samplesOf({
     merged: ['the same pull request is merged', { change: 'fulfilled', state: 'MERGED' }],
   },
   headers: ({ change }) => ({ 'x-event-key': `pullrequest:${change}` }),
-  payload({ state }, { place, now }) {
+  payload({ state }, { place, now, title }) {
     const repository = { type: 'repository', uuid: place.id, full_name: place.name };
     return {
       actor: { type: 'user', uuid: MADE_ID, display_name: TRIAL },
       pullrequest: {
         type: 'pullrequest',
         id: TRIAL_NUMBER,
-        title: TRIAL,
+        title,
         description: TRIAL_TEXT,
         state,
         draft: false,

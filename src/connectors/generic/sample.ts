@@ -1,4 +1,4 @@
-import { samplesOf, standardSignature, TRIAL, TRIAL_NAME, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
+import { samplesOf, standardSignature, TRIAL_NAME, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 
 /** Sample events in the shape that the README of this folder describes. */
@@ -11,7 +11,7 @@ export const samples = samplesOf({
     done: ['the same item is done', { type: 'item.updated', state: 'done' }],
     deleted: ['the same item is deleted', { type: 'item.deleted', state: 'done' }],
   },
-  payload: ({ type, state }, { place: { id, name }, now }) => ({
+  payload: ({ type, state }, { place: { id, name }, now, title }) => ({
     type,
     timestamp: now,
     data: {
@@ -20,7 +20,7 @@ export const samples = samplesOf({
       identifier: `TRIAL-${TRIAL_NUMBER}`,
       createdAt: now,
       updatedAt: now,
-      title: TRIAL,
+      title,
       description: TRIAL_TEXT,
       state,
       type: null,

@@ -2,7 +2,6 @@ import {
   NUMBERS,
   samplesOf,
   standardSignature,
-  TRIAL,
   TRIAL_NAME,
   TRIAL_NUMBER,
   TRIAL_PATH,
@@ -24,7 +23,7 @@ export const samples = samplesOf({
     merged: ['the same merge request is merged', 'merged'],
   },
   headers: () => ({ 'x-gitlab-event': 'Merge Request Hook' }),
-  payload(state, { options, place, now }) {
+  payload(state, { options, place, now, title }) {
     const id = Number(place.id);
     const webUrl = `https://${options.host}/${place.name}`;
     return {
@@ -39,7 +38,7 @@ export const samples = samplesOf({
         target_project_id: id,
         source_branch: TRIAL_NAME,
         target_branch: 'main',
-        title: TRIAL,
+        title,
         description: TRIAL_TEXT,
         state,
         draft: false,

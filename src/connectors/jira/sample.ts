@@ -1,4 +1,4 @@
-import { NUMBERS, samplesOf, TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
+import { NUMBERS, samplesOf, TRIAL_NUMBER } from '../kit/sample.ts';
 import { scopeOf, siteBase } from './options.ts';
 import { sign } from './verify.ts';
 
@@ -11,7 +11,7 @@ export const samples = samplesOf({
     created: ['an issue is created', { event: 'jira:issue_created', status: 'To Do', category: 'new' }],
     done: ['the same issue is done', { event: 'jira:issue_updated', status: 'Done', category: 'done' }],
   },
-  payload({ event: webhookEvent, status, category }, { options, place, at, now }) {
+  payload({ event: webhookEvent, status, category }, { options, place, at, now, title }) {
     // Jira writes the offset without a colon.
     const time = now.replace('Z', '+0000');
     return {
@@ -23,7 +23,7 @@ export const samples = samplesOf({
         self: `${siteBase(options)}/rest/api/2/issue/${TRIAL_NUMBER}`,
         fields: {
           project: { id: place.id, key: place.name },
-          summary: TRIAL,
+          summary: title,
           // Webhooks have wiki text here, for which worksync asks Jira: Jira does not know this issue.
           description: null,
           status: { name: status, statusCategory: { key: category } },

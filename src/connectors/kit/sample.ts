@@ -6,8 +6,14 @@ import { UUID } from './payload.ts';
 import { type Candidate, inScope, isPattern, type Scope } from './scope.ts';
 import { SIGNING_KEY } from './verify.ts';
 
-/** The title of every sample, by which people recognize it. */
+/** The beginning of every sample's title, by which people recognize it. */
 export const TRIAL = 'worksync trial';
+
+/** Returns the title of a sample. It names the task, if there is one, so that the sample is linked to it. */
+export function trialTitle({ task }: Pick<SampleContext, 'task'>): string {
+  return task === undefined ? TRIAL : `${TRIAL} (${task})`;
+}
+
 export const TRIAL_TEXT =
   'Made by "worksync trigger" to try this connection. It exists in worksync alone: you may delete it.';
 /** The name of samples that must not contain spaces: a branch, an account, a repository. */
@@ -42,6 +48,7 @@ interface PayloadInput<Options> extends SampleContext {
   readonly place: Candidate;
   /** The time of the sample, RFC 3339. */
   readonly now: string;
+  readonly title: string;
 }
 
 interface SampleSet<Options, Name extends string, What, Sign> {
@@ -65,7 +72,8 @@ export function samplesOf<Options, Name extends string, What, Sign extends Sampl
     headers: headers(what),
     payload(options, context) {
       const place = placeIn(scopeOf(options), context, set.place);
-      return set.payload(what, { ...context, options, place, now: new Date(context.at).toISOString() });
+      const now = new Date(context.at).toISOString();
+      return set.payload(what, { ...context, options, place, now, title: trialTitle(context) });
     },
   });
   const events = Object.entries<readonly [string, What]>(set.events).map(([name, each]) => [name, eventOf(each)]);

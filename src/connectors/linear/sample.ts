@@ -1,4 +1,4 @@
-import { samplesOf, TRIAL, TRIAL_NUMBER, TRIAL_TEXT, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
+import { samplesOf, TRIAL_NUMBER, TRIAL_TEXT, TRIAL_UUID, UUIDS } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 import { sign } from './verify.ts';
 
@@ -12,7 +12,7 @@ export const samples = samplesOf({
     done: ['the same issue is done', { action: 'update', state: { name: 'Done', type: 'completed' } }],
   },
   headers: () => ({ 'linear-event': 'Issue' }),
-  payload({ action, state }, { options, place, at, now }) {
+  payload({ action, state }, { options, place, at, now, title }) {
     const identifier = `${place.name}-${TRIAL_NUMBER}`;
     const url = `https://linear.app/trial/issue/${identifier}`;
     return {
@@ -26,7 +26,7 @@ export const samples = samplesOf({
         id: TRIAL_UUID,
         identifier,
         number: TRIAL_NUMBER,
-        title: TRIAL,
+        title,
         description: TRIAL_TEXT,
         url,
         priority: 0,

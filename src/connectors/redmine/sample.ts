@@ -1,4 +1,4 @@
-import { NUMBERS, samplesOf, TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
+import { NUMBERS, samplesOf, TRIAL_NUMBER } from '../kit/sample.ts';
 import { scopeOf } from './options.ts';
 import { sign } from './verify.ts';
 
@@ -11,9 +11,9 @@ export const samples = samplesOf({
     created: ['an issue is created', 'issue.created'],
     updated: ['the same issue is updated', 'issue.updated'],
   },
-  payload(type, { place, now }) {
+  payload(type, { place, now, title }) {
     const project = { id: Number(place.id), name: place.name };
-    const issue = { id: TRIAL_NUMBER, project, subject: TRIAL, created_on: now, updated_on: now };
+    const issue = { id: TRIAL_NUMBER, project, subject: title, created_on: now, updated_on: now };
     return { type, timestamp: now, data: { issue } };
   },
 });

@@ -1,4 +1,4 @@
-import { NUMBERS, samplesOf, TRIAL, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
+import { NUMBERS, samplesOf, TRIAL_NUMBER, TRIAL_TEXT } from '../kit/sample.ts';
 import { EVENT } from './items.ts';
 import { scopeOf } from './options.ts';
 import { sign } from './verify.ts';
@@ -13,11 +13,11 @@ export const samples = samplesOf({
     resolved: ['the same issue is resolved', { action: 'resolved', status: 'resolved' }],
   },
   headers: () => ({ 'sentry-hook-resource': EVENT }),
-  payload({ action, status }, { options, place, now }) {
+  payload({ action, status }, { options, place, now, title }) {
     const issue = {
       id: String(TRIAL_NUMBER),
       shortId: 'TRIAL-1',
-      title: TRIAL,
+      title,
       culprit: TRIAL_TEXT,
       permalink: `https://${options.host}/organizations/${options.organization}/issues/${TRIAL_NUMBER}/`,
       status,

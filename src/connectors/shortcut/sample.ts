@@ -1,5 +1,5 @@
 import type { SampleEvent, Samples } from '../connector.ts';
-import { TRIAL, TRIAL_NUMBER } from '../kit/sample.ts';
+import { TRIAL_NUMBER, trialTitle } from '../kit/sample.ts';
 import type { Options } from './options.ts';
 import { sign } from './verify.ts';
 
@@ -16,10 +16,10 @@ function story(about: string, action: string): SampleEvent<Options> {
   return {
     about,
     headers: {},
-    payload: (_options, { at }) => ({
+    payload: (_options, context) => ({
       version: 'v1',
-      changed_at: new Date(at).toISOString(),
-      actions: [{ id: TRIAL_NUMBER, entity_type: 'story', action, name: TRIAL, story_type: 'chore' }],
+      changed_at: new Date(context.at).toISOString(),
+      actions: [{ id: TRIAL_NUMBER, entity_type: 'story', action, name: trialTitle(context), story_type: 'chore' }],
     }),
   };
 }
