@@ -96,6 +96,14 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     }
   },
 
+  async 'npm run -s worksync -- trigger github-demo opened --task BUG-3 --yes'({ terminal }, command) {
+    expectText(await terminal.run(command), /^The daemon answered 202\.$/m);
+  },
+
+  async 'npm run -s worksync -- links explain BUG-3'(walk, command) {
+    await until(walk, command, /BUG-3 +review +\(worksync, standard: open,/);
+  },
+
   async 'npm run -s worksync -- init --from github-public --name trial --offline'(walk, command) {
     await stopDaemon(walk);
     // Nothing answers there, as without a network.

@@ -19,6 +19,7 @@ import { secretsOfExport, type TraceExport, traceSettings } from '../platform/co
 import { systemRandom } from '../platform/lib/random.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
+import { findDaemon } from '../store/daemon-file.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import { configSource } from './config-source.ts';
 
@@ -37,7 +38,7 @@ export interface Session {
   /** For pages, metrics and admin actions, as the environment sets them. */
   readonly tokens: readonly ConfiguredToken[];
   readonly scrubber: Scrubber;
-  /** The demo's webhook secret: made anew for each process, never stored. */
+  /** The demo's webhook secret: that of the daemon that runs, else a new one. */
   readonly demoSecret: string;
   /** Of the environment. */
   readonly secretKey?: Buffer;
@@ -56,16 +57,16 @@ export interface SessionInput {
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
 export function openSession(input: SessionInput): Session {
-  const demoSecret = systemRandom().bytes(24).toString('base64url');
-  input.scrubber.add(demoSecret);
   const { settings: env, place, file: envFile } = commandEnvironment(input.flags);
+  const given = daemonOptions(input.flags, env);
+  const demoSecret = demoSecretOf(given.data);
+  input.scrubber.add(demoSecret);
   // Read anew with each load, because the file may have changed.
   const variables = (): Environment => ({
     WORKSYNC_DEMO_SECRET: demoSecret,
     ...commandEnvironment(input.flags).variables,
   });
   const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
-  const given = daemonOptions(input.flags, env);
   const files = { path: given.config, text: configText(input.flags, env), connectors, apiOverrides };
   const config = loadConfig({ ...files, env: variables() });
   const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
@@ -99,6 +100,17 @@ export function openSession(input: SessionInput): Session {
     traces,
     parts: createProcessContext(logger, input.version, input.scrubber),
   };
+}
+
+/** Returns the secret of the demo that runs on this data folder, if this user may read it; otherwise a new one. */
+function demoSecretOf(dataFolder: string): string {
+  try {
+    const running = findDaemon(dataFolder)?.demoSecret;
+    if (running !== undefined) return running;
+  } catch {
+    // Another user's daemon.
+  }
+  return systemRandom().bytes(24).toString('base64url');
 }
 
 /** No error: the workspace may be added later. */

@@ -13,6 +13,7 @@ import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import type { TraceExport } from '../platform/config/trace-export.ts';
 import { createServerClocks, type ServerClocks } from '../platform/http/server-clocks.ts';
 import { doAll } from '../platform/lib/failures.ts';
+import { isSameSecret } from '../platform/lib/same-secret.ts';
 import { createScheduler, type Timetable } from '../platform/lib/scheduler.ts';
 import type { Tracer } from '../platform/lib/tracer.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
@@ -66,6 +67,8 @@ export interface ComposeInput {
   readonly tokens?: readonly Token[];
   /** The key for values that are stored encrypted; absent: a key file beside the database. */
   readonly secretKey?: Buffer;
+  /** The webhook secret that configurations may name for the demo. */
+  readonly demoSecret?: string;
   /** The destination of traces; absent: no traces are created. */
   readonly traces?: TraceExport;
   readonly onLag?: (milliseconds: number) => void;
@@ -111,7 +114,7 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
     requireAnyOpen(workspaces);
 
     const remote = store.isShared ? openRemote(daemon, workspaces) : undefined;
-    const { options, flags, scrubber, tokens = [], source = unchanging(input.config) } = input;
+    const { config, options, flags, scrubber, demoSecret, tokens = [], source = unchanging(config) } = input;
     const reload = createReload({ source, workspaces, clock: store.clock, logger, scrubber });
     return {
       folder,
@@ -129,6 +132,7 @@ export async function compose(input: ComposeInput, context: ProcessContext): Pro
           serverClocks,
           workspaces,
           reload,
+          demoSecret: demoSecret && config.secrets.find((secret) => isSameSecret(secret, demoSecret)),
           holder: store.holder,
           remoteReceiver: remote?.findReceiver,
           sharing: store.isShared ? sharingOf(input, store, context) : undefined,

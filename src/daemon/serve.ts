@@ -64,6 +64,8 @@ interface ServeInput {
   readonly workspaces: Workspaces;
   readonly reload: Reload;
   readonly scrubber: Scrubber;
+  /** The webhook secret of the demo, by which commands sign; absent: it does not run. */
+  readonly demoSecret?: string | undefined;
   readonly holder: LeaseHolder;
   /** Finds receivers for workspaces that another process owns; absent: this is the only process. */
   readonly remoteReceiver?: FindReceiver;
@@ -106,7 +108,12 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   workspaces.start();
   reload.start();
   health.set('server', true);
-  folder.announce({ address: adminAddress, token: ownToken, ...(admin !== server && { webhooks: address }) });
+  folder.announce({
+    address: adminAddress,
+    token: ownToken,
+    ...(admin !== server && { webhooks: address }),
+    ...(input.demoSecret !== undefined && { demoSecret: input.demoSecret }),
+  });
 
   let stopped: Promise<void> | undefined;
   async function stop(): Promise<void> {

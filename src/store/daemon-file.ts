@@ -10,6 +10,8 @@ export interface DaemonEndpoint {
   readonly webhooks?: string;
   /** The token of commands. It is valid while the process lives. */
   readonly token: string;
+  /** The webhook secret of the demo, if the daemon runs it. */
+  readonly demoSecret?: string;
 }
 
 /** Returns the path of the file with the endpoint. It is apart from `data-folder.ts` so that a short command loads no database. */

@@ -3,11 +3,12 @@
  * deliveries are the same at every start, ids included, so that a second start on the same data sends nothing.
  */
 
-/** Tasks that people made in the workspace before; the story's branches and titles name them. */
+/** Tasks that people made in the workspace before. The story's branches and titles name all but the last. */
 export const TASKS = [
   { kind: 'bug', title: 'Checkout times out when the cart holds more than 50 lines' },
   { kind: 'bug', title: 'Refunds are rounded to the wrong cent' },
   { kind: 'idea', title: 'Show the delivery date before payment' },
+  { kind: 'bug', title: 'Search finds nothing for names with accents' },
 ] as const;
 
 /** A pull request as the deliveries show it, at one moment. */
