@@ -36,6 +36,8 @@ export interface Connector<Options = never> {
   shortestPoll?(options: Options): number;
   /** Whether `fetch` also reads the messages of a pull request's commits. Deliveries never contain all of them. */
   fetchesCommits?(options: Options): boolean;
+  /** Whether `fetch` can also read the reviews of a pull request. Lists never contain all of them. */
+  fetchesReviews?(options: Options): boolean;
   /**
    * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
    *
@@ -261,10 +263,12 @@ export interface SweepPage {
   readonly isEmpty?: boolean;
 }
 
-/** The stored part of an item that `fetch` need not read again. */
+/** The parts of a pull request that `fetch` reads by further requests. */
 export interface Known {
-  /** The head of the pull request whose commits were read. */
+  /** The head whose commits were read: they are not read again. */
   readonly commitsSha?: string;
+  /** Its reviews are read too, because no webhook reports them. */
+  readonly wantsReviews?: boolean;
 }
 
 export interface Fetched {

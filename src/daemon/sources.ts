@@ -17,6 +17,7 @@ import {
   type Rules,
   type WorkerTranslator,
 } from '../sync/reconcile/context.ts';
+import { needsReviews } from '../sync/reconcile/workflow/workflow-rules.ts';
 import { type Converter, parseInWorker } from '../sync/worker/converter.ts';
 import type { WritableConnection } from '../sync/write-back/write-back.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
@@ -49,6 +50,8 @@ export function activeConnections(
 ): ActiveConnection[] {
   const { converter, grants, publicUrl } = daemon;
   const { clock, logger } = partition;
+  const { workflow } = partition.config.rules;
+  const isReviewNeeded = workflow !== undefined && needsReviews(workflow);
   return partition.config.connections.map((config) => {
     const { name, connector: id, webhookSecrets: secrets, poll, sweep } = config;
     const connector = connectorOf(id, daemon.connectors);
@@ -70,6 +73,7 @@ export function activeConnections(
       connection: names === undefined ? limited : addressById(limited, names),
       names,
       secrets,
+      readsReviews: secrets.length === 0 && isReviewNeeded && connector.fetchesReviews?.(options) === true,
       schedule: poll,
       sweep,
       webhookUrl: takesWebhooks ? webhookUrlOf(publicUrl, partition.config.name, name) : undefined,

@@ -105,6 +105,8 @@ export interface PullRequest extends ItemBase {
   readonly reviews?: Readonly<Record<string, Review>>;
   /** From vendors that report the present decision instead of single reviews. */
   readonly reviewDecision?: ReviewDecision;
+  /** The time of the state (`updatedAt`) whose reviews or decision a fetch has read. */
+  readonly reviewsReadAt?: number;
   /** In the merge queue, or in the merge train. */
   readonly isQueued?: boolean;
   /**

@@ -705,6 +705,20 @@ describe.each(PROFILES)('$id', (profile) => {
       },
     );
 
+    const { reviews } = profile.fetch;
+    it.each(reviews ? [reviews] : [])('brings reviews where they are wanted and may be read', async (wanted) => {
+      const withReviews = async (answer: Exchange) => {
+        script([wanted.of, answer]);
+        const { event, body } = await connect().fetch(reference, signal, { wantsReviews: true });
+        return connector.translate({ source: 'fetch', event, body }, options);
+      };
+      expect(connector.fetchesReviews?.(options)).toBe(true);
+      const shown = { reviewsReadAt: expect.any(Number) as number };
+      expect(await withReviews(wanted.answer)).toMatchObject({ items: [{ ...wanted.facts, ...shown }] });
+      const refused = await withReviews({ ...wanted.answer, status: 403, body: '{}' });
+      expect(refused).toMatchObject({ outcome: 'items', items: [expect.not.objectContaining(shown)] });
+    });
+
     it('claims nothing about what it may not see', async () => {
       script(profile.fetch.hidden);
       expect(await codeOf(connect().fetch(reference, signal))).toBe('not_found');

@@ -3,7 +3,7 @@ import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { STATUS_NAME } from '../../model/notice.ts';
 import type { Clock } from '../../platform/lib/clock.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
-import type { ConnectionDeps } from '../connector.ts';
+import type { ConnectionDeps, Known } from '../connector.ts';
 import { memoizeSuccess } from '../kit/cached-reads.ts';
 import { upsertHiddenComment } from '../kit/comments.ts';
 import { messageText, withCommits } from '../kit/commits.ts';
@@ -21,7 +21,7 @@ import { type Options, REPOSITORY } from './options.ts';
 import { createFindHook } from './places.ts';
 import { createRedeliver } from './redeliver.ts';
 import { createRepositories, offIn, one, type Repository } from './repositories.ts';
-import { KEPT, KEPT_OF_ISSUE, slim, slimIssue } from './schema.ts';
+import { type GithubReview, KEPT, KEPT_OF_ISSUE, KEPT_OF_REVIEW, reviewList, slim, slimIssue } from './schema.ts';
 
 /** The API of one GitHub, with one credential. */
 export function connect(options: Options, deps: ConnectionDeps): GitSource<Locator> {
@@ -36,15 +36,16 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   const get = (path: string, keep: Shape, signal: AbortSignal) => api.read(z.unknown(), path, { signal, keep });
 
   /** Asks by the repository's name first, as documented; by its id where another repository has that name now. */
-  async function pull({ repository, repoId, number }: Locator, commitsSha: string | undefined, signal: AbortSignal) {
+  async function pull({ repository, repoId, number }: Locator, known: Known, signal: AbortSignal) {
     const [byName, byId] = [`/repos/${repository}/pulls/${number}`, `/repositories/${repoId}/pulls/${number}`];
     const named = await get(byName, KEPT, signal);
     const isOther = parseAnswer(withRepository, named, `GET ${byName}`) !== repoId;
     const [path, found] = isOther ? [byId, await get(byId, KEPT, signal)] : [byName, named];
+    const reviews = known.wantsReviews ? await reviewsOf(api, path, signal) : undefined;
     return withCommits(
-      slim(found),
+      { ...(slim(found) as object), ...(reviews && { reviews }) },
       readable(withHead, found),
-      { ...options, commitsSha },
+      { ...options, commitsSha: known.commitsSha },
       {
         pages: () => api.pages(z.unknown(), `${path}/commits`, { query: 'per_page=100', signal, keep: COMMITS }),
         messageOf,
@@ -87,9 +88,9 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     ...createChecks(parts),
     identify: repositories.present,
     /** GitHub answers 410 or 404 for what was deleted. It redirects from a transferred issue, which is another issue there. */
-    async item(noun, locator, { commitsSha }, signal): Promise<Lookup> {
+    async item(noun, locator, known, signal): Promise<Lookup> {
       try {
-        const found = noun === ISSUES ? await issue(locator, signal) : await pull(locator, commitsSha, signal);
+        const found = noun === ISSUES ? await issue(locator, signal) : await pull(locator, known, signal);
         return found === undefined ? { isGone: true } : { found };
       } catch (thrown) {
         const { code, status = 0 } = asSyncError(thrown);
@@ -218,4 +219,13 @@ function createPresentNames(api: Api, clock: Clock) {
       known.delete(repoId);
     },
   };
+}
+
+/** Undefined if this credential may not read them, or if one page does not contain all: the newest come last (GH14). */
+async function reviewsOf(api: Api, pull: string, signal: AbortSignal): Promise<readonly GithubReview[] | undefined> {
+  const [path, query] = [`${pull}/reviews`, 'per_page=100'];
+  const answer = await undefinedOn(api.get(path, { query, signal, keep: KEPT_OF_REVIEW }), 'not_found', 'forbidden');
+  if (answer === undefined) return undefined;
+  const { found, next } = api.pageOf(answer, { path, query });
+  return next === undefined ? parseAnswer(reviewList, found, `GET ${path}`) : undefined;
 }

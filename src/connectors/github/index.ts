@@ -4,7 +4,7 @@ import { connect } from './connect.ts';
 import { eventOf } from './event-of.ts';
 import { grammar } from './grammar.ts';
 import { kinds, parseWebhook, payloadOf } from './items.ts';
-import { options, PUBLIC_HOST, scopeOf, shortestPoll, unrestricted } from './options.ts';
+import { hasCredential, options, PUBLIC_HOST, scopeOf, shortestPoll, unrestricted } from './options.ts';
 import { verify } from './verify.ts';
 import { writes } from './writes.ts';
 
@@ -27,6 +27,7 @@ export const github = gitConnector({
   options,
   host: (given) => given.host,
   shortestPoll,
+  fetchesReviews: hasCredential,
   exclusive: ({ host, app }) => app && `GitHub App ${app.id} of ${host}`,
   verify,
   unrestricted,

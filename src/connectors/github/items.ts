@@ -101,7 +101,7 @@ function pullRequestEvent(payload: unknown, options: Options): Translation {
   const repository = event.pull_request.base?.repo ?? event.repository;
   if (!repository || !isFollowed(repository, options)) return NOT_IN_SCOPE;
   const { action, review } = event;
-  const reported = { ...queuedBy(action), ...phaseChange(action, item), ...reviewsIn(review) };
+  const reported = { ...queuedBy(action), ...phaseChange(action, item), ...(review && reviewsIn([review])) };
   return translateItems(pulls, [{ ...item, ...asCreation(action), ...reported }]);
 }
 
@@ -135,13 +135,15 @@ const REVIEW_STATES: ReadonlyMap<string, ReviewState> = new Map([
 /** GitHub shows what deleted accounts did as done by this one. */
 const GHOST = 'ghost';
 
-/** The review that an event reports, whatever the action. */
-function reviewsIn(review: schema.GithubReview | undefined): Pick<PullRequest, 'reviews'> {
-  const state = REVIEW_STATES.get(review?.state ?? '');
-  if (!review?.submitted_at || !state) return {};
-  const { id, user, submitted_at: at, author_association: association } = review;
-  const entry = { reviewer: user?.login ?? GHOST, state, at };
-  return { reviews: { [id]: { ...entry, ...omitUndefined({ isMember: isMember(association) }) } } };
+/** The reviews that an event or a list reports, whatever the action. The list has their states in upper case. */
+function reviewsIn(all: readonly schema.GithubReview[]): Pick<PullRequest, 'reviews'> {
+  const reviews = all.flatMap(({ id, user, submitted_at: at, author_association: association, ...review }) => {
+    const state = REVIEW_STATES.get(review.state.toLowerCase());
+    if (!at || !state) return [];
+    const entry = { reviewer: user?.login ?? GHOST, state, at };
+    return [[String(id), { ...entry, ...omitUndefined({ isMember: isMember(association) }) }] as const];
+  });
+  return reviews.length === 0 ? {} : { reviews: Object.fromEntries(reviews) };
 }
 
 /** Reads from a payload that has drifted at least which pull request it is about. */
@@ -282,7 +284,9 @@ function toPull(pull: schema.GithubPullRequest, host: string, eventRepository?: 
       isFork: isFork(pull, repository),
       reverts: revertedBy(pull.body, repository, pull.head?.ref),
       mergedAt: pull.merged_at,
+      reviewsReadAt: pull.reviews && Date.parse(pull.updated_at),
     }),
+    ...(pull.reviews && reviewsIn(pull.reviews)),
   };
 }
 

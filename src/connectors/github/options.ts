@@ -93,7 +93,7 @@ export function scopeOf(given: Options & WithNames): Scope {
   return { include: named.length === 0 ? ['*/*'] : named, exclude, archived, forks, names };
 }
 
-function hasCredential({ token, app }: { readonly token?: unknown; readonly app?: unknown }): boolean {
+export function hasCredential({ token, app }: { readonly token?: unknown; readonly app?: unknown }): boolean {
   return token !== undefined || app !== undefined;
 }
 

@@ -67,21 +67,22 @@ export const pullRequest = z.object({
   base: absent(z.object({ ref: absent(z.string().min(1)), repo: absent(repository) })),
 });
 
+/** The user is null for a deleted account, and the time is null or absent before the review is submitted. */
+const review = z.object({
+  id,
+  state: z.string(),
+  submitted_at: absent(instant.nullable()),
+  user: account.nullable(),
+  author_association: absent(z.string()),
+});
+export const reviewList = z.array(review);
+
 /** What `fetch` writes. */
-export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMessages });
+export const fetchedPullRequest = pullRequest.extend({ commit_messages: commitMessages, reviews: absent(reviewList) });
 
 export type GithubPullRequest = z.infer<typeof pullRequest> & Partial<z.infer<typeof fetchedPullRequest>>;
 export type GithubRepository = z.infer<typeof repository>;
 export type GithubReview = z.infer<typeof review>;
-
-/** The user is null for a deleted account, and the time is null before the review is submitted. */
-const review = z.object({
-  id,
-  state: z.string(),
-  submitted_at: instant.nullable(),
-  user: account.nullable(),
-  author_association: absent(z.string()),
-});
 
 /** Webhooks that contain a whole pull request. Its state matters; `action` tells the first one, and those of the merge queue. */
 export const pullRequestEvent = webhook<
@@ -155,4 +156,5 @@ export const gone = z.object({ repository, number, seen_at: instant });
 export const goneIssue = z.object({ repository, number, id, seen_at: instant });
 
 export const { kept: KEPT, slim } = keptBy(pullRequest);
+export const { kept: KEPT_OF_REVIEW } = keptBy(review);
 export const { kept: KEPT_OF_ISSUE, slim: slimIssue } = keptBy(issue);

@@ -8,15 +8,16 @@ import { messageText, withCommits } from '../kit/commits.ts';
 import type { GitListRequest, GitSource } from '../kit/git.ts';
 import { nextPageCursor, readPageCursor } from '../kit/pages.ts';
 import { parseAnswer, readable, readList } from '../kit/payload.ts';
+import { undefinedOn } from '../kit/refusal.ts';
 import type { Selection } from '../kit/walk.ts';
-import { createApi } from './api.ts';
+import { type Api, createApi } from './api.ts';
 import { createChecks } from './check.ts';
 import { createHooks } from './hooks.ts';
 import { ISSUES, isHidden, issueIdentity, type Locator, MERGE_REQUESTS, mergeRequestIdentity } from './items.ts';
 import type { Options } from './options.ts';
 import { createProjects } from './projects.ts';
 import { createRedeliver } from './redeliver.ts';
-import { identities, KEPT, slim } from './schema.ts';
+import { approvals, identities, KEPT, slim } from './schema.ts';
 import { pathOf, placeOf, placesOf, unitOf } from './units.ts';
 
 /** The API of one GitLab, with one credential. */
@@ -72,16 +73,15 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
     },
     ...createChecks(api, options, deps.clock),
     identify: projects.present,
-    async item(noun, locator, { commitsSha }, signal) {
+    async item(noun, locator, { commitsSha, wantsReviews }, signal) {
       const path = itemPath(noun, locator);
       try {
         const found = await api.read(z.unknown(), path, { keep: KEPT, signal });
         if (noun === ISSUES) return { found: slim(found) };
+        const pull = wantsReviews ? await withApprovals(api, path, slim(found), signal) : slim(found);
         const pages = () => api.pages(z.unknown(), `${path}/commits`, { signal, keep: { message: true } });
         const commits = { pages, messageOf, order: 'newest first' } as const;
-        return {
-          found: await withCommits(slim(found), readable(withHead, found), { ...options, commitsSha }, commits),
-        };
+        return { found: await withCommits(pull, readable(withHead, found), { ...options, commitsSha }, commits) };
       } catch (thrown) {
         if (asSyncError(thrown).code !== 'not_found') throw thrown;
         return { isGone: false };
@@ -165,3 +165,9 @@ const note = z.object({
   author: user.nullish().catch(undefined),
 });
 type Note = z.infer<typeof note>;
+
+/** Adds the approvals to a merge request, if this credential may read them. */
+async function withApprovals(api: Api, path: string, pull: unknown, signal: AbortSignal): Promise<unknown> {
+  const read = await undefinedOn(api.read(approvals, `${path}/approvals`, { signal }), 'not_found', 'forbidden');
+  return read === undefined ? pull : { ...(pull as object), approvals: read };
+}

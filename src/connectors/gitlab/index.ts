@@ -27,6 +27,7 @@ export const gitlab = gitConnector({
   largestDelivery: 25 * MEBIBYTE,
   options,
   host: (given) => given.host,
+  fetchesReviews: ({ token }) => token !== undefined,
   verify,
   eventOf,
   samples: async () => (await import('./sample.ts')).samples,

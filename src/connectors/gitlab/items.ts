@@ -263,6 +263,7 @@ function mergeRequestOf(
       defaultBranch: project.default_branch,
       reverts: revertedNumber(told.description, [told.description, REVERT_LINE]),
       mergedAt: told.merged_at,
+      reviewsReadAt: told.approvals && wholeSeconds(told.updated_at),
     }),
   };
 }
@@ -281,8 +282,15 @@ function reviewDecision(told: schema.ToldMergeRequest): ReviewDecision | undefin
   const reason = told.detailed_merge_status;
   if (states.includes('requested_changes') || reason === 'requested_changes') return { state: 'changes' };
   if (reason === 'not_approved') return { state: 'none' };
+  if (told.approvals) return approvedBy(told.approvals.approved_by);
   if (states.includes('approved')) return { state: 'approved' };
   return states.length > 0 || told.systemAction === 'approvals_reset_on_push' ? { state: 'none' } : undefined;
+}
+
+function approvedBy(all: z.infer<typeof schema.approvals>['approved_by']): ReviewDecision {
+  if (all.length === 0) return { state: 'none' };
+  const times = all.flatMap(({ approved_at: at }) => (at ? Date.parse(at) : []));
+  return { state: 'approved', ...(times.length > 0 && { at: new Date(Math.max(...times)).toISOString() }) };
 }
 
 /** Likewise. An issue that is hidden counts as gone: worksync takes nothing of its content. */

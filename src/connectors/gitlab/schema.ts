@@ -92,8 +92,14 @@ export const issue = z.object({
   _links: absent(z.object({ closed_as_duplicate_of: absent(z.string().nullable()) })),
 });
 
+/** The approvals of a merge request. Newer servers name the times too (GL14). */
+export const approvals = z.object({ approved_by: z.array(z.object({ approved_at: absent(instant.nullable()) })) });
+
 /** What `fetch` writes. */
-export const fetchedMergeRequest = mergeRequest.extend({ commit_messages: commitMessages });
+export const fetchedMergeRequest = mergeRequest.extend({
+  commit_messages: commitMessages,
+  approvals: absent(approvals),
+});
 
 export type GitlabMergeRequest = z.infer<typeof mergeRequest> & Partial<z.infer<typeof fetchedMergeRequest>>;
 export type GitlabIssue = z.infer<typeof issue>;

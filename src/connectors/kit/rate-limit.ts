@@ -28,7 +28,7 @@ export interface Rate {
 export interface Budget {
   /**
    * Throws `rate_limited` if the rest of the limit is reserved for more urgent uses; the caller then sends nothing. Requests
-   * with the purpose `restore` count as background, and take at most a fifth of the limit.
+   * with the purpose `restore` count as background, and take at most a fifth of the limit; those with `poll` count as polls.
    */
   require(use: RateLimitUse): void;
   /** Takes over the state that an answer reports. */
@@ -63,8 +63,9 @@ export function createBudget(clock: Clock, rateOf: (headers: HttpAnswer['headers
 
   return {
     require(use) {
-      if (purposeNow() === 'restore') requireForRestore();
-      else requireFor(use);
+      const purpose = purposeNow();
+      if (purpose === 'restore') requireForRestore();
+      else requireFor(purpose ?? use);
     },
     update(answer) {
       const rate = rateOf(answer.headers);

@@ -1,7 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Why requests are made, where that limits how many there may be. `restore`: to confirm what a restored database knows. */
-export type Purpose = 'restore';
+/**
+ * Why requests are made, where that limits how many there may be. `restore`: to confirm what a restored database knows; `poll`: to
+ * read what no webhook reports.
+ */
+export type Purpose = 'restore' | 'poll';
 
 const current = new AsyncLocalStorage<Purpose>();
 

@@ -18,6 +18,8 @@ export interface ActiveConnection {
   readonly names?: NameBindings;
   /** Live webhook secrets. Without one, the connection accepts no webhooks. */
   readonly secrets: readonly string[];
+  /** Reviews of its pull requests are read by fetches, because rules need them and no webhook reports them. */
+  readonly readsReviews?: boolean;
   /** The schedule of polls. */
   readonly schedule: Schedule;
   /** The schedule of complete lists. */

@@ -1,7 +1,7 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
-import type { ItemKey } from '../../model/item.ts';
+import type { Item, ItemKey } from '../../model/item.ts';
 import { sleep } from '../../platform/lib/clock.ts';
-import { forPurpose } from '../../platform/lib/purpose.ts';
+import { forPurpose, type Purpose } from '../../platform/lib/purpose.ts';
 import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import { appendDeliveries } from '../../store/append-deliveries.ts';
@@ -10,10 +10,10 @@ import { isUnverified, itemName, readFields, type UnverifiedPosition, unverified
 import type { ActiveConnection, IntakeContext } from './active-connection.ts';
 import { waitWhilePaused } from './pauses.ts';
 
-type VerificationContext = Omit<IntakeContext, 'meter' | 'tracer'>;
+export type VerificationContext = Omit<IntakeContext, 'meter' | 'tracer'>;
 
 /** The time between two fetches of a connection, milliseconds, because some vendors report no limit. */
-const FETCH_INTERVAL = 2_000;
+export const FETCH_INTERVAL = 2_000;
 /** The number of items that are read from the database at once. */
 const BATCH_SIZE = 20;
 /** The time between two rounds over the items that are still unverified, milliseconds. */
@@ -88,24 +88,29 @@ async function verifyAll(
       if (signal.aborted) return;
       // A delivery may have confirmed it meanwhile.
       if (done.has(row.key) || !(await isUnverified(store.query, row.key))) continue;
-      if (await verifyItem(context, active, row, signal)) done.add(row.key);
+      const request = { item: readFields(row).item, purpose: 'restore' } as const;
+      if (await fetchWithRetries(context, active, request, signal)) done.add(row.key);
       await sleep(clock, FETCH_INTERVAL, signal);
     }
     position = rows.at(-1);
   }
 }
 
-type UnverifiedRow = Awaited<ReturnType<typeof unverifiedAfter>>[number];
+interface FetchRequest {
+  readonly item: Item;
+  readonly purpose: Purpose;
+  readonly wantsReviews?: boolean;
+}
 
 /**
  * Fetches one item. Retries after temporary failures, a rate limit without a limit of attempts.
  *
- * @returns whether the item was fetched, or refused by the vendor, so that the next round skips it
+ * @returns whether the item was fetched, or refused by the vendor, so that trying again soon is useless
  */
-async function verifyItem(
+export async function fetchWithRetries(
   context: VerificationContext,
   active: ActiveConnection,
-  row: UnverifiedRow,
+  request: FetchRequest,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { store, clock, random, logger } = context;
@@ -113,16 +118,17 @@ async function verifyItem(
     await waitWhilePaused(context, active.name, signal);
     if (signal.aborted) return false;
     try {
-      await fetchItem(context, active, row, signal);
+      await fetchItem(context, active, request, signal);
       return true;
     } catch (thrown) {
       const error = asSyncError(thrown);
       if (signal.aborted) return false;
       const isLimit = error.code === 'rate_limited';
       if (!isLimit && error.verdict !== 'retry') {
-        const item = await itemName(store.query, row.key);
-        const fields = { connection: active.name, item, itemKey: row.key, code: error.code, error };
-        logger.warn(fields, 'item not verified');
+        const { key: itemKey } = request.item;
+        const item = await itemName(store.query, itemKey);
+        const fields = { connection: active.name, item, itemKey, code: error.code, error };
+        logger.warn(fields, 'item not fetched');
         return true;
       }
       if (!isLimit) failures++;
@@ -135,12 +141,12 @@ async function verifyItem(
 async function fetchItem(
   { store, clock, random, inbox }: VerificationContext,
   { name, connector, connection }: ActiveConnection,
-  row: UnverifiedRow,
+  { item, purpose, wantsReviews = false }: FetchRequest,
   signal: AbortSignal,
 ): Promise<void> {
-  const { item } = readFields(row);
-  const known = item.kind === 'pull_request' && item.commitsSha !== undefined ? { commitsSha: item.commitsSha } : {};
-  const { event, body } = await forPurpose('restore', () => connection.fetch(connector.reference(item), signal, known));
+  const commitsSha = item.kind === 'pull_request' ? item.commitsSha : undefined;
+  const known = { wantsReviews, ...(commitsSha !== undefined && { commitsSha }) };
+  const { event, body } = await forPurpose(purpose, () => connection.fetch(connector.reference(item), signal, known));
   const packed = await packBodyAsync(body);
   const delivery = { connection: name, key: `fetch:${random.uuid()}`, source: 'fetch' as const, event, body, packed };
   await store.commit((transaction) => appendDeliveries(transaction, [delivery], clock.now()));

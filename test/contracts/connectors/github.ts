@@ -45,6 +45,19 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
   };
 }
 
+/** As the page about GH14 documents them: the author of the second is deleted, and the third is not submitted. */
+const REVIEWS = JSON.stringify([
+  {
+    ...{ id: 80, user: { login: 'hubot', id: 1, type: 'User' }, body: 'Here is the body', state: 'APPROVED' },
+    ...{ submitted_at: '2026-01-05T08:00:00Z', commit_id: 'ecdd80b', author_association: 'MEMBER' },
+  },
+  {
+    ...{ id: 81, user: null, body: '', state: 'CHANGES_REQUESTED', submitted_at: '2026-01-05T08:10:00Z' },
+    author_association: 'NONE',
+  },
+  { id: 82, user: { login: 'ada', id: 2 }, body: '', state: 'PENDING', author_association: 'OWNER' },
+]);
+
 const FACTS = {
   closedAt: null,
   isPublic: false,
@@ -221,6 +234,16 @@ export const profile: ConnectorProfile = {
       { path: `${LIST}/12`, status: 404, body: said('Not Found') },
       { path: '/repos/acme/api', status: 404, body: said('Not Found') },
     ],
+    reviews: {
+      of: { path: `${LIST}/12`, body: JSON.stringify(pull) },
+      answer: { path: `${LIST}/12/reviews`, query: { per_page: '100' }, body: REVIEWS },
+      facts: {
+        reviews: {
+          80: { reviewer: 'hubot', state: 'approved', at: '2026-01-05T08:00:00Z', isMember: true },
+          81: { reviewer: 'ghost', state: 'changes', at: '2026-01-05T08:10:00Z' },
+        },
+      },
+    },
     commits: {
       pages: [commitPage(['One', 'Two'], ORIGIN), commitPage(['Three'])],
       foreignNext: commitPage(['One'], 'https://evil.example'),

@@ -41,6 +41,15 @@ function commitPage(messages: readonly string[], next?: string): Exchange {
   };
 }
 
+/** As the page about GL14 documents them. */
+const APPROVALS = JSON.stringify({
+  ...{ user_has_approved: false, user_can_approve: true, approved: true },
+  approved_by: [
+    { user: { id: 1, username: 'ada', state: 'active' }, approved_at: '2026-01-05T08:00:00.000Z' },
+    { user: { id: 2, username: 'bob', state: 'active' }, approved_at: '2026-01-05T09:00:00.000Z' },
+  ],
+});
+
 /** Page n of five holds two merge requests, each an hour older than the one before. */
 function page(number: number): Exchange {
   const ages = [2 * number - 2, 2 * number - 1];
@@ -269,6 +278,11 @@ export const profile: ConnectorProfile = {
         { path: `${BY_NUMBER}/12`, status: 404, body: said('404 Not found') },
         { path: BY_NUMBER, query: { state: 'all', scope: 'all', 'iids[]': '12' }, body: '[]' },
       ],
+    },
+    reviews: {
+      of: { path: `${BY_NUMBER}/12`, body: JSON.stringify({ ...mergeRequest, detailed_merge_status: 'mergeable' }) },
+      answer: { path: `${BY_NUMBER}/12/approvals`, body: APPROVALS },
+      facts: { reviewDecision: { state: 'approved', at: '2026-01-05T09:00:00.000Z' } },
     },
     commits: {
       pages: [commitPage(['Three', 'Two'], `${ORIGIN}/api/v4`), commitPage(['One'])],

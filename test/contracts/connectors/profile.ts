@@ -122,6 +122,8 @@ export interface ConnectorProfile {
       readonly missing: readonly Exchange[];
     };
     /** Behind `found`: two pages of its commits, `One` the oldest and `Three` the newest; and a first page that leads elsewhere. */
+    /** The pull request, the answer that contains its reviews, and what the item then contains. */
+    readonly reviews?: { readonly of: Exchange; readonly answer: Exchange; readonly facts: object };
     readonly commits?: { readonly pages: readonly Exchange[]; readonly foreignNext: Exchange };
   };
   /** The vendor's ways to say that a limit is reached. */

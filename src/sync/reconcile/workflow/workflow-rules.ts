@@ -79,6 +79,12 @@ const STANDARD: readonly (WorkflowRule & { readonly isStandard: true })[] = [
   },
 ].map((rule) => ({ ...rule, isStandard: true }) as const);
 
+/** Whether a rule asks for the decision of reviewers. */
+export function needsReviews({ preset, rules }: Pick<WorkflowInput, 'preset' | 'rules'>): boolean {
+  const phases = [...(preset ? STANDARD : []), ...rules].flatMap(({ when }) => when.pullRequest ?? []);
+  return ['approved', 'changes', 'review'].some((phase) => phases.includes(phase));
+}
+
 /** The status and labels that a rule wants because of one item. */
 export interface Contribution {
   /** Name of the rule for people: `rule 2`, or `standard: merged`. */

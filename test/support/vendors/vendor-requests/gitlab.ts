@@ -149,6 +149,7 @@ const operations: readonly Operation[] = [
   { method: 'GET', path: `${GROUP}/issues`, query: query({ ...issues, non_archived: truth }) },
   { method: 'GET', path: MERGE_REQUEST },
   { method: 'GET', path: `${MERGE_REQUEST}/commits`, query: query(paged) },
+  { method: 'GET', path: `${MERGE_REQUEST}/approvals` },
   {
     method: 'POST',
     path: `${PROJECT}/merge_requests`,

@@ -339,3 +339,13 @@ it('counts a status that others change back soon once, however often the task is
   await board.person('BUG-1', 300, 'planned');
   expect([board.writes('BUG-1'), await board.contests()]).toEqual([2, 1]);
 });
+
+it('follows reviews that a fetch reads, although the pull request has not changed since the poll', async () => {
+  const board = await openBoard();
+  await board.pull(1, 10, { title: 'BUG-1' }, 'poll');
+  await board.send(100);
+  expect(board.status('BUG-1')).toBe('review');
+  await board.pull(1, 10, { reviews: review('r1', 10, 'changes'), reviewsReadAt: Date.parse(time(10)) }, 'fetch');
+  await board.send(200);
+  expect(board.status('BUG-1')).toBe('in_progress');
+});
