@@ -22,7 +22,7 @@ export interface WrittenStatus extends WrittenFields {
 
 const DAY = 86_400_000;
 
-/** Returns what is known after an update of a task was answered. */
+/** Returns what is known after an update of a task was answered, or was seen to have arrived. The second time changes nothing. */
 export function afterUpdate(
   written: WrittenStatus,
   update: {
@@ -37,12 +37,13 @@ export function afterUpdate(
   const { addLabels = [], removeLabels = [] } = update;
   const changed = [...addLabels.map((label) => `+${label}`), ...removeLabels.map((label) => `-${label}`)];
   const labels = [...new Set([...(written.labels ?? []), ...changed])];
-  const move = update.status !== undefined && {
-    status: update.status,
-    rule: update.rule,
-    previous: written.status === undefined ? update.from : written.previous,
-    moves: [...(written.moves ?? []).filter((at) => at > now - DAY), now],
-  };
+  const move = update.status !== undefined &&
+    update.status !== written.status && {
+      status: update.status,
+      rule: update.rule,
+      previous: written.status === undefined ? update.from : written.previous,
+      moves: [...(written.moves ?? []).filter((at) => at > now - DAY), now],
+    };
   return { ...written, ...move, ...(labels.length > 0 && { labels }) };
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Item, PullRequest, Review, WorkItem } from '../../src/model/item.ts';
-import { openBoard, time } from '../support/harness/board.ts';
+import { type Kill, openBoard, time } from '../support/harness/board.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { pull, workItem } from '../support/rows/items.ts';
 
@@ -247,9 +247,16 @@ function shuffled<Each>(all: readonly Each[], draw: (below: number) => number): 
   return all.map(() => rest.splice(draw(rest.length), 1)[0] as Each);
 }
 
+/** Draws the kills of a history, for every third one: about a third of its updates. */
+function killsOf(number: number): () => Kill | undefined {
+  const draw = numbersOf(number + 2_000_000);
+  if (number % 3 !== 0) return () => undefined;
+  return () => (draw(3) === 0 ? { isCarriedOut: draw(3) > 0, isReported: draw(2) === 0 } : undefined);
+}
+
 const HISTORIES = drawn(50_000, 25);
 
-it(`in any order, repeated, and with each delivery lost in turn, of ${HISTORIES} histories`, {
+it(`in any order, repeated, with each delivery lost in turn, and with kills, of ${HISTORIES} histories`, {
   timeout: 3_600_000,
 }, async () => {
   for (let first = 0; first < HISTORIES; first += AT_ONCE) {
@@ -265,6 +272,7 @@ it(`in any order, repeated, and with each delivery lost in turn, of ${HISTORIES}
       tasks: Object.fromEntries(histories.map(({ key }) => [key, 'open'])),
       workflow: { rules: [{ when: { workItem: ['completed'] }, set: { status: 'completed' } }] },
     });
+    const kills = new Map(histories.map(({ key, number }) => [key, killsOf(number)]));
     const longest = Math.max(...histories.map(({ order }) => order.length));
     let now = (EVENTS + 1) * APART;
     for (let step = 0; step < longest; step++) {
@@ -272,14 +280,15 @@ it(`in any order, repeated, and with each delivery lost in turn, of ${HISTORIES}
         histories.flatMap(({ order }) => order[step] ?? []),
         now,
       );
-      if (step % 3 === 2) await board.send((now += 90));
+      if (step % 3 === 2) await board.send((now += 90), (key) => kills.get(key)?.());
     }
     await board.deliver(
       histories.flatMap(({ polled }) => polled),
       (now += 10),
       'poll',
     );
-    await board.send((now += 90));
+    await board.send((now += 90), (key) => kills.get(key)?.());
+    await board.send((now += 10));
     const wrong = histories.filter(({ key, expected }) => expected !== undefined && board.status(key) !== expected);
     expect(wrong.map(({ number, key, expected }) => ({ seed: number, expected, is: board.status(key) }))).toEqual([]);
   }

@@ -182,6 +182,7 @@ async function storeInFlight(
     lane,
     attempts,
     open: isOutcomeUnknown(change),
+    ...attemptedBefore(change, request),
     ...(change.awaits === 'check' && { isChecked: true }),
     waiting: deliveries.length,
     trace: { ...(await itemOf(query, row)), since, due, deliveries, ...slotTimes },
@@ -201,6 +202,15 @@ async function itemOf(query: Scope, row: EntityRow | undefined): Promise<Pick<Re
 /** Whether an earlier attempt of this pending change has an unknown outcome: see the table in `model/change.ts`. */
 function isOutcomeUnknown({ kind, sent }: OutboxRow): boolean {
   return kind !== 'read' && sent !== null;
+}
+
+/** Returns the updates of a task that may have arrived and set another status than this one. */
+function attemptedBefore(change: OutboxRow, { body }: RequestContent): Pick<PreparedRequest, 'attempted'> {
+  if (change.kind !== 'task_update' || !isOutcomeUnknown(change)) return {};
+  const { attempted = [], body: last } = json<PreparedRequest>(change.sent) ?? {};
+  const isOther = ({ status }: TaskUpdate) => status !== undefined && status !== body['status'];
+  const others = [...attempted, last as unknown as TaskUpdate].filter(isOther);
+  return others.length === 0 ? {} : { attempted: others };
 }
 
 /** How long a write waits for the read that allows it before it requests another one, milliseconds. */

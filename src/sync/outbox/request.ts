@@ -1,6 +1,6 @@
 import { type Action, branchOfRecordsRead, entity as entityName } from '../../model/change.ts';
 import type { ObservedFields } from '../../model/synced-fields.ts';
-import { itemLineIn } from '../../model/task.ts';
+import { itemLineIn, type TaskUpdate } from '../../model/task.ts';
 import { taskOfSource } from '../../store/cached-tasks.ts';
 import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
 import type { OutboxRow } from '../../store/outbox-rows.ts';
@@ -37,6 +37,10 @@ export interface PreparedRequest {
   readonly observed?: ObservedFields;
   /** The read before an update showed another status than the one on which the decision was based. */
   readonly isOutdated?: boolean;
+  /** Earlier updates of the task with another status, whose outcome is unknown. A stored key. */
+  readonly attempted?: readonly TaskUpdate[];
+  /** The one of them that has arrived, as the read before the update shows. */
+  readonly arrived?: TaskUpdate | undefined;
   /** For the history of requests. */
   readonly trace: RequestTrace;
 }

@@ -236,12 +236,13 @@ function isReadOfUpdate({ kind, action }: PreparedRequest): boolean {
 function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, now: number): string | null {
   const { action, kind, known } = prepared;
   if (kind === 'task_update') {
+    const before = json<WrittenStatus>(row.known) ?? {};
+    if (prepared.arrived) return JSON.stringify(afterUpdate(before, prepared.arrived, now));
     if (prepared.isOutdated) return row.known;
     const { status, ...labels } = prepared.body as unknown as TaskUpdate;
     // A read shows a status that others set, unless an earlier attempt of this update may have set it.
     const isOurs = !isReadOfUpdate(prepared) || prepared.open;
     const update = isOurs ? { ...labels, status } : labels;
-    const before = json<WrittenStatus>(row.known) ?? {};
     return JSON.stringify({ ...afterUpdate(before, update, now), ...afterFields(before, update, prepared.observed) });
   }
   if (action === 'create-task' && known !== null) return JSON.stringify(asReturned(json(known) ?? {}, body));

@@ -28,6 +28,15 @@ export function isBasedOn({ status, from }: TaskUpdate, words: StatusWords, pres
   return [from, status ?? from].some((each) => serverStatus(words, each) === present);
 }
 
+/** Returns the last of these updates that set the present status of the task. */
+export function arrivedOf(
+  attempted: readonly TaskUpdate[] | undefined,
+  words: StatusWords,
+  present: string,
+): TaskUpdate | undefined {
+  return attempted?.findLast(({ status }) => status !== undefined && serverStatus(words, status) === present);
+}
+
 /**
  * Returns the fields that the update changes. Labels that are not texts are left alone, because they cannot be written.
  *

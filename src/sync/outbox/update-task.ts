@@ -25,6 +25,7 @@ import type { PreparedRequest } from './request.ts';
 import { historyRow } from './request-trace.ts';
 import { pendingAgain } from './settle.ts';
 import {
+  arrivedOf,
   changedFields,
   clearedFields,
   isBasedOn,
@@ -141,7 +142,8 @@ export class TaskUpdater {
     const isOutdated = !isBasedOn(update, this.#words, status);
     if (isOutdated || Object.keys(changed).length === 0) {
       second.release();
-      return this.#context.answered({ ...reading, observed, isOutdated }, slot, read);
+      const arrived = isOutdated ? arrivedOf(prepared.attempted, this.#words, status) : undefined;
+      return this.#context.answered({ ...reading, observed, isOutdated, arrived }, slot, read);
     }
     const readAt = this.#context.clock.now();
     const isRecorded = await this.#passOn(

@@ -3,6 +3,7 @@ import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../src/model/task.ts';
 import { afterUpdate, type WrittenStatus } from '../../../src/model/written-status.ts';
+import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { tasksByIds } from '../../../src/store/cached-tasks.ts';
 import { findEntity, json, linkedItems, saveEntity } from '../../../src/store/entities.ts';
 import { findChange, removeChange } from '../../../src/store/outbox-rows.ts';
@@ -10,6 +11,10 @@ import { readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
 import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
 import { beginUnitOfWork, flushRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { prepareNext } from '../../../src/sync/outbox/claim.ts';
+import { recover } from '../../../src/sync/outbox/recovery.ts';
+import { settle } from '../../../src/sync/outbox/settle.ts';
+import { arrivedOf, isBasedOn } from '../../../src/sync/outbox/task-update-body.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
 import {
@@ -43,8 +48,8 @@ export interface Board {
   deliver(items: readonly Item[], at: number, by?: DeliveryOrigin): Promise<void>;
   /** A person sets the status of a task. */
   person(key: string, at: number, status: string): Promise<void>;
-  /** Sends what is due, as the outbox does. */
-  send(at: number): Promise<void>;
+  /** Sends what is due, as the outbox does. `killOf` draws the updates during which the process ends. */
+  send(at: number, killOf?: (key: string) => Kill | undefined): Promise<void>;
   /** The status of a task in the workspace. */
   status(key: string): string | undefined;
   /** How often worksync wrote the status. */
@@ -58,6 +63,14 @@ export interface Board {
   contests(): Promise<number>;
   /** Unfinished tasks with merged work, by reason. */
   unfinished(): Promise<Readonly<Record<string, number>>>;
+}
+
+/** The process ends after it has claimed the update of a task, and another one starts on the same store. */
+export interface Kill {
+  /** The workspace has carried the update out. */
+  readonly isCarriedOut: boolean;
+  /** A webhook of the workspace reports the new status before the update is tried again. */
+  readonly isReported: boolean;
 }
 
 const at = (seconds: number): number => START + seconds * 1_000;
@@ -114,6 +127,45 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
     return true;
   }
 
+  const claim = (key: string) =>
+    store.commit((query) => prepareNext(query, { now: at(now), onlyReads: false }, entity.taskUpdate(idOf(key))));
+
+  async function isDue(key: string): Promise<boolean> {
+    const name = entity.taskUpdate(idOf(key));
+    const update = json<TaskUpdate>((await findEntity(store.query, name))?.desired ?? null);
+    const isPending = (await findChange(store.query, name))?.state === 'pending';
+    return isPending && update !== undefined && (update.notBefore ?? 0) <= at(now);
+  }
+
+  /** Ends the process during the update of a task. The next one finds it in flight. */
+  async function kill(key: string, { isCarriedOut, isReported }: Kill): Promise<void> {
+    const prepared = await claim(key);
+    if (prepared === undefined) return;
+    const update = prepared.body as unknown as TaskUpdate;
+    const isMove = update.status !== undefined && [update.from, update.status].includes(statuses.get(key) ?? '');
+    if (isMove && isCarriedOut) statuses.set(key, update.status as string);
+    await store.commit((query) => recover(query, { now: at(now), random: systemRandom(), usedShare: 0 }));
+    if (isReported) await report('saw-task', [key]);
+  }
+
+  /** Tries an update of unknown outcome again: the task is read first, as in `TaskUpdater`. */
+  async function tryAgain(key: string): Promise<void> {
+    const prepared = await claim(key);
+    if (prepared === undefined) return;
+    const update = prepared.body as unknown as TaskUpdate;
+    const isOutdated = !isBasedOn(update, {}, statuses.get(key) as string);
+    const isRead = isOutdated || update.status === statuses.get(key);
+    if (!isRead && update.status !== undefined) statuses.set(key, update.status);
+    const arrived = isOutdated ? arrivedOf(prepared.attempted, {}, statuses.get(key) as string) : undefined;
+    const sent = isRead ? ({ ...prepared, action: 'read-task', isOutdated, arrived } as const) : prepared;
+    await store.commit(async (query) => {
+      await settle(query, sent, taskOf(key), { now: at(now), random: systemRandom(), usedShare: 0 });
+      // The answer is applied below.
+      await query.deleteFrom('inbox').execute();
+    });
+    await report(isRead ? 'saw-task' : 'update-task', [key]);
+  }
+
   return {
     async pull(number, seconds, fields = {}, by) {
       const key = `github:github.com:5001:pull:${number}`;
@@ -140,12 +192,20 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
       await report('saw-task', [key]);
     },
     deliver,
-    async send(seconds) {
+    async send(seconds, killOf = () => undefined) {
       now = Math.max(now, seconds);
+      for (const key of statuses.keys()) {
+        if ((await findChange(store.query, entity.taskUpdate(idOf(key))))?.sent != null) await tryAgain(key);
+        const drawn = killOf(key);
+        if (drawn && (await isDue(key))) await kill(key, drawn);
+      }
       const sent: string[] = [];
       await store.commit(async (transaction) => {
         const query = beginUnitOfWork(transaction);
-        for (const key of statuses.keys()) if (await settleUpdate(query, key)) sent.push(key);
+        for (const key of statuses.keys()) {
+          const isOpen = (await findChange(query, entity.taskUpdate(idOf(key))))?.sent != null;
+          if (!isOpen && (await settleUpdate(query, key))) sent.push(key);
+        }
         await flushRows(query);
       });
       await report('update-task', sent);

@@ -4,7 +4,13 @@ import { entity } from '../../../model/change.ts';
 import { afterFieldRelease, type FieldWish, fieldsToWrite, type SyncField } from '../../../model/synced-fields.ts';
 import type { Task, TaskUpdate } from '../../../model/task.ts';
 import { FINAL_STATUSES, type NoMove, PREVIOUS } from '../../../model/workflow.ts';
-import { afterObservation, afterRelease, isContested, type WrittenStatus } from '../../../model/written-status.ts';
+import {
+  afterObservation,
+  afterRelease,
+  afterUpdate,
+  isContested,
+  type WrittenStatus,
+} from '../../../model/written-status.ts';
 import { tasksByIds } from '../../../store/cached-tasks.ts';
 import {
   blankEntity,
@@ -17,7 +23,7 @@ import {
 } from '../../../store/entities.ts';
 import { findItems, readFields } from '../../../store/items.ts';
 import { readMeta, writeMeta } from '../../../store/meta.ts';
-import { dropDifference, findChange } from '../../../store/outbox-rows.ts';
+import { dropDifference, findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { noteContest } from '../../../store/task-update-facts.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { EvaluationContext } from '../context.ts';
@@ -65,15 +71,16 @@ export async function evaluateTaskUpdate(
     await dropDifference(query, name);
     return undefined;
   }
-  const wanted = await wantedUpdate(context, query, row, inOwnWords(cached, context.rules.workflow));
+  const input = { row, change, task: inOwnWords(cached, context.rules.workflow) };
+  const wanted = await wantedUpdate(context, query, input);
   if (wanted === undefined) return undefined;
   const { known, update, evaluation, contestedAt } = wanted;
   if (contestedAt !== undefined) await noteContest(query, contestedAt, context.now);
   if (update === undefined) {
     await dropDifference(query, name);
     const isNew = row.known === null && known === '{}';
-    if (!isNew && (row.known !== known || row.desired !== null))
-      await saveEntity(query, { ...row, known, desired: null });
+    const desired = confirmationOf(change, input.task);
+    if (!isNew && (row.known !== known || row.desired !== desired)) await saveEntity(query, { ...row, known, desired });
     return reasonToStay(evaluation);
   }
   const decider = evaluation?.target?.decider ?? evaluation?.items[0]?.linked;
@@ -86,6 +93,15 @@ export async function evaluateTaskUpdate(
     effect: 'status',
   });
   return update.rule !== undefined && row.desired !== desired ? { rule: update.rule } : undefined;
+}
+
+/**
+ * Returns an update that changes nothing, for a task that an attempt of unknown outcome may have moved: the read before it shows
+ * the outcome. Null if there is no such attempt.
+ */
+function confirmationOf(change: OutboxRow | undefined, { status }: Task): string | null {
+  const mayHaveMoved = attemptsOf(change).some((update) => update.status !== undefined && update.status !== status);
+  return mayHaveMoved ? JSON.stringify({ from: status } satisfies TaskUpdate) : null;
 }
 
 function reasonToStay(evaluation: TaskEvaluation | undefined): CountedDecision | undefined {
@@ -108,11 +124,10 @@ interface WantedUpdate {
 async function wantedUpdate(
   { rules: { workflow, triage }, now }: EvaluationContext,
   query: Scope,
-  row: EntityRow,
-  task: Task,
+  { row, change, task }: { readonly row: EntityRow; readonly change: OutboxRow | undefined; readonly task: Task },
 ): Promise<WantedUpdate | undefined> {
   const stored = json<WrittenStatus>(row.known) ?? {};
-  const written = workflow.isOn ? writtenStatus(row, task, now) : stored;
+  const written = workflow.isOn ? writtenStatus(row, task, { change, now }) : stored;
   const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, now }) : undefined;
   if (workflow.isOn && evaluation === undefined) return undefined;
   const wish = triage.syncs ? await wantedFields(query, triage, task.taskId, written) : undefined;
@@ -195,7 +210,7 @@ export async function releaseTaskStatus(query: Scope, workflow: Workflow, taskId
   const [cached] = await tasksByIds(query, [taskId]);
   if (cached === undefined) return;
   const task = inOwnWords(cached, workflow);
-  const written = writtenStatus(row, task, now);
+  const written = writtenStatus(row, task, { change: await findChange(query, name), now });
   await saveEntity(query, { ...row, known: JSON.stringify(afterRelease(written, task.status)) });
 }
 
@@ -209,11 +224,28 @@ export function inOwnWords(task: Task, { ownStatus }: Workflow): Task {
   };
 }
 
-/** Returns what worksync wrote about a task, after somebody else may have changed its status. */
-export function writtenStatus({ known }: EntityRow, task: Task, now: number): WrittenStatus {
+/** Returns the updates of a task that were sent and whose outcome is unknown, the last one last. */
+function attemptsOf(change: Pick<OutboxRow, 'sent'> | undefined): readonly TaskUpdate[] {
+  // A part of `PreparedRequest`.
+  const last = json<{ readonly body: TaskUpdate; readonly attempted?: readonly TaskUpdate[] }>(change?.sent ?? null);
+  return last === undefined ? [] : [...(last.attempted ?? []), last.body];
+}
+
+/**
+ * Returns what worksync wrote about a task, after somebody else may have changed its status. A status that an attempt of
+ * unknown outcome was to set comes from this attempt.
+ */
+export function writtenStatus(
+  { known }: EntityRow,
+  task: Task,
+  { change, now }: { readonly change: Pick<OutboxRow, 'sent'> | undefined; readonly now: number },
+): WrittenStatus {
   const { status, formerStatus = '', statusBefore: setBefore = 0 } = task;
   const isReopened = FINAL_STATUSES.has(formerStatus) && !FINAL_STATUSES.has(status);
-  return afterObservation(json<WrittenStatus>(known) ?? {}, { status, setBefore, isReopened }, now);
+  const stored = json<WrittenStatus>(known) ?? {};
+  const arrived = attemptsOf(change).findLast((update) => update.status === status);
+  const written = arrived ? afterUpdate(stored, arrived, now) : stored;
+  return afterObservation(written, { status, setBefore, isReopened }, now);
 }
 
 interface DecisionInput {

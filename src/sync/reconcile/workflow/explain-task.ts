@@ -140,8 +140,8 @@ export async function explainTask(
   const name = entity.taskUpdate(taskId);
   const row = (await findEntity(scope, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
   const task = inOwnWords(cached, workflow);
-  const written = writtenStatus(row, task, now);
   const change = await findChange(scope, name);
+  const written = writtenStatus(row, task, { change, now });
   const evaluation = workflow.isOn ? await decideTask(scope, workflow, { task, written, now }) : undefined;
   return describeTask(task, written, {
     state: stateOf(task, written, now),

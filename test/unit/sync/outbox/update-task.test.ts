@@ -307,6 +307,21 @@ test('holds an update whose status is refused, and sends this status no more', a
   expect(await store.commit((query) => prepareNext(query, eligible, NAME))).toMatchObject({ entity: NAME });
 });
 
+test('recognises the status of an earlier update without answer, although the rules want another one since', async () => {
+  const { send, server, change, known, want } = await setUp({
+    override: ({ method }, number) => {
+      if (method === 'GET' || number > 2) return undefined;
+      server.set({ ...ORIGINAL, status: 'review' });
+      return null;
+    },
+  });
+  await send();
+  await want({ status: 'in_progress', from: 'open' });
+  await send();
+  expect(methods(server)).toEqual(['GET', 'PUT', 'GET']);
+  expect([await change(), await known()]).toEqual([undefined, WRITTEN]);
+});
+
 test('holds status changes for a day after others changed twenty back, in this workspace', async () => {
   const { send, server, change, want, take, slot, store, clock } = await setUp();
   const { query } = store;

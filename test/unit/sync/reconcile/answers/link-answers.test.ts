@@ -344,7 +344,7 @@ test('a list that was requested while an addition was in flight does not allow i
 
 test('a list of links allows the additions to its task that wait for it', async () => {
   const store = await linked({ row: DESIRED, change: 'pending' });
-  await updateChange(store.query, LINK, { not_before: NOW + 1 });
+  await updateChange(store.query, LINK, { not_before: NOW + 1, awaits: 'links' });
   await apply(store, ...listed());
   expect(await findChange(store.query, LINK)).toMatchObject({ not_before: 0 });
   expect(await lastLinksRead(store.query, 't1')).toMatchObject({ revision: AS_OF + 1 });
