@@ -150,8 +150,10 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
     if (stopped) return;
     queue.setConcurrency(concurrency());
     while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
-    while (serveNext(queue, limits, state()));
-    timer.set(nextAdmission({ queue, followers }, limits, state()));
+    // The queue does not count followers, which are in flight when the requests before them have ended.
+    const isFull = () => followers.running() >= concurrency();
+    while (!isFull() && serveNext(queue, limits, state()));
+    timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state()));
   };
 
   /** Reserves a slot at once and passes it to `grant`. Resolves when the slot has ended. */
@@ -224,6 +226,7 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
 interface Followers extends Pick<WaitQueue, 'enter' | 'close'> {
   waits(): boolean;
   serveFirst(): void;
+  running(): number;
 }
 
 function createFollowers(onEnd: () => void): Followers {
@@ -251,6 +254,7 @@ function createFollowers(onEnd: () => void): Followers {
     },
     waits: () => waiting.length > 0,
     serveFirst: () => waiting.shift()?.serve(),
+    running: () => served.size,
     async close() {
       for (const { reject } of waiting.splice(0)) reject();
       await Promise.all(served);
@@ -274,13 +278,13 @@ function serveNext(queue: WaitQueue, limits: Limits, state: QuotaState): boolean
 
 /** Time at which a waiting request may be admitted; Infinity if none waits, or an answer must come first. */
 function nextAdmission(
-  { queue, followers }: { readonly queue: WaitQueue; readonly followers: Followers },
+  { waits, followers }: Pick<WaitQueue, 'waits'> & { readonly followers: Followers },
   limits: Limits,
   state: QuotaState,
 ): number {
-  const interactive = queue.waits('interactive') ? limits.roomForAll(state) : Number.POSITIVE_INFINITY;
-  const live = followers.waits() || queue.waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
-  const backfill = queue.waits('backfill') ? limits.nextForBackfill(state) : Number.POSITIVE_INFINITY;
+  const interactive = waits('interactive') ? limits.roomForAll(state) : Number.POSITIVE_INFINITY;
+  const live = followers.waits() || waits('live') ? limits.nextForBackground(state) : Number.POSITIVE_INFINITY;
+  const backfill = waits('backfill') ? limits.nextForBackfill(state) : Number.POSITIVE_INFINITY;
   return Math.max(pausedUntil(state.cooldown).until, Math.min(interactive, live, backfill));
 }
 

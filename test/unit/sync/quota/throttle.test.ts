@@ -36,15 +36,16 @@ test('never has more requests in flight than the concurrency', async () => {
   await Promise.all(requests);
 });
 
-test('serves a request that follows another one of its turn without a place of its own', async () => {
+test('serves a request that follows another one of its turn, and no others until it has ended', async () => {
   const on = await openQuotaBench({ concurrency: 1 });
   const first = await on.acquire('status');
   const other = on.acquire('link', 1);
   const second = await on.throttle.acquire({ lane: 'status', due: 99, isFollower: true });
-  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 2, waiting: { link: 1 } });
   await first.complete({ status: 200 });
-  await (await other).complete({ status: 200 });
+  await on.clock.advance(100);
+  expect(on.throttle.snapshot()).toMatchObject({ inFlight: 1, waiting: { link: 1 } });
   await second.complete({ status: 200 });
+  await (await other).complete({ status: 200 });
   await on.throttle.stop();
 });
 
