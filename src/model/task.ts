@@ -17,7 +17,10 @@ export interface Task {
   readonly kind?: string;
   /** The status before the last change that was observed. */
   readonly formerStatus?: string;
-  /** When the status was set, at the latest: when it was observed first, or the task's `updatedAt` then. Epoch milliseconds. */
+  /**
+   * When somebody set the status, at the latest: when it was observed first, or the task's `updatedAt` then. 0: it is the
+   * status of the creation. Epoch milliseconds.
+   */
   readonly statusBefore?: number;
 }
 

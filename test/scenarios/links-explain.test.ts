@@ -118,7 +118,7 @@ describe('the status of a task', () => {
     await edit({ title: 'BUG-1' });
     await edit({ title: 'BUG-1', merged: true });
     const explained = await ask('explain', { target: 'BUG-1' });
-    expect(explained.statuses).toMatchObject([{ status: 'open', setBy: { who: 'person' }, wanted: null }]);
+    expect(explained.statuses).toMatchObject([{ status: 'open', setBy: { who: 'creation' }, wanted: null }]);
     const lines = describeExplained(explained);
     expect(lines).toMatch(/BUG-1 {2}open {2}\(person, since /);
     expect(lines).toMatch(/no change: no closing word names the task.*\[not-closing\]/);

@@ -39,11 +39,13 @@ function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly Expl
   }));
 }
 
+const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'whoever created the task' } as const;
+
 function statusCard(task: ExplainedTask, now: number): Markup {
   const { name, status, setBy, previous, wanted, reason, change, isHeld, fieldsOfPeople } = task;
   const fact = (term: string, value: Markup | string | null) =>
     value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
-  const who = setBy.rule === null ? 'a person' : `worksync, ${setBy.rule}`;
+  const who = setBy.rule === null ? AUTHORS[setBy.who] : `worksync, ${setBy.rule}`;
   const release = isHeld
     ? html`<p class="text"><code>${OWN_COMMAND} links release-status ${name}</code> lets the rules decide.</p>`
     : null;

@@ -85,15 +85,19 @@ async function tasksUpdatedSince(
   return new Set(updated.flatMap(({ task_id }) => task_id ?? []));
 }
 
-/** Returns when the status was set, at the latest, and the status before. */
+/**
+ * Returns when somebody set the status, at the latest, and the status before. Nobody has set the status of a task that
+ * has not changed since its creation.
+ */
 function statusHistory(
   cached: Task | undefined,
-  { taskId, status, updatedAt }: ListedTask,
+  { taskId, status, createdAt, updatedAt }: ListedTask,
   { now }: AnswerContext,
 ): Pick<Task, 'formerStatus' | 'statusBefore'> {
   const previous = cached?.taskId === taskId ? cached : undefined;
   if (previous?.status === status) return { formerStatus: previous.formerStatus, statusBefore: previous.statusBefore };
   if (previous !== undefined) return { formerStatus: previous.status, statusBefore: now };
+  if (createdAt === updatedAt) return { statusBefore: 0 };
   const changedAt = Date.parse(updatedAt);
   return { statusBefore: Number.isNaN(changedAt) ? now : Math.min(changedAt, now) };
 }

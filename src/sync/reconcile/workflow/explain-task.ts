@@ -100,8 +100,15 @@ export interface ExplainedTask {
   /** See `taskName`. */
   readonly name: string;
   readonly status: string;
-  /** The author of the status: worksync by a rule, or a person. `since`: at the latest, null if it was never observed. */
-  readonly setBy: { readonly who: 'worksync' | 'person'; readonly rule: string | null; readonly since: number | null };
+  /**
+   * The author of the status: worksync by a rule, a person, or whoever created the task with it. `since`: at the latest,
+   * null for the creation.
+   */
+  readonly setBy: {
+    readonly who: 'worksync' | 'person' | 'creation';
+    readonly rule: string | null;
+    readonly since: number | null;
+  };
   /** The status before the first move by worksync. */
   readonly previous: string | null;
   readonly wanted: { readonly status: string; readonly rule: string; readonly item: string | null } | null;
@@ -177,9 +184,9 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
     name: taskName(task),
     status: task.status,
     setBy: {
-      who: isByRule ? 'worksync' : 'person',
+      who: isByRule ? 'worksync' : task.statusBefore ? 'person' : 'creation',
       rule: isByRule ? (written.rule ?? null) : null,
-      since: (isByRule ? written.moves?.at(-1) : task.statusBefore) ?? null,
+      since: (isByRule ? written.moves?.at(-1) : task.statusBefore) || null,
     },
     previous: written.previous ?? null,
     wanted: target

@@ -117,6 +117,17 @@ const LONG_AGO = REQUESTED - 3_600_000;
 
 const cachedTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
 
+const LAST_YEAR = '2025-01-01T00:00:00Z';
+
+test.each([
+  ['the creation set it', 0, { createdAt: MADE.updatedAt }],
+  ['a person may have set it then', Date.parse(LAST_YEAR), { createdAt: '2020-01-01T00:00:00Z', updatedAt: LAST_YEAR }],
+])('the status of a task that is listed for the first time: %s', async (_who, statusBefore, task) => {
+  const store = await cached([]);
+  await apply(store, 'read-tasks', [{ ...MADE, ...task }]);
+  expect(await cachedTask(store)).toMatchObject({ statusBefore });
+});
+
 test.each<[what: string, expected: object, isEvaluated: boolean, before: object | undefined, reported: object]>([
   ['is new', {}, true, undefined, {}],
   ['is unchanged', {}, false, {}, {}],
