@@ -1,3 +1,4 @@
+import { statusDifferences } from './checker-tasks.ts';
 import { commentDifferences } from './checker-written.ts';
 import type { Event, Look } from './history.ts';
 import { linkedSinceBackup } from './since-backup.ts';
@@ -9,6 +10,7 @@ export function differences(look: Look, events: readonly Event[]): string[] {
     ...linkDifferences(look, events),
     ...issueDifferences(look),
     ...commentDifferences(look, events),
+    ...statusDifferences(look, events),
   ];
 }
 

@@ -19,6 +19,7 @@ export type Event = { readonly at: number } & (
   | { readonly what: 'unlinked'; readonly task: string; readonly url: string }
   | { readonly what: 'linked'; readonly task: string; readonly url: string }
   | { readonly what: 'finished'; readonly task: string }
+  | { readonly what: 'status-set'; readonly task: string; readonly status: string }
   | { readonly what: 'remarked'; readonly url: string; readonly text: string }
   | { readonly what: 'healed' }
   /** Its log says that nobody can read this delivery. */
@@ -93,6 +94,8 @@ interface Calm {
 
 interface Configured {
   readonly share: number | 'auto';
+  /** The form of updates of tasks, where rules decide about their statuses. */
+  readonly workflow?: 'whole' | 'fields' | undefined;
   readonly concurrency: number;
 }
 
@@ -135,6 +138,11 @@ export interface Look {
     /** Addresses that it had so far: the repository may have been renamed. */
     readonly urls: readonly string[];
     readonly title: string;
+    readonly state: string;
+    readonly isDraft: boolean;
+    /** The times of creation and merge. */
+    readonly created: number;
+    readonly ended: number | null;
     /** Keys of the tasks that its texts name, and the key of the item. */
     readonly named: readonly string[];
     readonly item: string | undefined;

@@ -11,6 +11,10 @@ export const TRACKERS = ['jira', 'linear', 'generic'] as const;
 export type Forge = (typeof FORGES)[number];
 export type TrackerName = (typeof TRACKERS)[number];
 
+/** Statuses that people set. */
+const SET_STATUSES = ['planned', 'blocked', 'in_progress', 'completed'] as const;
+type SetStatus = (typeof SET_STATUSES)[number];
+
 /** When a webhook is sent, milliseconds after what it tells; and whether it is sent again where nobody took it. */
 export interface Hooks {
   readonly delays: readonly number[];
@@ -56,6 +60,7 @@ export type Happening = { readonly at: number } & (
   | { readonly do: 'look' }
   | { readonly do: 'task' }
   | { readonly do: 'finish' | 'remark'; readonly pick: number }
+  | { readonly do: 'set-status'; readonly pick: number; readonly status: SetStatus }
   | { readonly do: 'rename'; readonly name: string }
   | { readonly do: 'unlink' | 'link' | 'edit-record'; readonly pick: number }
   | {
@@ -105,6 +110,8 @@ export interface Plan {
   readonly events?: boolean;
   /** Whether the daemon writes to Jira which tasks an issue has, and closes it. */
   readonly writeBack?: boolean;
+  /** The form of updates of tasks, where rules decide about their statuses; absent: there are no such rules. */
+  readonly workflow?: 'whole' | 'fields';
   /** The longest page that servers give until everything is healed; absent: as long as they are asked for. */
   readonly pages?: number;
   /** All that happens, and every timer, comes at a multiple of this, milliseconds: so that much happens at the same moment. */
@@ -136,16 +143,20 @@ export function drawPlan(seed: number): Plan {
   happenings.push(...backfills(chanceOf(seed, 'backfills'), forges, length));
   happenings.push(...looks(chanceOf(seed, 'looks'), length));
   if (forges.includes('github')) happenings.push(...comments(chanceOf(seed, 'comments'), length));
-  const sent = garbled(chanceOf(seed, 'garbled'), byHand(chanceOf(seed, 'by-hand'), happenings));
   const events = chanceOf(seed, 'events').happens(0.5);
   const writing = chanceOf(seed, 'write-back');
   const writeBack = trackers.includes('jira') && writing.happens(0.7);
   if (writeBack) happenings.push(...underIssues(writing, length));
+  const moving = chanceOf(seed, 'workflow');
+  const workflow = moving.happens(0.4) ? oneOf(moving, ['whole', 'fields'] as const) : undefined;
+  if (workflow) happenings.push(...statusEdits(moving, length));
+  const sent = garbled(chanceOf(seed, 'garbled'), byHand(chanceOf(seed, 'by-hand'), happenings));
   const paging = chanceOf(seed, 'pages');
   const pages = paging.happens(0.4) ? paging.whole(2, 12) : undefined;
   return {
     ...{ seed, replicas, forges, trackers, share, events, writeBack, length, happenings: runSequentially(sent) },
     ...(pages !== undefined && { pages }),
+    ...(workflow && { workflow }),
     ...grainOf(chanceOf(seed, 'grain')),
   };
 }
@@ -240,6 +251,14 @@ function people(chance: Chance, length: number): Happening[] {
     ...times(chance, 1, () => ({ at: at(), do: 'link', pick: chance.whole(0, 99) }) as const),
     ...times(chance, 1, () => ({ at: at(), do: 'edit-record', pick: chance.whole(0, 99) }) as const),
   ];
+}
+
+/** People move tasks themselves. */
+function statusEdits(chance: Chance, length: number): Happening[] {
+  return times(chance, 3, (): Happening => {
+    const status = oneOf(chance, SET_STATUSES);
+    return { at: chance.whole(1, length), do: 'set-status', pick: chance.whole(0, 99), status };
+  });
 }
 
 function looks(chance: Chance, length: number): Happening[] {

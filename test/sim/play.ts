@@ -257,6 +257,13 @@ function createStage(site: Site): Stage {
         await people.updateTask({ taskId: task.taskId, body: { status: 'completed' } }, {});
         return recorder.record({ what: 'finished', task: task.taskId });
       }
+      case 'set-status': {
+        const { tasks: present } = (await people.listTasks({ query: { all: true } }, {})).body;
+        const task = present[happening.pick % Math.max(1, present.length)];
+        if (!task) return;
+        await people.updateTask({ taskId: task.taskId, body: { status: happening.status } }, {});
+        return recorder.record({ what: 'status-set', task: task.taskId, status: happening.status });
+      }
       case 'remark': {
         const remark = providers.remark(happening.pick);
         return remark && recorder.record({ what: 'remarked', ...remark });

@@ -206,7 +206,9 @@ export function openProviders(
           const { keys = [], item } = written.get(`${name}/${pull.number}`) ?? {};
           const named = [...keys, /BUG-\d+/.exec(pull.fields.title)?.[0] ?? ''];
           const isUnheard = past.isUnheard(name, pull.number);
-          return { record: vendor.record(pull), urls, title: pull.fields.title, named, item, isUnheard };
+          const { title, state, draft: isDraft } = pull.fields;
+          const facts = { title, state, isDraft, created: pull.created, ended: pull.merged };
+          return { record: vendor.record(pull), urls, ...facts, named, item, isUnheard };
         }),
       ),
       issues: [...desks].flatMap(([name, { vendor, issues }]) =>

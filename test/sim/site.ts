@@ -52,6 +52,11 @@ import type { Templates } from './templates.ts';
 import { createWeather, type Weather } from './weather.ts';
 
 const PORT = 8080;
+/** The preset, with one rule that finishes a task by any pull request that carries it. All of the past counts. */
+const WORKFLOW = {
+  ...{ preset: 'standard', trust: 'anyone', since: '2020-01-01T00:00:00Z' },
+  rules: [{ when: { pullRequest: 'merged', base: 'main', link: 'carrying' }, set: { status: 'completed' } }],
+};
 const QUOTA = { requests: 200, window: 900_000, burst: 40, burstWindow: 60_000 };
 
 /** One for all processes: each watches the runtime for good, and a run starts many. */
@@ -279,15 +284,24 @@ export async function openSite(plan: Plan, templates: Templates): Promise<Site> 
     present = next;
     loaded = undefined;
     const { visibility, poll, concurrency, creations = 'off' } = next;
-    recorder.record({ what: 'configured', share: plan.share, concurrency });
+    recorder.record({
+      ...{ what: 'configured', share: plan.share, concurrency },
+      ...(plan.workflow && { workflow: plan.workflow }),
+    });
     const window = { window: '15m', burstWindow: '1m', requests: QUOTA.requests, burst: QUOTA.burst };
     const pace = { share: plan.share, concurrency, ...(visibility > 0 && { visibility: `${visibility}s` }) };
     const content = {
-      workspace: { url, apiKey, sweep: '30m', webhook: webhook && { key: webhook.key, secret: webhook.secret } },
+      workspace: {
+        ...{ url, apiKey, sweep: '30m', webhook: webhook && { key: webhook.key, secret: webhook.secret } },
+        ...(plan.workflow && { api: { taskUpdate: plan.workflow } }),
+      },
       quota: { ...window, ...pace },
       guard: { removals: 'off', creations, repairs: 'off' },
       // Others than before, though they change nothing: all open items are evaluated again.
-      rules: { triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`], links: [STORIES] },
+      rules: {
+        ...{ triage: [{ create: 'bug' }], trailers: ['Task', `Poll-${poll}`], links: [STORIES] },
+        ...(plan.workflow && { workflow: WORKFLOW }),
+      },
       connections: providers.connections(poll),
       retention: { bodies: '30m', deliveries: `${DELIVERIES}d` },
     };
