@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Connection } from '../../src/connectors/connector.ts';
 import { gitlab } from '../../src/connectors/gitlab/index.ts';
-import type { ItemReference } from '../../src/model/item.ts';
+import type { ItemReference, PullRequest } from '../../src/model/item.ts';
 import { conversations, exactly, failing, itemsIn } from '../support/vendors/conversation.ts';
 import { courseOf, failure, type Reply, type Turn } from '../support/vendors/course.ts';
 
@@ -198,13 +198,26 @@ describe('history', () => {
       async (connection) => {
         const first = await connection.history({ unit: 'acme/web', since }, signal);
         const last = await connection.history({ unit: 'acme/web', since, page: first.next! }, signal);
-        return [first, last.next ?? 'the end'];
+        const items = itemsIn(IN_WEB, first, 'poll').map((item) => item as PullRequest);
+        const facts = items.map(({ defaultBranch, isPublic }) => ({ defaultBranch, isPublic }));
+        return [{ ...first, facts }, last.next ?? 'the end'];
       },
       [
         [list('merge_requests', SINCE), page([inProject(1, 'acme/web', 2)], '2', { 'x-total': '5' })],
+        // Once a day.
+        [
+          `GET ${PROJECT}`,
+          { body: { id: 1, path_with_namespace: 'acme/web', default_branch: 'trunk', visibility: 'public' } },
+        ],
         [list('merge_requests', `${SINCE}&page=2`), page([inProject(1, 'acme/web', 1)], '', { 'x-total': '5' })],
       ],
-      [{ event: 'merge_requests.list', total: 5, next: 'next:2' }, 'the end'],
+      [
+        {
+          ...{ event: 'merge_requests.list', total: 5, next: 'next:2' },
+          facts: [{ defaultBranch: 'trunk', isPublic: true }],
+        },
+        'the end',
+      ],
     ],
     'without a start reads everything; above 10,000 GitLab tells no total': [
       async (connection) => Object.keys(await connection.history({ unit: 'issues:acme/web' }, signal)),

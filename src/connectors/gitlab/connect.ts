@@ -54,10 +54,11 @@ export function connect(options: Options, deps: ConnectionDeps): GitSource<Locat
   return {
     units: async () => placesOf(options).map(unitOf),
     list,
-    async pageContent(found, { unit }, signal) {
+    async pageContent(found, { noun, unit }, signal) {
       const { kind, name } = placeOf(unit);
       const followed = kind === 'group' ? await projects.keepFollowed(name, found, signal) : projects.keepNamed(found);
-      return followed.map(slim);
+      const page = followed.map(slim);
+      return noun === ISSUES ? page : projects.withFacts(unit, page, signal);
     },
     async sweptPage(found, { noun, unit }, signal) {
       const { kind, name } = placeOf(unit);

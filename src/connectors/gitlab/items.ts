@@ -55,7 +55,8 @@ const mergeRequests: Kind<Options, Locator> = {
   changedAt: (found) => timeOf(found, 'updated_at'),
   locator,
   locatorOf: ({ container: projectId, number: iid }) => ({ projectId, iid }),
-  itemsOnPage: (page, { host }) => read(schema.mergeRequest.array(), page).map((each) => toMergeRequest(each, host)),
+  itemsOnPage: (page, { host }) =>
+    read(schema.polledMergeRequest.array(), page).map((each) => toMergeRequest(each, host)),
   // One that lacks one of these has drifted, is being merged, or has images in its description.
   requiredFields: ['state', 'title', 'headBranch', 'baseBranch', 'description'],
   itemOf: (fetched, { host }) => pullOf(fetched, host),
@@ -227,7 +228,9 @@ export function pullOf(content: unknown, host: string): PullRequest {
 }
 
 function toMergeRequest(found: schema.GitlabMergeRequest, host: string): PullRequest {
-  return mergeRequestOf(mergeRequestIdentity(host, found.project_id, found.iid), projectOf(found), found);
+  const { default_branch, visibility = '' } = found.project ?? {};
+  const project = { ...projectOf(found), default_branch, visibility_level: VISIBILITY_LEVELS.get(visibility) };
+  return mergeRequestOf(mergeRequestIdentity(host, found.project_id, found.iid), project, found);
 }
 
 function toIssue(found: schema.GitlabIssue, options: Options): WorkItem {
@@ -351,6 +354,12 @@ const VISIBILITY: ReadonlyMap<number | undefined, boolean> = new Map([
   [0, false],
   [10, false],
   [20, true],
+]);
+/** Visibility levels by their names in the API. */
+const VISIBILITY_LEVELS: ReadonlyMap<string, number> = new Map([
+  ['private', 0],
+  ['internal', 10],
+  ['public', 20],
 ]);
 
 /** The usernames that GitLab gives to access tokens and service accounts, which may have other names too (GL16). */

@@ -3,11 +3,12 @@ import type { Clock } from '../../platform/lib/clock.ts';
 import { createCache } from '../kit/cached-reads.ts';
 import { absent, readable } from '../kit/payload.ts';
 import type { RateLimitUse } from '../kit/rate-limit.ts';
+import { bestEffort, undefinedOn } from '../kit/refusal.ts';
 import { type Candidate, inScope } from '../kit/scope.ts';
 import type { Api } from './api.ts';
 import { ISSUES, withoutNumber } from './items.ts';
 import { type Options, scopeOf } from './options.ts';
-import { placedInList } from './schema.ts';
+import { placedInList, projectFacts } from './schema.ts';
 import { pathOf, placeOf } from './units.ts';
 
 const project = z
@@ -16,10 +17,16 @@ const project = z
     path_with_namespace: z.string().min(1),
     archived: absent(z.boolean()),
     forked_from_project: absent(z.looseObject({})),
+    ...projectFacts.shape,
   })
-  .transform(({ id, path_with_namespace: name, archived, forked_from_project: origin }) => {
-    return { id: String(id), name, archived, fork: origin !== undefined };
+  .transform(({ id, path_with_namespace: name, archived, forked_from_project: origin, default_branch, visibility }) => {
+    const facts = { default_branch, visibility };
+    return { id: String(id), name, archived, fork: origin !== undefined, facts };
   });
+type Project = z.infer<typeof project>;
+
+/** How long the facts about a named project are used, milliseconds. */
+const FACTS_FOR = 24 * 3_600_000;
 
 const level = absent(z.string());
 const features = z.object({
@@ -53,6 +60,8 @@ export interface Projects {
   keepFollowed(group: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
   /** Removes from a page of a project's list what is excluded. */
   keepNamed(page: readonly unknown[]): readonly unknown[];
+  /** Returns merge requests of a page with facts about their projects, as far as they can be read. A named project is read once a day. */
+  withFacts(unit: string, page: readonly unknown[], signal: AbortSignal): Promise<readonly unknown[]>;
   /** What a path leads to at this moment. */
   present(name: string, signal: AbortSignal): Promise<Candidate>;
   /** What of a project is switched off at this moment; see `offIn`. */
@@ -66,13 +75,30 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   const one = (name: string, use: RateLimitUse, signal: AbortSignal) =>
     api.read(project, pathOf({ kind: 'project', name }), { use, signal });
   const named = createCache(clock, (name, signal) => one(name, 'background', signal));
-  const all = createCache(clock, async (group, signal): Promise<readonly Candidate[]> => {
+  // A lasting refusal is not tried again either.
+  const readOnce = (name: string, signal: AbortSignal) =>
+    undefinedOn(one(name, 'poll', signal), 'not_found', 'forbidden', 'refused', 'answer_malformed');
+  const daily = createCache(clock, readOnce, FACTS_FOR);
+  const all = createCache(clock, async (group, signal): Promise<readonly Project[]> => {
     const path = `${pathOf({ kind: 'group', name: group })}/projects`;
     const query = 'include_subgroups=true&with_shared=false&order_by=id&sort=asc';
     return api.all(project, path, { query, use: 'poll', signal });
   });
 
+  async function projectsOf(unit: string, signal: AbortSignal): Promise<readonly Project[]> {
+    const { kind, name } = placeOf(unit);
+    if (kind === 'group') return options.forks ? [] : all(name, signal);
+    const named = await daily(name, signal);
+    return named ? [named] : [];
+  }
+
   return {
+    async withFacts(unit, page, signal) {
+      if (page.length === 0) return page;
+      const known = await bestEffort(() => projectsOf(unit, signal), signal);
+      const byId = new Map(known?.map(({ id, facts }) => [id, facts]));
+      return page.map((element) => ({ ...(element as object), project: byId.get(placeIn(element).id) }));
+    },
     followed: async (group, signal) => (await all(group, signal)).filter((each) => inScope(each, scope)),
     async keepFollowed(group, page, signal) {
       // An empty page needs no list of projects: a poll of an idle group takes one request.

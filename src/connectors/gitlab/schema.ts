@@ -95,13 +95,18 @@ export const issue = z.object({
 /** The approvals of a merge request. Newer servers name the times too (GL14). */
 export const approvals = z.object({ approved_by: z.array(z.object({ approved_at: absent(instant.nullable()) })) });
 
+/** The facts about its project that a poll adds to a merge request. */
+export const projectFacts = z.object({ default_branch: absent(text), visibility: absent(text) });
+export const polledMergeRequest = mergeRequest.extend({ project: absent(projectFacts) });
+
 /** What `fetch` writes. */
 export const fetchedMergeRequest = mergeRequest.extend({
   commit_messages: commitMessages,
   approvals: absent(approvals),
 });
 
-export type GitlabMergeRequest = z.infer<typeof mergeRequest> & Partial<z.infer<typeof fetchedMergeRequest>>;
+export type GitlabMergeRequest = z.infer<typeof mergeRequest> &
+  Partial<z.infer<typeof fetchedMergeRequest> & z.infer<typeof polledMergeRequest>>;
 export type GitlabIssue = z.infer<typeof issue>;
 
 const titles = absent(z.array(z.object({ title: text })));

@@ -233,6 +233,7 @@ export const profile: ConnectorProfile = {
     walk: [1, 2, 3, 4, 5].map(page),
     items: 10,
     newest: '2026-03-05T12:00:00.000Z',
+    besides: [{ path: PROJECT, body: JSON.stringify({ id: 80200, path_with_namespace: 'acme/platform/api' }) }],
     first,
     switch: {
       refused: 403,

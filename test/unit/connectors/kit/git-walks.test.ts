@@ -99,6 +99,11 @@ class World {
   async request({ url, headers }: HttpRequest): Promise<HttpAnswer> {
     const { pathname, searchParams: query } = new URL(url);
     if (pathname === '/repos/acme/api') return answered({ id: 70100, full_name: 'acme/api', has_issues: true }, {});
+    if (pathname === '/api/v4/projects/acme%2Fapi')
+      return answered(
+        { id: 80200, path_with_namespace: 'acme/api', default_branch: 'main', visibility: 'private' },
+        {},
+      );
     this.requests.push(query);
     const { model } = this;
     const { elements, page, of } = model.list(query, this);
