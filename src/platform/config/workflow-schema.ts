@@ -131,3 +131,5 @@ export const workflow = z
   .describe(
     'How the states of pull requests and work items change the status of tasks. Absent: it stays as people set it.',
   );
+
+export type WorkflowConfig = NonNullable<z.output<typeof workflow>>;

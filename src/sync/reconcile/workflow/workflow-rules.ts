@@ -4,56 +4,18 @@ import { createHash } from 'node:crypto';
 import type { Item, PullRequest, Review } from '../../../model/item.ts';
 import { ownStatus, type StatusWords } from '../../../model/task-status.ts';
 import { FINAL_STATUSES, type PhaseName, PREVIOUS, STRENGTHS, type Strength } from '../../../model/workflow.ts';
-import { createGlob, createPattern, type Pattern, type PatternText } from '../../../platform/lib/pattern.ts';
+import type { WorkflowConfig } from '../../../platform/config/workflow-schema.ts';
+import { createGlob, createPattern, type Pattern } from '../../../platform/lib/pattern.ts';
 import type { Phase } from './phase.ts';
 
 type Names = readonly string[];
+type Configured = WorkflowConfig['rules'][number];
 
 /** One rule of the configuration. An absent condition matches every item. */
-export interface WorkflowRule {
-  readonly when: {
-    /** Phases of pull requests, and `reopened`. */
-    readonly pullRequest?: Names | undefined;
-    /** Phases of work items and `reopened`, or the tracker's own statuses. */
-    readonly workItem?: Names | { readonly status: Names } | undefined;
-    readonly connection?: Names | undefined;
-    readonly repository?: Names | undefined;
-    readonly labels?: Names | undefined;
-    readonly author?: Names | undefined;
-    /** Kind of the task. */
-    readonly task?: Names | undefined;
-    /** `default`, or globs of branches; a glob that begins with `!` excludes. Only merged pull requests are compared. */
-    readonly base?: Names | undefined;
-    /** The weakest link that counts. Absent: `carrying`, and for rules that finish a task `closing`. */
-    readonly link?: Strength | undefined;
-  };
-  readonly set: {
-    readonly status?: string | undefined;
-    readonly addLabels?: Names | undefined;
-    readonly removeLabels?: Names | undefined;
-  };
-  /** The statuses that the rule leaves. */
-  readonly from?: Names | undefined;
-  /** The rule may set a lower status than the present one, also one that a person set. */
-  readonly back?: boolean | undefined;
-  /** Whether a task is finished by the last of its pull requests, or by any of them. */
-  readonly several?: 'all' | 'any' | undefined;
-  /** Skip `from`, order of progress, and the statuses that people set. */
-  readonly force?: boolean | undefined;
-  /** A pull request that was opened after the end reopens the task. */
-  readonly reopen?: boolean | undefined;
-}
+export type WorkflowRule = Pick<Configured, 'when' | 'set'> & Partial<Configured>;
 
-export interface WorkflowInput {
-  readonly preset?: 'standard' | undefined;
+export interface WorkflowInput extends Omit<WorkflowConfig, 'rules'> {
   readonly rules: readonly WorkflowRule[];
-  readonly several: 'all' | 'any';
-  readonly trust?: 'members' | 'anyone' | { readonly people: Names } | undefined;
-  readonly bots: 'count' | 'names' | 'ignore';
-  /** A closed pull request with this title or label was merged. */
-  readonly landed?: { readonly title?: PatternText | undefined; readonly label?: Names | undefined } | undefined;
-  /** Phases that began before this time move nothing, epoch milliseconds. Absent: when the rules came into force. */
-  readonly since?: number | undefined;
   /** The server's words for our statuses. Absent: ours. */
   readonly statuses?: StatusWords | undefined;
   /** Returns whether an author is one of the configured users of the workspace. */
@@ -61,7 +23,7 @@ export interface WorkflowInput {
 }
 
 /** The preset `standard`. Its rules come after the configured ones. */
-const STANDARD: readonly (WorkflowRule & { readonly isStandard: true })[] = [
+const STANDARD: readonly WorkflowRule[] = [
   {
     when: { pullRequest: ['reverted'] },
     set: { status: 'in_progress' },
@@ -77,11 +39,11 @@ const STANDARD: readonly (WorkflowRule & { readonly isStandard: true })[] = [
     set: { status: 'in_progress' },
     from: ['idea', 'open', 'planned', 'in_progress', 'review', 'completed'],
   },
-].map((rule) => ({ ...rule, isStandard: true }) as const);
+];
 
 /** Whether a rule asks for the decision of reviewers. */
 export function needsReviews({ preset, rules }: Pick<WorkflowInput, 'preset' | 'rules'>): boolean {
-  const phases = [...(preset ? STANDARD : []), ...rules].flatMap(({ when }) => when.pullRequest ?? []);
+  const phases: Names = [...(preset ? STANDARD : []), ...rules].flatMap(({ when }) => when.pullRequest ?? []);
   return ['approved', 'changes', 'review'].some((phase) => phases.includes(phase));
 }
 
@@ -162,7 +124,9 @@ export interface Workflow {
 export function createWorkflow(input: WorkflowInput | undefined): Workflow {
   if (input === undefined || (input.preset === undefined && input.rules.length === 0)) return OFF;
   const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, input.several));
-  const standard = input.preset ? STANDARD.map((rule) => compile(rule, nameOfStandard(rule), input.several)) : [];
+  const standard = input.preset
+    ? STANDARD.map((rule) => compile({ ...rule, isStandard: true }, nameOfStandard(rule), input.several))
+    : [];
   const rules = [...own, ...standard];
   const people = new Set((typeof input.trust === 'object' ? input.trust.people : []).map(lower));
   const title = input.landed?.title && createPattern(input.landed.title);
@@ -294,9 +258,10 @@ function isPhaseMet({ pullRequest, workItem }: WorkflowRule['when'], { item, pha
   const wanted = item.kind === 'pull_request' ? pullRequest : workItem;
   if (wanted === undefined) return pullRequest === undefined && workItem === undefined;
   if ('status' in wanted) return item.rawState !== undefined && wanted.status.map(lower).includes(lower(item.rawState));
-  if (wanted.includes('reopened') && phase.reopenedAt !== undefined) return true;
+  const names: Names = wanted;
+  if (names.includes('reopened') && phase.reopenedAt !== undefined) return true;
   // Without a rule for the queue, a queued pull request counts as approved.
-  return wanted.includes(phase.name) || (phase.name === 'queued' && wanted.includes('approved'));
+  return names.includes(phase.name) || (phase.name === 'queued' && names.includes('approved'));
 }
 
 type Condition = (linked: LinkedItem, kind: string | undefined) => boolean;
@@ -314,7 +279,7 @@ function conditionsOf(when: WorkflowRule['when']): readonly Condition[] {
     if (globs.length === 0) return [];
     return [(linked) => valuesOf(linked).some((value) => value != null && matchesAny(globs, value))];
   });
-  const { task } = when;
+  const task: Names | undefined = when.task;
   return task === undefined
     ? conditions
     : [...conditions, (_linked, kind) => kind !== undefined && task.includes(kind)];

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Known } from '../../../../src/connectors/connector.ts';
 import { SyncError } from '../../../../src/model/errors/sync-error.ts';
+import type { PullRequestPhase } from '../../../../src/model/workflow.ts';
 import { silentLogger } from '../../../../src/platform/lib/logger.ts';
 import { purposeNow } from '../../../../src/platform/lib/purpose.ts';
 import { systemRandom } from '../../../../src/platform/lib/random.ts';
@@ -87,10 +88,10 @@ test('goes on with the next one if the vendor refuses one', async () => {
 });
 
 test('is needed by the preset and by rules about reviews only', () => {
-  const about = (...pullRequest: string[]) => [{ when: { pullRequest }, set: {} }];
+  const about = (...pullRequest: PullRequestPhase[]) => [{ when: { pullRequest }, set: {} }];
   expect(needsReviews({ preset: 'standard', rules: [] })).toBe(true);
   expect(needsReviews({ rules: about('merged', 'approved') })).toBe(true);
   expect(
-    needsReviews({ rules: [...about('merged', 'draft', 'open'), { when: { workItem: ['done'] }, set: {} }] }),
+    needsReviews({ rules: [...about('merged', 'draft', 'open'), { when: { workItem: ['completed'] }, set: {} }] }),
   ).toBe(false);
 });

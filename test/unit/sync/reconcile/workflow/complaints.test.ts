@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest';
+import type { WorkflowInput } from '../../../../../src/sync/reconcile/workflow/workflow-rules.ts';
 import { type Board, type BoardOptions, openBoard, time } from '../../../../support/harness/board.ts';
 
 // Complaints of users of similar products, and the status that a task gets here. The title of an item names the task.
 
-const ISSUE_RULES = {
+const ISSUE_RULES: Partial<WorkflowInput> = {
   preset: 'standard',
   rules: [{ when: { workItem: ['completed'] }, set: { status: 'completed' } }],
-} as const;
+};
 
 /** A step: the provider or a person does something, or time passes. */
 type Step = (board: Board) => Promise<void>;
