@@ -49,9 +49,15 @@ interface SlotsDeps {
   readonly isIdle: () => boolean;
 }
 
+interface SlotEvents {
+  /** The request is about to be sent. */
+  readonly onRecorded: () => void;
+  readonly onEnd: () => void;
+}
+
 /** The slots that are given out, and their rows. */
 export interface Slots {
-  create(entry: Entry, onEnd: () => void): Slot;
+  create(entry: Entry, events: SlotEvents): Slot;
   stopHeartbeat(): Promise<void>;
   /** Must be called after all slots have ended. `cautionMs`: how long the next process is cautious. */
   recordShutdown(cautionMs: number): Promise<void>;
@@ -72,7 +78,7 @@ export function createSlots(deps: SlotsDeps): Slots {
     meter.gauge('quota_share', share);
   };
 
-  const create = (entry: Entry, onEnd: () => void): Slot => {
+  const create = (entry: Entry, { onRecorded, onEnd }: SlotEvents): Slot => {
     let cooldownChanged = false;
     let observed: ObservedUse | undefined;
 
@@ -97,6 +103,7 @@ export function createSlots(deps: SlotsDeps): Slots {
         mayBeMarked = true;
         if (!isMarked) await markRunning(query);
         await ledger.record(entry, query);
+        onRecorded();
       },
       release() {
         if (entry.state !== 'open') return;

@@ -1,7 +1,7 @@
 // Design: src/decisions/quota.md
 
 import { SyncError } from '../../model/errors/sync-error.ts';
-import type { Clock } from '../../platform/lib/clock.ts';
+import type { Cancel, Clock } from '../../platform/lib/clock.ts';
 import type { Logger } from '../../platform/lib/logger.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { Random } from '../../platform/lib/random.ts';
@@ -148,10 +148,11 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
 
   const pump = () => {
     if (stopped) return;
-    queue.setConcurrency(concurrency());
     while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
-    // The queue does not count followers, which are in flight when the requests before them have ended.
-    const isFull = () => followers.running() >= concurrency();
+    // Followers have no place in the queue, and are in flight when the requests before them have ended.
+    const places = () => concurrency() - followers.running();
+    const isFull = () => places() <= 0;
+    queue.setConcurrency(Math.max(1, places()));
     while (!isFull() && serveNext(queue, limits, state()));
     timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state()));
   };
@@ -160,12 +161,15 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const serve = (request: SlotRequest, since: number, grant: (slot: Slot) => void): Promise<void> => {
     const entry = ledger.open(request.lane, request.caller);
     meter.observe('quota_wait_seconds', (entry.started - since) / 1_000, { lane: request.lane });
-    const cancelSlow = clock.after(SLOW_AFTER, () => {
-      slow.add(entry);
-      pump();
-    });
-    return new Promise<void>((onEnd) => grant(slots.create(entry, onEnd))).finally(() => {
-      cancelSlow();
+    let cancelSlow: Cancel | undefined;
+    const onRecorded = () => {
+      cancelSlow ??= clock.after(SLOW_AFTER, () => {
+        slow.add(entry);
+        pump();
+      });
+    };
+    return new Promise<void>((onEnd) => grant(slots.create(entry, { onRecorded, onEnd }))).finally(() => {
+      cancelSlow?.();
       slow.delete(entry);
     });
   };
