@@ -87,7 +87,8 @@ async function tasksUpdatedSince(
 
 /**
  * Returns when somebody set the status, at the latest, and the status before. Nobody has set the status of a task that
- * has not changed since its creation.
+ * has not changed since its creation. The clock of the workspace counts too, because ours may be behind: then the status
+ * of a person would look older than the work.
  */
 function statusHistory(
   cached: Task | undefined,
@@ -96,10 +97,9 @@ function statusHistory(
 ): Pick<Task, 'formerStatus' | 'statusBefore'> {
   const previous = cached?.taskId === taskId ? cached : undefined;
   if (previous?.status === status) return { formerStatus: previous.formerStatus, statusBefore: previous.statusBefore };
-  if (previous !== undefined) return { formerStatus: previous.status, statusBefore: now };
-  if (createdAt === updatedAt) return { statusBefore: 0 };
-  const changedAt = Date.parse(updatedAt);
-  return { statusBefore: Number.isNaN(changedAt) ? now : Math.min(changedAt, now) };
+  const changedAt = Date.parse(updatedAt) || now;
+  if (previous !== undefined) return { formerStatus: previous.status, statusBefore: Math.max(changedAt, now) };
+  return { statusBefore: createdAt === updatedAt ? 0 : changedAt };
 }
 
 /** Whether the source of a task may be the key of an item, so that the task was created for it. */
