@@ -74,9 +74,11 @@ function describeLink({ name, state, reason, delivery, request, error }: Link): 
 
 type TaskStatus = Explained['statuses'][number];
 
+const AUTHORS = { worksync: 'worksync', person: 'person', creation: 'set at its creation' } as const;
+
 /** Returns the lines about the status of a task: at most five, then one for each field of people and each linked item. */
 export function describeTaskStatus(task: TaskStatus): string[] {
-  const { name, status, setBy, previous, wanted, reason, change, isHeld, fieldsOfPeople, items, more } = task;
+  const { name, status, setBy, previous, wanted, reason, labels, change, isHeld, fieldsOfPeople, items, more } = task;
   const before = previous === null ? '' : `; before: ${previous}`;
   const since = setBy.since === null ? '' : `, since ${at(setBy.since)}`;
   const because = wanted?.item ? `, because of ${wanted.item}` : '';
@@ -86,10 +88,11 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     [item.counts ? item.status : 'does not count', withDetail(item.reason)].filter(Boolean).join(': '),
   ]);
   return [
-    `  ${name}  ${status}  (${setBy.rule === null ? setBy.who : `${setBy.who}, ${setBy.rule}`}${since}${before})`,
+    `  ${name}  ${status}  (${setBy.rule === null ? AUTHORS[setBy.who] : `${setBy.who}, ${setBy.rule}`}${since}${before})`,
     ...(wanted ? [`    the rules want ${wanted.status}: ${wanted.rule}${because}`] : []),
     ...(reason ? [`    no change: ${withDetail(reason)} [${reason.code}]`] : []),
-    ...(change ? [`    the change is ${change.state}`] : []),
+    ...(labels.add.length + labels.remove.length > 0 ? [`    the rules want the labels ${labelWords(labels)}`] : []),
+    ...(change ? [`    the change is ${change.state}, to be sent at ${at(change.notBefore)} at the earliest`] : []),
     ...(isHeld ? [`    "worksync links release-status ${name}" lets the rules decide`] : []),
     ...fieldsOfPeople.map(
       (field) =>
@@ -98,6 +101,11 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     ...(rows.length === 0 ? [] : table(rows).split('\n')),
     ...(more > 0 ? [`    and ${counted(more, 'item')} more`] : []),
   ].map(printable);
+}
+
+/** `+review -ready` */
+function labelWords({ add, remove }: TaskStatus['labels']): string {
+  return [...add.map((label) => `+${label}`), ...remove.map((label) => `-${label}`)].join(' ');
 }
 
 function withDetail({ text, detail }: { readonly text: string; readonly detail: string | null }): string {

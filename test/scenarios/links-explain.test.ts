@@ -120,7 +120,7 @@ describe('the status of a task', () => {
     const explained = await ask('explain', { target: 'BUG-1' });
     expect(explained.statuses).toMatchObject([{ status: 'open', setBy: { who: 'creation' }, wanted: null }]);
     const lines = describeExplained(explained);
-    expect(lines).toMatch(/BUG-1 {2}open {2}\(person, since /);
+    expect(lines).toMatch(/BUG-1 {2}open {2}\(set at its creation\)/);
     expect(lines).toMatch(/no change: no closing word names the task.*\[not-closing\]/);
     expect(lines).toMatch(/github acme\/app#1 {2}merged .*carrying \(title\) {2}does not count: no closing word/);
     expect((await ask('explain', { target: PULL })).statuses).toEqual(explained.statuses);

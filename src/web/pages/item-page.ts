@@ -42,7 +42,7 @@ function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly Expl
 const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'whoever created the task' } as const;
 
 function statusCard(task: ExplainedTask, now: number): Markup {
-  const { name, status, setBy, previous, wanted, reason, change, isHeld, fieldsOfPeople } = task;
+  const { name, status, setBy, previous, wanted, reason, labels, change, isHeld, fieldsOfPeople } = task;
   const fact = (term: string, value: Markup | string | null) =>
     value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   const who = setBy.rule === null ? AUTHORS[setBy.who] : `worksync, ${setBy.rule}`;
@@ -55,7 +55,9 @@ ${fact('Set at', setBy.since === null ? null : when(setBy.since, now))}
 ${fact('Before', previous)}
 ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === null ? '' : `, because of ${wanted.item}`}`)}
 ${fact('No change', reason && withDetail(reason))}
-${fact('Change', change?.state ?? null)}
+${fact('Labels to add', labels.add.join(', ') || null)}
+${fact('Labels to remove', labels.remove.join(', ') || null)}
+${fact('Change', change && html`${change.state}, ${when(change.notBefore, now)} at the earliest`)}
 ${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>${release}
 <p class="hint"><a href="${HELP_OF_REASONS}">If a task does not move</a></p></section>`;
 }

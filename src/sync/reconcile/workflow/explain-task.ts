@@ -3,11 +3,11 @@
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { fieldsOfPeople, type SyncField } from '../../../model/synced-fields.ts';
-import { type Task, taskName } from '../../../model/task.ts';
+import { type Task, type TaskUpdate, taskName } from '../../../model/task.ts';
 import { type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import type { WrittenStatus } from '../../../model/written-status.ts';
 import { tasksByIds } from '../../../store/cached-tasks.ts';
-import { blankEntity, findEntity } from '../../../store/entities.ts';
+import { blankEntity, type EntityRow, findEntity, json } from '../../../store/entities.ts';
 import { findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { taskUpdatesOffUntil } from '../../../store/server-capabilities.ts';
 import { beginDryRun } from '../../../store/unit-of-work/unit-of-work.ts';
@@ -37,15 +37,16 @@ export type ReasonCode =
   | 'given-up'
   | 'labels';
 
-const TEXTS: Readonly<Record<ReasonCode, string>> = {
+/** The texts of the codes, which `config/workflow.md` lists. */
+export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   same: 'the task has this status',
-  'older-than-rule': 'it became so before these rules were in use; "since" reaches back',
+  'older-than-rule': 'this was so before the rules were in force; "since" reaches back',
   breaker: 'another automation moves the task too, so worksync leaves it for a day',
   'unknown-status': 'the rules do not know the present status, and "from" does not name it',
   'held-by-person': 'a person set the present status, and no linked item has changed its state since',
   from: 'the rule does not leave the present status',
   backwards: 'a person set the present status, and it is further',
-  'no-previous': 'worksync has not moved the task, so there is no earlier status',
+  'no-previous': 'worksync has not moved the task, so there is no earlier status to restore',
   'mention-only': 'the text only mentions the task',
   'not-closing': 'no closing word names the task, or it is not the only task of the item',
   base: 'merged into another branch',
@@ -55,7 +56,7 @@ const TEXTS: Readonly<Record<ReasonCode, string>> = {
   'late-name': 'the text may name the task only since the merge',
   'no-rule': 'no rule fits',
   'nothing-linked': 'no linked item asks for a status',
-  'older-than-epoch': 'the task or its work was taken out of its end after it',
+  'older-than-epoch': 'it was finished before the task was reopened, or before its work was reverted',
   unverified: 'a linked item is not confirmed since a restore',
   guard: 'the change is held: it needs approval',
   'no-task-route': 'the workspace accepts no updates of tasks',
@@ -64,7 +65,7 @@ const TEXTS: Readonly<Record<ReasonCode, string>> = {
   'waits-for': 'finishes the task, but other open work delays the end',
   delays: 'delays the end of the task',
   'follow-up': 'the task is finished without it',
-  reversal: 'takes the task out of its end',
+  reversal: 'reopens the task',
   progress: 'asks for a status',
   'given-up': 'returns the task to its earlier status, if nothing else counts',
   labels: 'asks for labels only',
@@ -114,8 +115,14 @@ export interface ExplainedTask {
   readonly wanted: { readonly status: string; readonly rule: string; readonly item: string | null } | null;
   /** Why the status stays; null if it is about to change. */
   readonly reason: Reason | null;
-  /** The change that waits in the outbox. */
-  readonly change: { readonly state: OutboxRow['state']; readonly error: string | null } | null;
+  /** Labels that the rules add to the task and remove from it. */
+  readonly labels: { readonly add: readonly string[]; readonly remove: readonly string[] };
+  /** The change that waits in the outbox; `notBefore`: its earliest time, epoch milliseconds. */
+  readonly change: {
+    readonly state: OutboxRow['state'];
+    readonly error: string | null;
+    readonly notBefore: number;
+  } | null;
   /** Whether `links release-status` lets the rules decide again. */
   readonly isHeld: boolean;
   /** Synced fields that a person has edited, until `links release-field`. */
@@ -155,6 +162,7 @@ export async function explainTask(
     evaluation,
     isOn: workflow.isOn,
     change,
+    row,
     isOff: (await taskUpdatesOffUntil(scope, now)) !== undefined,
   });
 }
@@ -165,7 +173,8 @@ interface Decision {
   readonly evaluation: TaskEvaluation | undefined;
   /** Rules for statuses are configured. */
   readonly isOn: boolean;
-  readonly change: Pick<OutboxRow, 'state' | 'error'> | undefined;
+  readonly change: OutboxRow | undefined;
+  readonly row: EntityRow;
   /** The workspace takes no updates of tasks. */
   readonly isOff: boolean;
 }
@@ -197,12 +206,17 @@ function describeTask(task: Task, written: WrittenStatus, decision: Decision): E
         }
       : null,
     reason,
-    change: change ? { state: change.state, error: change.error } : null,
+    labels: { add: evaluation?.addLabels ?? [], remove: evaluation?.removeLabels ?? [] },
+    change: change ? { state: change.state, error: change.error, notBefore: earliestOf(change, decision.row) } : null,
     isHeld: reason?.code === 'held-by-person' || reason?.code === 'breaker' || reason?.code === 'backwards',
     fieldsOfPeople: fieldsOfPeople(written),
     items: items.slice(0, MOST_ITEMS),
     more: Math.max(0, items.length - MOST_ITEMS),
   };
+}
+
+function earliestOf({ due, not_before }: OutboxRow, { desired }: EntityRow): number {
+  return Math.max(due, not_before, json<TaskUpdate>(desired)?.notBefore ?? 0);
 }
 
 function reasonFor(code: ReasonCode, detail?: string): Reason {

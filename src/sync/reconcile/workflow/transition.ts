@@ -35,7 +35,7 @@ export function transitionTo(target: Target, state: TaskState, context: Transiti
   const status = target.status === PREVIOUS ? state.previous : target.status;
   if (status === state.status) return none('same');
   if (status === undefined || (target.status === PREVIOUS && !state.isOurs)) return none('no-previous');
-  if (target.at < context.inForceSince) return none('older-than-rule');
+  if (target.at < context.inForceSince) return none('older-than-rule', olderText(target.at, context.inForceSince));
   if (state.isContested) return none('breaker');
   if (contribution.force) return { outcome: 'move', status };
   if (RANKS[state.status] === undefined && state.status !== 'blocked' && !contribution.from.has(state.status))
@@ -43,6 +43,10 @@ export function transitionTo(target: Target, state: TaskState, context: Transiti
   if (!state.isOurs && !context.phases.some((phase) => isAfter(phase, state.setBefore))) return none('held-by-person');
   if (!maySetAside(target, state)) return none('from', [...contribution.from].join(', '));
   return isForward(status, state, target) ? { outcome: 'move', status } : none('backwards', state.status);
+}
+
+function olderText(at: number, inForceSince: number): string {
+  return `${new Date(at).toISOString()}; the rules are in force since ${new Date(inForceSince).toISOString()}`;
 }
 
 function none(why: NoMove, detail?: string): Transition {

@@ -157,7 +157,7 @@ export function createWorkflow(input: WorkflowInput | undefined): Workflow {
         if (result === true) return { counts: true, contribution: rule.contribution, isTrusted: trusted };
         if (result) misses.push(result);
       }
-      return { counts: false, isTrusted: trusted, ...(misses[0] ?? { why: 'no-rule' }) };
+      return { counts: false, isTrusted: trusted, ...missOf(linked, misses) };
     },
     hasLanded: (item) =>
       (title?.test(item.title ?? '') ?? false) || labels.some((glob) => item.labels?.some((label) => glob.test(label))),
@@ -243,8 +243,7 @@ function compile(
     },
     test(linked, kind) {
       if (!isPhaseMet(when, linked) || !conditions.every((condition) => condition(linked, kind))) return undefined;
-      const missing = base?.(linked);
-      if (missing !== undefined) return { why: 'base', detail: missing };
+      if (base && !base(linked)) return { why: 'base', detail: `${name} wants ${when.base?.join(', ')}` };
       return hasLink(linked, rule, isFinal) || missingLink(linked, isFinal);
     },
   };
@@ -289,20 +288,27 @@ function matchesAny(globs: readonly Pattern[], text: string): boolean {
   return globs.some((glob) => glob.test(text));
 }
 
-/** Returns the function that says why the base branch of a pull request does not fit; undefined if it does. */
-function createBase(names: Names): (linked: LinkedItem) => string | undefined {
+/** Returns the condition for the base branch of a pull request. */
+function createBase(names: Names): (linked: LinkedItem) => boolean {
   const isDefault = names.includes('default');
   const globs = names.filter((name) => name !== 'default' && !name.startsWith('!')).map(createGlob);
   const excluded = names.filter((name) => name.startsWith('!')).map((name) => createGlob(name.slice(1)));
   return ({ item }) => {
-    if (item.kind !== 'pull_request') return undefined;
+    if (item.kind !== 'pull_request') return true;
     const { baseBranch, defaultBranch } = item;
-    if (baseBranch === undefined) return 'its base branch is not known';
+    if (baseBranch === undefined) return false;
     const isNamed = (isDefault && baseBranch === defaultBranch) || matchesAny(globs, baseBranch);
-    if (isNamed && !matchesAny(excluded, baseBranch)) return undefined;
-    const unknown = isDefault && defaultBranch === undefined ? ', and the default branch is not known' : '';
-    return `its base is ${baseBranch}, the rule wants ${names.join(', ')}${unknown}`;
+    return isNamed && !matchesAny(excluded, baseBranch);
   };
+}
+
+/** Returns why no rule applies: a missing base names the bases that all rules want. */
+function missOf({ item }: LinkedItem, misses: readonly Uncounted[]): Uncounted {
+  const [first = { why: 'no-rule' }] = misses;
+  if (first.why !== 'base' || item.kind !== 'pull_request') return first;
+  const wants = misses.flatMap(({ why, detail }) => (why === 'base' ? (detail ?? []) : []));
+  const { baseBranch = 'not known', defaultBranch = 'not known' } = item;
+  return { why: 'base', detail: `its base is ${baseBranch}, the default branch ${defaultBranch}; ${wants.join('; ')}` };
 }
 
 function hasLink(

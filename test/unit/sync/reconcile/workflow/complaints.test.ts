@@ -303,7 +303,12 @@ it('avoids complaint 19: nothing moves, and no line says why', async () => {
   const { wanted } = await board.decide('BUG-1');
   expect(wanted).toMatchObject({
     outcome: 'merged-not-finished',
-    item: { judgement: { why: 'base', detail: 'its base is develop, the rule wants default' } },
+    item: {
+      judgement: {
+        why: 'base',
+        detail: 'its base is develop, the default branch main; standard: merged wants default',
+      },
+    },
   });
 });
 

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import { TEXTS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
 import { type Board, openBoard } from '../../../../support/harness/board.ts';
+import { START } from '../../../../support/rows/batches.ts';
 
 /** The part of each item in the status, and why the task stays as it is. */
 async function explained(board: Board, key = 'BUG-1') {
@@ -39,7 +42,7 @@ it('counts tasks with merged work by the reason why they are not finished', asyn
   await board.pull(3, 40, { title: 'Other', description: 'see BUG-4', state: 'merged' });
   expect(await board.unfinished()).toEqual({ 'not-closing': 2, base: 1 });
   expect((await explained(board, 'BUG-3')).parts).toEqual({
-    'acme/app#2': 'base: its base is develop, the rule wants default',
+    'acme/app#2': 'base: its base is develop, the default branch main; standard: merged wants default',
   });
   await board.person('BUG-1', 50, 'completed');
   expect(await board.unfinished()).toEqual({ 'not-closing': 1, base: 1 });
@@ -62,4 +65,19 @@ it('follows the rules again after a person releases the status that a person set
   await board.person('BUG-1', 300, 'planned');
   await board.send(400);
   expect(board.status('BUG-1')).toBe('planned');
+});
+
+it('has all codes explained in config/workflow.md', () => {
+  const page = readFileSync(new URL('../../../../../config/workflow.md', import.meta.url), 'utf8');
+  expect(Object.keys(TEXTS).filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
+});
+
+it('shows the earliest time of a final status, and the labels that the rules want', async () => {
+  const set = { status: 'completed', addLabels: ['shipped'] };
+  const board = await openBoard({ workflow: { rules: [{ when: { pullRequest: ['merged'] }, set }] } });
+  await board.pull(1, 10, { title: 'Fixes BUG-1' });
+  await board.pull(1, 20, { state: 'merged' });
+  const { wanted, labels, change } = await board.explain('BUG-1');
+  expect([wanted?.status, labels.add]).toEqual(['completed', ['shipped']]);
+  expect(change?.notBefore).toBeGreaterThanOrEqual(START + 80_000);
 });
