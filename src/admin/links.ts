@@ -6,15 +6,7 @@ import type { SyncField } from '../model/synced-fields.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { yieldForRequests } from '../platform/lib/yield.ts';
 import { tasksByIds } from '../store/cached-tasks.ts';
-import {
-  blankEntity,
-  type EntityRow,
-  findEntity,
-  json,
-  linkedItems,
-  linksOfTask,
-  saveEntity,
-} from '../store/entities.ts';
+import { blankEntity, type EntityRow, findEntity, json, linksOfTask, saveEntity } from '../store/entities.ts';
 import { findItem, readFields } from '../store/items.ts';
 import { dropDifference, findChange } from '../store/outbox-rows.ts';
 import { currentRevision } from '../store/revision.ts';
@@ -160,17 +152,12 @@ async function releaseTask(
   const now = clock.now();
   await store.commit(async (query) => {
     await release(query, task.taskId, now);
-    // The evaluation of one item evaluates its tasks; others follow because an item may be gone.
-    for (const key of (await linkedItems(query, [task.taskId])).slice(0, EVALUATED_AT_RELEASE)) {
-      const look = { action: 'look-again', entity: key, sentAt: now, body: null } as const;
-      await appendAnswer(query, look, random.uuid(), now);
-    }
+    const look = { action: 'look-again', entity: entity.taskUpdate(task.taskId), sentAt: now, body: null } as const;
+    await appendAnswer(query, look, random.uuid(), now);
   });
   wakeReconcile();
   return { task };
 }
-
-const EVALUATED_AT_RELEASE = 5;
 
 const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };
 

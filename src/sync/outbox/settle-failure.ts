@@ -60,11 +60,12 @@ async function settleChange(
   return retryLater(query, prepared, error, context);
 }
 
-/** Requests a new evaluation of a held change's item, because a notice that names its tasks may wait for the change. */
+/** Requests a new evaluation after a change was held: of its task, or of its item, whose notice may wait for the change. */
 async function reevaluateItem(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
   const row = await findEntity(query, entity);
-  if (!row?.item_key) return;
-  const answer = { action: 'look-again', entity: row.item_key, sentAt: now, body: null } as const;
+  const name = row?.kind === 'task_update' ? entity : row?.item_key;
+  if (!name) return;
+  const answer = { action: 'look-again', entity: name, sentAt: now, body: null } as const;
   await appendAnswer(query, answer, random.uuid(), now);
 }
 

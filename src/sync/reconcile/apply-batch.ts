@@ -223,8 +223,10 @@ class Batch implements BatchResult {
   }
 
   async #applyAnswer(delivery: PendingDelivery, answer: Answer): Promise<void> {
-    const { reevaluate, isSweep, swept, edited = [] } = await applyAnswer(this.#query, answer, this.#context);
+    const applied = await applyAnswer(this.#query, answer, this.#context);
+    const { reevaluate, isSweep, swept, edited = [], tasks = [] } = applied;
     for (const key of reevaluate) this.evaluations.add(key, isSweep);
+    for (const task of tasks) this.evaluations.addTask(task);
     if (swept) this.#context.logger.info({ tasks: swept.tasks, records: swept.records }, 'workspace swept');
     for (const key of edited) if (await this.#fetches.requestItem(delivery, key)) this.#fetches.count++;
     this.answersApplied = true;

@@ -145,6 +145,10 @@ export class EvaluationQueue {
     (isSweep ? this.#ofSweep : this.#ofAnswers).add(key);
   }
 
+  addTask(taskId: string): void {
+    this.#tasks.add(taskId);
+  }
+
   /** @param changed the items that the deliveries of the batch changed */
   async evaluate(changed: ReadonlyMap<ItemKey, EvaluatedItem>): Promise<void> {
     await this.#evaluateItems([...changed.values()]);

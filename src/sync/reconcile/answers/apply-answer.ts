@@ -3,7 +3,7 @@ import { entity } from '../../../model/change.ts';
 import { SyncError } from '../../../model/errors/sync-error.ts';
 import type { ItemKey } from '../../../model/item.ts';
 import { existingTasks, forgetTasks } from '../../../store/cached-tasks.ts';
-import { findEntities, findEntity, linkedItems, linksOfTask } from '../../../store/entities.ts';
+import { findEntities, findEntity, linksOfTask } from '../../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
 import { readRecordsRoute, routeOffUntil } from '../../../store/server-capabilities.ts';
@@ -28,6 +28,8 @@ export interface AppliedAnswer extends SweepResult {
    * must be read.
    */
   readonly edited?: readonly ItemKey[];
+  /** Tasks to evaluate, also if no item is linked to them any more. */
+  readonly tasks?: readonly string[];
 }
 
 /**
@@ -69,8 +71,11 @@ async function applyParsed(query: Scope, answer: Answer, context: AnswerContext)
       return { ...(await continueComparison(query, answer, context)), isSweep: true };
     case 'saw-record-edit':
       return applyReportedRecords(query, answer, [recordShape.parse(answer.body)], context);
-    default:
-      return { reevaluate: await applyPlain(query, answer as PlainAnswer, context) };
+    default: {
+      const task = taskOfUpdate(answer.entity);
+      const reevaluate = await applyPlain(query, answer as PlainAnswer, context);
+      return { reevaluate, ...(task !== undefined && { tasks: [task] }) };
+    }
   }
 }
 
@@ -115,7 +120,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
         await requestTaskList(query, context.now);
         return [];
       }
-      return answer.entity.startsWith(entity.taskUpdate(''))
+      return taskOfUpdate(answer.entity) !== undefined
         ? applyUpdatedTask(query, answer, context)
         : applyTask(query, answer, context);
     case 'update-task':
@@ -133,7 +138,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
     case 'saw-documents':
       return applyListedDocuments(query, answer, context);
     case 'look-again':
-      return [answer.entity];
+      return taskOfUpdate(answer.entity) === undefined ? [answer.entity] : [];
     case 'evaluate-records':
       return continueRecordEvaluation(query, answer, context);
     case 'remove-link': {
@@ -145,15 +150,20 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
   }
 }
 
+/** Returns the task of an update. The task is evaluated after each answer, because no evaluation has an effect before. */
+function taskOfUpdate(name: string): string | undefined {
+  return name.startsWith(UPDATE) ? name.slice(UPDATE.length) : undefined;
+}
+
+const UPDATE = entity.taskUpdate('');
+
 /**
- * Caches an updated task, or the task that was read instead of an update. Its items are evaluated in any case, because
- * no evaluation of the task has an effect while its request is in flight. Without a body the task is gone, or the answer
+ * Caches an updated task, or the task that was read instead of an update. Without a body the task is gone, or the answer
  * did not contain it: then it is read.
  */
 async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerContext): Promise<readonly ItemKey[]> {
-  const taskId = answer.entity.slice(entity.taskUpdate('').length);
-  if (answer.body !== null && answer.body !== undefined)
-    return [...(await applyTask(query, answer, context)), ...(await linkedItems(query, [taskId]))];
+  const taskId = answer.entity.slice(UPDATE.length);
+  if (answer.body !== null && answer.body !== undefined) return applyTask(query, answer, context);
   if (answer.status === undefined) await forgetTasks(query, [taskId], answer.sentAt);
   else await enqueueReads(query, [entity.readTask(taskId)], context.now);
   return [];

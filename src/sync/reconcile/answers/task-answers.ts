@@ -66,8 +66,8 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
 }
 
 /**
- * Returns the tasks whose status worksync has written since this request was sent. The answer shows another status: it may
- * be the one before.
+ * Returns the tasks whose status worksync has written since this request was sent, by another request. The answer shows
+ * another status: it may be the one before.
  */
 async function tasksUpdatedSince(
   query: Scope,
@@ -81,7 +81,10 @@ async function tasksUpdatedSince(
     query,
     differing.map(({ taskId }) => entity.taskUpdate(taskId)),
   );
-  const updated = rows.filter(({ written }) => (json<Written>(written)?.answeredAt ?? 0) > sentAt);
+  const updated = rows.filter((row) => {
+    const written = json<Written>(row.written);
+    return written !== undefined && written.answeredAt > sentAt && written.sentAt !== sentAt;
+  });
   return new Set(updated.flatMap(({ task_id }) => task_id ?? []));
 }
 

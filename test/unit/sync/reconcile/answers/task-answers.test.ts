@@ -117,6 +117,25 @@ const LONG_AGO = REQUESTED - 3_600_000;
 
 const cachedTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
 
+/** Stores that worksync updated the task by a request of this time. */
+async function updatedAt({ query }: Store, sentAt: number): Promise<void> {
+  const written = JSON.stringify({ action: 'read-task', sentAt, answeredAt: NOW, id: 'a' });
+  await saveEntity(query, blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9', written }));
+}
+
+test.each([
+  ['of the request that settled an update shows its status', REQUESTED, 'review'],
+  ['that may have been sent before an update does not', REQUESTED - 1, 'open'],
+])('an answer %s', async (_which, sentAt, status) => {
+  const store = await cached([{ status: 'open' }]);
+  await updatedAt(store, sentAt);
+  const answer = { action: 'read-task', entity: entity.taskUpdate('t9'), sentAt: REQUESTED } as const;
+  const body = { ...MADE, status: 'review' };
+  const applied = await store.commit((query) => applyAnswer(query, { ...answer, body }, { now: NOW, usedShare: 0 }));
+  expect(applied.tasks).toEqual(['t9']);
+  expect(await cachedTask(store)).toMatchObject({ status });
+});
+
 const LAST_YEAR = '2025-01-01T00:00:00Z';
 
 test.each([
