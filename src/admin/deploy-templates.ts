@@ -103,19 +103,29 @@ function withWorkspace(template: string, { name, content, variables }: DeployedD
     .replace(SECRET_VALUES, () => `stringData:${values === '' ? ' {}\n' : `\n${values}`}`);
 }
 
-/** The configuration of a CI job: its first line, and those that are indented as far or further. */
-const JOB_CONFIG = /^( *)name: ci\n(?:\1.+\n)+/m;
+/** The first line of the configuration of a CI job. */
+const JOB_CONFIG = 'name: ci';
 const KEY = 'WORKSYNC_API_KEY';
 /** The lines that give variables to the container. */
-const JOB_VARIABLES = /^( *)WORKSYNC_API_KEY: (.+)\n\1\w+_TOKEN: .+\n/m;
+const JOB_VARIABLES = /^( *)WORKSYNC_API_KEY: (.+)\n *\w+_TOKEN: .+\n/m;
+
+/** Replaces the configuration of a CI job: its first line, and those that are indented as far or further. */
+function withJobConfig(template: string, text: string): string {
+  const lines = template.split('\n');
+  const first = lines.findIndex((line) => line.trim() === JOB_CONFIG);
+  if (first === -1) return template;
+  const indent = lines[first]?.slice(0, -JOB_CONFIG.length) ?? '';
+  const end = lines.findIndex((line, index) => index > first && !line.startsWith(indent));
+  const indented = text.trimEnd().replaceAll(/^(?=.)/gm, indent);
+  return lines.toSpliced(first, (end === -1 ? lines.length : end) - first, indented).join('\n');
+}
 
 function withJob(template: string, { content, variables }: DeployedDraft): string {
   const settings = writtenSettings(content);
   const text = jobConfig('ci', settings);
   const used = variables.filter((each) => text.includes(`\${${each}`));
   const [, key = ''] = /^\$\{(\w+)/.exec(String(settings.workspace?.['apiKey'])) ?? [];
-  return template
-    .replace(JOB_CONFIG, (_lines, indent: string) => text.replaceAll(/^(?=.)/gm, indent))
+  return withJobConfig(template, text)
     .replace(JOB_VARIABLES, (_lines, indent: string, given: string) =>
       used.map((each) => `${indent}${each}: ${givenAs(each, given)}\n`).join(''),
     )

@@ -73,7 +73,7 @@ it('has all codes explained in config/workflow.md', () => {
 });
 
 it('shows the earliest time of a final status, and the labels that the rules want', async () => {
-  const set = { status: 'completed', addLabels: ['shipped'] };
+  const set = { status: 'completed' as const, addLabels: ['shipped'] };
   const board = await openBoard({ workflow: { rules: [{ when: { pullRequest: ['merged'] }, set }] } });
   await board.pull(1, 10, { title: 'Fixes BUG-1' });
   await board.pull(1, 20, { state: 'merged' });
