@@ -77,8 +77,12 @@ function subsets(pulls: readonly Pull[]): (readonly Pull[])[] {
   return all;
 }
 
-/** The status of a person stands while nothing newer happens to a pull request that has ever named the task. */
+/**
+ * The status of a person stands while nothing newer happens to a pull request that has ever named the task. The acts of the
+ * calm day are not recorded, so it counts only before.
+ */
 function fromPerson(task: Task, { at, status }: Edit, events: readonly Event[]): string[] {
+  if (events.some(({ what }) => what === 'calm')) return [];
   const isStanding = ONLY_BY_PEOPLE.has(status) && !isWrittenAt(task, at, events) && !isNewerThan(task, at, events);
   if (!isStanding || task.status === status) return [];
   return [`status of ${task.key}: a person set ${status} at ${at}, and it is ${task.status}`];

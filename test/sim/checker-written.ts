@@ -57,13 +57,19 @@ function closedAgain(events: readonly Event[]): string[] {
       // One that joined while the closing was on its way, and has left since, was not counted then.
       const isNews = events.some(
         (event) =>
-          (event.what === 'finished' && within(event.at)) ||
+          (isFinish(event) && within(event.at)) ||
           (joins(event) && event.at >= before.at - soon && event.at <= closing.at),
       );
       if (!before.isHeard || isNews || unsure.some(within)) return [];
       return [`overwritten: issue ${closing.issue} was closed at ${before.at}, and once more at ${closing.at}`];
     }),
   );
+}
+
+/** A person or a rule finishes a task. */
+function isFinish(event: Event): boolean {
+  if (event.what === 'arrived') return event.method === 'PUT' && event.body.includes('"status":"completed"');
+  return event.what === 'finished' || (event.what === 'status-set' && event.status === 'completed');
 }
 
 /** Whether a task gets a link to it. */
