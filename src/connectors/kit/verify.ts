@@ -117,7 +117,7 @@ const LARGEST_SKEW = 5 * 60_000;
 /**
  * Checks a signature of Standard Webhooks (standardwebhooks.com): `webhook-signature` is an HMAC-SHA256 over id, time
  * and the raw bytes, and the time is within 5 minutes of `now`. Tries every live secret, and compares in constant time.
- * Rejects with `signature_mismatch`.
+ * Rejects with `signature_mismatch`, or `signature_expired` for another time.
  */
 export async function checkStandardWebhook(
   request: WebhookRequest,
@@ -142,7 +142,10 @@ export async function checkStandardWebhook(
   if (!matches.includes(true)) throw signatureMismatch('was made with another key, or the body was changed');
   // Checked last, because only a valid signature proves that the sender wrote this time.
   if (Math.abs(now - Number(sentAt) * 1_000) > LARGEST_SKEW)
-    throw signatureMismatch("is older than 5 minutes, or this machine's clock is wrong");
+    throw new SyncError(
+      'signature_expired',
+      'the signed time is more than 5 minutes away from the time of this machine',
+    );
 }
 
 /** Returns the key of a signing token; empty if the secret is no signing token, or its key is too short. */

@@ -158,6 +158,10 @@ export const CODES = {
     verdict: 'never',
     hint: 'The webhook secrets at the provider and in the configuration differ: set the same one in both.',
   },
+  signature_expired: {
+    verdict: 'never',
+    hint: "Set this machine's clock. If it is right, the delivery came too late or was replayed: send it again at the provider.",
+  },
   delivery_malformed: {
     verdict: 'never',
     hint: 'The body does not match its event; worksync keeps the delivery in quarantine.',

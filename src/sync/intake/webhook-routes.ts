@@ -84,7 +84,7 @@ interface RouteContext extends WebhookDeps {
  *
  * - 202 `{"delivery":"new"|"repeated"|"revived"}`: the delivery is durable. 200 for a vendor that accepts only 200.
  * - 400: the signed request does not name its event or id. Nothing is stored.
- * - 401 `{"error":"signature_missing"|"signature_mismatch"}`: `signature_missing` also if no secret is configured.
+ * - 401 `{"error":"signature_missing"|"signature_mismatch"|"signature_expired"}`: `signature_missing` also if no secret is configured.
  * - 404: workspace or connection is not configured.
  * - 413, 415: the body is too large, or compressed.
  * - 503 with `Retry-After`: the delivery could not be stored, or the workspace did not start.
