@@ -1,5 +1,5 @@
 import { SyncError } from '../model/errors/sync-error.ts';
-import type { ItemKey, PullRequest } from '../model/item.ts';
+import { displayNameOf, type ItemKey, type PullRequest } from '../model/item.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts';
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items.ts';
@@ -136,8 +136,8 @@ async function keysOf(query: Scope, target: string): Promise<readonly ItemKey[]>
   return /^https?:\/\//i.test(target) ? itemsAtUrl(query, target) : itemsByDisplayName(query, target);
 }
 
-function shownOf({ repoName, identifier, url, title, key }: PullRequest) {
-  return { name: repoName ? `${repoName}#${identifier}` : key, url: url ?? null, title: title ?? null };
+function shownOf(item: PullRequest) {
+  return { name: displayNameOf(item) ?? item.key, url: item.url ?? null, title: item.title ?? null };
 }
 
 /** Connections to the host and provider of the pull request. Whether they follow its repository, only the provider can tell. */

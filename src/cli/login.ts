@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { addressOfPages, type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { findDaemon } from '../store/daemon-file.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
@@ -20,19 +20,20 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     .option('--json', 'print the link in a JSON object')
     .addHelpText('after', '\nExample: worksync login --read --workspace team --address https://sync.example.com')
     .action(async ({ read, workspace, address, json, ...flags }: LoginFlags) => {
-      const { data } = daemonOptions(flags, commandEnvironment(flags).settings);
+      const options = daemonOptions(flags, commandEnvironment(flags).settings);
+      const { data } = options;
       const wish = { role: read ? 'read' : 'admin', workspaces: workspace ?? null };
       const { path } = await askOwner<{ path: string }>(data, 'POST', '/admin/login-links', wish);
       say('Open this link in the browser. It works once, within ten minutes:');
-      const link = `${address ?? findDaemon(data)?.address}${path}`;
+      const link = `${address ?? addressOfPages(options, findDaemon(data)?.address ?? '')}${path}`;
       print(json ? JSON.stringify({ link }) : link);
       exit(0);
     });
   withDaemonOptions(program.command('logout'), OF_QUESTIONS)
     .description('log out all browsers and cancel unused links; works without a running daemon too')
-    .requiredOption('--all', 'all browsers (the button on a page logs out one)')
+    .option('--all', 'all browsers, as without it; the button on a page logs out one')
     .option('--json', 'print one JSON object')
-    .addHelpText('after', '\nExample: worksync logout --all')
+    .addHelpText('after', '\nExample: worksync logout')
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const ended = (await hasOwner(place.data)) ? await askDaemon(place.data) : await endThemAlone(place);

@@ -12,7 +12,7 @@ import {
 } from '../admin/whole-status.ts';
 import type { LeaseHolder } from '../cluster/lease-holder.ts';
 import { gatewayRoutes } from '../gateway/gateway.ts';
-import type { DaemonOptions, Flags } from '../platform/config/daemon-options.ts';
+import { addressOfPages, type DaemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { createOrigins } from '../platform/http/origin.ts';
 import { createServer, listen, type Server } from '../platform/http/server.ts';
@@ -44,8 +44,10 @@ import type { Workspaces } from './workspaces.ts';
 export interface Daemon {
   /** The address for webhooks, for example `http://127.0.0.1:8080`. */
   readonly address: string;
-  /** The address of the pages. */
+  /** The address on which the pages are served. */
   readonly adminAddress: string;
+  /** The address of the pages for browsers. */
+  readonly pages: string;
   /** Returns all routes of both servers. */
   routes(): readonly GuardedRoute[];
   status(): Promise<Status>;
@@ -105,6 +107,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   const address = await open(server, { host: options.host, port: options.port });
   const adminAddress =
     admin === server ? address : await open(admin, { host: options.host, port: options.adminPort ?? 0 });
+  const pages = addressOfPages(options, adminAddress);
   workspaces.start();
   reload.start();
   health.set('server', true);
@@ -123,10 +126,11 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   return {
     address,
     adminAddress,
+    pages,
     routes: () => guarded.flat(),
     status: views.web.status,
     async loginLink() {
-      return `${adminAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
+      return `${pages}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
     stop: () => (stopped ??= stop()),
   };

@@ -238,6 +238,14 @@ function secretIn(name: string, env: Environment): { readonly value?: string } |
   return createVariables(env).get(name) ?? {};
 }
 
+/** Returns the address of the pages for browsers: the public one, unless the pages have a port of their own. */
+export function addressOfPages(
+  { publicUrl, adminPort }: Pick<DaemonOptions, 'publicUrl' | 'adminPort'>,
+  listens: string,
+): string {
+  return adminPort === undefined ? (publicUrl ?? listens) : listens;
+}
+
 /** The password in the address of a store, which nothing may show. */
 export function secretsOfStore({ store }: Pick<DaemonOptions, 'store'>): readonly string[] {
   const url = store === undefined ? null : URL.parse(store);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import {
+  addressOfPages,
   configText,
   DAEMON_OPTIONS,
   daemonOptions,
@@ -88,6 +89,13 @@ describe('problems', () => {
   ])('of a variable alone: %j', (env, message) => {
     expect(refusal(() => daemonOptions({}, env))).toMatchObject({ code: 'config_invalid', message });
   });
+});
+
+test('pages have the public address, unless they have a port of their own', () => {
+  const publicUrl = 'https://sync.example.com';
+  expect(addressOfPages({ publicUrl }, 'http://127.0.0.1:1')).toBe(publicUrl);
+  expect(addressOfPages({ publicUrl, adminPort: 1 }, 'http://127.0.0.1:1')).toBe('http://127.0.0.1:1');
+  expect(addressOfPages({}, 'http://127.0.0.1:1')).toBe('http://127.0.0.1:1');
 });
 
 test('the environment is a frozen copy', () => {
