@@ -12,6 +12,7 @@ import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch } from './apply-batch.ts';
 import type { BatchContexts, Rules } from './context.ts';
 import { countDecisions, ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
+import { rulesInForceSince } from './workflow/evaluate-task.ts';
 
 /**
  * Names of stored facts: the rules by which all open items were evaluated, and the progress of the evaluation by new
@@ -42,6 +43,10 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
 
   async function reevaluateOpenItems(signal: AbortSignal): Promise<void> {
     const digest = rules && digestOf(rules, await contexts.idPrefixes());
+    if (rules?.workflow.isOn && digest !== done) {
+      // Work that begins from now on is newer than the rules, also if it is the first that they see.
+      await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
+    }
     while (digest !== undefined && digest !== done && !signal.aborted) {
       const keys = await store.commit((transaction) => nextToReevaluate(transaction, digest, batchSize.size()));
       if (keys === undefined) {

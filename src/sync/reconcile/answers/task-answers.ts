@@ -90,8 +90,8 @@ async function tasksUpdatedSince(
 
 /**
  * Returns when somebody set the status, at the latest, and the status before. Nobody has set the status of a task that
- * has not changed since its creation. The clock of the workspace counts too, because ours may be behind: then the status
- * of a person would look older than the work.
+ * has not changed since its creation. The clock of the workspace counts, because ours may be behind and observes a change
+ * late; ours counts too if the workspace keeps the old time.
  */
 function statusHistory(
   cached: Task | undefined,
@@ -101,7 +101,10 @@ function statusHistory(
   const previous = cached?.taskId === taskId ? cached : undefined;
   if (previous?.status === status) return { formerStatus: previous.formerStatus, statusBefore: previous.statusBefore };
   const changedAt = Date.parse(updatedAt) || now;
-  if (previous !== undefined) return { formerStatus: previous.status, statusBefore: Math.max(changedAt, now) };
+  if (previous !== undefined) {
+    const isSameTime = previous.updatedAt === updatedAt;
+    return { formerStatus: previous.status, statusBefore: isSameTime ? Math.max(changedAt, now) : changedAt };
+  }
   return { statusBefore: createdAt === updatedAt ? 0 : changedAt };
 }
 

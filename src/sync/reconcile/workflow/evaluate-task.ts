@@ -297,8 +297,8 @@ function abandonedTarget(
 /** Name of the stored fact: the id of the rules, and when they came into force. */
 const IN_FORCE = 'workflow.in_force';
 
-/** Returns when the present rules came into force, epoch milliseconds. Stores it for new rules. */
-async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<number> {
+/** Returns when the present rules came into force, epoch milliseconds. Stores it for new rules, which the start does. */
+export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<number> {
   const [stored, since] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   if (stored === id) return Number(since);
   await writeMeta(query, IN_FORCE, `${id} ${now}`);
