@@ -29,7 +29,7 @@ function addCreate(group: Command, setting: Setting, exit: Exit): void {
     example: 'gateway token create --description "nightly build"',
   };
   workspaceCommand(group, described, { costsQuota: false })
-    .requiredOption('--description <text>', 'who uses the token, and where')
+    .requiredOption('--description <text>', 'who uses the token, and where (required)')
     .action((flags: WorkspaceFlags & { description: string }) =>
       runOnTokens(setting, exit, flags, async (tokens) => {
         const { id, secret } = await tokens.create(flags.description);

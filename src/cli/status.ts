@@ -13,13 +13,17 @@ import { describeRound } from './sweep.ts';
 import { watchStatus } from './watch-status.ts';
 import { lastSent, plural, printable, span, table } from './words.ts';
 
+const HELP = `
+The exit code is 0 whatever the status is, and 75 if no daemon runs. In scripts use "worksync wait", or read --json.
+Example: worksync status --json`;
+
 /** `worksync status`. */
 export function addStatus(program: Command, _setting: Setting, exit: Exit): void {
   withDaemonOptions(program.command('status'), OF_QUESTIONS)
     .description('show what the running daemon does, what waits, and what is wrong')
     .option('--watch', 'show it until a signal ends the command: redrawn on a terminal, else one line for each change')
     .option('--json', 'print the whole status as JSON')
-    .addHelpText('after', '\nExample: worksync status --json')
+    .addHelpText('after', HELP)
     .action(async ({ json = false, watch, ...flags }: Flags & { json?: boolean; watch?: boolean }) => {
       const { data } = daemonOptions(flags, settingsFor(flags));
       const read = () => askOwner<Status>(data, 'GET', '/status.json');
