@@ -30,6 +30,7 @@ import { drain } from './quota/drain.ts';
 import { forecast } from './quota/forecast.ts';
 import { fresh } from './quota/fresh.ts';
 import { restart } from './quota/restart.ts';
+import { taskMoves } from './quota/task-moves.ts';
 import { tenant } from './quota/tenant.ts';
 import { readTrace } from './quota/trace-file.ts';
 import { reconcile } from './reconcile.ts';
@@ -62,6 +63,7 @@ const BENCHES: readonly Bench[] = [
   clock,
   tenant,
   automatic,
+  taskMoves,
   backfill,
   providerCalls,
   manyAtRest,

@@ -15,7 +15,7 @@ import { createOutbox } from '../../../src/sync/outbox/outbox.ts';
 import type { SendContext } from '../../../src/sync/outbox/outbox-context.ts';
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createThrottle, type Throttle } from '../../../src/sync/quota/throttle.ts';
-import { PLAIN_RULES, type ReconcileConnection } from '../../../src/sync/reconcile/context.ts';
+import { PLAIN_RULES, type ReconcileConnection, type Rules } from '../../../src/sync/reconcile/context.ts';
 import { evaluate } from '../../../src/sync/reconcile/evaluate.ts';
 import { createReconcile } from '../../../src/sync/reconcile/reconcile.ts';
 import type { ApiRequest, ApiResponse, Send } from '../../../src/workspace-api/exchange.ts';
@@ -57,12 +57,23 @@ export interface QuotaDaemonOptions {
   readonly seed?: number;
   /** Another process worked on the workspace before, until it died; see `SUCCESSION`. Milliseconds. */
   readonly succession?: { readonly careful: number; readonly untouched: number };
+  /** Rules for the statuses of tasks, and the workspace that holds these tasks. Absent: the workspace has none. */
+  readonly moving?: Moving;
   /** Leaves inbox and items out: each line, the newest of its item, goes to reconcile's `evaluate` at once. */
   readonly straight?: boolean;
 }
 
+/** A workspace with tasks. */
+export interface Moving {
+  readonly rules: Rules;
+  /** Returns the facts of a pull request that records do not show. */
+  factsOf(line: Line): Partial<PullRequest>;
+  /** Answers requests about tasks and their links; undefined for others. */
+  answer(request: ApiRequest): object | undefined;
+}
+
 export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDaemon> {
-  const { store, server, visibility, seed = 1, succession } = options;
+  const { store, server, visibility, seed = 1, succession, moving } = options;
   const life = { isOver: false };
   const clock = mortal(options.clock, life);
   const random = seededRandom(seed);
@@ -74,13 +85,14 @@ export async function startDaemon(options: QuotaDaemonOptions): Promise<QuotaDae
     ...common,
     ...wakeSignals,
     version: 'bench',
-    sources: SOURCES,
+    sources: moving ? sourcesOf(moving) : SOURCES,
+    ...(moving && { rules: moving.rules }),
     visibility,
     usedShare: () => throttle.usedShare(),
     isCrowded: () => false,
     fetches: createWakeSignal(),
   });
-  const send = sendTo(server, life);
+  const send = sendTo(server, life, moving);
   const client = createWorkspaceClient<SendContext>({ send, workspaceId: 'current' });
   const outbox = createOutbox({
     ...{ ...common, ...wakeSignals, throttle, client, visibility, untouched: succession?.untouched },
@@ -154,11 +166,14 @@ export function seededRandom(seed: number): Random {
   return { float, uuid: () => `${seed}-${next++}-${float()}`, bytes: (length) => Buffer.alloc(length, next++) };
 }
 
-function sendTo(server: Server, life: { readonly isOver: boolean }): Send<SendContext> {
+function sendTo(server: Server, life: { readonly isOver: boolean }, moving?: Moving): Send<SendContext> {
   return (request) =>
     new Promise((resolve) => {
       server.request(itemOf(request), ({ retryAfter }) => {
-        if (!life.isOver) resolve(retryAfter === undefined ? success(request) : refusal(retryAfter));
+        if (life.isOver) return;
+        if (retryAfter !== undefined) return resolve(refusal(retryAfter));
+        const body = moving?.answer(request);
+        resolve(body === undefined ? success(request) : respond(200, body));
       });
     });
 }
@@ -218,6 +233,14 @@ const SOURCE: ReconcileConnection = {
   reference: ({ kind, key }) => ({ kind, key, locator: {} }),
 };
 const SOURCES = new Map([['github', SOURCE]]);
+
+function sourcesOf({ factsOf }: Moving): ReadonlyMap<string, ReconcileConnection> {
+  const translate: ReconcileConnection['translate'] = ({ body }) => {
+    const line = JSON.parse(Buffer.from(body).toString()) as Line;
+    return { outcome: 'items', items: [{ ...pullRequest(line), ...factsOf(line) }] };
+  };
+  return new Map([['github', { ...SOURCE, translate }]]);
+}
 
 /** Fractions of a millisecond stay: the acts of a burst keep their order. */
 function pullRequest({ item, fields, updated }: Line): PullRequest {

@@ -1,7 +1,7 @@
 import type { QuotaOptions } from '../../../src/sync/quota/limits.ts';
 import { createTravellingClock, type TravellingClock } from '../../support/clocks/travelling-clock.ts';
 import { type OpenedStore, openStore } from '../../support/harness/store.ts';
-import { knowLists, type QuotaDaemon, startDaemon } from './daemon.ts';
+import { knowLists, type Moving, type QuotaDaemon, startDaemon } from './daemon.ts';
 import type { Line } from './references/trace.ts';
 import { createServer, type Server } from './server.ts';
 
@@ -18,6 +18,8 @@ export interface PlayOptions {
   readonly straight?: boolean;
   /** Sets timers of its own on the clock before anything else happens. */
   readonly meddle?: (clock: TravellingClock) => void;
+  /** Tasks that move, made beside the clock of the day. */
+  readonly moving?: (clock: TravellingClock, store: OpenedStore) => Promise<Moving>;
   /** Lets others use the workspace too. */
   readonly others?: (clock: TravellingClock, server: Server) => void;
 }
@@ -37,7 +39,8 @@ export async function play(options: PlayOptions): Promise<Played> {
   if (knowsLists) await knowLists(store);
   const server = createServer({ clock, duration, arrives });
   options.others?.(clock, server);
-  const daemon = await startDaemon({ store, clock, server, quota, visibility, straight });
+  const moving = await options.moving?.(clock, store);
+  const daemon = await startDaemon({ store, clock, server, quota, visibility, straight, moving });
   await deliverAll(clock, daemon, options.lines);
   await untilSettled(store, clock);
   const took = clock.elapsed() / 1_000;
