@@ -31,9 +31,9 @@ export function addLogin(program: Command, _setting: Setting, exit: Exit): void 
     });
   withDaemonOptions(program.command('logout'), OF_QUESTIONS)
     .description('log out all browsers and cancel unused links; works without a running daemon too')
-    .option('--all', 'all browsers, as without it; the button on a page logs out one')
+    .requiredOption('--all', 'all browsers (the button on a page logs out one)')
     .option('--json', 'print one JSON object')
-    .addHelpText('after', '\nExample: worksync logout')
+    .addHelpText('after', '\nExample: worksync logout --all')
     .action(async ({ json, ...flags }: Flags & { readonly json?: boolean }) => {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const ended = (await hasOwner(place.data)) ? await askDaemon(place.data) : await endThemAlone(place);
