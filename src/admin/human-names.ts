@@ -23,17 +23,18 @@ export interface NamedItem {
 /** These items by their keys, where worksync has them. */
 export async function nameItems(query: Scope, keys: readonly ItemKey[]): Promise<ReadonlyMap<ItemKey, NamedItem>> {
   const rows = await itemLabels(query, keys);
-  return new Map(rows.map(({ called, ...row }) => [row.key, namedItem({ ...row, called: called ?? row.key })]));
+  return new Map(rows.map((row) => [row.key, namedItem({ ...row, name: row.name ?? row.key })]));
 }
 
-function namedItem({ called: name, ...item }: Omit<NamedItem, 'name' | 'label'> & { called: string }): NamedItem {
-  return { ...item, name, label: item.title === null ? name : `${name} ${item.title}` };
+function namedItem(item: Omit<NamedItem, 'label'>): NamedItem {
+  const { name, title } = item;
+  return { ...item, label: title === null ? name : `${name} ${title}` };
 }
 
 /** An item as a delivery tells of it. */
 export function nameOfItem(item: Item): NamedItem {
   const { key, kind, title = null, url = null } = item;
-  return namedItem({ key, kind, title, url, called: displayNameOf(item) ?? key });
+  return namedItem({ key, kind, title, url, name: displayNameOf(item) ?? key });
 }
 
 /** What a change or a request is about. */

@@ -92,6 +92,8 @@ export interface PullRequest extends ItemBase {
   readonly repoName?: string;
   /** Number within the repository, as a string. */
   readonly identifier: string;
+  /** The sign between the repository and the number in its name for people. Absent: `#`. */
+  readonly numberSign?: string;
   readonly state?: PullRequestState;
   /** The vendor's own word for the state, for people. */
   readonly rawState?: string;
@@ -173,10 +175,10 @@ export function isFinished(item: Item): boolean {
 }
 
 /**
- * Returns the name of an item for people: `acme/api#12`, `ENG-123`. Undefined if its repository or project has no known
- * name. The generated column `called` of `store/schema/create-tables.ts` has the same.
+ * Returns the name of an item for people: `acme/api#12`, `group/project!12`, `ENG-123`. Undefined if its repository or
+ * project has no known name. `itemNameColumn` of `store/items.ts` selects the same.
  */
 export function displayNameOf(item: Item): string | undefined {
-  if (item.kind === 'pull_request') return item.repoName && `${item.repoName}#${item.identifier}`;
+  if (item.kind === 'pull_request') return item.repoName && item.repoName + (item.numberSign ?? '#') + item.identifier;
   return item.identifier.startsWith('#') ? item.containerName && item.containerName + item.identifier : item.identifier;
 }

@@ -34,9 +34,16 @@ export async function existingItems(query: Scope, keys: readonly string[]): Prom
 
 /** Returns the name of an item for people, in logs; its key if it has none. */
 export async function itemName(query: Scope, key: ItemKey): Promise<string> {
-  const row = await query.selectFrom('items').select('called').where('key', '=', key).executeTakeFirst();
-  return row?.called ?? key;
+  const row = await query.selectFrom('items').select(ITEM_NAME.as('name')).where('key', '=', key).executeTakeFirst();
+  return row?.name ?? key;
 }
+
+/**
+ * Selects the name of an item for people from the table `items`: `acme/api#12`, `group/project!12`, `ENG-123`; null if only its
+ * key is known. The column `called`, by which people search, has `#` before every number.
+ */
+export const ITEM_NAME = sql<string | null>`replace(
+  ${sql.ref('items.called')}, '#', coalesce(${sql.ref('items.number_sign')}, '#'))`;
 
 /** Returns whether nothing from the provider has confirmed the item since a restore. */
 export async function isUnverified(query: Scope, key: ItemKey): Promise<boolean> {
@@ -126,15 +133,15 @@ export const MOST_DELIVERIES = 20;
  */
 export async function saveItem(
   query: Scope,
-  row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified' | 'phase' | 'reverts'> &
-    Partial<Pick<ItemRow, 'unverified'>>,
+  row: Omit<ItemRow, 'standing' | 'deliveries' | 'unverified' | 'phase' | 'reverts' | 'number_sign'> &
+    Partial<Pick<ItemRow, 'unverified' | 'number_sign'>>,
   delivery: number,
 ): Promise<void> {
   const previous = await findItem(query, row.key);
   const others = readDeliveries(previous).filter((id) => id !== delivery);
   const deliveries = JSON.stringify([...others.slice(1 - MOST_DELIVERIES), delivery]);
   const { standing = null, phase = null, reverts = null } = previous ?? {};
-  await saveRows(query, 'items', [{ unverified: 0, ...row, standing, phase, reverts, deliveries }]);
+  await saveRows(query, 'items', [{ unverified: 0, number_sign: null, ...row, standing, phase, reverts, deliveries }]);
 }
 
 /** Returns the ids of the last deliveries that changed an item, the newest last. */
@@ -189,7 +196,12 @@ export function itemsAtUrl(query: Scope, url: string): Promise<ItemKey[]> {
 
 /** Returns the items with this display name, the newest first: `group/project#12`, `group/project!12`, `ENG-123`. */
 export function itemsByDisplayName(query: Scope, text: string): Promise<ItemKey[]> {
-  return itemsWith(query, 'called', text.replace(/!(?=\d+$)/, '#'));
+  return itemsWith(query, 'called', withHash(text));
+}
+
+/** Returns the name as the column `called` has it. */
+function withHash(name: string): string {
+  return name.replace(/!(?=\d*$)/, '#');
 }
 
 async function itemsWith(query: Scope, column: 'url' | 'called', text: string): Promise<ItemKey[]> {
@@ -223,8 +235,8 @@ export async function itemsOfTask(
 export interface ItemLabel {
   readonly key: ItemKey;
   readonly kind: Item['kind'];
-  /** `acme/api#12`, `ENG-123`; null if only its key is known. */
-  readonly called: string | null;
+  /** `acme/api#12`, `group/project!12`, `ENG-123`; null if only its key is known. */
+  readonly name: string | null;
   readonly title: string | null;
   readonly url: string | null;
 }
@@ -235,7 +247,7 @@ export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promis
   for (const some of piecesOf([...new Set(keys)], KEYS_AT_ONCE)) {
     const rows = await query
       .selectFrom('items')
-      .select(['key', 'kind', 'called', 'url'])
+      .select(['key', 'kind', 'url', ITEM_NAME.as('name')])
       .select(textIn(dialectOf(query.whole), 'fields', ['item', 'title']).as('title'))
       .where('key', 'in', some)
       .execute();
@@ -246,13 +258,14 @@ export async function itemLabels(query: Scope, keys: readonly ItemKey[]): Promis
 
 /** Returns at most `most` display names that begin with the prefix. */
 export async function namesWithPrefix(query: Scope, prefix: string, most: number): Promise<string[]> {
+  const searched = withHash(prefix);
   const rows = await query
     .selectFrom('items')
-    .select('called')
-    .where('called', '>=', prefix)
-    .where('called', '<', `${prefix}\uffff`)
+    .select(ITEM_NAME.as('name'))
+    .where('called', '>=', searched)
+    .where('called', '<', `${searched}\uffff`)
     .orderBy('called')
     .limit(most)
     .execute();
-  return rows.flatMap(({ called }) => called ?? []);
+  return rows.flatMap(({ name }) => name ?? []);
 }

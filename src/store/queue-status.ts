@@ -7,6 +7,7 @@ import { LANES, type Lane } from '../model/lane.ts';
 import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.ts';
 import { type ByWorkspace, countsByWorkspace, groupByWorkspace, withoutWorkspace } from './by-workspace.ts';
 import { type Counts, sumOf } from './counts.ts';
+import { ITEM_NAME } from './items.ts';
 import type { Sql } from './workspace-scope.ts';
 
 /** Rows of each list: the status page is an overview, and commands list everything. */
@@ -275,7 +276,7 @@ async function changeRows(query: Sql, workspaces: readonly number[], state: Chan
             join.onRef('tasks.workspace', '=', 'entities.workspace').onRef('tasks.task_id', '=', 'entities.task_id'),
           );
           return [
-            item.select(({ fn }) => fn.coalesce('items.called', 'entities.item_key').as('name')).as('item'),
+            item.select(({ fn }) => fn.coalesce(ITEM_NAME, 'entities.item_key').as('name')).as('item'),
             task.select(({ fn }) => fn.coalesce('tasks.key', 'entities.task_id').as('name')).as('task'),
           ];
         })

@@ -10,6 +10,7 @@ import {
   readConnectionProblems,
 } from './connection-activity.ts';
 import { type Counts, countsOf, sumOf } from './counts.ts';
+import { ITEM_NAME } from './items.ts';
 import {
   type ChangeCounts,
   countChanges,
@@ -191,7 +192,7 @@ async function goneItems(query: Sql, workspaces: readonly number[]) {
     .select(({ selectFrom }) => {
       const shown = selectFrom('items')
         .select(['items.workspace', 'items.key', 'items.connection', 'items.seen_at as at'])
-        .select(({ fn }) => fn.coalesce('items.called', 'items.key').as('name'))
+        .select(({ fn }) => fn.coalesce(ITEM_NAME, 'items.key').as('name'))
         .whereRef('items.workspace', '=', 'workspaces.id')
         .where('items.gone', '=', sql.lit(1))
         .orderBy('items.seen_at', 'desc')

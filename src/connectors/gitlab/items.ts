@@ -251,6 +251,7 @@ function mergeRequestOf(
   return {
     ...identity,
     ...common(told, project),
+    numberSign: '!',
     ...omitUndefined({
       repoName: project.path_with_namespace,
       state: told.state && STATES[told.state],

@@ -16,7 +16,13 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '002_workflow': { up: addWorkflowColumns },
   '003_awaited_read': { up: addAwaitedRead },
   '004_send_queue': { up: addSendQueue },
+  '005_number_sign': { up: addNumberSign },
 };
+
+/** Adds the column of items for vendors that write `!12`. */
+async function addNumberSign(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('items').addColumn('number_sign', 'text').execute();
+}
 
 /** Adds the column of the outbox that says which read ends the wait of a change. */
 async function addAwaitedRead(db: Kysely<unknown>): Promise<void> {

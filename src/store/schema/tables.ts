@@ -72,7 +72,7 @@ export interface Tables {
     seen_at: number;
     /** The address of the item, as its provider spells it. */
     url: GeneratedAlways<string | null>;
-    /** The name by which people refer to the item: `acme/api#12`, `ENG-123`. */
+    /** The name by which people search the item, with `#` before every number: `acme/api#12`, `ENG-123`. */
     called: GeneratedAlways<string | null>;
     /** Ids of the tasks of a work item when the items that name it were last evaluated, as JSON. */
     standing: Generated<string | null>;
@@ -84,6 +84,8 @@ export interface Tables {
     phase: Generated<string | null>;
     /** Key of the pull request that this one reverts. */
     reverts: Generated<string | null>;
+    /** The sign before the number in its name for people, if it is not `#`. */
+    number_sign: Generated<string | null>;
   };
 
   /** The names that the texts of items mention, also of unknown things. A new task finds the items that name it here. */

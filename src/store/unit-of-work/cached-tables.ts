@@ -21,6 +21,7 @@ export const CACHED_TABLES = {
       'unverified',
       'phase',
       'reverts',
+      'number_sign',
     ],
     by: ['key', 'reverts'],
   }),

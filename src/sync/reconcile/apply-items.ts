@@ -145,6 +145,7 @@ export class BatchItems {
       gone: item.gone ? 1 : 0,
       seen_at: this.#context.now,
       fields: JSON.stringify(stored),
+      number_sign: (item.kind === 'pull_request' && item.numberSign) || null,
     } as const;
     await saveItem(this.#query, row, delivery.id);
     if (unverified === 0) this.#markChanged(source, item);

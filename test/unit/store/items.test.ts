@@ -1,10 +1,13 @@
 import { describe, expect, it, test } from 'vitest';
 import {
   findItem,
+  itemLabels,
+  itemName,
   itemsAfter,
   itemsAtUrl,
   itemsByDisplayName,
   itemVersions,
+  namesWithPrefix,
   openItemsAfter,
   readDeliveries,
   readEvaluatedTasks,
@@ -78,6 +81,16 @@ describe('items', () => {
       const { indexes } = await planOf(store.database, text);
       expect(indexes).toEqual([expect.stringMatching(/^items_(url|called)$/)]);
     }
+  });
+
+  it('have a name with the sign that their vendor writes before the number', async () => {
+    const { query } = await openTestStore();
+    const item = { repoName: 'acme/api', identifier: '12', numberSign: '!' };
+    await saveItem(query, { ...row('a'), fields: JSON.stringify({ item, older: {} }), number_sign: '!' }, 1);
+    expect(await itemName(query, 'a')).toBe('acme/api!12');
+    expect(await itemLabels(query, ['a'])).toMatchObject([{ name: 'acme/api!12' }]);
+    for (const prefix of ['acme/', 'acme/api!1', 'acme/api#'])
+      expect(await namesWithPrefix(query, prefix, 9)).toEqual(['acme/api!12']);
   });
 
   it('have versions, which are read for any number of keys', async () => {

@@ -39,6 +39,7 @@ describe('a whole merge request', () => {
     repoId: '80200',
     repoName: 'acme/platform/api',
     identifier: '12',
+    numberSign: '!',
     updatedAt: Date.UTC(2026, 2, 2, 8),
     url: 'https://gitlab.com/acme/platform/api/-/merge_requests/12',
     title: 'Answer with problem details (BUG-12)',
