@@ -2,7 +2,7 @@ import type { HeldClass } from '../model/change.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import type { AuditQuery } from '../store/audit-rows.ts';
 import { releaseHeld } from '../store/held-changes.ts';
-import { quarantinedDeliveries, retryQuarantined } from '../store/inbox.ts';
+import { dismissQuarantined, quarantinedDeliveries, retryQuarantined } from '../store/inbox.ts';
 import { type Actor, audited, auditLog, NOBODY } from './audit.ts';
 import { backfillProgress, endBackfill, pauseBackfill, resumeBackfill, startBackfill } from './backfill.ts';
 import { listDeliveries, replay } from './deliveries.ts';
@@ -64,6 +64,10 @@ const QUESTIONS = {
     const retried = await retryQuarantined(store, ids ?? 'all');
     wakeReconcile();
     return { retried };
+  },
+
+  async dismiss({ store }: OpenWorkspace, { ids }: { readonly ids?: readonly number[] }, clock: Clock) {
+    return { dismissed: await dismissQuarantined(store, ids ?? 'all', clock.now()) };
   },
 
   plan: showPlan,
@@ -179,6 +183,7 @@ const CHANGES: { readonly [Name in AdminOperation]: Change<Name> | null } = {
   'changes-drop': { subject: targetsOf, count: ({ dropped }) => dropped.length },
   quarantine: null,
   retry: { subject: ({ ids }) => ids?.join(', ') ?? null, count: ({ retried }) => retried },
+  dismiss: { subject: ({ ids }) => ids?.join(', ') ?? null, count: ({ dismissed }) => dismissed },
   plan: null,
   lab: null,
   apply: { subject: ({ id }) => id, count: unknown },

@@ -55,7 +55,7 @@ export async function undo(
 /** How many things it would change now. */
 async function previewOf(workspace: OpenWorkspace, { question, asked }: PostponeWish): Promise<number> {
   const { query } = workspace.store;
-  if (question === 'retry') return countQuarantined(query, asked.ids);
+  if (question === 'retry' || question === 'dismiss') return countQuarantined(query, asked.ids);
   if (question === 'changes-retry') return (await toRetry(query, asked)).length;
   if (question === 'changes-drop') return (await toDrop(query, asked)).length;
   const held = await heldChanges(query, 0);

@@ -14,6 +14,7 @@ export type PostponeWish =
       readonly asked: { readonly classes?: readonly HeldClass[]; readonly entities?: readonly string[] };
     }
   | { readonly question: 'retry'; readonly asked: { readonly ids?: readonly number[] } }
+  | { readonly question: 'dismiss'; readonly asked: { readonly ids?: readonly number[] } }
   | { readonly question: 'changes-retry'; readonly asked: { readonly targets: readonly string[] } }
   | { readonly question: 'changes-drop'; readonly asked: { readonly targets: readonly string[] } };
 

@@ -8,14 +8,15 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 /** Deliveries listed: the latest. */
 const LISTED = 100;
 
-/** `worksync quarantine`: the deliveries that could not be read, and trying them again. */
+/** `worksync quarantine`: the deliveries that could not be read: list, retry, dismiss. */
 export function addQuarantine(program: Command, setting: Setting, exit: Exit): void {
   const group = program
     .command('quarantine')
-    .description('deliveries that could not be read: list, retry')
+    .description('deliveries that could not be read: list, retry, dismiss')
     .exitOverride();
   addList(group, setting, exit);
   addRetry(group, setting, exit);
+  addDismiss(group, setting, exit);
 }
 
 function addList(group: Command, setting: Setting, exit: Exit): void {
@@ -35,7 +36,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
   });
 }
 
-type RetryFlags = WorkspaceFlags & { readonly all?: boolean };
+type ChosenFlags = WorkspaceFlags & { readonly all?: boolean };
 
 function addRetry(group: Command, setting: Setting, exit: Exit): void {
   const described = {
@@ -45,18 +46,36 @@ function addRetry(group: Command, setting: Setting, exit: Exit): void {
   };
   workspaceCommand(group, described, { costsQuota: false })
     .option('--all', 'everything that is in quarantine')
-    .action(async (deliveries: readonly string[], flags: RetryFlags) => {
-      const isOfNumbers = deliveries.every((each) => /^[1-9][0-9]{0,14}$/.test(each));
-      if (!isOfNumbers || deliveries.length > 0 === (flags.all === true)) {
-        throw new SyncError(
-          'usage',
-          'name what to read again: numbers of deliveries as `quarantine` lists them, or --all',
-        );
-      }
-      const wish = flags.all ? {} : { ids: deliveries.map(Number) };
+    .action(async (deliveries: readonly string[], flags: ChosenFlags) => {
+      const chosen = chosenDeliveries(deliveries, flags);
       const session = await sessionOf(setting, flags, () => 'warn');
-      const answer = await askingWorkspace(session, flags, ({ ask }) => ask('retry', wish));
+      const answer = await askingWorkspace(session, flags, ({ ask }) => ask('retry', chosen));
       show({ text: `to be read again: ${plural(answer.retried, 'delivery', 'deliveries')}`, json: [answer] }, flags);
       exit(0);
     });
+}
+
+function addDismiss(group: Command, setting: Setting, exit: Exit): void {
+  const described = {
+    usage: 'dismiss [delivery...]',
+    description: 'ignore deliveries in quarantine, by their numbers in the list; "deliveries replay" reads them later',
+    example: 'quarantine dismiss 4711',
+  };
+  workspaceCommand(group, described, { costsQuota: false })
+    .option('--all', 'everything that is in quarantine')
+    .action(async (deliveries: readonly string[], flags: ChosenFlags) => {
+      const chosen = chosenDeliveries(deliveries, flags);
+      const session = await sessionOf(setting, flags, () => 'warn');
+      const answer = await askingWorkspace(session, flags, ({ ask }) => ask('dismiss', chosen));
+      show({ text: `dismissed: ${plural(answer.dismissed, 'delivery', 'deliveries')}`, json: [answer] }, flags);
+      exit(0);
+    });
+}
+
+/** Without numbers: all deliveries in quarantine. Throws `usage`. */
+function chosenDeliveries(deliveries: readonly string[], { all = false }: ChosenFlags): { readonly ids?: number[] } {
+  const areNumbers = deliveries.every((each) => /^[1-9][0-9]{0,14}$/.test(each));
+  if (!areNumbers || deliveries.length > 0 === all)
+    throw new SyncError('usage', 'name deliveries by their numbers in "worksync quarantine list", or use --all');
+  return all ? {} : { ids: deliveries.map(Number) };
 }

@@ -6,7 +6,8 @@
  *   `superseded`   newer data was already known;
  *   `ignored`      verified, understood and not relevant; `reason` says why;
  *   `quarantined`  could not be read or applied; kept and shown in `status`.
- * Every delivery answered with 2xx reaches one of the four. Only reconcile moves a delivery out of `pending`.
+ * Every delivery answered with 2xx reaches one of the four. Only reconcile moves a delivery out of `pending`. A person who
+ * dismisses a quarantined delivery makes it `ignored`.
  *
  * Back to `pending`: a quarantined delivery when it is repeated, when a person retries it, or when a new version retries
  * those that exceeded their budget. An `applied`, `superseded` or `ignored` one when a person replays it.

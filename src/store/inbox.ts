@@ -1,10 +1,11 @@
-import { sql } from 'kysely';
+import { sql, type Updateable } from 'kysely';
 import type { Delivery, DeliveryOrigin, DeliveryState } from '../model/delivery.ts';
 import { piecesOf } from '../platform/lib/pieces.ts';
 import { packBody, type StoredBody, unpackBody } from './bodies.ts';
 import { compileStatement } from './compiled-statement.ts';
 import type { Store } from './database.ts';
 import { changeInChunks, changeKeysInChunks } from './in-chunks.ts';
+import type { Tables } from './schema/tables.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 export interface PendingDelivery extends Delivery {
@@ -251,8 +252,40 @@ export async function retryQuarantined(
   store: Pick<Store, 'commit'>,
   which: readonly number[] | 'costly' | 'all',
 ): Promise<number> {
-  if (typeof which !== 'string') return changeKeysInChunks(store, which, retry);
-  return changeInChunks(store, (query, most) => retry(query, quarantinedIds(query, which, most)));
+  const retried = { state: 'pending', attempts: 0, reason: null, settled_at: null } as const;
+  return updateQuarantined(store, which, retried);
+}
+
+/**
+ * Ignores quarantined deliveries: those with these ids, or all. They stay until retention deletes them, and can be replayed.
+ *
+ * @param now epoch milliseconds
+ * @returns how many
+ */
+export async function dismissQuarantined(
+  store: Pick<Store, 'commit'>,
+  which: readonly number[] | 'all',
+  now: number,
+): Promise<number> {
+  return updateQuarantined(store, which, { state: 'ignored', attempts: 0, reason: 'dismissed', settled_at: now });
+}
+
+async function updateQuarantined(
+  store: Pick<Store, 'commit'>,
+  which: readonly number[] | 'costly' | 'all',
+  row: Updateable<Tables['inbox']>,
+): Promise<number> {
+  const update = async (query: Scope, ids: readonly number[] | ReturnType<typeof quarantinedIds>) => {
+    const { numUpdatedRows } = await query
+      .updateTable('inbox')
+      .set(row)
+      .where('state', '=', 'quarantined')
+      .where('id', 'in', ids)
+      .executeTakeFirstOrThrow();
+    return Number(numUpdatedRows);
+  };
+  if (typeof which !== 'string') return changeKeysInChunks(store, which, update);
+  return changeInChunks(store, (query, most) => update(query, quarantinedIds(query, which, most)));
 }
 
 function quarantinedIds(query: Scope, which: 'costly' | 'all', most: number) {
@@ -262,16 +295,6 @@ function quarantinedIds(query: Scope, which: 'costly' | 'all', most: number) {
     .where('state', '=', 'quarantined')
     .$if(which === 'costly', (costly) => costly.where('reason', 'like', `${COSTLY}%`))
     .limit(most);
-}
-
-async function retry(query: Scope, ids: readonly number[] | ReturnType<typeof quarantinedIds>): Promise<number> {
-  const { numUpdatedRows } = await query
-    .updateTable('inbox')
-    .set({ state: 'pending', attempts: 0, reason: null, settled_at: null })
-    .where('state', '=', 'quarantined')
-    .where('id', 'in', ids)
-    .executeTakeFirstOrThrow();
-  return Number(numUpdatedRows);
 }
 
 /** A delivery that a person has to examine. */

@@ -52,7 +52,7 @@ const releaseWish = z.strictObject({
   entities: z.array(text).max(100_000).optional(),
 });
 
-const retryWish = z.strictObject({ ids: z.array(z.int().positive()).min(1).max(10_000).optional() });
+const quarantineWish = z.strictObject({ ids: z.array(z.int().positive()).min(1).max(10_000).optional() });
 
 export const refusedWish = z.strictObject({ limit: count });
 
@@ -88,7 +88,8 @@ export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Ask
   'changes-retry': changesNamed,
   'changes-drop': changesNamed,
   quarantine: z.strictObject({ limit: count }),
-  retry: retryWish,
+  retry: quarantineWish,
+  dismiss: quarantineWish,
   plan: z.strictObject({ limit: count }),
   lab: z.strictObject({ config: z.string().max(524_288), limit: count }),
   apply: z.strictObject({ id: text }),
@@ -133,7 +134,8 @@ export const QUESTION_BODIES: { readonly [Name in AdminOperation]: z.ZodType<Ask
   refused: refusedWish,
   postpone: z.discriminatedUnion('question', [
     z.strictObject({ question: z.literal('release'), asked: releaseWish }),
-    z.strictObject({ question: z.literal('retry'), asked: retryWish }),
+    z.strictObject({ question: z.literal('retry'), asked: quarantineWish }),
+    z.strictObject({ question: z.literal('dismiss'), asked: quarantineWish }),
     z.strictObject({ question: z.literal('changes-retry'), asked: changesNamed }),
     z.strictObject({ question: z.literal('changes-drop'), asked: changesNamed }),
   ]),

@@ -48,6 +48,7 @@ const NEEDS: Readonly<Record<string, readonly string[]>> = {
   logout: ['--all'],
   'changes drop': ['x', '--yes'],
   'quarantine retry': ['--all'],
+  'quarantine dismiss': ['--all'],
   'deliveries replay': ['x'],
   trigger: ['github', 'opened'],
   'docs put': ['x', '--title', 'y', '--content', 'y'],

@@ -32,6 +32,10 @@ export const ACTIONS = {
     await ask(given, 'postpone', { question: 'retry', asked: {} });
     return pathOf(given.partition.name, 'problems');
   },
+  async dismiss(given) {
+    await ask(given, 'postpone', { question: 'dismiss', asked: {} });
+    return pathOf(given.partition.name, 'problems');
+  },
   async undo(given) {
     const { undone } = await ask(given, 'undo', { id: named(given, 'id') });
     return done(given, 'problems', undone ? 'undone' : 'late');

@@ -55,6 +55,7 @@ async function postponedNotes(visit: WorkspaceVisit): Promise<Markup> {
 const POSTPONED_WORDS: Readonly<Record<PostponedAction['question'], (many: number) => string>> = {
   release: (many) => `${counted(many, 'change')} will be released`,
   retry: (many) => `${deliveries(many)} will be tried again`,
+  dismiss: (many) => `${deliveries(many)} will be dismissed`,
   'changes-retry': (many) => `${counted(many, 'change')} will be tried again`,
   'changes-drop': (many) => `${counted(many, 'change')} will be dropped`,
 };
@@ -180,7 +181,8 @@ async function quarantineDetails(visit: WorkspaceVisit): Promise<Markup> {
   const rows = visit.clean(await ask(visit, 'quarantine', { limit: 20 }));
   const total = status.deliveries.quarantined;
   return html`<div class="row"><p class="soft">Stored as received. When the sender repeats one, worksync tries it again by itself.</p>
-${actionForm(visit, { action: 'retry', words: `Retry ${deliveries(total)}`, look: 'main', id: 'retry-quarantined' })}</div>
+${actionForm(visit, { action: 'retry', words: `Retry ${deliveries(total)}`, look: 'main', id: 'retry-quarantined' })}
+${actionForm(visit, { action: 'dismiss', words: `Dismiss ${deliveries(total)}`, id: 'dismiss-quarantined' })}</div>
 ${dataTable({
   title: 'Quarantined deliveries',
   isTitleHidden: true,

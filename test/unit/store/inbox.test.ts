@@ -6,6 +6,7 @@ import {
   costlyParts,
   countAttempt,
   countQuarantined,
+  dismissQuarantined,
   pendingDeliveries,
   quarantineParts,
   retryQuarantined,
@@ -175,6 +176,17 @@ describe('a retry of quarantined deliveries', () => {
     expect(await retryQuarantined(store, which)).toBe(expected.length);
     expect(await pending(store)).toEqual(expected);
   });
+});
+
+it('dismisses the given quarantined deliveries, or all', async () => {
+  const store = await openTestStore();
+  const ids = await fill(store);
+  expect(await dismissQuarantined(store, ids.slice(0, 2), 5_000)).toBe(1);
+  const dismissed = await store.query.selectFrom('inbox').selectAll().where('state', '=', 'ignored').execute();
+  expect(dismissed).toMatchObject([{ delivery_key: 'broken', reason: 'dismissed', settled_at: 5_000 }]);
+  expect(await dismissQuarantined(store, 'all', 6_000)).toBe(2);
+  expect(await countQuarantined(store.query)).toBe(0);
+  expect(await pending(store)).toEqual([]);
 });
 
 it('counts all quarantined deliveries, or those among any number of ids', async () => {
