@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { dirname, join, resolve } from 'node:path';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { DaemonOptions } from '../platform/config/daemon-options.ts';
 import { copyDatabase, syncNames } from '../platform/database/sqlite.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -8,7 +8,7 @@ import { checkInWorker } from '../platform/lib/integrity.ts';
 import { isMemoryFolder } from '../platform/lib/memory-folder.ts';
 import { systemRandom } from '../platform/lib/random.ts';
 import type { AuditQuery } from '../store/audit-rows.ts';
-import { acquireDataFolder } from '../store/data-folder.ts';
+import { acquireDataFolder, type DataFolder } from '../store/data-folder.ts';
 import { findWorkspace, forgetWorkspace, workspacesWithRows } from '../store/deletions.ts';
 import {
   INSTALLATION_FILE,
@@ -81,7 +81,7 @@ export interface Restored {
  * `database_corrupt` and `disk_full` where the backup cannot be used: nothing is changed then.
  */
 export async function restore(place: StorePlace, backup: string, workspace?: string): Promise<Restored> {
-  return withBackup(place, backup, async (folder, given) => {
+  return withBackup(place, backup, acquireDataFolder, async (folder, given) => {
     if (workspace === undefined) return { kept: await restoreAll(given), rows: null };
     const { random } = given;
     const open = () => openInstallation(folder, { random });
@@ -90,21 +90,35 @@ export async function restore(place: StorePlace, backup: string, workspace?: str
   });
 }
 
-/** Describes what `restore` would change, without changing anything. Throws the errors that `restore` would throw. */
+/**
+ * Describes what `restore` would change, without changing anything, also while a daemon runs. Throws the other errors that
+ * `restore` would throw.
+ */
 export async function tryRestore(place: StorePlace, backup: string, workspace?: string): Promise<RestorePlan> {
-  return withBackup(place, backup, (_folder, given) => planRestore(given, workspace));
+  return withBackup(place, backup, acquireOrShare, (_folder, given) => planRestore(given, workspace));
+}
+
+/** Locks the data folder, unless a daemon uses it. */
+function acquireOrShare(data: string): Pick<DataFolder, 'path' | 'release'> {
+  try {
+    return acquireDataFolder(data);
+  } catch (error) {
+    if (asSyncError(error).code !== 'locked') throw error;
+    return { path: resolve(data), release: () => undefined };
+  }
 }
 
 async function withBackup<Result>(
   place: StorePlace,
   backup: string,
+  acquire: (data: string) => Pick<DataFolder, 'path' | 'release'>,
   work: (folder: string, given: Restore) => Promise<Result>,
 ): Promise<Result> {
   const data = folderOnly(place);
   if (!existsSync(backup)) throw new SyncError('not_found', `there is no backup at ${backup}`);
   if (isMemoryFolder(data))
     throw new SyncError('usage', 'data in memory begin empty: restore into a folder, and start with that');
-  const folder = acquireDataFolder(data);
+  const folder = acquire(data);
   try {
     const file = join(folder.path, INSTALLATION_FILE);
     return await work(folder.path, { backup, file, random: systemRandom(), checkFile: checkInWorker });

@@ -37,7 +37,8 @@ export interface RestorePlan {
  */
 export async function planRestore(restore: Restore, workspace?: string): Promise<RestorePlan> {
   const { file, backup: path } = restore;
-  const draft = await createDraft(restore);
+  // A restore that runs at the same time has a draft of its own.
+  const draft = await createDraft(restore, `${file}.trial`);
   try {
     const backup = await rowsIn(draft);
     if (workspace !== undefined && !backup.workspaces.some(({ name }) => name === workspace))

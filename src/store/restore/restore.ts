@@ -68,8 +68,10 @@ export async function restoreWorkspace(
  * Creates an intact copy of the backup beside the database, in the layout of this version. The copy is marked as one, so opening it
  * marks its items as unverified.
  */
-export async function createDraft({ backup, file, random, checkFile }: Restore): Promise<string> {
-  const draft = `${file}.restoring`;
+export async function createDraft(
+  { backup, file, random, checkFile }: Restore,
+  draft = `${file}.restoring`,
+): Promise<string> {
   removeDatabase(draft);
   try {
     await acceptBackup(backup, draft, checkFile);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { auditAlone, backUp, forgetAlone, restore, tryRestore } from '../../../src/admin/data.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { appendDeliveries } from '../../../src/store/append-deliveries.ts';
+import { acquireDataFolder } from '../../../src/store/data-folder.ts';
 import {
   addGatewayToken,
   listGatewayTokens,
@@ -188,6 +189,11 @@ describe('a backup', () => {
     expect(readdirSync(path).sort()).toEqual([...before, 'worksync.lock'].sort());
     expect(await facts()).toEqual({ acme: 'before' });
     await expect(tryRestore({ data: path }, backup, 'beta')).rejects.toMatchObject({ code: 'not_found' });
+    // A daemon uses the data folder.
+    const { release } = acquireDataFolder(path);
+    expect(await tryRestore({ data: path }, backup)).toEqual(plan);
+    await expect(restore({ data: path }, backup)).rejects.toMatchObject({ code: 'locked' });
+    release();
   });
 });
 
