@@ -11,6 +11,7 @@ import type { NameBindings } from '../sync/intake/name-bindings.ts';
 import { webhookPathOf } from '../sync/intake/webhook-routes.ts';
 import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
+import { keyRemedy } from '../workspace-api/answer.ts';
 import type { CauseTimes } from './cause-times.ts';
 import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';
 import { type Backlog, judge } from './verdict.ts';
@@ -127,7 +128,9 @@ function haltOf(
 ): WorkspaceParts['halt'] {
   if (fault) return asSyncError(fault);
   if (trouble) return trouble;
-  return kept ? { ...kept, message: 'the workspace refused the key', hint: CODES[kept.code].hint } : undefined;
+  return kept
+    ? { ...kept, message: 'the workspace refused the key', hint: keyRemedy(kept.code) ?? CODES[kept.code].hint }
+    : undefined;
 }
 
 function describeConnection(

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { SyncError } from '../model/errors/sync-error.ts';
 import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
@@ -61,8 +62,17 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .description('delete all rows of a workspace that has no configuration any more')
     .argument('<workspace>', 'name of the workspace')
     .option('--json', 'print one JSON object')
-    .addHelpText('after', '\nExample: worksync forget team')
-    .action(async (workspace: string, { json, ...flags }: Flags & Json) => {
+    .option('--yes', 'delete them; there is no way back but a backup')
+    .addHelpText('after', '\nExample: worksync forget team --yes')
+    .action(async (workspace: string, { json, yes, ...flags }: Flags & Json & { readonly yes?: boolean }) => {
+      if (!yes)
+        throw new SyncError(
+          'usage',
+          `this would delete all rows of ${workspace}: deliveries, items, links and history`,
+          {
+            hint: 'Make a backup with "worksync backup", then repeat the command with --yes.',
+          },
+        );
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const rows = (await hasOwner(place.data))
         ? await askDaemon(place.data, workspace)

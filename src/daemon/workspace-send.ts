@@ -3,7 +3,6 @@ import { fencedHttpClient } from '../cluster/lease-holder.ts';
 import { LARGEST_PASSED } from '../gateway/outgoing.ts';
 import type { Upstream } from '../gateway/upstream.ts';
 import { CALLERS } from '../model/caller.ts';
-import { CODES } from '../model/errors/codes.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { HttpAnswer, HttpClient } from '../platform/http/http-client.ts';
 import type { Clock } from '../platform/lib/clock.ts';
@@ -18,6 +17,7 @@ import type { SlotAnswer } from '../sync/quota/cooldown.ts';
 import type { Slot } from '../sync/quota/slot.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { readLargeBy } from '../sync/worker/converter.ts';
+import { keyRemedy } from '../workspace-api/answer.ts';
 import { createResponseCapture, type ResponseCapture } from '../workspace-api/capture/capture-responses.ts';
 import { createRouteOf } from '../workspace-api/capture/route-of.ts';
 import { API_VERSION, type ApiOverrides, apiOverrides, VERSION_HEADER } from '../workspace-api/contract.ts';
@@ -243,7 +243,7 @@ function noSlotError(throttle: Throttle, clock: Clock): SyncError {
 
 /** Returns what an answer proves about the daemon's key. A 403 proves nothing: a permission for one route may be missing. */
 function keyStateOf(status: number): SlotAnswer['key'] {
-  if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${CODES.unauthorized.hint}` };
+  if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${keyRemedy('unauthorized')}` };
   return status < 500 && status !== 403 ? null : undefined;
 }
 

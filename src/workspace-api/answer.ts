@@ -60,12 +60,13 @@ const CODE_OF: Readonly<Record<number, ErrorCode>> = {
 export function failureOf(response: ApiResponse, request: ApiRequest): SyncError {
   const body = readErrorObject(response);
   const status = meantStatus(response.status, body?.errorCode);
+  const code = codeOf(status);
   const message = `${nameOf(request)}: ${response.status} ${body?.message ?? 'without an error object'}`;
-  return new SyncError(codeOf(status), message, {
+  return new SyncError(code, message, {
     status,
     own: body?.own,
     errorCode: body?.errorCode,
-    hint: REMEDY_OF[body?.errorCode ?? ''] ?? remedyOfTaskList(request, status, body?.message),
+    hint: REMEDY_OF[body?.errorCode ?? ''] ?? keyRemedy(code) ?? remedyOfTaskList(request, status, body?.message),
     retryAfter: status === 429 ? retryAfter(response, body?.message) : undefined,
   });
 }
@@ -75,6 +76,15 @@ const REMEDY_OF: Readonly<Record<string, string>> = {
   provider_not_connected:
     'The member behind this credential has no token at the provider that works: store one with "worksync workspace connect-provider".',
 };
+
+/** Returns the remedy for a failure that means the key of the configuration; undefined for another failure. */
+export function keyRemedy(code: ErrorCode): string | undefined {
+  if (code === 'unauthorized')
+    return 'The key is wrong or revoked. Create a key in the workspace, and put it where workspace.apiKey reads it, usually the variable WORKSYNC_API_KEY.';
+  if (code === 'forbidden')
+    return 'The key of workspace.apiKey, usually from the variable WORKSYNC_API_KEY, lacks the right for this.';
+  return undefined;
+}
 
 /** A refused task list usually means a wrong address or version header. */
 function remedyOfTaskList({ route }: ApiRequest, status: number, message = ''): string | undefined {

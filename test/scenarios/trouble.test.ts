@@ -95,7 +95,7 @@ describe('a key that is revoked', () => {
     expect((await status()).state).toMatchObject({
       kind: 'halted',
       code: 'unauthorized',
-      hint: 'The credential is wrong or revoked: set a new one.',
+      hint: expect.stringContaining('WORKSYNC_API_KEY'),
     });
     expect(await verdict()).toBe('blocked');
     expect(await byState()).toMatchObject({ pending: 6, held: 0 });

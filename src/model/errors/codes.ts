@@ -44,7 +44,7 @@ export const CODES = {
   },
   workspace_removed: {
     verdict: 'wait-until',
-    hint: 'Put its file back, or run "worksync forget" to delete its rows.',
+    hint: 'Put its file back, or run "worksync forget <workspace> --yes" to delete its rows.',
     exit: 78,
   },
   secret_missing: {
