@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import type { Status } from '../../src/admin/status.ts';
 import { connectors } from '../../src/connectors/registry.ts';
+import type { DaemonEndpoint } from '../../src/store/daemon-file.ts';
 import { cookieOf } from '../support/harness/browser-session.ts';
 import { folderOfFile } from '../support/harness/folder.ts';
 import { listenLocally } from '../support/harness/listen.ts';
@@ -376,8 +377,9 @@ beforeAll(async () => {
   writeFileSync(join(config, 'all.yaml'), stringify({ workspace, connections }));
 
   daemon = startWorksync(['run', ...flags, ...publicUrl, '--port', '0'], { env: env() });
-  const said = await daemon.says('Status page: ');
-  const address = /Status page: (\S+)\//.exec(said)?.[1] ?? '';
+  await daemon.says('Status page: ');
+  // The line names the public address.
+  const { address } = JSON.parse(readFileSync(join(data, 'daemon.json'), 'utf8')) as DaemonEndpoint;
   const headers = { authorization: `Bearer ${adminToken}` };
   const look = async (path: string) => {
     const answered = await fetch(address + path, { headers });
