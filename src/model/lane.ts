@@ -25,8 +25,9 @@ export interface Debounce {
  * With a promised visibility, live lanes wait until just before its end, which takes the fewest writes.
  *
  * Status changes wait `30u²` seconds longer, so that several moves of one task become one write while the quota is short.
+ * They do not count in u, so they delay no other lane.
  *
- * @param usedShare u, the used share of the long quota window, 0..1
+ * @param usedShare u, the share of the long quota window that lanes other than status and backfill use, 0..1
  * @param visibility promised time from an event to its write while the quota suffices, milliseconds
  */
 export function debounceOf(lane: Lane, usedShare: number, visibility?: number): Debounce {

@@ -32,7 +32,7 @@ export interface QuotaOptions {
 
 /** The state of the quota at one moment. Times are monotonic milliseconds. */
 export interface QuotaState {
-  readonly ledger: Pick<WindowLedger, 'all' | 'background' | 'backfill' | 'latest' | 'since'>;
+  readonly ledger: Pick<WindowLedger, 'all' | 'background' | 'backfill' | 'status' | 'latest' | 'since'>;
   readonly cooldown: Cooldown;
   readonly now: number;
   /** Time of the last interactive request for a slot. */
@@ -83,7 +83,7 @@ export interface Limits {
   nextForBackfill(state: QuotaState): number;
   /** Start of the last of this many more interactive requests; not before `from`. */
   interactiveServedAt(state: QuotaState, from: number, requests: number): number;
-  /** See `Throttle.usedShare`. Backfills do not count, because they make room. */
+  /** See `Throttle.usedShare`. Backfills and status changes do not count, because they make room. */
   usedShare(state: QuotaState): number;
   paces(state: QuotaState): { slots: number; hold: number }[];
   /** Start of the last of these background requests, not before `from`, if nothing else arrives. */
@@ -185,8 +185,9 @@ export function createLimits(quota: QuotaOptions): Limits {
     usedShare(state) {
       if (long.cap === 0) return 0;
       const { used, usedByBackground, usedByBackfill, backgroundLimit } = describe(long, quota.window, state);
-      const ofShare = (usedByBackground - usedByBackfill) / (backgroundLimit ?? 1);
-      return Math.min(1, Math.max((used - usedByBackfill) / long.cap, ofShare));
+      const yielding = usedByBackfill + usedAt(state.ledger.status, long.hold, state.now);
+      const ofShare = (usedByBackground - yielding) / (backgroundLimit ?? 1);
+      return Math.min(1, Math.max((used - yielding) / long.cap, ofShare));
     },
     paces: (state) => windows.map((window) => ({ slots: backgroundSlots(window, state), hold: window.hold })),
     drainedAt(state, from, { requests, backfills }) {

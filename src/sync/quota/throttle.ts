@@ -41,7 +41,7 @@ import { type Entry, openWindowLedger, type WindowLedger, wasUsed } from './wind
 export interface Throttle {
   /** Resolves with a slot when the request's turn comes. Rejects with `aborted`. */
   acquire(request: SlotRequest): Promise<Slot>;
-  /** The used part, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills. */
+  /** The used part, 0..1, of the available long window: of the cap or of the background's share. Excludes backfills and status changes. */
   usedShare(): number;
   /** Background requests that each window admits at the present share; `hold` in milliseconds. */
   paces(): readonly { readonly slots: number; readonly hold: number }[];

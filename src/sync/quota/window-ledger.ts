@@ -36,8 +36,9 @@ export interface Entry {
 export interface WindowLedger {
   readonly all: WindowUse;
   readonly background: WindowUse;
-  /** A part of `background`. */
+  /** Parts of `background`. */
   readonly backfill: WindowUse;
+  readonly status: WindowUse;
   /** Time since which all requests are known, monotonic milliseconds. */
   readonly since: number;
   /** Start of the latest request of each lane that still counts. */
@@ -159,6 +160,7 @@ function createEmptyLedger(
     all: { inFlight: 0, completed: [] },
     background: { inFlight: 0, completed: [] },
     backfill: { inFlight: 0, completed: [] },
+    status: { inFlight: 0, completed: [] },
 
     open(lane, caller = lane) {
       for (const use of usesOf(ledger, lane)) use.inFlight += 1;
@@ -211,12 +213,10 @@ function createEmptyLedger(
   return ledger;
 }
 
-function usesOf(
-  { all, background, backfill }: Pick<WindowLedger, 'all' | 'background' | 'backfill'>,
-  lane: Lane,
-): WindowUse[] {
+function usesOf({ all, background, backfill, status }: WindowLedger, lane: Lane): WindowUse[] {
   if (lane === 'interactive') return [all];
-  return lane === 'backfill' ? [all, background, backfill] : [all, background];
+  if (lane === 'backfill') return [all, background, backfill];
+  return lane === 'status' ? [all, background, status] : [all, background];
 }
 
 const COPIED = 'copied:';
