@@ -2,16 +2,37 @@ import type { Finding } from '../connectors/connector.ts';
 import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
 import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { openBases } from '../store/items.ts';
+import { createBaseMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
+import type { OpenWorkspace } from './open-workspace.ts';
 
 type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
 type Rule = Workflow['rules'][number];
 
-/**
- * Returns findings about the rules for task states.
- *
- * @param shown the statuses of the listed tasks, in the words of the server
- */
-export function checkWorkflow(config: WorkspaceConfig, shown: ReadonlySet<string>, subject: string): Finding[] {
+/** Facts by which rules are checked. */
+interface Known {
+  /** The statuses of the listed tasks, in the words of the server. */
+  readonly statuses: ReadonlySet<string>;
+  /** Of open pull requests. */
+  readonly bases: readonly Bases[];
+}
+
+type Bases = Awaited<ReturnType<typeof openBases>>[number];
+
+/** Open pull requests whose base branches are compared with the rules. */
+const MOST_PULL_REQUESTS = 500;
+
+/** Returns findings about the rules for task states. */
+export async function checkWorkflow(
+  { config, store }: Pick<OpenWorkspace, 'config' | 'store'>,
+  statuses: ReadonlySet<string>,
+  subject: string,
+): Promise<Finding[]> {
+  if (config.rules.workflow === undefined) return [];
+  return findingsOf(config, { statuses, bases: await openBases(store.query, MOST_PULL_REQUESTS) }, subject);
+}
+
+export function findingsOf(config: WorkspaceConfig, { statuses, bases }: Known, subject: string): Finding[] {
   const { workflow } = config.rules;
   if (workflow === undefined) return [];
   const rules = workflow.rules.map((rule, index) => ({ rule, name: `rule ${index + 1} of rules.workflow` }));
@@ -25,10 +46,11 @@ export function checkWorkflow(config: WorkspaceConfig, shown: ReadonlySet<string
     ...rules
       .filter(({ rule }) => rule.force)
       .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
+    ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, bases)),
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
   ].map(([message, hint]): Finding => ({ level: 'warning', subject, message: message ?? '', hint: hint ?? '' }));
-  return [...warnings, ...unknownStatuses(config, workflow, shown, subject)];
+  return [...warnings, ...unknownStatuses(config, workflow, statuses, subject)];
 }
 
 /** Whether a rule applies to each item to which a later one applies. */
@@ -54,6 +76,18 @@ function includesAll(wide: Names, narrow: Names): boolean {
 
 function namesIn(names: NonNullable<Names>): readonly string[] {
   return 'status' in names ? names.status.map((name) => `status ${name}`) : names;
+}
+
+/** A name with a typing error fits no branch. */
+function unknownBase({ when }: Rule, name: string, bases: readonly Bases[]): string[][] {
+  if (when.base === undefined || bases.length === 0) return [];
+  const fits = createBaseMatcher(when.base);
+  const isFit = ({ base, standard }: Bases) =>
+    fits({ baseBranch: base, ...(standard !== null && { defaultBranch: standard }) });
+  if (bases.some(isFit)) return [];
+  const known = [...new Set(bases.map(({ base }) => base))].slice(0, 5).join(', ');
+  const message = `${name} applies to the base ${when.base.join(', ')}, and no open pull request has it; they have: ${known}`;
+  return [[message, 'Correct the name, unless pull requests for it come later.']];
 }
 
 /** Only webhooks report merge queues, and only they report reviews in time. */

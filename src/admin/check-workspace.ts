@@ -27,7 +27,7 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
     ...(await checkRecords(workspace, subject)),
     ...checkWebhook(workspace, subject),
     ...checkStatuses(workspace, subject),
-    ...checkWorkflow(workspace.config, tasks.statuses ?? new Set(), subject),
+    ...(await checkWorkflow(workspace, tasks.statuses ?? new Set(), subject)),
     ...(await repeatStatus(workspace, subject)),
   ];
 }

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
-import { checkWorkflow } from '../../../src/admin/check-workflow.ts';
+import { findingsOf } from '../../../src/admin/check-workflow.ts';
 import { loadText } from '../../support/rows/config-files.ts';
 
 const CONNECTION = 'connections: { main: { connector: forge, projects: [one], writeBack: { close: true } } }\n';
 const WORKSPACE = 'workspace: { url: https://w.example, apiKey: k, statuses: { in_progress: Doing } }\n';
 
 /** The findings about rules, each a YAML mapping. */
-function check(rules: readonly string[], preset = ''): string[] {
+function check(rules: readonly string[], preset = '', bases: Parameters<typeof findingsOf>[1]['bases'] = []): string[] {
   const text = `${CONNECTION}${WORKSPACE}rules:\n  workflow:\n    ${preset}\n    rules: [${rules.join(', ')}]\n`;
   const [config] = loadText(text).workspaces;
   if (config === undefined) throw new Error('there is no workspace');
-  return checkWorkflow(config, new Set(['open', 'completed']), 'work').map(
+  return findingsOf(config, { statuses: new Set(['open', 'completed']), bases }, 'work').map(
     ({ level, message }) => `${level} ${message}`,
   );
 }
@@ -27,6 +27,19 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
   expect(check([closing, carrying])).toEqual([]);
   const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
   expect(check([others, '{ when: { pullRequest: merged, base: main }, set: { status: open } }'])).toEqual([]);
+});
+
+it('reports a base that no open pull request has', () => {
+  const bases = [
+    { base: 'main', standard: 'main' },
+    { base: 'release/2', standard: 'main' },
+  ];
+  const rule = (base: string) => `{ when: { pullRequest: merged, base: ${base} }, set: { status: open } }`;
+  for (const base of ['default', 'release/*', '["*", "!main"]']) expect(check([rule(base)], '', bases)).toEqual([]);
+  expect(check([rule('develop')], '', bases)).toEqual([
+    'warning rule 1 of rules.workflow applies to the base develop, and no open pull request has it; they have: main, release/2',
+  ]);
+  expect(check([rule('develop')])).toEqual([]);
 });
 
 it('reports force, a queue without webhooks, merged with write-back, and statuses that no task has', () => {

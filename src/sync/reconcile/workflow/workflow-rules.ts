@@ -290,12 +290,18 @@ function matchesAny(globs: readonly Pattern[], text: string): boolean {
 
 /** Returns the condition for the base branch of a pull request. */
 function createBase(names: Names): (linked: LinkedItem) => boolean {
+  const fits = createBaseMatcher(names);
+  return ({ item }) => item.kind !== 'pull_request' || fits(item);
+}
+
+/** @param names globs; `default` is the default branch, and `!name` excludes */
+export function createBaseMatcher(
+  names: Names,
+): (branches: Pick<PullRequest, 'baseBranch' | 'defaultBranch'>) => boolean {
   const isDefault = names.includes('default');
   const globs = names.filter((name) => name !== 'default' && !name.startsWith('!')).map(createGlob);
   const excluded = names.filter((name) => name.startsWith('!')).map((name) => createGlob(name.slice(1)));
-  return ({ item }) => {
-    if (item.kind !== 'pull_request') return true;
-    const { baseBranch, defaultBranch } = item;
+  return ({ baseBranch, defaultBranch }) => {
     if (baseBranch === undefined) return false;
     const isNamed = (isDefault && baseBranch === defaultBranch) || matchesAny(globs, baseBranch);
     return isNamed && !matchesAny(excluded, baseBranch);
