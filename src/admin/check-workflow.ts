@@ -13,7 +13,7 @@ type Rule = Workflow['rules'][number];
 interface Known {
   /** The statuses of the listed tasks, in the words of the server. */
   readonly statuses: ReadonlySet<string>;
-  /** Of open pull requests. */
+  /** The base branches of open pull requests. */
   readonly bases: readonly Bases[];
 }
 
