@@ -434,7 +434,8 @@ export async function createWorld(options: WorldOptions = {}): Promise<World> {
     post,
     until,
     isSettled,
-    settled: (limit) => until(isSettled, limit),
+    // The counts are read one after the other: an answer may become a delivery between two of them.
+    settled: (limit) => until(async () => (await isSettled()) && (await isSettled()), limit),
     async restart(changed) {
       const port = changed?.keepPort ? Number(new URL(running.daemon.address).port) : 0;
       await stopRunning(running);
