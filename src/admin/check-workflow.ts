@@ -9,17 +9,17 @@ import type { OpenWorkspace } from './open-workspace.ts';
 type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
 type Rule = Workflow['rules'][number];
 
-/** Facts by which rules are checked. */
-interface Known {
+/** The facts about the workspace with which rules are compared. */
+interface WorkspaceFacts {
   /** The statuses of the listed tasks, in the words of the server. */
   readonly statuses: ReadonlySet<string>;
   /** The base branches of open pull requests. */
-  readonly bases: readonly Bases[];
+  readonly bases: readonly OpenBase[];
 }
 
-type Bases = Awaited<ReturnType<typeof openBases>>[number];
+type OpenBase = Awaited<ReturnType<typeof openBases>>[number];
 
-/** Open pull requests whose base branches are compared with the rules. */
+/** The highest number of open pull requests whose base branches are compared with the rules. */
 const MOST_PULL_REQUESTS = 500;
 
 /** Returns findings about the rules for task states. */
@@ -29,10 +29,14 @@ export async function checkWorkflow(
   subject: string,
 ): Promise<Finding[]> {
   if (config.rules.workflow === undefined) return [];
-  return findingsOf(config, { statuses, bases: await openBases(store.query, MOST_PULL_REQUESTS) }, subject);
+  return workflowFindings(config, { statuses, bases: await openBases(store.query, MOST_PULL_REQUESTS) }, subject);
 }
 
-export function findingsOf(config: WorkspaceConfig, { statuses, bases }: Known, subject: string): Finding[] {
+export function workflowFindings(
+  config: WorkspaceConfig,
+  { statuses, bases }: WorkspaceFacts,
+  subject: string,
+): Finding[] {
   const { workflow } = config.rules;
   if (workflow === undefined) return [];
   const rules = workflow.rules.map((rule, index) => ({ rule, name: `rule ${index + 1} of rules.workflow` }));
@@ -78,14 +82,14 @@ function namesIn(names: NonNullable<Names>): readonly string[] {
   return 'status' in names ? names.status.map((name) => `status ${name}`) : names;
 }
 
-/** A name with a typing error fits no branch. */
-function unknownBase({ when }: Rule, name: string, bases: readonly Bases[]): string[][] {
+/** Warns of a base that no open pull request has, because its name may be misspelt. */
+function unknownBase({ when }: Rule, name: string, bases: readonly OpenBase[]): string[][] {
   if (when.base === undefined || bases.length === 0) return [];
-  const fits = createBaseMatcher(when.base);
-  const isFit = ({ base, standard }: Bases) =>
-    fits({ baseBranch: base, ...(standard !== null && { defaultBranch: standard }) });
-  if (bases.some(isFit)) return [];
-  const known = [...new Set(bases.map(({ base }) => base))].slice(0, 5).join(', ');
+  const matches = createBaseMatcher(when.base);
+  const isMatch = ({ baseBranch, defaultBranch }: OpenBase) =>
+    matches({ baseBranch, ...(defaultBranch !== null && { defaultBranch }) });
+  if (bases.some(isMatch)) return [];
+  const known = [...new Set(bases.map(({ baseBranch }) => baseBranch))].slice(0, 5).join(', ');
   const message = `${name} applies to the base ${when.base.join(', ')}, and no open pull request has it; they have: ${known}`;
   return [[message, 'Correct the name, unless pull requests for it come later.']];
 }

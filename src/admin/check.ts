@@ -187,7 +187,7 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
       const { name: connection, connection: provider, schedule } = active;
       const subject = `${name}: ${connection}`;
       const address = addressWithoutServer(active.options);
-      if (address !== undefined) return [withoutServer(subject, address)];
+      if (address !== undefined) return [noServerFinding(subject, address)];
       const ask = provider.check(AbortSignal.timeout(LONGEST_CHECK));
       const findings = await ask.catch((error: unknown) => [failed('', error)]);
       const softened = findings.map((each) => ({
@@ -206,7 +206,10 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
   return found.flat();
 }
 
-/** No server has a host name that ends in `.invalid` (RFC 6761). The demo's connection has such an address: its repositories are invented. */
+/**
+ * Returns the address among the options whose host name ends in `.invalid`, which no server has (RFC 6761). The demo's connection
+ * has one, because its repositories are invented.
+ */
 function addressWithoutServer(options: unknown): string | undefined {
   const values = Object.values(options as Readonly<Record<string, unknown>>).filter(
     (value) => typeof value === 'string',
@@ -214,7 +217,7 @@ function addressWithoutServer(options: unknown): string | undefined {
   return values.find((value) => URL.parse(value)?.hostname.endsWith('.invalid'));
 }
 
-function withoutServer(subject: string, address: string): Finding {
+function noServerFinding(subject: string, address: string): Finding {
   return { level: 'ok', subject, message: `takes webhooks only: ${address} is an address without a server` };
 }
 

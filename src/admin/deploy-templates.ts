@@ -8,7 +8,7 @@ import { unknownName } from './named.ts';
 
 const TEMPLATES = join(CONFIG_FOLDER, 'deploy');
 const SOURCE = dirname(CONFIG_FOLDER);
-/** Its file keeps the name that systemd knows it by. */
+/** The template for systemd. Its file keeps the ending that systemd requires. */
 const UNIT = { name: 'systemd', file: 'worksync.service' };
 
 /** The draft that the files to deploy are for. */
@@ -37,7 +37,7 @@ export function deployPaths({
 
 /**
  * Returns the file of `config/deploy/` that goes to this path, with the paths, workspace, variables and image of the draft. Throws
- * `usage` if the draft cannot be deployed by it.
+ * `usage` if a draft with an embedded workspace cannot be deployed in this way.
  */
 export function deployFile(path: string, draft: DeployedDraft): string {
   const name = basename(path);
@@ -48,10 +48,10 @@ export function deployFile(path: string, draft: DeployedDraft): string {
   return name.endsWith('-service.yaml') ? withJob(template, draft) : template;
 }
 
-/** The data of an embedded workspace are in one data folder: replicas cannot share it, and it ends with a job. */
+/** Throws `usage` for an embedded workspace: replicas cannot share its data folder, and a job loses it at its end. */
 function refuseEmbedded(template: string, { content }: DeployedDraft): void {
   if (writtenSettings(content).workspace?.['url'] !== undefined) return;
-  const message = `--with ${template} needs a workspace that is elsewhere, and the draft has no workspace.url`;
+  const message = `--with ${template} needs a workspace on a server, and the draft has no workspace.url`;
   throw new SyncError('usage', message, { hint: 'Start from another example, such as github. Nothing was written.' });
 }
 
@@ -97,7 +97,7 @@ function withWorkspace(template: string, { name, content, variables }: DeployedD
     .map((line) => (line === '' ? '' : `    ${line}`));
   const values = variables.map((each) => `  ${each}: ""\n`).join('');
   const note =
-    '  # As the draft was at first. When it is finished, remove this ConfigMap and run:\n  # kubectl create configmap worksync --from-file=config/workspaces\n';
+    '  # A copy of the first draft. When your file is finished, remove this ConfigMap and run:\n  # kubectl create configmap worksync --from-file=config/workspaces\n';
   return template
     .replace(WORKSPACE_FILE, () => `${note}  ${name}.yaml: |\n${lines.join('\n')}\n`)
     .replace(SECRET_VALUES, () => `stringData:${values === '' ? ' {}\n' : `\n${values}`}`);
@@ -105,7 +105,7 @@ function withWorkspace(template: string, { name, content, variables }: DeployedD
 
 /** The first line of the configuration of a CI job. */
 const JOB_CONFIG = 'name: ci';
-const KEY = 'WORKSYNC_API_KEY';
+const API_KEY = 'WORKSYNC_API_KEY';
 /** The lines that give variables to the container. */
 const JOB_VARIABLES = /^( *)WORKSYNC_API_KEY: (.+)\n *\w+_TOKEN: .+\n/m;
 
@@ -126,17 +126,21 @@ function withJob(template: string, { content, variables }: DeployedDraft): strin
   const used = variables.filter((each) => text.includes(`\${${each}`));
   const [, key = ''] = /^\$\{(\w+)/.exec(String(settings.workspace?.['apiKey'])) ?? [];
   return withJobConfig(template, text)
-    .replace(JOB_VARIABLES, (_lines, indent: string, given: string) =>
-      used.map((each) => `${indent}${each}: ${givenAs(each, given)}\n`).join(''),
+    .replace(JOB_VARIABLES, (_lines, indent: string, value: string) =>
+      used.map((each) => `${indent}${each}: ${valueInJob(each, value)}\n`).join(''),
     )
     .replaceAll('Bearer $WORKSYNC_API_KEY', () => `Bearer $${key}`);
 }
 
-/** @param given the value that the template gives to WORKSYNC_API_KEY */
-function givenAs(variable: string, given: string): string {
-  if (!given.includes('secrets.')) return given.replace(KEY, variable);
+/**
+ * Returns the value that a job gives to a variable.
+ *
+ * @param template the value that the template gives to WORKSYNC_API_KEY
+ */
+function valueInJob(variable: string, template: string): string {
+  if (!template.includes('secrets.')) return template.replace(API_KEY, variable);
   // GitHub makes this token itself, and no secret of a repository may begin with its name.
   return variable === 'GITHUB_TOKEN'
-    ? given.replace(`secrets.${KEY}`, 'github.token')
-    : given.replace(KEY, variable.replace(/^GITHUB_/, 'WORKSYNC_GITHUB_'));
+    ? template.replace(`secrets.${API_KEY}`, 'github.token')
+    : template.replace(API_KEY, variable.replace(/^GITHUB_/, 'WORKSYNC_GITHUB_'));
 }

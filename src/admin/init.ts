@@ -183,11 +183,11 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const content = withValues(text, { ...values, ...(url !== undefined && { [EXAMPLE_URL]: url }) });
   const draft = { folder, name, content, variables: neededVariables(content) };
   const deployed = deployPaths(wanted).map((each) => ({ path: each, content: deployFile(each, draft) }));
-  const { own, others } = valuesByPlace(values, text, deployed);
-  refuseWithoutEffect(text, own);
+  const { ofDraft, ofDeployed } = valuesByPlace(values, text, deployed);
+  refuseWithoutEffect(text, ofDraft);
   const files = [
     { path, content: withSchema(content, path) },
-    ...deployed.map((file) => ({ ...file, content: withValues(file.content, others) })),
+    ...deployed.map((file) => ({ ...file, content: withValues(file.content, ofDeployed) })),
   ];
   for (const file of files) {
     mkdirSync(dirname(file.path), { recursive: true });
@@ -200,12 +200,12 @@ type Values = Readonly<Record<string, string>>;
 
 /** Separates the values for placeholders that only the files to deploy have. */
 function valuesByPlace(values: Values, draft: string, deployed: readonly { readonly content: string }[]) {
-  const isOther = ([placeholder]: [string, string]) =>
+  const isOfDeployed = ([placeholder]: [string, string]) =>
     !draft.includes(placeholder) && deployed.some(({ content }) => content.includes(placeholder));
-  const { own = [], others = [] } = Object.groupBy(Object.entries(values), (each) =>
-    isOther(each) ? 'others' : 'own',
+  const { ofDraft = [], ofDeployed = [] } = Object.groupBy(Object.entries(values), (each) =>
+    isOfDeployed(each) ? 'ofDeployed' : 'ofDraft',
   );
-  return { own: Object.fromEntries(own), others: Object.fromEntries(others) };
+  return { ofDraft: Object.fromEntries(ofDraft), ofDeployed: Object.fromEntries(ofDeployed) };
 }
 
 /** Throws `conflict` if files are there already that would be replaced. */

@@ -8,7 +8,7 @@ import { show, type WorkspaceFlags, workspaceCommand } from './workspace-command
 /** Deliveries listed: the latest. */
 const LISTED = 100;
 
-/** `worksync quarantine`: the deliveries that could not be read: list, retry, dismiss. */
+/** `worksync quarantine`: lists, retries and dismisses deliveries that could not be read. */
 export function addQuarantine(program: Command, setting: Setting, exit: Exit): void {
   const group = program
     .command('quarantine')
@@ -36,7 +36,7 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
   });
 }
 
-type ChosenFlags = WorkspaceFlags & { readonly all?: boolean };
+type SelectionFlags = WorkspaceFlags & { readonly all?: boolean };
 
 function addRetry(group: Command, setting: Setting, exit: Exit): void {
   const described = {
@@ -46,7 +46,7 @@ function addRetry(group: Command, setting: Setting, exit: Exit): void {
   };
   workspaceCommand(group, described, { costsQuota: false })
     .option('--all', 'everything that is in quarantine')
-    .action(async (deliveries: readonly string[], flags: ChosenFlags) => {
+    .action(async (deliveries: readonly string[], flags: SelectionFlags) => {
       const chosen = chosenDeliveries(deliveries, flags);
       const session = await sessionOf(setting, flags, () => 'warn');
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('retry', chosen));
@@ -63,7 +63,7 @@ function addDismiss(group: Command, setting: Setting, exit: Exit): void {
   };
   workspaceCommand(group, described, { costsQuota: false })
     .option('--all', 'everything that is in quarantine')
-    .action(async (deliveries: readonly string[], flags: ChosenFlags) => {
+    .action(async (deliveries: readonly string[], flags: SelectionFlags) => {
       const chosen = chosenDeliveries(deliveries, flags);
       const session = await sessionOf(setting, flags, () => 'warn');
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('dismiss', chosen));
@@ -72,8 +72,8 @@ function addDismiss(group: Command, setting: Setting, exit: Exit): void {
     });
 }
 
-/** Without numbers: all deliveries in quarantine. Throws `usage`. */
-function chosenDeliveries(deliveries: readonly string[], { all = false }: ChosenFlags): { readonly ids?: number[] } {
+/** Returns the ids of the named deliveries; none for `--all`. Throws `usage` unless exactly one of the two is given. */
+function chosenDeliveries(deliveries: readonly string[], { all = false }: SelectionFlags): { readonly ids?: number[] } {
   const areNumbers = deliveries.every((each) => /^[1-9][0-9]{0,14}$/.test(each));
   if (!areNumbers || deliveries.length > 0 === all)
     throw new SyncError('usage', 'name deliveries by their numbers in "worksync quarantine list", or use --all');

@@ -49,7 +49,7 @@ export async function run(session: Session): Promise<void> {
 }
 
 async function greeting(daemon: Daemon, { workspaces, ownerAddress }: Composition): Promise<string> {
-  const lines = [`worksync runs. Status page: ${daemon.pages}/`];
+  const lines = [`worksync runs. Status page: ${daemon.pagesAddress}/`];
   for (const { name, config, connections } of workspaces.partitions()) {
     lines.push(`\nworkspace ${name}: ${config.workspace.url ?? 'the embedded reference service'}`);
     for (const connection of connections) {

@@ -47,7 +47,7 @@ export interface Daemon {
   /** The address on which the pages are served. */
   readonly adminAddress: string;
   /** The address of the pages for browsers. */
-  readonly pages: string;
+  readonly pagesAddress: string;
   /** Returns all routes of both servers. */
   routes(): readonly GuardedRoute[];
   status(): Promise<Status>;
@@ -66,7 +66,7 @@ interface ServeInput {
   readonly workspaces: Workspaces;
   readonly reload: Reload;
   readonly scrubber: Scrubber;
-  /** The webhook secret of the demo, by which commands sign; absent: it does not run. */
+  /** The webhook secret of the demo, with which commands sign samples. Absent if the demo does not run. */
   readonly demoSecret?: string | undefined;
   readonly holder: LeaseHolder;
   /** Finds receivers for workspaces that another process owns; absent: this is the only process. */
@@ -107,7 +107,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   const address = await open(server, { host: options.host, port: options.port });
   const adminAddress =
     admin === server ? address : await open(admin, { host: options.host, port: options.adminPort ?? 0 });
-  const pages = addressOfPages(options, adminAddress);
+  const pagesAddress = addressOfPages(options, adminAddress);
   workspaces.start();
   reload.start();
   health.set('server', true);
@@ -126,11 +126,11 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
   return {
     address,
     adminAddress,
-    pages,
+    pagesAddress,
     routes: () => guarded.flat(),
     status: views.web.status,
     async loginLink() {
-      return `${pages}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
+      return `${pagesAddress}${linkPath(await access.doorOptions.sessions.makeLink({ role: 'admin', workspaces: null }))}`;
     },
     stop: () => (stopped ??= stop()),
   };

@@ -6,7 +6,7 @@ import type { HttpAnswer } from '../platform/http/http-client.ts';
 import { isSafe } from '../platform/http/semantics.ts';
 import type { ServerRequest } from '../platform/http/server.ts';
 import { type Place, passedHeaders } from './destination.ts';
-import { againSoon, type Outgoing, outgoing, refuse, unauthorized } from './outgoing.ts';
+import { type Outgoing, outgoing, refuse, retrySoon, unauthorized } from './outgoing.ts';
 
 /** What other processes of the installation do for callers of this one's gateway. */
 export interface GatewayForwarding {
@@ -74,8 +74,8 @@ function passedBack(given: Readonly<Record<string, string>>, answer: HttpAnswer,
   return { ...theirs, headers: { ...theirs.headers, ...Object.fromEntries(ours) } };
 }
 
-/** Nobody owns it at this moment, or it has just moved. */
-const MOVING = againSoon('workspace_elsewhere', 'another replica works on this workspace: repeat the request');
+/** No process owns the workspace at the moment, or it has just moved. */
+const MOVING = retrySoon('workspace_elsewhere', 'another replica works on this workspace: repeat the request');
 
 function failureOf(method: string, { code }: SyncError): Outgoing {
   if (code === 'unreachable') return MOVING;

@@ -22,7 +22,7 @@ import {
   type Known,
   type Stranger,
 } from './known-callers.ts';
-import { againSoon, aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, tooMany, unauthorized } from './outgoing.ts';
+import { aged, LARGEST_PASSED, type Outgoing, outgoing, refuse, retrySoon, tooMany, unauthorized } from './outgoing.ts';
 import type { Upstream, UpstreamAnswer, UpstreamRequest } from './upstream.ts';
 
 export interface GatewayOptions extends CallersOptions {
@@ -308,7 +308,7 @@ class Desk {
   }
 }
 
-const OVERLOADED = againSoon('overloaded', 'too many large requests or answers are on their way: repeat the request');
+const OVERLOADED = retrySoon('overloaded', 'too many large requests or answers are on their way: repeat the request');
 
 function isCacheable({ method, headers }: Pick<ServerRequest, 'method' | 'headers'>): boolean {
   return method === 'GET' && headers['range'] === undefined;

@@ -82,8 +82,8 @@ export function refuse(code: number, errorCode: string, message: string): Outgoi
   return { status: code, headers, body: JSON.stringify({ code, message, errorCode }) };
 }
 
-/** Refuses a request that was not sent to the workspace and works a second later. */
-export function againSoon(errorCode: string, message: string): Outgoing {
+/** Refuses a request that was not sent to the workspace. The caller may repeat it after a second. */
+export function retrySoon(errorCode: string, message: string): Outgoing {
   const refusal = refuse(503, errorCode, message);
   return { ...refusal, headers: { ...refusal.headers, 'retry-after': '1' } };
 }

@@ -115,18 +115,21 @@ export async function itemsAfter(
 }
 
 /** Returns the base branches of at most `most` open pull requests, each beside the default branch of its repository. */
-export async function openBases(query: Scope, most: number): Promise<{ base: string; standard: string | null }[]> {
+export async function openBases(
+  query: Scope,
+  most: number,
+): Promise<{ baseBranch: string; defaultBranch: string | null }[]> {
   const field = (name: string) => textIn(dialectOf(query.whole), 'fields', ['item', name]);
   const rows = await query
     .selectFrom('items')
-    .select([field('baseBranch').as('base'), field('defaultBranch').as('standard')])
+    .select([field('baseBranch').as('baseBranch'), field('defaultBranch').as('defaultBranch')])
     .where('kind', '=', 'pull_request')
     .where('finished', '=', sql.lit(0))
     .where('gone', '=', sql.lit(0))
     .orderBy('key')
     .limit(most)
     .execute();
-  return rows.flatMap(({ base, standard }) => (base === null ? [] : { base, standard }));
+  return rows.flatMap(({ baseBranch, defaultBranch }) => (baseBranch === null ? [] : { baseBranch, defaultBranch }));
 }
 
 export async function findItem(query: Scope, key: ItemKey): Promise<ItemRow | undefined> {

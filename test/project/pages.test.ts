@@ -131,7 +131,7 @@ describe('the pages', () => {
 
   it("name each error code of the gateway's own, and no other", () => {
     const sources = readdirSync(join(TOP, 'src/gateway')).map((name) => read(`src/gateway/${name}`));
-    const codes = sources.flatMap((text) => found(text, /(?:refuse\((?:\d+|status), |againSoon\()'(\w+)'/g));
+    const codes = sources.flatMap((text) => found(text, /(?:refuse\((?:\d+|status), |retrySoon\()'(\w+)'/g));
     const named = rows(section(OPERATING, '## Gateway')).flatMap(([, code = '']) => found(code, /`(\w+)`/g));
     expect(new Set(named)).toEqual(new Set(codes));
   });

@@ -24,7 +24,7 @@ const OPENERS: Readonly<Record<string, number>> = {
   'src/admin': 111,
   'src/cli': 35,
   'src/connectors': 78,
-  'src/gateway': 13,
+  'src/gateway': 12,
   'src/platform/config': 19,
   'src/platform/database': 29,
   'src/platform/http': 23,

@@ -25,8 +25,8 @@ const project = z
   });
 type Project = z.infer<typeof project>;
 
-/** How long the facts about a named project are used, milliseconds. */
-const FACTS_FOR = 24 * 3_600_000;
+/** The time for which the facts about a named project are cached, milliseconds. */
+const FACTS_TTL = 24 * 3_600_000;
 
 const level = absent(z.string());
 const features = z.object({
@@ -75,10 +75,10 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   const one = (name: string, use: RateLimitUse, signal: AbortSignal) =>
     api.read(project, pathOf({ kind: 'project', name }), { use, signal });
   const named = createCache(clock, (name, signal) => one(name, 'background', signal));
-  // A lasting refusal is not tried again either.
-  const readOnce = (name: string, signal: AbortSignal) =>
+  // A lasting refusal is cached too.
+  const readProject = (name: string, signal: AbortSignal) =>
     undefinedOn(one(name, 'poll', signal), 'not_found', 'forbidden', 'refused', 'answer_malformed');
-  const daily = createCache(clock, readOnce, FACTS_FOR);
+  const cachedProject = createCache(clock, readProject, FACTS_TTL);
   const all = createCache(clock, async (group, signal): Promise<readonly Project[]> => {
     const path = `${pathOf({ kind: 'group', name: group })}/projects`;
     const query = 'include_subgroups=true&with_shared=false&order_by=id&sort=asc';
@@ -88,7 +88,7 @@ export function createProjects(api: Api, options: Options, clock: Clock): Projec
   async function projectsOf(unit: string, signal: AbortSignal): Promise<readonly Project[]> {
     const { kind, name } = placeOf(unit);
     if (kind === 'group') return options.forks ? [] : all(name, signal);
-    const named = await daily(name, signal);
+    const named = await cachedProject(name, signal);
     return named ? [named] : [];
   }
 

@@ -149,10 +149,10 @@ function wire(options: ThrottleOptions, limits: Limits, stored: StoredState): Th
   const pump = () => {
     if (stopped) return;
     while (followers.waits() && isAdmitted(limits, state())) followers.serveFirst();
-    // Followers have no place in the queue, and are in flight when the requests before them have ended.
-    const places = () => concurrency() - followers.running();
-    const isFull = () => places() <= 0;
-    queue.setConcurrency(Math.max(1, places()));
+    // Followers bypass the queue, and may be in flight after the requests that they follow have ended.
+    const freePlaces = () => concurrency() - followers.running();
+    const isFull = () => freePlaces() <= 0;
+    queue.setConcurrency(Math.max(1, freePlaces()));
     while (!isFull() && serveNext(queue, limits, state()));
     timer.set(nextAdmission({ waits: (lanes) => !isFull() && queue.waits(lanes), followers }, limits, state()));
   };

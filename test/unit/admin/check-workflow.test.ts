@@ -1,16 +1,20 @@
 import { expect, it } from 'vitest';
-import { findingsOf } from '../../../src/admin/check-workflow.ts';
+import { workflowFindings } from '../../../src/admin/check-workflow.ts';
 import { loadText } from '../../support/rows/config-files.ts';
 
 const CONNECTION = 'connections: { main: { connector: forge, projects: [one], writeBack: { close: true } } }\n';
 const WORKSPACE = 'workspace: { url: https://w.example, apiKey: k, statuses: { in_progress: Doing } }\n';
 
 /** The findings about rules, each a YAML mapping. */
-function check(rules: readonly string[], preset = '', bases: Parameters<typeof findingsOf>[1]['bases'] = []): string[] {
+function check(
+  rules: readonly string[],
+  preset = '',
+  bases: Parameters<typeof workflowFindings>[1]['bases'] = [],
+): string[] {
   const text = `${CONNECTION}${WORKSPACE}rules:\n  workflow:\n    ${preset}\n    rules: [${rules.join(', ')}]\n`;
   const [config] = loadText(text).workspaces;
   if (config === undefined) throw new Error('there is no workspace');
-  return findingsOf(config, { statuses: new Set(['open', 'completed']), bases }, 'work').map(
+  return workflowFindings(config, { statuses: new Set(['open', 'completed']), bases }, 'work').map(
     ({ level, message }) => `${level} ${message}`,
   );
 }
@@ -31,8 +35,8 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
 
 it('reports a base that no open pull request has', () => {
   const bases = [
-    { base: 'main', standard: 'main' },
-    { base: 'release/2', standard: 'main' },
+    { baseBranch: 'main', defaultBranch: 'main' },
+    { baseBranch: 'release/2', defaultBranch: 'main' },
   ];
   const rule = (base: string) => `{ when: { pullRequest: merged, base: ${base} }, set: { status: open } }`;
   for (const base of ['default', 'release/*', '["*", "!main"]']) expect(check([rule(base)], '', bases)).toEqual([]);

@@ -9,10 +9,10 @@ import { createGlob, createPattern, type Pattern } from '../../../platform/lib/p
 import type { Phase } from './phase.ts';
 
 type Names = readonly string[];
-type Configured = WorkflowConfig['rules'][number];
+type ConfiguredRule = WorkflowConfig['rules'][number];
 
 /** One rule of the configuration. An absent condition matches every item. */
-export type WorkflowRule = Pick<Configured, 'when' | 'set'> & Partial<Configured>;
+export type WorkflowRule = Pick<ConfiguredRule, 'when' | 'set'> & Partial<ConfiguredRule>;
 
 export interface WorkflowInput extends Omit<WorkflowConfig, 'rules'> {
   readonly rules: readonly WorkflowRule[];
@@ -41,7 +41,7 @@ const STANDARD: readonly WorkflowRule[] = [
   },
 ];
 
-/** Whether a rule asks for the decision of reviewers. */
+/** Returns whether a rule depends on the decision of reviewers. */
 export function needsReviews({ preset, rules }: Pick<WorkflowInput, 'preset' | 'rules'>): boolean {
   const phases: Names = [...(preset ? STANDARD : []), ...rules].flatMap(({ when }) => when.pullRequest ?? []);
   return ['approved', 'changes', 'review'].some((phase) => phases.includes(phase));
@@ -290,11 +290,15 @@ function matchesAny(globs: readonly Pattern[], text: string): boolean {
 
 /** Returns the condition for the base branch of a pull request. */
 function createBase(names: Names): (linked: LinkedItem) => boolean {
-  const fits = createBaseMatcher(names);
-  return ({ item }) => item.kind !== 'pull_request' || fits(item);
+  const matches = createBaseMatcher(names);
+  return ({ item }) => item.kind !== 'pull_request' || matches(item);
 }
 
-/** @param names globs; `default` is the default branch, and `!name` excludes */
+/**
+ * Returns a function that compares a base branch with the names of a rule.
+ *
+ * @param names globs; `default` is the default branch, and `!name` excludes
+ */
 export function createBaseMatcher(
   names: Names,
 ): (branches: Pick<PullRequest, 'baseBranch' | 'defaultBranch'>) => boolean {
@@ -308,7 +312,7 @@ export function createBaseMatcher(
   };
 }
 
-/** Returns why no rule applies: a missing base names the bases that all rules want. */
+/** Returns why no rule applies. For a base that does not match, the detail names the bases of all rules. */
 function missOf({ item }: LinkedItem, misses: readonly Uncounted[]): Uncounted {
   const [first = { why: 'no-rule' }] = misses;
   if (first.why !== 'base' || item.kind !== 'pull_request') return first;
