@@ -91,8 +91,8 @@ export async function restore(place: StorePlace, backup: string, workspace?: str
 }
 
 /**
- * Describes what `restore` would change, without changing anything, also while a daemon runs. Throws the other errors that
- * `restore` would throw.
+ * Describes what `restore` would change, and changes nothing. Works while a daemon runs, too. Throws the errors of `restore`
+ * except `locked`.
  */
 export async function tryRestore(place: StorePlace, backup: string, workspace?: string): Promise<RestorePlan> {
   return withBackup(place, backup, acquireOrShare, (_folder, given) => planRestore(given, workspace));

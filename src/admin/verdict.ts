@@ -242,7 +242,7 @@ export const WARNINGS: readonly Warning[] = [
     command: 'worksync held',
     hint: 'Switch one of the two automations off, then run "worksync held release --refused".',
     find: ({ server }) => (server.areStatusesContested ? 1 : 0),
-    describe: () => 'something else changes statuses back that worksync sets',
+    describe: () => 'another automation changes statuses back',
   },
   {
     code: 'task_fields_refused',

@@ -62,7 +62,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
     .description('delete all rows of a workspace that has no configuration any more')
     .argument('<workspace>', 'name of the workspace')
     .option('--json', 'print one JSON object')
-    .option('--yes', 'delete them; there is no way back but a backup')
+    .option('--yes', 'delete them; only a backup brings them back')
     .addHelpText('after', '\nExample: worksync forget team --yes')
     .action(async (workspace: string, { json, yes, ...flags }: Flags & Json & { readonly yes?: boolean }) => {
       if (!yes)

@@ -38,7 +38,7 @@ export interface Session {
   /** For pages, metrics and admin actions, as the environment sets them. */
   readonly tokens: readonly ConfiguredToken[];
   readonly scrubber: Scrubber;
-  /** The demo's webhook secret: that of the daemon that runs, else a new one. */
+  /** The demo's webhook secret: the one of the running daemon, or a new one. */
   readonly demoSecret: string;
   /** Of the environment. */
   readonly secretKey?: Buffer;
@@ -108,7 +108,7 @@ function demoSecretOf(dataFolder: string): string {
     const running = findDaemon(dataFolder)?.demoSecret;
     if (running !== undefined) return running;
   } catch {
-    // Another user's daemon.
+    // The file belongs to the daemon of another user.
   }
   return systemRandom().bytes(24).toString('base64url');
 }

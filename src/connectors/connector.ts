@@ -36,7 +36,7 @@ export interface Connector<Options = never> {
   shortestPoll?(options: Options): number;
   /** Whether `fetch` also reads the messages of a pull request's commits. Deliveries never contain all of them. */
   fetchesCommits?(options: Options): boolean;
-  /** Whether `fetch` can also read the reviews of a pull request. Lists never contain all of them. */
+  /** Returns whether `fetch` can also read the reviews of a pull request. Lists never contain all of them. */
   fetchesReviews?(options: Options): boolean;
   /**
    * Checks the signature over the raw bytes against every live secret, in constant time. Throws `SyncError`.
@@ -265,7 +265,7 @@ export interface SweepPage {
 
 /** The parts of a pull request that `fetch` reads by further requests. */
 export interface Known {
-  /** The head whose commits were read: they are not read again. */
+  /** The head whose commits are known, so that `fetch` does not read them again. */
   readonly commitsSha?: string;
   /** Its reviews are read too, because no webhook reports them. */
   readonly wantsReviews?: boolean;

@@ -67,7 +67,7 @@ export interface ComposeInput {
   readonly tokens?: readonly Token[];
   /** The key for values that are stored encrypted; absent: a key file beside the database. */
   readonly secretKey?: Buffer;
-  /** The webhook secret that configurations may name for the demo. */
+  /** The webhook secret of the demo. Configurations name it as WORKSYNC_DEMO_SECRET. */
   readonly demoSecret?: string;
   /** The destination of traces; absent: no traces are created. */
   readonly traces?: TraceExport;

@@ -107,7 +107,7 @@ export interface PullRequest extends ItemBase {
   readonly reviews?: Readonly<Record<string, Review>>;
   /** From vendors that report the present decision instead of single reviews. */
   readonly reviewDecision?: ReviewDecision;
-  /** The time of the state (`updatedAt`) whose reviews or decision a fetch has read. */
+  /** The `updatedAt` of the item when a fetch last read its reviews or its decision. */
   readonly reviewsReadAt?: number;
   /** In the merge queue, or in the merge train. */
   readonly isQueued?: boolean;
@@ -176,7 +176,7 @@ export function isFinished(item: Item): boolean {
 
 /**
  * Returns the name of an item for people: `acme/api#12`, `group/project!12`, `ENG-123`. Undefined if its repository or
- * project has no known name. `itemNameColumn` of `store/items.ts` selects the same.
+ * project has no known name. `ITEM_NAME` in `store/items.ts` selects the same name.
  */
 export function displayNameOf(item: Item): string | undefined {
   if (item.kind === 'pull_request') return item.repoName && item.repoName + (item.numberSign ?? '#') + item.identifier;

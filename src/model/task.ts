@@ -18,8 +18,8 @@ export interface Task {
   /** The status before the last change that was observed. */
   readonly formerStatus?: string;
   /**
-   * When somebody set the status, at the latest: when it was observed first, or the task's `updatedAt` then. 0: it is the
-   * status of the creation. Epoch milliseconds.
+   * The latest time at which the status can have been set: its first observation, or the task's `updatedAt` then. 0 if the
+   * task was created with this status. Epoch milliseconds.
    */
   readonly statusBefore?: number;
 }

@@ -22,7 +22,7 @@ export interface WrittenStatus extends WrittenFields {
 
 const DAY = 86_400_000;
 
-/** Returns what is known after an update of a task was answered, or was seen to have arrived. The second time changes nothing. */
+/** Returns the state after an update of a task was answered, or after a read showed that it had arrived. Idempotent. */
 export function afterUpdate(
   written: WrittenStatus,
   update: {
@@ -78,7 +78,7 @@ export function afterObservation(
 const MAX_CONTESTED = 3;
 const MAX_MOVES = 6;
 
-/** Contests of all tasks of a workspace in a day, after which worksync changes none of their statuses. */
+/** The number of contests in a day after which worksync changes no status in the workspace. */
 export const MAX_CONTESTED_OF_WORKSPACE = 20;
 
 /** Returns the latest contests of a workspace in the last day, as many as are needed to recognise a fight. */

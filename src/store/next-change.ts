@@ -73,7 +73,7 @@ function compare(a: Candidate, b: Candidate, { now, retriesLast, isStatusDue }: 
   );
 }
 
-/** The place of a queue while a status change is due. Links may wait for reads. */
+/** Returns the priority of a queue while a status change is due. Reads share that of links, because links may wait for them. */
 function rankOf({ send_queue }: Candidate): number {
   if (send_queue === 'status') return 1;
   return send_queue.endsWith('mirror') ? 2 : 0;

@@ -23,7 +23,7 @@ export interface TaskUpdateFacts {
   readonly verified?: Readonly<Partial<Record<UpdateForm, readonly string[]>>>;
   /** Statuses that the server refused or replaced, by our words. */
   readonly statuses?: Readonly<Record<string, { readonly word: string; readonly error: string }>>;
-  /** When others changed a status back that worksync had just written, in the last day; epoch milliseconds. */
+  /** The times in the last day at which others reverted a status that worksync had just written; epoch milliseconds. */
   readonly contested?: readonly number[];
 }
 
@@ -38,7 +38,7 @@ async function changeFacts(query: Scope, change: (facts: TaskUpdateFacts) => Tas
   if (JSON.stringify(after) !== JSON.stringify(before)) await writeServerFact(query, 'taskUpdate', after);
 }
 
-/** Whether so many statuses were changed back in the last day that worksync changes none in this workspace. */
+/** Returns whether others reverted so many statuses in the last day that worksync changes none in this workspace. */
 export function areStatusesContested({ contested = [] }: TaskUpdateFacts, now: number): boolean {
   return contestsInDay(contested, now).length >= MAX_CONTESTED_OF_WORKSPACE;
 }
@@ -61,7 +61,7 @@ export function refusalOfStatus(
   return refused?.word === serverStatus(words, status) ? refused.error : undefined;
 }
 
-/** Counts a status that others changed back. */
+/** Records the time at which others reverted a status. */
 export async function noteContest(query: Scope, at: number, now: number): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, contested: contestsInDay([...(facts.contested ?? []), at], now) }));
 }

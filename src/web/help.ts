@@ -27,13 +27,13 @@ const PAGES: ReadonlyMap<string, string> = new Map([
 
 const ADDRESSES: ReadonlyMap<string, string> = new Map([...PAGES].map(([name, file]) => [file, `/help/${name}`]));
 
-/** The place that explains an error code, or a problem of the status. */
+/** Returns the address of the help for an error code, or for a problem in the status. */
 export function helpOf(code: string): string {
   const problem = WARNINGS.find((each) => each.code === code);
   return problem === undefined ? `/help/reference#${code}` : `/help/operating#${problem.runbook.toLowerCase()}`;
 }
 
-/** The reasons for which a task is not moved. */
+/** The address of the help for tasks that do not move. */
 export const HELP_OF_REASONS = `/help/${WORKFLOW}#if-a-task-does-not-move`;
 
 /** The pages that come with the program, for everybody: they hold nothing of this installation. */

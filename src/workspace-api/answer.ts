@@ -77,7 +77,7 @@ const REMEDY_OF: Readonly<Record<string, string>> = {
     'The member behind this credential has no token at the provider that works: store one with "worksync workspace connect-provider".',
 };
 
-/** Returns the remedy for a failure that means the key of the configuration; undefined for another failure. */
+/** Returns the remedy if the failure concerns the key of the configuration. */
 export function keyRemedy(code: ErrorCode): string | undefined {
   if (code === 'unauthorized')
     return 'The key is wrong or revoked. Create a key in the workspace, and put it where workspace.apiKey reads it, usually the variable WORKSYNC_API_KEY.';

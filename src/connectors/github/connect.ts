@@ -221,7 +221,10 @@ function createPresentNames(api: Api, clock: Clock) {
   };
 }
 
-/** Undefined if this credential may not read them, or if one page does not contain all: the newest come last (GH14). */
+/**
+ * Reads the reviews of a pull request. Undefined if the credential may not read them, or if there is a second page: the newest
+ * come last (GH14).
+ */
 async function reviewsOf(api: Api, pull: string, signal: AbortSignal): Promise<readonly GithubReview[] | undefined> {
   const [path, query] = [`${pull}/reviews`, 'per_page=100'];
   const answer = await undefinedOn(api.get(path, { query, signal, keep: KEPT_OF_REVIEW }), 'not_found', 'forbidden');

@@ -117,7 +117,7 @@ const LARGEST_SKEW = 5 * 60_000;
 /**
  * Checks a signature of Standard Webhooks (standardwebhooks.com): `webhook-signature` is an HMAC-SHA256 over id, time
  * and the raw bytes, and the time is within 5 minutes of `now`. Tries every live secret, and compares in constant time.
- * Rejects with `signature_mismatch`, or `signature_expired` for another time.
+ * Rejects with `signature_mismatch`, or with `signature_expired` if the time is further away.
  */
 export async function checkStandardWebhook(
   request: WebhookRequest,

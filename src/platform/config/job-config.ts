@@ -3,24 +3,24 @@ import { SyncError } from '../../model/errors/sync-error.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A workspace file as it is written: no variable is put in, and nothing is checked. */
+/** A workspace file as written: its variables are not replaced, and nothing is validated. */
 export interface WrittenSettings {
   readonly workspace?: Fields | null;
   readonly connections?: Readonly<Record<string, Fields | null>> | null;
 }
 
-/** Throws `config_invalid` for what is no YAML. */
+/** Parses a workspace file. Throws `config_invalid` if it is not YAML. */
 export function writtenSettings(text: string): WrittenSettings {
   try {
     return (parse(text) ?? {}) as WrittenSettings;
   } catch (cause) {
-    throw new SyncError('config_invalid', `the draft is no YAML: ${(cause as Error).message}`, { cause });
+    throw new SyncError('config_invalid', `the draft is not valid YAML: ${(cause as Error).message}`, { cause });
   }
 }
 
 /**
- * The workspace file for a job of a CI service, without comments. Webhooks reach no job, so their settings are left out, and with
- * them the interval of polls, which a job begins with.
+ * Returns the workspace file for a CI job, without comments. Leaves out the settings of webhooks, which cannot reach a job, and the
+ * interval of polls, because a job polls when it starts.
  */
 export function jobConfig(name: string, { workspace, connections, ...others }: WrittenSettings): string {
   const { webhook: _, ...reached } = workspace ?? {};

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /**
- * Why requests are made, where that limits how many there may be. `restore`: to confirm what a restored database knows; `poll`: to
- * read what no webhook reports.
+ * A purpose that limits the number of requests. `restore`: to confirm the items of a restored database; `poll`: to read what no
+ * webhook reports.
  */
 export type Purpose = 'restore' | 'poll';
 
@@ -13,7 +13,7 @@ export function forPurpose<Result>(purpose: Purpose, work: () => Promise<Result>
   return current.run(purpose, work);
 }
 
-/** The purpose of the work that is running; undefined where it has none of these. */
+/** Returns the purpose of the current work; undefined if it has none of these. */
 export function purposeNow(): Purpose | undefined {
   return current.getStore();
 }

@@ -37,7 +37,7 @@ export interface RestorePlan {
  */
 export async function planRestore(restore: Restore, workspace?: string): Promise<RestorePlan> {
   const { file, backup: path } = restore;
-  // A restore that runs at the same time has a draft of its own.
+  // Another file than the draft of a restore, which may run at the same time.
   const draft = await createDraft(restore, `${file}.trial`);
   try {
     const backup = await rowsIn(draft);

@@ -19,7 +19,7 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '005_number_sign': { up: addNumberSign },
 };
 
-/** Adds the column of items for vendors that write `!12`. */
+/** Adds the column for the number sign of vendors that write `!12`. */
 async function addNumberSign(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('items').addColumn('number_sign', 'text').execute();
 }

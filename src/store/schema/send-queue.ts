@@ -11,8 +11,8 @@ const SEND_QUEUE = sql`case
   else 'link' end`;
 
 /**
- * Adds the queue by which the next change is found. The column `queue`, which has no queue for links and status changes, stays for the
- * previous version. SQLite can add no stored column, and PostgreSQL can index no virtual one.
+ * Adds the queue by which the next change is found. The column `queue`, which does not tell links and status changes apart, stays for
+ * the previous version. SQLite can add no stored column, and PostgreSQL can index no virtual one.
  */
 export async function addSendQueue(db: Kysely<unknown>): Promise<void> {
   const isSqlite = dialectOf(db) === 'sqlite';
@@ -25,7 +25,7 @@ export async function addSendQueue(db: Kysely<unknown>): Promise<void> {
     .execute();
   await replaceIndex(db, 'outbox_next', ['workspace', 'state', 'send_queue', 'due', 'entity', 'not_before']);
   await replaceIndex(db, 'outbox_turn', ['workspace', 'state', 'send_queue', 'not_before', 'due', 'entity']);
-  // SQLite removed the shapes with the indexes.
+  // SQLite dropped the statistics together with the indexes.
   await addStatistics(db, {
     outbox: {
       outbox_next: [100_000, 10_000, 3_000, 1_000, 2, 1, 1],

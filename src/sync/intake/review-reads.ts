@@ -11,8 +11,8 @@ const HOUR = 3_600_000;
 const BATCH_SIZE = 100;
 
 /**
- * Reads the reviews of open pull requests where rules need them and no webhook reports them: of each that is linked to a
- * task and has changed since the last read, once an hour, from the share of the polls.
+ * Returns jobs that read reviews once an hour, for connections whose rules need them and that get no webhooks. A job reads those of
+ * each open pull request that is linked to a task and has changed since the last read. Its requests count as polls.
  */
 export function reviewJobs(context: VerificationContext): Job[] {
   return context.connections

@@ -103,9 +103,9 @@ interface FetchRequest {
 }
 
 /**
- * Fetches one item. Retries after temporary failures, a rate limit without a limit of attempts.
+ * Fetches one item. Retries a few times after temporary failures; a rate limit does not count as one.
  *
- * @returns whether the item was fetched, or refused by the vendor, so that trying again soon is useless
+ * @returns whether a further attempt is useless, because the item was fetched or the vendor refused it
  */
 export async function fetchWithRetries(
   context: VerificationContext,

@@ -204,7 +204,7 @@ function isOutcomeUnknown({ kind, sent }: OutboxRow): boolean {
   return kind !== 'read' && sent !== null;
 }
 
-/** Returns the updates of a task that may have arrived and set another status than this one. */
+/** Returns earlier updates of the task that may have arrived, and that set another status than this one. */
 function attemptedBefore(change: OutboxRow, { body }: RequestContent): Pick<PreparedRequest, 'attempted'> {
   if (change.kind !== 'task_update' || !isOutcomeUnknown(change)) return {};
   const { attempted = [], body: last } = json<PreparedRequest>(change.sent) ?? {};

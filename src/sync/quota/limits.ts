@@ -83,7 +83,7 @@ export interface Limits {
   nextForBackfill(state: QuotaState): number;
   /** Start of the last of this many more interactive requests; not before `from`. */
   interactiveServedAt(state: QuotaState, from: number, requests: number): number;
-  /** See `Throttle.usedShare`. Backfills and status changes do not count, because they make room. */
+  /** See `Throttle.usedShare`. Backfills and status changes do not count, because they yield to the other lanes. */
   usedShare(state: QuotaState): number;
   paces(state: QuotaState): { slots: number; hold: number }[];
   /** Start of the last of these background requests, not before `from`, if nothing else arrives. */

@@ -44,7 +44,7 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
   async function reevaluateOpenItems(signal: AbortSignal): Promise<void> {
     const digest = rules && digestOf(rules, await contexts.idPrefixes());
     if (rules?.workflow.isOn && digest !== done) {
-      // Work that begins from now on is newer than the rules, also if it is the first that they see.
+      // Stored at the start, so that all work that begins from now on is newer than the rules.
       await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
     }
     while (digest !== undefined && digest !== done && !signal.aborted) {

@@ -39,7 +39,7 @@ function statusParts({ partition, now }: WorkspaceVisit, statuses: readonly Expl
   }));
 }
 
-const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'whoever created the task' } as const;
+const AUTHORS = { worksync: 'worksync', person: 'a person', creation: 'the creator of the task' } as const;
 
 function statusCard(task: ExplainedTask, now: number): Markup {
   const { name, status, setBy, previous, wanted, reason, labels, change, isHeld, fieldsOfPeople } = task;

@@ -150,7 +150,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
   }
 }
 
-/** Returns the task of an update. The task is evaluated after each answer, because no evaluation has an effect before. */
+/** Returns the id of the task if the name is that of a task update. No evaluation of the task has an effect before the answer. */
 function taskOfUpdate(name: string): string | undefined {
   return name.startsWith(UPDATE) ? name.slice(UPDATE.length) : undefined;
 }

@@ -89,9 +89,9 @@ async function tasksUpdatedSince(
 }
 
 /**
- * Returns when somebody set the status, at the latest, and the status before. Nobody has set the status of a task that
- * has not changed since its creation. The clock of the workspace counts, because ours may be behind and observes a change
- * late; ours counts too if the workspace keeps the old time.
+ * Returns the latest time at which the status can have been set, and the status before. The time is 0 if the task has not
+ * changed since its creation. The clock of the workspace counts, because ours may be behind and observes changes late.
+ * Ours counts too if the status changed and the time of the workspace did not.
  */
 function statusHistory(
   cached: Task | undefined,

@@ -96,8 +96,8 @@ export async function evaluateTaskUpdate(
 }
 
 /**
- * Returns an update that changes nothing, for a task that an attempt of unknown outcome may have moved: the read before it shows
- * the outcome. Null if there is no such attempt.
+ * Returns an update that changes nothing if an attempt of unknown outcome may have moved the task: the read before the update shows
+ * the outcome. Otherwise null.
  */
 function confirmationOf(change: OutboxRow | undefined, { status }: Task): string | null {
   const mayHaveMoved = attemptsOf(change).some((update) => update.status !== undefined && update.status !== status);
@@ -116,7 +116,7 @@ interface WantedUpdate {
   readonly update: TaskUpdate | undefined;
   /** Undefined if there are no rules for the status. */
   readonly evaluation: TaskEvaluation | undefined;
-  /** When others changed the status back that worksync had just written, if this evaluation is the first to see it. */
+  /** When others reverted the status that worksync had just written. Undefined unless this evaluation is the first to see it. */
   readonly contestedAt: number | undefined;
 }
 
@@ -224,7 +224,7 @@ export function inOwnWords(task: Task, { ownStatus }: Workflow): Task {
   };
 }
 
-/** Returns the updates of a task that were sent and whose outcome is unknown, the last one last. */
+/** Returns the sent updates of a task whose outcome is unknown, the oldest first. */
 function attemptsOf(change: Pick<OutboxRow, 'sent'> | undefined): readonly TaskUpdate[] {
   // A part of `PreparedRequest`.
   const last = json<{ readonly body: TaskUpdate; readonly attempted?: readonly TaskUpdate[] }>(change?.sent ?? null);
@@ -232,8 +232,8 @@ function attemptsOf(change: Pick<OutboxRow, 'sent'> | undefined): readonly TaskU
 }
 
 /**
- * Returns what worksync wrote about a task, after somebody else may have changed its status. A status that an attempt of
- * unknown outcome was to set comes from this attempt.
+ * Returns the facts about the status that worksync wrote, compared with the present status. If an attempt of unknown outcome
+ * wanted the present status, that attempt has set it.
  */
 export function writtenStatus(
   { known }: EntityRow,
@@ -297,7 +297,7 @@ function abandonedTarget(
 /** Name of the stored fact: the id of the rules, and when they came into force. */
 const IN_FORCE = 'workflow.in_force';
 
-/** Returns when the present rules came into force, epoch milliseconds. Stores it for new rules, which the start does. */
+/** Returns when the present rules came into force, epoch milliseconds. For new rules it stores the present time. */
 export async function rulesInForceSince(query: Scope, { id }: Workflow, now: number): Promise<number> {
   const [stored, since] = ((await readMeta(query, IN_FORCE)) ?? '').split(' ');
   if (stored === id) return Number(since);

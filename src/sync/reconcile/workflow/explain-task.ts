@@ -37,10 +37,10 @@ export type ReasonCode =
   | 'given-up'
   | 'labels';
 
-/** The texts of the codes, which `config/workflow.md` lists. */
+/** The texts of the codes. `config/workflow.md` explains all codes. */
 export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   same: 'the task has this status',
-  'older-than-rule': 'this was so before the rules were in force; "since" reaches back',
+  'older-than-rule': 'the work changed before the rules were in force; "since" reaches back',
   breaker: 'another automation moves the task too, so worksync leaves it for a day',
   'unknown-status': 'the rules do not know the present status, and "from" does not name it',
   'held-by-person': 'a person set the present status, and no linked item has changed its state since',
@@ -53,7 +53,7 @@ export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   untrusted: 'by a stranger',
   'bot-text': 'by a bot, whose texts do not count',
   'too-many-tasks': 'the item names too many tasks',
-  'late-name': 'the text may name the task only since the merge',
+  'late-name': 'a stranger may have named the task only after the merge',
   'no-rule': 'no rule fits',
   'nothing-linked': 'no linked item asks for a status',
   'older-than-epoch': 'it was finished before the task was reopened, or before its work was reverted',
@@ -102,8 +102,8 @@ export interface ExplainedTask {
   readonly name: string;
   readonly status: string;
   /**
-   * The author of the status: worksync by a rule, a person, or whoever created the task with it. `since`: at the latest,
-   * null for the creation.
+   * The author of the status: worksync by a rule, a person, or the creator of the task. `since`: the latest time at which the
+   * status can have been set; null for the creator.
    */
   readonly setBy: {
     readonly who: 'worksync' | 'person' | 'creation';
