@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { checkAll } from '../../src/admin/check.ts';
 import { SyncError } from '../../src/model/errors/sync-error.ts';
 import { readMeta, WORKSPACE_ID } from '../../src/store/meta.ts';
@@ -350,6 +350,26 @@ describe('closing', () => {
     await world.until(() => tracker.closed.length > 0);
     expect(tracker.closed).toEqual([issue(1).key]);
     await say(1, { state: 'done' });
+    await say(1, { state: 'open', title: 'Reopened by a person' });
+    await detected();
+    await world.clock.advance(3_600_000);
+    await world.settled();
+    expect(tracker.writes).toEqual([`close ${issue(1).key}`]);
+  });
+
+  it('is not repeated because the database could not store that it was done', async () => {
+    await open({ close: true });
+    await say(1);
+    await finish('completed');
+    const { store } = world.partition();
+    const commit = store.commit.bind(store);
+    const isFull = () => tracker.closed.length > 0;
+    const failing = vi.spyOn(store, 'commit').mockImplementation((work) => {
+      return isFull() ? Promise.reject(new Error('the disk is full')) : commit(work);
+    });
+    await world.until(isFull);
+    await world.clock.advance(60_000);
+    failing.mockRestore();
     await say(1, { state: 'open', title: 'Reopened by a person' });
     await detected();
     await world.clock.advance(3_600_000);

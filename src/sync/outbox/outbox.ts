@@ -2,11 +2,12 @@ import { asSyncError } from '../../model/errors/sync-error.ts';
 import { sleep } from '../../platform/lib/clock.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import { yieldToEventLoop } from '../../platform/lib/yield.ts';
+import { backoffAfterDbError, retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import { createBreaker } from './breaker.ts';
 import { createChangeScheduler } from './change-scheduler.ts';
 import { acquireSlot, claimChange, waitForWork } from './claim.ts';
 import type { OutboxContext, Slot } from './outbox-context.ts';
-import { backoffAfterDbError, recoverAtStart, requeueUnsent, retryUntilCommitted } from './recovery.ts';
+import { recoverAtStart, requeueUnsent } from './recovery.ts';
 import type { PreparedRequest } from './request.ts';
 import { createSender } from './send.ts';
 

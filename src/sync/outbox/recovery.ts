@@ -1,51 +1,16 @@
 import { settlement } from '../../model/change.ts';
-import { asSyncError } from '../../model/errors/sync-error.ts';
-import { sleep } from '../../platform/lib/clock.ts';
-import { backoff } from '../../platform/lib/random.ts';
 import { clampFutureTimestamps } from '../../store/clock-changes.ts';
 import { changesInFlight, updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
 import { configureLinks, readRecordsRoute, retryRefusedRoutes } from '../../store/server-capabilities.ts';
 import { bindServerFacts } from '../../store/server-facts.ts';
 import { markTasksUnverified } from '../../store/task-creations.ts';
-import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { enqueueInitialReads, enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { OutboxContext } from './outbox-context.ts';
 import type { PreparedRequest } from './request.ts';
 import { historyRow, requestSpans } from './request-trace.ts';
 import { awaitTaskList, pendingAgain, type SettleContext, settleContextOf } from './settle.ts';
-
-type RetryContext = Pick<WorkspaceContext, 'clock' | 'random' | 'logger'>;
-
-/**
- * Repeats work until the database commits it, or until `signal` aborts.
- * An answer, for example, must not be lost because the disk is full for a while. Each error counts as one of the
- * database, so work with a programming error is repeated too, and logged each time.
- */
-export async function retryUntilCommitted(
-  context: RetryContext,
-  work: () => Promise<void>,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    await backoffAfterDbError(context, error, signal);
-    if (!signal.aborted) await retryUntilCommitted(context, work, signal);
-  }
-}
-
-/** Logs an error, most likely one of the database, and waits up to 4 s, or until `signal` aborts. */
-export async function backoffAfterDbError(
-  { clock, random, logger }: RetryContext,
-  error: unknown,
-  signal: AbortSignal,
-): Promise<void> {
-  logger.error({ error: asSyncError(error) }, 'outbox cannot write and waits');
-  // A fixed attempt, because the pause does not grow: 500 ms · 2³.
-  await sleep(clock, backoff(random, 3, 500, 5_000), signal);
-}
 
 /**
  * Requeues claims of this process that were committed although the database reported an error.

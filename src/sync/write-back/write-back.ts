@@ -21,6 +21,7 @@ import {
   resumeNotices,
   settleNotice,
 } from '../../store/notices.ts';
+import { retryUntilCommitted } from '../../store/retry-until-committed.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Pauses } from '../intake/pauses.ts';
@@ -143,7 +144,9 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       const send = await prepare(deps, notice, workspaceId);
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
       const posted = await send?.(signal);
-      await store.commit((transaction) => settleNotice(transaction, notice, posted));
+      // A second write could undo what a person has done at the vendor since.
+      const settle = () => store.commit((transaction) => settleNotice(transaction, notice, posted));
+      await retryUntilCommitted({ clock, random, logger }, settle, signal);
       logger.info({ item, itemKey, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
