@@ -29,7 +29,9 @@ async function recorded(): Promise<number> {
 describe('plan', () => {
   it('tells what would be written, and how long that takes at the present share', async () => {
     world = await createWorld({ quota: { requests: 30, burst: 5 }, config: { connections: CONNECTIONS, guard: {} } });
+    expect(await ask('plan', { limit: 2 })).toMatchObject({ unread: ['the workspace'] });
     await world.settled();
+    expect(await ask('plan', { limit: 2 })).toMatchObject({ requests: 0, unread: [] });
     for (const number of [1, 2, 3, 4, 5, 6, 7, 8]) await deliver(number);
     await takenOver();
     const before = await world.requests();
