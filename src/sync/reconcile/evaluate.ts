@@ -1,7 +1,7 @@
 import { entity } from '../../model/change.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
-import { type EntityRow, linksOfItem } from '../../store/entities.ts';
+import { allLinksOfItem, type EntityRow, linksOfItem } from '../../store/entities.ts';
 import { assignPlace, itemsNaming } from '../../store/item-names.ts';
 import { findItems, readFields } from '../../store/items.ts';
 import { dropDifference } from '../../store/outbox-rows.ts';
@@ -38,7 +38,8 @@ export interface EvaluationResult {
  */
 export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult> {
   const { item, query } = evaluation;
-  const before = movesTasks(evaluation) ? await linksOfItem(query, item.key) : [];
+  // With tombstones: a list of links may have shown that a link is gone.
+  const before = movesTasks(evaluation) ? await allLinksOfItem(query, item.key) : [];
   if (item.gone) {
     await withdrawChanges(evaluation);
     return { unknownKeys: [], unknownIds: [], dependents: [], tasks: await tasksToEvaluate(evaluation, before) };

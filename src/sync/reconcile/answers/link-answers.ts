@@ -52,16 +52,17 @@ export interface LinkReport extends Pick<Answer, 'receivedRevision'> {
 
 /**
  * Compares the links of an item with its record, which names the tasks that link to its address. Links that people add
- * and remove are found in this way without a request.
+ * and remove are found in this way without a request. Returns whether a link has changed.
  */
 export async function compareLinks(
   query: Scope,
   itemKey: ItemKey,
   record: ListedRecord,
   report: LinkReport,
-): Promise<void> {
+): Promise<boolean> {
   const links = await allLinksOfItem(query, itemKey);
   await loadChanges(query, links);
+  let hasChanged = false;
   for (const link of links) {
     const exists = record.taskIds?.includes(link.task_id as string) ?? false;
     // A record lists only the links with its own address. After a rename at the provider the link has another one. A
@@ -71,7 +72,9 @@ export async function compareLinks(
     if (!isListed || !mayUpdate(link, report.asOf)) continue;
     if (!exists) await applyMissingLink(query, link, report);
     else if (link.known === null) await applyRecordedLink(query, link, record, report);
+    hasChanged ||= (await findEntity(query, link.entity))?.known !== link.known;
   }
+  return hasChanged;
 }
 
 /** Loads the changes of links by one statement. */

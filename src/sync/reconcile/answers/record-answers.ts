@@ -132,8 +132,8 @@ async function saveKnown(
   if (next !== row.known) await saveEntity(query, { ...row, known: next, known_at: row.known_at ?? context.now });
   if (row.item_key === null) return [];
   const report = { asOf, receivedRevision, now: context.now, isSwept };
-  if (record.taskIds) await compareLinks(query, row.item_key, record, report);
-  return row.known === null ? [row.item_key] : [];
+  const hasChanged = record.taskIds ? await compareLinks(query, row.item_key, record, report) : false;
+  return hasChanged || row.known === null ? [row.item_key] : [];
 }
 
 /** Removes tasks whose link was removed after the answer's revision: the answer may still contain them. */
