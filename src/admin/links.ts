@@ -140,23 +140,26 @@ export async function releaseField(
   return releaseTask(workspace, task, clock, (query, taskId) => releaseTaskField(query, taskId, field));
 }
 
-/** Commits the release of a task, and lets the next evaluation act on it. */
+/**
+ * Commits the release of a task, and lets the next evaluation act on it. `released`: something that a person set was released.
+ */
 async function releaseTask(
   { store, wakeReconcile, random }: OpenWorkspace,
   name: string,
   clock: Clock,
-  release: (query: Scope, taskId: string, now: number) => Promise<void>,
+  release: (query: Scope, taskId: string, now: number) => Promise<boolean>,
 ) {
   const task = await findTask(store.query, name);
   if (task === undefined) throw new SyncError('not_found', `worksync knows no task ${name}`);
   const now = clock.now();
-  await store.commit(async (query) => {
-    await release(query, task.taskId, now);
+  const released = await store.commit(async (query) => {
+    const isReleased = await release(query, task.taskId, now);
     const look = { action: 'look-again', entity: entity.taskUpdate(task.taskId), sentAt: now, body: null } as const;
     await appendAnswer(query, look, random.uuid(), now);
+    return isReleased;
   });
   wakeReconcile();
-  return { task };
+  return { task, released };
 }
 
 const HINT_OF_RULES = { hint: 'Set rules.workflow in the file of the workspace.' };

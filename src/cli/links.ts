@@ -168,7 +168,9 @@ function addReleaseStatus(group: Command, run: Run): void {
   workspaceCommand(group, described, { costsQuota: false }).action((task: string, flags: WorkspaceFlags) =>
     run(flags, async ({ ask }) => {
       const released = await ask('release-status', { task });
-      return { text: `released  ${printable(released.task.name)}`, json: [released] };
+      const name = printable(released.task.name);
+      const text = released.released ? `released  ${name}` : `nothing to release: no person set the status of ${name}`;
+      return { text, json: [released] };
     }),
   );
 }
@@ -183,7 +185,9 @@ function addReleaseField(group: Command, run: Run): void {
     (task: string, field: SyncField, flags: WorkspaceFlags) =>
       run(flags, async ({ ask }) => {
         const released = await ask('release-field', { task, field });
-        return { text: `released  ${field} of ${printable(released.task.name)}`, json: [released] };
+        const name = `${field} of ${printable(released.task.name)}`;
+        const text = released.released ? `released  ${name}` : `nothing to release: no person set ${name}`;
+        return { text, json: [released] };
       }),
   );
 }

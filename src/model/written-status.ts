@@ -92,8 +92,13 @@ export function isContested({ moves = [], contested = [] }: WrittenStatus, now: 
   return contested.filter(inDay).length >= MAX_CONTESTED || moves.filter(inDay).length >= MAX_MOVES;
 }
 
-/** Returns what is known after a person let the rules decide again: the present status counts as one of worksync. */
+/**
+ * Returns what is known after a person let the rules decide again: a status that a person set counts as one of worksync. A
+ * status that is one of worksync already keeps its rule and the status before it.
+ */
 export function afterRelease(written: WrittenStatus, status: string): WrittenStatus {
-  const { rule: _, moves: _moves, contested: _contested, ...others } = written;
-  return { ...others, status, previous: status };
+  const { moves: _moves, contested: _contested, ...others } = written;
+  if (written.status === status) return others;
+  const { rule: _, ...ofPerson } = others;
+  return { ...ofPerson, status, previous: status };
 }

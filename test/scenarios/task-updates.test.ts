@@ -90,25 +90,28 @@ describe('a status change', () => {
   });
 });
 
-it.each(['record', 'off'])('a task gets its status back when its last link is gone, with mirror: %s', async (mirror) => {
-  const rules = { workflow: { preset: 'standard' } };
-  world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules } });
-  const { taskId } = (await world.people.createBug({ body: { title: 'Door sticks' } }, {})).body;
-  const pull = async (title: string) => {
-    await world.clock.advance(1_000);
-    const updated = new Date(world.clock.now()).toISOString();
-    await world.deliver('pull_request', pullEvent({ number: 1, title, updated }));
-  };
-  await pull('BUG-1: Oil the hinges');
-  await world.settled();
-  expect(await taskOf(taskId)).toMatchObject({ status: 'review' });
-  await pull('Oil the hinges');
-  await world.partition().reconcile.drain();
-  const [link] = (await world.people.listWorkItems({ taskId }, {})).body.workItems;
-  await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
-  await world.settled();
-  expect(await taskOf(taskId)).toMatchObject({ status: 'open' });
-});
+it.each(['record', 'off'])(
+  'a task gets its status back when its last link is gone, with mirror: %s',
+  async (mirror) => {
+    const rules = { workflow: { preset: 'standard' } };
+    world = await createWorld({ config: { connections: { github: { ...GITHUB, mirror } }, rules } });
+    const { taskId } = (await world.people.createBug({ body: { title: 'Door sticks' } }, {})).body;
+    const pull = async (title: string) => {
+      await world.clock.advance(1_000);
+      const updated = new Date(world.clock.now()).toISOString();
+      await world.deliver('pull_request', pullEvent({ number: 1, title, updated }));
+    };
+    await pull('BUG-1: Oil the hinges');
+    await world.settled();
+    expect(await taskOf(taskId)).toMatchObject({ status: 'review' });
+    await pull('Oil the hinges');
+    await world.partition().reconcile.drain();
+    const [link] = (await world.people.listWorkItems({ taskId }, {})).body.workItems;
+    await world.people.removeWorkItem({ taskId, workItemId: link?.workItemId ?? '' }, {});
+    await world.settled();
+    expect(await taskOf(taskId)).toMatchObject({ status: 'open' });
+  },
+);
 
 describe('the undoing of a status change', () => {
   it('restores the status before it, as a status of a person', async () => {

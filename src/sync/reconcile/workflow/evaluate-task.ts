@@ -1,7 +1,13 @@
 // Design: src/decisions/workflow.md
 
 import { entity } from '../../../model/change.ts';
-import { afterFieldRelease, type FieldWish, fieldsToWrite, type SyncField } from '../../../model/synced-fields.ts';
+import {
+  afterFieldRelease,
+  type FieldWish,
+  fieldsOfPeople,
+  fieldsToWrite,
+  type SyncField,
+} from '../../../model/synced-fields.ts';
 import type { Task, TaskUpdate } from '../../../model/task.ts';
 import { FINAL_STATUSES, type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import {
@@ -195,23 +201,33 @@ async function wantedFields(
   return undefined;
 }
 
-/** Lets a field of a task follow its work item again, although a person has edited it. */
-export async function releaseTaskField(query: Scope, taskId: string, field: SyncField): Promise<void> {
+/** Lets a field of a task follow its work item again. Returns whether a person had edited it. */
+export async function releaseTaskField(query: Scope, taskId: string, field: SyncField): Promise<boolean> {
   const name = entity.taskUpdate(taskId);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
   const written = json<WrittenStatus>(row.known) ?? {};
   await saveEntity(query, { ...row, known: JSON.stringify(afterFieldRelease(written, field)) });
+  return fieldsOfPeople(written).includes(field);
 }
 
-/** Lets the rules decide about a status that a person set. The next evaluation of the task takes it into account. */
-export async function releaseTaskStatus(query: Scope, workflow: Workflow, taskId: string, now: number): Promise<void> {
+/**
+ * Lets the rules decide about a status that a person set. The next evaluation of the task takes it into account. Returns
+ * whether a person set it.
+ */
+export async function releaseTaskStatus(
+  query: Scope,
+  workflow: Workflow,
+  taskId: string,
+  now: number,
+): Promise<boolean> {
   const name = entity.taskUpdate(taskId);
   const row = (await findEntity(query, name)) ?? blankEntity(name, 'task_update', { task_id: taskId });
   const [cached] = await tasksByIds(query, [taskId]);
-  if (cached === undefined) return;
+  if (cached === undefined) return false;
   const task = inOwnWords(cached, workflow);
   const written = writtenStatus(row, task, { change: await findChange(query, name), now });
   await saveEntity(query, { ...row, known: JSON.stringify(afterRelease(written, task.status)) });
+  return written.status !== task.status && task.statusBefore !== undefined && task.statusBefore > 0;
 }
 
 /** Returns a cached task with our words for its statuses. */

@@ -27,10 +27,12 @@ export interface Target {
 
 export type Wanted =
   | { readonly outcome: 'target'; readonly target: Target }
-  /** No item counts, and one of them is merged. */
+  /** No item asks for a status, and one of them is merged. */
   | { readonly outcome: 'merged-not-finished'; readonly item: JudgedItem }
   /** All merged work is older than the epoch. */
   | { readonly outcome: 'older-than-epoch'; readonly item: LinkedItem }
+  /** Items count, and they ask for labels only. */
+  | { readonly outcome: 'labels-only' }
   | { readonly outcome: 'nothing' };
 
 interface Counted {
@@ -65,7 +67,7 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
   if (last) return targetOfFinished(last, survey);
   const progress = furthest(counted.filter(({ contribution }) => isProgress(contribution)));
   if (progress) return target({ ...progress, mayLeaveEnd: true });
-  const merged = items.find(({ linked, judgement }) => isMerged(linked.phase) && !judgement.counts);
+  const merged = items.find((item) => isMerged(item.linked.phase) && countedItem(item).length === 0);
   if (merged) return { outcome: 'merged-not-finished', item: merged };
   const [old] = finished;
   if (old) return { outcome: 'older-than-epoch', item: old.linked };
@@ -73,7 +75,8 @@ export function wantedStatus(items: readonly JudgedItem[], epoch: number): Wante
     .filter(({ contribution }) => contribution.status === PREVIOUS)
     .toSorted(byTime)
     .at(-1);
-  return abandoned ? target(targetOf(abandoned)) : { outcome: 'nothing' };
+  if (abandoned) return target(targetOf(abandoned));
+  return { outcome: items.some(({ judgement }) => judgement.counts) ? 'labels-only' : 'nothing' };
 }
 
 /** Returns the evidence of the items of a task. @param epoch see `wantedStatus` */

@@ -355,3 +355,25 @@ it('follows reviews that a fetch reads, although the pull request has not change
   await board.send(200);
   expect(board.status('BUG-1')).toBe('in_progress');
 });
+
+it('keeps the status of merged work for which a rule asks for labels only', async () => {
+  const rules: WorkflowInput['rules'] = [
+    { when: { pullRequest: ['merged'], base: ['develop'], link: 'carrying' }, set: { addLabels: ['in-staging'] } },
+  ];
+  const board = await openBoard({ workflow: { preset: 'standard', rules } });
+  await board.pull(1, 10, { title: 'BUG-1', baseBranch: 'develop' });
+  await board.send(20);
+  await board.pull(1, 30, { state: 'merged' });
+  await board.send(200);
+  expect([board.status('BUG-1'), board.labels('BUG-1')]).toEqual(['review', ['in-staging']]);
+});
+
+it('restores the earlier status after a release of a status that worksync had set', async () => {
+  const board = await openBoard();
+  await board.pull(1, 10, { title: 'BUG-1' });
+  await board.send(20);
+  await board.release('BUG-1');
+  await board.pull(1, 30, { state: 'closed' });
+  await board.send(200);
+  expect(board.status('BUG-1')).toBe('open');
+});
