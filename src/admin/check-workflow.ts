@@ -51,6 +51,7 @@ export function workflowFindings(
       .filter(({ rule }) => rule.force)
       .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
     ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, bases)),
+    ...rules.flatMap(({ rule, name }) => unknownFrom(rule, name, statuses)),
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
   ].map(([message, hint]): Finding => ({ level: 'warning', subject, message: message ?? '', hint: hint ?? '' }));
@@ -92,6 +93,15 @@ function unknownBase({ when }: Rule, name: string, bases: readonly OpenBase[]): 
   const known = [...new Set(bases.map(({ baseBranch }) => baseBranch))].slice(0, 5).join(', ');
   const message = `${name} applies to the base ${when.base.join(', ')}, and no open pull request has it; they have: ${known}`;
   return [[message, 'Correct the name, unless pull requests for it come later.']];
+}
+
+/** Warns of a status in `from` that neither worksync nor a task has, because it may be misspelt. */
+function unknownFrom({ from }: Rule, name: string, statuses: ReadonlySet<string>): string[][] {
+  const own: ReadonlySet<string> = new Set(OWN_STATUSES);
+  const unknown = (from ?? []).filter((status) => !own.has(status) && !statuses.has(status) && !status.includes('*'));
+  if (unknown.length === 0) return [];
+  const message = `${name} leaves statuses that no task has: ${unknown.join(', ')}`;
+  return [[message, `worksync knows ${OWN_STATUSES.join(', ')}; name others as the workspace spells them.`]];
 }
 
 /** Only webhooks report merge queues, and only they report reviews in time. */

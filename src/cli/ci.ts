@@ -189,7 +189,11 @@ function wrongStatus(url: string, status: number): SyncError {
     return new SyncError('unauthorized', `the daemon at ${url} does not know the token`, {
       hint: 'WORKSYNC_TOKEN must be a gateway token that is not revoked: "worksync gateway token create" makes one.',
     });
-  if (status >= 500 || status === 429) return new SyncError('server_failed', `the daemon at ${url} answered ${status}`);
+  // A proxy in front of the daemon answers while the daemon does not.
+  if (status >= 500 || status === 429)
+    return new SyncError('not_answering', `the daemon at ${url} answered ${status}`, {
+      hint: 'See whether the daemon runs behind this address, then try again.',
+    });
   return new SyncError('refused', `${url} answered ${status}`, {
     hint: 'Check the address: a proxy must pass /ci/ on to the daemon, and a redirect is not followed.',
   });

@@ -110,6 +110,10 @@ async function answered<Answer>(
 }
 
 function wrongAnswer({ address }: DaemonEndpoint, status: number): SyncError {
+  if (status === 404)
+    return new SyncError('not_found', `the daemon at ${address} has no such workspace, or is of another version`, {
+      hint: 'Give the --config and --workspace of the daemon; "worksync status" names its workspaces.',
+    });
   const code = status === 401 || status === 403 ? 'unauthorized' : 'server_failed';
   return new SyncError(code, `the daemon at ${address} answered ${status}`);
 }

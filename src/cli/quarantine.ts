@@ -50,7 +50,7 @@ function addRetry(group: Command, setting: Setting, exit: Exit): void {
       const chosen = chosenDeliveries(deliveries, flags);
       const session = await sessionOf(setting, flags, () => 'warn');
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('retry', chosen));
-      show({ text: `to be read again: ${plural(answer.retried, 'delivery', 'deliveries')}`, json: [answer] }, flags);
+      show({ text: counted('to be read again', answer.retried), json: [answer] }, flags);
       exit(0);
     });
 }
@@ -67,7 +67,7 @@ function addDismiss(group: Command, setting: Setting, exit: Exit): void {
       const chosen = chosenDeliveries(deliveries, flags);
       const session = await sessionOf(setting, flags, () => 'warn');
       const answer = await askingWorkspace(session, flags, ({ ask }) => ask('dismiss', chosen));
-      show({ text: `dismissed: ${plural(answer.dismissed, 'delivery', 'deliveries')}`, json: [answer] }, flags);
+      show({ text: counted('dismissed', answer.dismissed), json: [answer] }, flags);
       exit(0);
     });
 }
@@ -78,4 +78,10 @@ function chosenDeliveries(deliveries: readonly string[], { all = false }: Select
   if (!areNumbers || deliveries.length > 0 === all)
     throw new SyncError('usage', 'name deliveries by their numbers in "worksync quarantine list", or use --all');
   return all ? {} : { ids: deliveries.map(Number) };
+}
+
+function counted(done: string, count: number): string {
+  return count === 0
+    ? 'none of these deliveries is in quarantine'
+    : `${done}: ${plural(count, 'delivery', 'deliveries')}`;
 }

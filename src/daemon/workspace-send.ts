@@ -238,7 +238,8 @@ function noSlotError(throttle: Throttle, clock: Clock): SyncError {
   const message = paused
     ? `nothing is sent to the workspace for ${duration(retryAfter)}: ${paused.reason}`
     : `${full}; the next one can go in ${duration(retryAfter)}`;
-  return new SyncError(paused?.code ?? 'rate_limited', message, { retryAfter });
+  const code = paused?.code ?? 'rate_limited';
+  return new SyncError(code, message, { retryAfter, hint: keyRemedy(code) });
 }
 
 /** Returns what an answer proves about the daemon's key. A 403 proves nothing: a permission for one route may be missing. */

@@ -53,7 +53,7 @@ function fromFacts({ key, status }: Task, pulls: readonly Pull[]): string[] {
   // A name in a description may carry the task or only mention it.
   const others = named.filter((pull) => !certain.includes(pull));
   if (others.some(({ ended }) => ended !== null) || isUnclear(named)) return [];
-  // Only a backfill brings pull requests of before the start, and they move nothing.
+  // Only a backfill reports pull requests that ended before the start, and these move nothing.
   if (named.some(({ isUnheard }) => isUnheard)) return [];
   const allowed = new Set(subsets(others).map((some) => statusOf([...certain, ...some])));
   return allowed.has(status) ? [] : [`status of ${key}: is ${status}, not ${[...allowed].join(' or ')}`];

@@ -41,7 +41,10 @@ export function since(description: string) {
       z.literal('always').transform(() => 0),
       z
         .string()
-        .refine((text) => !Number.isNaN(Date.parse(text)) && /^\d{4}-\d\d-\d\d/.test(text), 'not a date')
+        .refine(
+          (text) => !Number.isNaN(Date.parse(text)) && /^\d{4}-\d\d-\d\d/.test(text),
+          'expected a date, a time such as 2026-03-01T09:00:00Z, or "always"',
+        )
         .transform((text) => Date.parse(text)),
     ])
     .optional()

@@ -46,6 +46,12 @@ it('reports a base that no open pull request has', () => {
   expect(check([rule('develop')])).toEqual([]);
 });
 
+it('reports a status in from that no task has', () => {
+  const rule = (from: string) => `{ when: { pullRequest: open }, set: { status: open }, from: ${from} }`;
+  expect(check([rule('opne')])).toEqual(['warning rule 1 of rules.workflow leaves statuses that no task has: opne']);
+  for (const from of ['open', '[planned, completed]']) expect(check([rule(from)])).toEqual([]);
+});
+
 it('reports force, a queue without webhooks, merged with write-back, and statuses that no task has', () => {
   expect(check(['{ when: { pullRequest: queued }, set: { status: merged }, from: open, force: true }'])).toEqual([
     'warning rule 1 of rules.workflow has "force": it undoes what people do',
