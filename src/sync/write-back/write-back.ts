@@ -144,9 +144,7 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
       const send = await prepare(deps, notice, workspaceId);
       if (send && !(await store.commit((transaction) => beginNotice(transaction, notice)))) return;
       const posted = await send?.(signal);
-      // A second write could undo what a person has done at the vendor since.
-      const settle = () => store.commit((transaction) => settleNotice(transaction, notice, posted));
-      await retryUntilCommitted({ clock, random, logger }, settle, signal);
+      await storeSuccess(deps, notice, posted, signal);
       logger.info({ item, itemKey, kind, connection }, 'written to the vendor');
     } catch (thrown) {
       if (signal.aborted) return;
@@ -204,6 +202,17 @@ export function createWriteBack(deps: WriteBackDeps): WriteBack {
  */
 function pauseAfter({ code, retryAfter = 0 }: SyncError, drawn: number): number {
   return Math.max(retryAfter, drawn, code === 'outcome_unknown' ? MAX_TIME_IN_FLIGHT : 0);
+}
+
+/** Stores that a write was carried out. A second write could undo what a person has done at the vendor since. */
+function storeSuccess(
+  deps: WriteBackDeps,
+  notice: NoticeRow,
+  posted: PostedComment | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const settle = () => deps.store.commit((transaction) => settleNotice(transaction, notice, posted));
+  return retryUntilCommitted(deps, settle, signal);
 }
 
 type Send = (signal: AbortSignal) => Promise<PostedComment | undefined>;
