@@ -46,6 +46,7 @@ const file = join(folder, 'file.png');
 const NEEDS: Readonly<Record<string, readonly string[]>> = {
   wait: ['--timeout', '30s'],
   logout: ['--all'],
+  forget: ['x', '--yes'],
   'changes drop': ['x', '--yes'],
   'quarantine retry': ['--all'],
   'quarantine dismiss': ['--all'],
