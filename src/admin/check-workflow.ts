@@ -96,11 +96,11 @@ function unknownBase({ when }: Rule, name: string, bases: readonly OpenBase[]): 
 }
 
 /** Warns of a status in `from` that neither worksync nor a task has, because it may be misspelt. */
-function unknownFrom({ from }: Rule, name: string, statuses: ReadonlySet<string>): string[][] {
+function unknownFrom({ from = [] }: Rule, name: string, statuses: ReadonlySet<string>): string[][] {
   const own: ReadonlySet<string> = new Set(OWN_STATUSES);
-  const unknown = (from ?? []).filter((status) => !own.has(status) && !statuses.has(status) && !status.includes('*'));
+  const unknown = from.filter((status) => !own.has(status) && !statuses.has(status));
   if (unknown.length === 0) return [];
-  const message = `${name} leaves statuses that no task has: ${unknown.join(', ')}`;
+  const message = `"from" of ${name} names statuses that no task has: ${unknown.join(', ')}`;
   return [[message, `worksync knows ${OWN_STATUSES.join(', ')}; name others as the workspace spells them.`]];
 }
 

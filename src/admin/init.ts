@@ -185,6 +185,7 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const deployed = deployPaths(wanted).map((each) => ({ path: each, content: deployFile(each, draft) }));
   const { ofDraft, ofDeployed } = valuesByPlace(values, text, deployed);
   refuseWithoutEffect(text, ofDraft);
+  if (url !== undefined && !overwrite && existsSync(path)) refuseOtherUrl(path, text, url);
   const files = [
     { path, content: withSchema(content, path) },
     ...deployed.map((file) => ({ ...file, content: withValues(file.content, ofDeployed) })),
@@ -194,6 +195,14 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
     writeFileSync(file.path, file.content);
   }
   return { path, live, envFile: join(folder, '.env'), written: files.map((file) => file.path) };
+}
+
+/** Throws `usage` for an address that has no effect on a draft, because the draft has another one already, or none. */
+function refuseOtherUrl(path: string, draft: string, url: string): void {
+  if (draft.includes(EXAMPLE_URL) || uncommented(draft).includes(url)) return;
+  throw new SyncError('usage', `--url ${url} has no effect on ${path}`, {
+    hint: 'Edit workspace.url in this file, then run the command without --url.',
+  });
 }
 
 type Values = Readonly<Record<string, string>>;

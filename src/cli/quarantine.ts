@@ -15,8 +15,7 @@ export function addQuarantine(program: Command, setting: Setting, exit: Exit): v
     .description('deliveries that could not be read: list, retry, dismiss')
     .exitOverride();
   addList(group, setting, exit);
-  addRetry(group, setting, exit);
-  addDismiss(group, setting, exit);
+  for (const act of ACTS) addAct(group, act, setting, exit);
 }
 
 function addList(group: Command, setting: Setting, exit: Exit): void {
@@ -38,36 +37,41 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
 
 type SelectionFlags = WorkspaceFlags & { readonly all?: boolean };
 
-function addRetry(group: Command, setting: Setting, exit: Exit): void {
-  const described = {
-    usage: 'retry [delivery...]',
-    description: 'read deliveries in quarantine again, by their numbers in the list',
-    example: 'quarantine retry 4711',
-  };
-  workspaceCommand(group, described, { costsQuota: false })
-    .option('--all', 'everything that is in quarantine')
-    .action(async (deliveries: readonly string[], flags: SelectionFlags) => {
-      const chosen = chosenDeliveries(deliveries, flags);
-      const session = await sessionOf(setting, flags, () => 'warn');
-      const answer = await askingWorkspace(session, flags, ({ ask }) => ask('retry', chosen));
-      show({ text: counted('to be read again', answer.retried), json: [answer] }, flags);
-      exit(0);
-    });
+/** A command that changes deliveries in quarantine. */
+interface Act {
+  readonly name: 'retry' | 'dismiss';
+  readonly description: string;
+  /** Precedes the number of deliveries. */
+  readonly done: string;
 }
 
-function addDismiss(group: Command, setting: Setting, exit: Exit): void {
-  const described = {
-    usage: 'dismiss [delivery...]',
+const ACTS: readonly Act[] = [
+  {
+    name: 'retry',
+    description: 'read deliveries in quarantine again, by their numbers in the list',
+    done: 'to be read again',
+  },
+  {
+    name: 'dismiss',
     description: 'ignore deliveries in quarantine, by their numbers in the list; "deliveries replay" reads them later',
-    example: 'quarantine dismiss 4711',
-  };
+    done: 'dismissed',
+  },
+];
+
+function addAct(group: Command, { name, description, done }: Act, setting: Setting, exit: Exit): void {
+  const described = { usage: `${name} [delivery...]`, description, example: `quarantine ${name} 4711` };
   workspaceCommand(group, described, { costsQuota: false })
     .option('--all', 'everything that is in quarantine')
     .action(async (deliveries: readonly string[], flags: SelectionFlags) => {
       const chosen = chosenDeliveries(deliveries, flags);
       const session = await sessionOf(setting, flags, () => 'warn');
-      const answer = await askingWorkspace(session, flags, ({ ask }) => ask('dismiss', chosen));
-      show({ text: counted('dismissed', answer.dismissed), json: [answer] }, flags);
+      const answer = await askingWorkspace(session, flags, ({ ask }) => ask(name, chosen));
+      const count = 'retried' in answer ? answer.retried : answer.dismissed;
+      const text =
+        count === 0
+          ? 'none of these deliveries is in quarantine'
+          : `${done}: ${plural(count, 'delivery', 'deliveries')}`;
+      show({ text, json: [answer] }, flags);
       exit(0);
     });
 }
@@ -78,10 +82,4 @@ function chosenDeliveries(deliveries: readonly string[], { all = false }: Select
   if (!areNumbers || deliveries.length > 0 === all)
     throw new SyncError('usage', 'name deliveries by their numbers in "worksync quarantine list", or use --all');
   return all ? {} : { ids: deliveries.map(Number) };
-}
-
-function counted(done: string, count: number): string {
-  return count === 0
-    ? 'none of these deliveries is in quarantine'
-    : `${done}: ${plural(count, 'delivery', 'deliveries')}`;
 }

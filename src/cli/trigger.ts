@@ -13,6 +13,7 @@ const FAILED = 1;
 
 const HELP = `
 worksync makes the sample itself. It is about a pull request or work item called "worksync trial", which the vendor does not have.
+Each connection has one such sample: with another --task it is renamed, and its link to the earlier task goes.
 The daemon treats it like a real one, and records it if the workspace records pull requests. Without --yes the command sends
 nothing. Where worksync asks the vendor for what a sample names, the vendor answers that there is no such thing, and the record is
 closed.

@@ -159,6 +159,12 @@ describe('worksync ci', () => {
       code: 75,
       stderr: expect.stringContaining('not_answering'),
     });
+    const proxy = createServer((_request, response) => response.writeHead(502).end('<h1>Bad Gateway</h1>'));
+    onTestFinished(() => void proxy.close());
+    expect(await ci(1, ['--url', await listenLocally(proxy)])).toMatchObject({
+      code: 75,
+      stderr: expect.stringContaining('not_answering'),
+    });
     const other = createServer((_request, response) => response.end('{"hello":1}'));
     onTestFinished(() => void other.close());
     const strange = await ci(1, ['--url', await listenLocally(other)]);

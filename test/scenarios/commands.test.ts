@@ -263,6 +263,7 @@ describe('deliveries and items', () => {
     expect((await good('deliveries', 'replay', '--source', 'webhook')).stdout).toBe(
       'would be judged again: 0 deliveries. Add --yes to do it.\n',
     );
+    expect((await good('quarantine', 'dismiss', '4711')).stdout).toBe('none of these deliveries is in quarantine\n');
     for (const args of [['replay'], ['list', '--state', 'aplied'], ['list', '--connection', 'hook']])
       expect((await run('deliveries', ...args)).code).toBe(2);
     expect((await run('deliveries', 'list', '--connection', 'hook')).stderr).toContain('did you mean "hooks"?');

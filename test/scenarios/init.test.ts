@@ -251,6 +251,11 @@ it('keeps a draft whose test fails', async () => {
   expect(stderr).toContain('Next: correct what is wrong');
   expect(existsSync(join(folder, 'config/team.yaml'))).toBe(true);
   expect(existsSync(join(folder, 'config/workspaces'))).toBe(false);
+  const other = await commandLine('init', '--folder', folder, '--url', 'https://other.test/api/v1');
+  expect(other).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--url https://other.test/api/v1 has no effect'),
+  });
 });
 
 it.each([

@@ -129,7 +129,8 @@ describe('the status of a task', () => {
     expect(status.unfinishedTasks).toEqual({ 'not-closing': 1 });
     const { tasks } = await ask('unfinished', { limit: 10 });
     expect(tasks).toMatchObject([{ name: 'BUG-1', status: 'open', reason: 'not-closing' }]);
-    await ask('release-status', { task: 'bug-1' });
+    // The status is that of the creation.
+    expect(await ask('release-status', { task: 'bug-1' })).toMatchObject({ released: false });
     await edit({ title: 'Fixes BUG-1', merged: true });
     const figures = await fetch(`${world.daemon().adminAddress}/metrics`, {
       headers: { authorization: `Bearer ${TOKEN}` },

@@ -48,7 +48,9 @@ it('reports a base that no open pull request has', () => {
 
 it('reports a status in from that no task has', () => {
   const rule = (from: string) => `{ when: { pullRequest: open }, set: { status: open }, from: ${from} }`;
-  expect(check([rule('opne')])).toEqual(['warning rule 1 of rules.workflow leaves statuses that no task has: opne']);
+  expect(check([rule('opne')])).toEqual([
+    'warning "from" of rule 1 of rules.workflow names statuses that no task has: opne',
+  ]);
   for (const from of ['open', '[planned, completed]']) expect(check([rule(from)])).toEqual([]);
 });
 
