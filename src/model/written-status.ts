@@ -97,8 +97,8 @@ export function isContested({ moves = [], contested = [] }: WrittenStatus, now: 
  * status that is one of worksync already keeps its rule and the status before it.
  */
 export function afterRelease(written: WrittenStatus, status: string): WrittenStatus {
-  const { moves: _moves, contested: _contested, ...others } = written;
-  if (written.status === status) return others;
+  const { moves = [], contested: _contested, ...others } = written;
+  if (written.status === status) return { ...others, moves: moves.slice(-1) };
   const { rule: _, ...ofPerson } = others;
   return { ...ofPerson, status, previous: status };
 }

@@ -212,7 +212,7 @@ export async function releaseTaskField(query: Scope, taskId: string, field: Sync
 
 /**
  * Lets the rules decide about a status that a person set. The next evaluation of the task takes it into account. Returns
- * whether a person set it.
+ * whether a person set it, or another automation moves the task too.
  */
 export async function releaseTaskStatus(
   query: Scope,
@@ -227,7 +227,8 @@ export async function releaseTaskStatus(
   const task = inOwnWords(cached, workflow);
   const written = writtenStatus(row, task, { change: await findChange(query, name), now });
   await saveEntity(query, { ...row, known: JSON.stringify(afterRelease(written, task.status)) });
-  return written.status !== task.status && task.statusBefore !== undefined && task.statusBefore > 0;
+  const isOfPerson = written.status !== task.status && (task.statusBefore ?? 0) > 0;
+  return isOfPerson || isContested(written, now);
 }
 
 /** Returns a cached task with our words for its statuses. */
