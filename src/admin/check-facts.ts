@@ -5,6 +5,7 @@ import { isTooOld, OLDEST_NODE } from '../platform/lib/oldest-node.ts';
 import { bytes, counted, duration, MEBIBYTE } from '../platform/lib/quantities.ts';
 import type { Skew } from '../platform/lib/skew.ts';
 import type { QuotaSnapshot } from '../sync/quota/quota-snapshot.ts';
+import { keyRemedy } from '../workspace-api/answer.ts';
 
 /** What `check` makes of the facts that it collected: findings, each with a remedy where something is wrong. */
 
@@ -102,7 +103,7 @@ export function judgeQuota(subject: string, { long, burst, paused, nextForPeople
       level: 'warning',
       subject,
       message: `${message}; ${pause}`,
-      hint: hintOf(paused.code) ?? 'worksync goes on by itself then.',
+      hint: keyRemedy(paused.code) ?? hintOf(paused.code) ?? 'worksync goes on by itself then.',
     };
   }
   if (left.every((each) => each.left > 0)) return { level: 'ok', subject, message };

@@ -244,7 +244,7 @@ function noSlotError(throttle: Throttle, clock: Clock): SyncError {
 
 /** Returns what an answer proves about the daemon's key. A 403 proves nothing: a permission for one route may be missing. */
 function keyStateOf(status: number): SlotAnswer['key'] {
-  if (status === 401) return { code: 'unauthorized', reason: `unauthorized: ${keyRemedy('unauthorized')}` };
+  if (status === 401) return { code: 'unauthorized', reason: 'the workspace refused the key' };
   return status < 500 && status !== 403 ? null : undefined;
 }
 

@@ -108,7 +108,7 @@ describe('the quota', () => {
   it('is paused [U7]', () => {
     const paused = judge(1, 1, { until: NOW + 5 * MINUTE, code: 'unauthorized', reason: 'the key was refused' });
     expect(told(paused)).toMatch(/^warning: .*; nothing is sent for 5 min: the key was refused$/);
-    expect(paused.hint).toContain('The credential');
+    expect(paused.hint).toContain('workspace.apiKey');
   });
 
   it('has no limit', () => {
