@@ -5,6 +5,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 import { CONFIG_FOLDER } from '../platform/config/config-files.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import { displayName, type LoadInput, readConfigText } from '../platform/config/load.ts';
+import { shellWord } from '../platform/lib/own-command.ts';
 import { deployFile, deployPaths } from './deploy-templates.ts';
 import {
   hostPlaceholder,
@@ -303,9 +304,4 @@ export function commandFor(draft: string): string {
   const folder = displayName(dirname(dirname(resolve(draft))));
   const flag = folder === '' ? '' : ` --folder ${shellWord(folder)}`;
   return `"worksync init --name ${basename(draft, '.yaml')}${flag}"`;
-}
-
-/** A path as a person types it in a shell. */
-export function shellWord(path: string): string {
-  return /^[\w./-]+$/.test(path) ? path : `'${path}'`;
 }

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../admin/init.ts';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { shellWord } from '../platform/lib/own-command.ts';
 import { addInitGithubApp } from './init-github-app.ts';
 import type { Question } from './init-questions.ts';
 import { type Exit, print, refusingUnknown, type Setting, say } from './setting.ts';
@@ -241,7 +242,7 @@ async function describe({ written, findings }: Outcome): Promise<void> {
 }
 
 async function nextStep({ name, written, missing, isLive }: Outcome, folder: string): Promise<string> {
-  const { commandFor, openHost, shellWord } = await import('../admin/init.ts');
+  const { commandFor, openHost } = await import('../admin/init.ts');
   const [draft = ''] = written;
   if (isLive) {
     const place = resolve(folder) === resolve('.') ? '' : ` --config ${shellWord(join(folder, 'config/workspaces'))}`;

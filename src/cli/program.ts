@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { keepAlive } from '../platform/lib/clock.ts';
-import { helpAsTyped, OWN_COMMAND } from '../platform/lib/own-command.ts';
+import { helpAsTyped, nameCommandsFor, OWN_COMMAND } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { filesFor } from './commands.ts';
 import { reportError } from './report-error.ts';
@@ -14,6 +14,7 @@ import { safeOutput } from './words.ts';
  */
 export async function main(argv: readonly string[], version: string, scrubber: Scrubber): Promise<number | undefined> {
   let exit: number | undefined;
+  nameCommandsFor(argv);
   const release = keepAlive();
   try {
     const program = await programOf(argv[2], { version, scrubber }, (code) => {

@@ -1,8 +1,11 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { COMMAND_FILES } from '../../src/cli/commands.ts';
-import { COMMAND_NAMES } from '../../src/platform/lib/own-command.ts';
+import { programOf } from '../../src/cli/program.ts';
+import { COMMAND_NAMES, COMMANDS_WITHOUT_PLACE } from '../../src/platform/lib/own-command.ts';
+import { createScrubber } from '../../src/platform/observe/scrubber.ts';
 
 /**
  * Texts name our commands as `"worksync check"`, or in an example of help, and descriptions of options between backquotes:
@@ -37,5 +40,15 @@ describe('commands of ours in texts', () => {
     expect(named.length).toBeGreaterThan(40);
     // What samples are called.
     expect(named.filter((name = '') => name !== 'trial' && !NAMES.includes(name))).toEqual([]);
+  });
+
+  it('take the place of the data and the configuration, or are listed as taking none', async () => {
+    const program = await programOf(undefined, { version: '1.0.0', scrubber: createScrubber() }, () => undefined);
+    const ends = (command: Command): readonly Command[] =>
+      command.commands.length === 0 ? [command] : command.commands.flatMap(ends);
+    const takesNone = (command: Command) =>
+      !ends(command).some((end) => end.options.some(({ long }) => long === '--data'));
+    const found = program.commands.filter(takesNone).map((command) => command.name());
+    expect(found.toSorted()).toEqual(COMMANDS_WITHOUT_PLACE.split(' ').toSorted());
   });
 });

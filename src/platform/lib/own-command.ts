@@ -18,21 +18,62 @@ export const OWN_COMMAND = ownCommandOf(PROGRAM);
 export const COMMAND_NAMES =
   'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
 
-const NAMED = new RegExp(`"worksync (?=(?:${COMMAND_NAMES.replaceAll(' ', '|')}|--help)\\b)`, 'g');
+/** Those of them that take neither `--data` nor `--config`. */
+export const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
+
+const NAMED = new RegExp(`"worksync ((${COMMAND_NAMES.replaceAll(' ', '|')})\\b[^"]*)(?=")`, 'g');
+const PLACE = /^--(?:data|config)(?:=|$)/;
+
+let flagsOfPlace = '';
+
+/** The flags of a command line that say where the data and the configuration are, as a person types them. */
+export function placeFlagsOf(argv: readonly string[]): string {
+  const found = argv.flatMap((word, index) => {
+    if (!PLACE.test(word)) return [];
+    const [flag = '', ...rest] = word.split('=');
+    const value = word.includes('=') ? rest.join('=') : argv[index + 1];
+    return value === undefined ? [] : [` ${flag} ${shellWord(value)}`];
+  });
+  return found.join('');
+}
+
+/** From now on commands in texts are named with these flags of the command line, so that they find the same daemon. */
+export function nameCommandsFor(argv: readonly string[]): void {
+  flagsOfPlace = placeFlagsOf(argv);
+}
+
+/** A word as a person types it in a shell. */
+export function shellWord(word: string): string {
+  return /^[\w./:@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
 
 /**
  * A text as a person is to read it here. Messages and hints name commands as `"worksync check"` wherever they are written, and are
  * stored like that; where they are shown, this puts in what works here. Texts of other people must not pass through it. Lines of
  * JSON, which programs read, stay as they are.
  */
-export function asTyped(text: string, own = OWN_COMMAND): string {
-  if (own === 'worksync' || !text.includes('"worksync ')) return text;
+export function asTyped(text: string, own = OWN_COMMAND, place = flagsOfPlace): string {
+  if ((own === 'worksync' && place === '') || !text.includes('"worksync ')) return text;
   return text.replaceAll(/^(?![{[]).*$/gm, (line) =>
-    line.replaceAll('"worksync run"', '"npm start"').replaceAll(NAMED, `"${own} `),
+    line
+      .replaceAll('"worksync --help"', `"${own} --help"`)
+      .replaceAll(NAMED, (_, command: string, name: string) => `"${typed(command, name, own, place)}`),
   );
+}
+
+function typed(command: string, name: string, own: string, place: string): string {
+  const takesPlace = !COMMANDS_WITHOUT_PLACE.split(' ').includes(name) && !/ --(?:data|config)\b/.test(command);
+  const flags = takesPlace ? place : '';
+  if (command !== 'run' || own === 'worksync') return `${own} ${command}${flags}`;
+  return `npm start${flags === '' ? '' : ` --${flags}`}`;
+}
+
+/** A command of worksync as it is typed here, such as `login`. */
+export function ownCommand(command: string): string {
+  return asTyped(`"worksync ${command}"`).slice(1, -1);
 }
 
 /** The same of the help of a command, with its examples. */
 export function helpAsTyped(help: string, own = OWN_COMMAND): string {
-  return asTyped(help, own).replaceAll(/^(Example: | {9})(source <\()?worksync /gm, `$1$2${own} `);
+  return asTyped(help, own, '').replaceAll(/^(Example: | {9})(source <\()?worksync /gm, `$1$2${own} `);
 }

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { asTyped, helpAsTyped, ownCommandOf } from '../../../../src/platform/lib/own-command.ts';
+import { asTyped, helpAsTyped, ownCommandOf, placeFlagsOf } from '../../../../src/platform/lib/own-command.ts';
 import { folderOfTest } from '../../../support/harness/folder.ts';
 
 const CLONE = 'npm run -s worksync --';
@@ -25,6 +25,29 @@ it('stands in texts for people, and neither in prose nor in JSON', () => {
   );
   const json = JSON.stringify({ command: 'worksync check', text });
   expect(asTyped(`${json}\n${json}`, CLONE)).toBe(`${json}\n${json}`);
+});
+
+it('names the data and the configuration as the command line does, where the command takes them', () => {
+  const place = placeFlagsOf([
+    'node',
+    'worksync',
+    'run',
+    '--data',
+    '/srv/my data',
+    '--port',
+    '1',
+    '--config=/etc/sync',
+  ]);
+  expect(place).toBe(" --data '/srv/my data' --config /etc/sync");
+  const text =
+    'Run "worksync login", "worksync init --name team" or "worksync plan --config FILE"; then "worksync run".';
+  expect(asTyped(text, 'worksync', ' --data x')).toBe(
+    'Run "worksync login --data x", "worksync init --name team" or "worksync plan --config FILE"; then "worksync run --data x".',
+  );
+  expect(asTyped('"worksync run" or "worksync --help"', CLONE, ' --data x')).toBe(
+    `"npm start -- --data x" or "${CLONE} --help"`,
+  );
+  expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toBe('');
 });
 
 it('stands in the examples of help', () => {
