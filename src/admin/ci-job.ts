@@ -46,6 +46,12 @@ export function namedPullRequest(text: string, provider?: string): JobPullReques
   throw new SyncError('usage', `"${text}" names no pull request`, { hint: NAME_IT });
 }
 
+/** The repository in a name or an address of a pull request; undefined where neither tells it. */
+export function repositoryOf(target: string): string | undefined {
+  const name = atAddress(target)?.name ?? target;
+  return /^([^\s:?]+\/[^\s:?]+)[#!]\d{1,10}$/.exec(name)?.[1];
+}
+
 interface Service {
   readonly name: string;
   readonly isHere: (env: Variables) => boolean;

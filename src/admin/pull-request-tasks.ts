@@ -5,6 +5,7 @@ import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import { repositoryOf } from './ci-job.ts';
 import { explainLinks } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -140,12 +141,29 @@ function shownOf(item: PullRequest) {
   return { name: displayNameOf(item) ?? item.key, url: item.url ?? null, title: item.title ?? null };
 }
 
-/** Connections to the host and provider of the pull request. Whether they follow its repository, only the provider can tell. */
+/** Connections to the host and provider of the pull request that may cover its repository. */
 function expectedFrom(connections: readonly ActiveConnection[], { targets, provider }: AskedPullRequest): string[] {
+  const repository = targets.map(repositoryOf).find((name) => name !== undefined);
   const hosts = targets.flatMap((target) => URL.parse(target)?.hostname || []);
   return connections
     .filter(({ connector }) => connector.capabilities.pullRequests === true)
     .filter(({ connector }) => provider === undefined || connector.id === provider)
     .filter(({ connector, options }) => hosts.length === 0 || hosts.includes(connector.host(options)))
+    .filter((connection) => repository === undefined || mayCover(connection, repository, targets))
     .map(({ name }) => name);
+}
+
+/** A repository that was renamed is covered by its former name. */
+function mayCover(
+  { connector, options, names }: ActiveConnection,
+  repository: string,
+  targets: readonly string[],
+): boolean {
+  const isBound = names
+    ?.bindings()
+    .some(
+      ({ id, called }) =>
+        called.toLowerCase() === repository.toLowerCase() || targets.some((target) => target.includes(`:${id}:`)),
+    );
+  return isBound === true || connector.mayCover?.(repository, options) !== false;
 }

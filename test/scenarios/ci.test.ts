@@ -149,6 +149,16 @@ describe('worksync ci', () => {
     expect(stderr).toContain('Add its repository to a connection');
   });
 
+  it('a repository that no connection lists is told apart from one that was renamed', async () => {
+    const unlisted = { GITHUB_REPOSITORY: 'acme/unlisted', GITHUB_REPOSITORY_ID: '77' };
+    const { code, stderr } = await ci(1, [], unlisted);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining('no connection of the workspace of this token covers acme/unlisted#1'),
+    });
+    expect(await ci(9, [], { GITHUB_REPOSITORY: 'acme/renamed' })).toMatchObject({ code: 75 });
+  });
+
   it('says what is wrong with address and token, and shows no token', async () => {
     const wrong = await ci(1, [], { WORKSYNC_TOKEN: 'wsg_a-token-that-there-is-not' });
     expect(wrong).toMatchObject({ code: 77, stderr: expect.stringContaining('gateway token create') });

@@ -29,7 +29,7 @@ import {
 } from './items.ts';
 import { omitUndefined, read, readJson, writeJson } from './payload.ts';
 import { detectFeatureOff } from './refusal.ts';
-import { isRefusedList, namedIn, type Scope } from './scope.ts';
+import { isRefusedList, mayBeInScope, namedIn, type Scope } from './scope.ts';
 import { emptyPageFlag, historyPage, type ListedPage, type ListRequest, pollPage, type WalkableList } from './walk.ts';
 
 /** The options that the engine itself reads. */
@@ -152,6 +152,7 @@ export function gitConnector<Options extends GitOptions, Locator extends ScopeUn
     translate: createTranslate(vendor),
     reference: (item) => referenceTo(kindOf(vendor, item.kind), item),
     namesIn: (options) => namedIn(vendor.scopeOf(options)),
+    mayCover: (repository, options) => mayBeInScope(repository, vendor.scopeOf(options)),
     git: (deps) => createGitProvider(vendor.writes, deps),
     connect: (options, deps) => connect(vendor, options, deps),
   };
