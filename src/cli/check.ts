@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Status } from '../admin/status.ts';
 import type { Finding } from '../connectors/connector.ts';
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
@@ -63,10 +64,28 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   if (offline) return { findings };
   if (await hasOwner(options.data)) {
     const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
-    return { findings: [...findings, ...asked] };
+    const running = await askOwner<Status>(options.data, 'GET', '/status.json');
+    return { findings: [...findings, ...describeOthers(config, running), ...asked] };
   }
   const { found, failure } = await checkHere(session);
   return { findings: [...findings, ...found], failure };
+}
+
+/** A daemon that was started with another configuration. */
+function describeOthers({ workspaces, broken }: Session['config'], running: Status): readonly Finding[] {
+  const names = new Set(
+    [...running.workspaces, ...running.broken, ...(running.elsewhere ?? [])].map(({ name }) => name),
+  );
+  const strange = [...workspaces, ...broken].map(({ name }) => name).filter((name) => !names.has(name));
+  if (strange.length === 0) return [];
+  return [
+    {
+      level: 'warning',
+      subject: 'configuration',
+      message: `the running daemon does not have the workspace ${strange.join(', ')}; it has ${[...names].join(', ') || 'none'}`,
+      hint: 'If the daemon was started with --config, give this command the same.',
+    },
+  ];
 }
 
 async function describeDrafts({ drafts }: Session): Promise<readonly Finding[]> {

@@ -124,6 +124,19 @@ describe('run', () => {
     expect(await byEnvironment.end()).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('names commands with its own flags, and check finds that it was given another configuration [E15]', async () => {
+    const folder = join(scratch.folder, 'workspaces');
+    file('workspaces/alpha.yaml', CONNECTIONS);
+    const other = file('beta.yaml', CONNECTIONS);
+    const daemon = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
+    expect(await daemon.says('in, run "')).toContain(`login --config ${folder} --data ${data}"`);
+    const same = await worksync(['check', '--config', folder, '--data', data]);
+    expect(same.stdout).not.toContain('does not have the workspace');
+    const wrong = await worksync(['check', '--config', other, '--data', data]);
+    expect(wrong.stdout).toContain('the running daemon does not have the workspace beta; it has alpha\n');
+    expect((await daemon.end()).code).toBe(0);
+  });
+
   it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {
     const daemon = start(['run', '--config', file('one.yaml', CONNECTIONS), '--data', data, '--port', '0']);
     await daemon.says('Status page');
