@@ -46,7 +46,10 @@ function folderOnly({ data, store }: StorePlace): string {
 export async function backUp(place: StorePlace, destination: string): Promise<void> {
   const data = folderOnly(place);
   const file = join(data, INSTALLATION_FILE);
-  if (!existsSync(file)) throw new SyncError('not_found', `there is no database at ${file}`);
+  if (!existsSync(file))
+    throw new SyncError('not_found', `there is no database at ${file}`, {
+      hint: 'Give the data folder of the daemon with --data.',
+    });
   if (existsSync(destination))
     throw new SyncError('conflict', `${destination} is there already`, {
       hint: 'Choose another name, or move the file.',
@@ -115,7 +118,10 @@ async function withBackup<Result>(
   work: (folder: string, given: Restore) => Promise<Result>,
 ): Promise<Result> {
   const data = folderOnly(place);
-  if (!existsSync(backup)) throw new SyncError('not_found', `there is no backup at ${backup}`);
+  if (!existsSync(backup))
+    throw new SyncError('not_found', `there is no backup at ${backup}`, {
+      hint: 'Give the path of a file that "worksync backup" wrote.',
+    });
   if (isMemoryFolder(data))
     throw new SyncError('usage', 'data in memory begin empty: restore into a folder, and start with that');
   const folder = acquire(data);

@@ -44,12 +44,14 @@ export function withValues(content: string, values: Readonly<Record<string, stri
   );
 }
 
-/** Throws `usage` for a value that has no effect in the draft, because its placeholder is not there. */
+/** Throws `usage` for a value that has no effect in the draft. The value of a placeholder that was replaced before is accepted. */
 export function refuseWithoutEffect(content: string, values: Readonly<Record<string, string>>): void {
   const active = uncommented(content);
-  const isThere = (value: string) => value !== '' && active.includes(value);
+  const wasSet = (placeholder: string, value: string) =>
+    (isPlaceholder(placeholder) || placeholder === SAMPLE_REPOSITORY) && value !== '' && active.includes(value);
   const lost = Object.entries(values).find(
-    ([placeholder, value]) => uncommented(withValue(content, placeholder, value)) === active && !isThere(value),
+    ([placeholder, value]) =>
+      uncommented(withValue(content, placeholder, value)) === active && !wasSet(placeholder, value),
   );
   if (lost === undefined) return;
   const known = [
@@ -70,6 +72,10 @@ function valuesOf(text: string): readonly string[] {
 }
 
 function placeholdersAmong(values: readonly string[]): readonly string[] {
-  const found = new Set(values.filter((text) => text.startsWith('your-') || text.includes('example.com')));
+  const found = new Set(values.filter(isPlaceholder));
   return [...found].filter((text) => ![...found].some((other) => text.startsWith(`${other}/`)));
+}
+
+function isPlaceholder(text: string): boolean {
+  return text.startsWith('your-') || text.includes('example.com');
 }

@@ -25,6 +25,15 @@ export async function findTask(query: Scope, target: string): Promise<FoundTask 
   return task && foundTask(task);
 }
 
+/** Throws `not_found`. */
+export async function requireTask(query: Scope, target: string): Promise<FoundTask> {
+  const task = await findTask(query, target);
+  if (task) return task;
+  throw new SyncError('not_found', `worksync knows no task ${target}`, {
+    hint: 'Give its key, such as BUG-12, or its id. "worksync tasks list" lists the tasks of the workspace.',
+  });
+}
+
 export function foundTask(task: Task): FoundTask {
   return { taskId: task.taskId, key: task.key, name: taskName(task) };
 }

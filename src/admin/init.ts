@@ -186,7 +186,7 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
   const deployed = deployPaths(wanted).map((each) => ({ path: each, content: deployFile(each, draft) }));
   const { ofDraft, ofDeployed } = valuesByPlace(values, text, deployed);
   refuseWithoutEffect(text, ofDraft);
-  if (url !== undefined && !overwrite && existsSync(path)) refuseOtherUrl(path, text, url);
+  if (url !== undefined) refuseOtherUrl(wanted, { draft: text, path, isNew: overwrite || !existsSync(path) });
   const files = [
     { path, content: withSchema(content, path) },
     ...deployed.map((file) => ({ ...file, content: withValues(file.content, ofDeployed) })),
@@ -199,10 +199,17 @@ export function writeDraft(wanted: FirstConfig, overwrite: boolean): Draft {
 }
 
 /** Throws `usage` for an address that has no effect on a draft, because the draft has another one already, or none. */
-function refuseOtherUrl(path: string, draft: string, url: string): void {
+function refuseOtherUrl(
+  { from, url = '' }: FirstConfig,
+  { draft, path, isNew }: { readonly draft: string; readonly path: string; readonly isNew: boolean },
+): void {
   if (draft.includes(EXAMPLE_URL) || uncommented(draft).includes(url)) return;
-  throw new SyncError('usage', `--url ${url} has no effect on ${path}`, {
-    hint: 'Edit workspace.url in this file, then run the command without --url.',
+  if (!isNew)
+    throw new SyncError('usage', `--url ${url} has no effect on ${path}`, {
+      hint: 'Edit workspace.url in this file, then run the command without --url.',
+    });
+  throw new SyncError('usage', `--url ${url} has no effect on the example ${from}, which does not ask for an address`, {
+    hint: 'Leave --url out, or choose another example with --from.',
   });
 }
 

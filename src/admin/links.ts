@@ -17,7 +17,7 @@ import type { KnownLink } from '../sync/reconcile/evaluate-links.ts';
 import { type ExplainedItem, explainItem } from '../sync/reconcile/explain.ts';
 import { releaseTaskField, releaseTaskStatus } from '../sync/reconcile/workflow/evaluate-task.ts';
 import { type ExplainedTask, explainTask } from '../sync/reconcile/workflow/explain-task.ts';
-import { type FoundTask, findItems, findTask, foundTask, itemsAbout, MOST_ABOUT } from './find-named.ts';
+import { type FoundTask, findItems, findTask, foundTask, itemsAbout, MOST_ABOUT, requireTask } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** A thing that people name by its address, its key, or what they call it. */
@@ -149,8 +149,7 @@ async function releaseTask(
   clock: Clock,
   release: (query: Scope, taskId: string, now: number) => Promise<boolean>,
 ) {
-  const task = await findTask(store.query, name);
-  if (task === undefined) throw new SyncError('not_found', `worksync knows no task ${name}`);
+  const task = await requireTask(store.query, name);
   const now = clock.now();
   const released = await store.commit(async (query) => {
     const isReleased = await release(query, task.taskId, now);

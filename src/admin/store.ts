@@ -90,7 +90,9 @@ function placeOf(text: string): Place {
 
 function refuseMissing({ address, folder }: Place): void {
   if (folder !== undefined && !existsSync(address))
-    throw new SyncError('not_found', `there is no database at ${address}`);
+    throw new SyncError('not_found', `there is no database at ${address}`, {
+      hint: 'Give a data folder that a daemon has used, or the address of a PostgreSQL database.',
+    });
 }
 
 async function checkSource({ address, folder }: Place): Promise<void> {

@@ -7,7 +7,7 @@ import { findEntity, json } from '../store/entities.ts';
 import { readTaskUpdateFacts } from '../store/task-update-facts.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
 import { strongTag, type TaskFields, updateBody, updateFormOf } from '../sync/outbox/task-update-body.ts';
-import { findTask } from './find-named.ts';
+import { requireTask } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 /** How long an undoing waits for a slot of the quota, milliseconds. */
@@ -29,9 +29,7 @@ export async function undoStatus(
   { task: target }: { readonly task: string },
   clock: Clock,
 ): Promise<UndoneStatus> {
-  const task = await findTask(store.query, target);
-  if (task === undefined) throw new SyncError('not_found', `no task ${target} is known`);
-  const { taskId, name } = task;
+  const { taskId, name } = await requireTask(store.query, target);
   const row = await findEntity(store.query, entity.taskUpdate(taskId));
   const { status } = json<WrittenStatus>(row?.known ?? null) ?? {};
   const { from: previous } = json<Written>(row?.written ?? null) ?? {};

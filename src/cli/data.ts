@@ -68,9 +68,9 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
       if (!yes)
         throw new SyncError(
           'usage',
-          `this would delete all rows of ${workspace}: deliveries, items, links and history`,
+          `forget needs --yes: it deletes all rows of ${workspace}, which are deliveries, items, links and history`,
           {
-            hint: 'Make a backup with "worksync backup", then repeat the command with --yes.',
+            hint: 'Make a backup with "worksync backup" first. Then repeat the command with --yes.',
           },
         );
       const place = daemonOptions(flags, commandEnvironment(flags).settings);

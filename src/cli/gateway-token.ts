@@ -67,7 +67,10 @@ function addRevoke(group: Command, setting: Setting, exit: Exit): void {
   };
   workspaceCommand(group, described, { costsQuota: false }).action((id: string, flags: WorkspaceFlags) =>
     runOnTokens(setting, exit, flags, async (tokens) => {
-      if (!(await tokens.revoke(id))) throw new SyncError('not_found', `there is no active gateway token ${id}`);
+      if (!(await tokens.revoke(id)))
+        throw new SyncError('not_found', `there is no active gateway token ${id}`, {
+          hint: '"worksync gateway token list" lists the tokens.',
+        });
       show({ text: `revoked ${id}`, json: [{ revoked: id }] }, flags);
     }),
   );

@@ -153,7 +153,9 @@ function addExplain(group: Command, run: Run): void {
     run(flags, async ({ ask }) => {
       const explained = await ask('explain', { target });
       if (explained.task === null && explained.items.length === 0)
-        throw new SyncError('not_found', `the daemon knows no task and no item ${target}`);
+        throw new SyncError('not_found', `the daemon knows no task and no item ${target}`, {
+          hint: 'Give the key of a task, such as BUG-12, or an address or name of an item, such as acme/app#7.',
+        });
       return { text: describeExplained(explained), json: [explained] };
     }),
   );

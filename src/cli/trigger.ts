@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { SampleDelivery, Tried } from '../admin/sample-delivery.ts';
 import type { Translation } from '../connectors/connector.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
-import { askingWorkspace } from './ask-workspace.ts';
+import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { webhookAddressOf } from './owner.ts';
 import type { Session } from './session.ts';
 import { type Exit, type Setting, sessionOf } from './setting.ts';
@@ -89,7 +89,10 @@ interface Trial {
 async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Promise<{ output: Output; code: number }> {
   const { makeSample, withGivenId } = await import('../admin/sample-delivery.ts');
   const { tried, event, workspace } = trial;
-  const known = await askingWorkspace(session, flags, ({ ask }) => ask('scope-names', { connection: tried.name }));
+  const { known, unknown } = await askingWorkspace(session, flags, async (asking) => ({
+    known: await asking.ask('scope-names', { connection: tried.name }),
+    unknown: await describeUnknownTask(asking, flags.task),
+  }));
   const bindings = withGivenId(tried, known, flags.id);
   const sample = await makeSample(tried, event, {
     at: session.parts.clock.now(),
@@ -102,7 +105,7 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
   const told = { connection: tried.name, event, ...translation };
   if (flags.dryRun || !flags.yes) {
     const next = flags.dryRun ? [] : [`Nothing was sent. "--yes" sends it to ${workspace}/${tried.name}.`];
-    const output = { text: [...becomes, ...next].join('\n'), json: [{ ...told, sent: false }] };
+    const output = { text: [...becomes, ...unknown, ...next].join('\n'), json: [{ ...told, sent: false }] };
     return { output, code: 0 };
   }
   const status = await post(session, trial, sample);
@@ -110,8 +113,16 @@ async function tryOut(session: Session, trial: Trial, flags: TriggerFlags): Prom
   const next = taken
     ? `"worksync deliveries show ${key} --workspace ${workspace}" shows what happened to it.`
     : '"worksync deliveries refused" shows why.';
-  const text = [...becomes, `The daemon answered ${status}.`, asTyped(next)].join('\n');
+  const text = [...becomes, ...unknown, `The daemon answered ${status}.`, asTyped(next)].join('\n');
   return { output: { text, json: [{ ...told, sent: true, status, delivery: key }] }, code: taken ? 0 : FAILED };
+}
+
+async function describeUnknownTask({ ask }: Asking, target: string | undefined): Promise<readonly string[]> {
+  if (target === undefined) return [];
+  const { task } = await ask('explain', { target });
+  return task === null
+    ? [printable(`worksync knows no task ${target}: unless the workspace has it, the sample gets no link.`)]
+    : [];
 }
 
 /** As the vendor does it. */

@@ -73,7 +73,7 @@ describe('login', () => {
 
 describe('run', () => {
   it('prints no link where what it prints may be kept', () => {
-    expect(greeting).toContain('To log a browser in, run "npm run -s worksync -- login".');
+    expect(greeting).toContain('To log a browser in, run "npm run -s worksync -- login --');
     expect(greeting).not.toContain('?link=');
   });
 

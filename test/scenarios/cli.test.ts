@@ -176,7 +176,7 @@ describe('run', () => {
     ]);
     expect([alone.code, unhealthy.code]).toEqual([75, 75]);
     expect(alone.stderr).toContain('code:   not_running');
-    expect(alone.stderr).toContain('npm start"');
+    expect(alone.stderr).toContain(`"npm start -- --data ${data}"`);
   });
 });
 

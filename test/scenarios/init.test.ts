@@ -5,6 +5,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { imageOf } from '../../src/admin/deploy-templates.ts';
+import { EXAMPLE_URL } from '../../src/admin/init.ts';
 import { askQuestions } from '../../src/cli/init-questions.ts';
 import { connectors } from '../../src/connectors/registry.ts';
 import { loadConfig } from '../../src/platform/config/load.ts';
@@ -30,7 +31,9 @@ afterEach(() => {
 
 it.each(EXAMPLES)('%s: the draft is moved to the workspaces once it is complete [U1]', async (from) => {
   const again = ['init', '--name', 'ours', '--folder', folder, '--offline', '--json'];
-  const { code, json, stderr } = await commandLine(...again, '--from', from, '--url', URL_OF_OURS);
+  const example = readFileSync(join(import.meta.dirname, `../../config/examples/${from}.yaml`), 'utf8');
+  const url = example.includes(EXAMPLE_URL) ? ['--url', URL_OF_OURS] : [];
+  const { code, json, stderr } = await commandLine(...again, '--from', from, ...url);
   const draft = join(folder, 'config/ours.yaml');
   const live = join(folder, 'config/workspaces/ours.yaml');
   const envFile = join(folder, '.env');
@@ -217,6 +220,8 @@ it('puts a host of your own to use, which the example names in a comment, and re
   const lost = await commandLine(...args, '--set', 'your-grupp=acme');
   expect(lost.code).toBe(2);
   expect(lost.stderr).toContain('the draft has no placeholder your-grupp');
+  const nowhere = await commandLine(...args, '--set', 'nosuch=gitlab');
+  expect(nowhere.stderr).toContain('the draft has no placeholder nosuch');
   expect(lost.stderr).toMatch(/Its placeholders: .*your-group\/your-project.*gitlab\.example\.com/);
   expect(readdirSync(folder)).toEqual([]);
   expect((await commandLine(...args)).stderr).toContain(`add --set ${host}=<its host>`);
@@ -232,6 +237,8 @@ it('puts a host of your own to use, which the example names in a comment, and re
 
 it('leaves a configured workspace alone without --force', async () => {
   const args = ['init', '--folder', folder, '--from', 'github-public', '--offline'];
+  const withUrl = await commandLine(...args, '--url', 'https://other.test/api/v1');
+  expect(withUrl.stderr).toContain('has no effect on the example github-public');
   expect(await commandLine(...args)).toMatchObject({ code: 0 });
   const live = join(folder, 'config/workspaces/team.yaml');
   const refused = await commandLine(...args);

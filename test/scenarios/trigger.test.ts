@@ -72,6 +72,9 @@ it('moves the task that it names, as the rules say', async () => {
     await world.settled();
     return (await world.people.getTask({ taskId }, {})).body.status;
   };
+  const nowhere = await trigger('github', 'opened', '--task', 'BUG-99', '--id', '70100');
+  expect(nowhere.stdout).toContain('worksync knows no task BUG-99');
+  expect((await trigger('github', 'opened', '--task', key, '--id', '70100')).stdout).not.toContain('knows no task');
   expect(await statusAfter('opened', '--id', '70100')).toBe('review');
   expect(await statusAfter('changes')).toBe('in_progress');
   expect(await statusAfter('approved')).toBe('review');
@@ -98,5 +101,5 @@ it('of a tracker is taken; a daemon with another secret refuses it, and the comm
   });
   const refused = await trigger('jira', 'created', '--yes');
   expect(refused.code).toBe(1);
-  expect(refused.stdout).toContain('The daemon answered 401.\n"npm run -s worksync -- deliveries refused" shows why.');
+  expect(refused.stdout).toContain('The daemon answered 401.\n"npm run -s worksync -- deliveries refused --config ');
 });

@@ -1,6 +1,7 @@
 import { type ZodType, z } from 'zod';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import type { HttpAnswer } from '../../platform/http/http-client.ts';
+import { redirectTarget } from '../../platform/http/provider-errors.ts';
 import { isSuccess } from '../../platform/http/semantics.ts';
 import type { Shape } from '../../platform/lib/shape.ts';
 import type { ConnectionDeps } from '../connector.ts';
@@ -133,9 +134,9 @@ export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<Connecti
   function movedPath(answer: HttpAnswer, path: string): string {
     const moved = ownUrl(answer.headers['location'] ?? '', bases)?.pathname;
     if (moved !== undefined && dialect.isMoved?.(moved, path)) return moved;
-    throw new SyncError('refused', `GET ${path}: status ${answer.status} leads elsewhere`, {
+    throw new SyncError('refused', `GET ${path}: status ${answer.status} leads to ${redirectTarget(answer.headers)}`, {
       status: answer.status,
-      hint: 'It moved to an address that worksync does not follow: write its present name, and the right host, in the configuration.',
+      hint: `worksync does not follow ${bases[0]} there: check host and apiUrl, and write the present name in the configuration.`,
     });
   }
 

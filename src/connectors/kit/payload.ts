@@ -35,8 +35,15 @@ export function readAnswer(answer: Answer, what: string): unknown {
     return parseJson(answer.body);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    throw new SyncError('answer_malformed', `${what}: ${error.message}`, { cause: error, status: answer.status });
+    const hint = isPage(answer.body)
+      ? 'A web page answered in place of the API: check host and apiUrl of the connection, and whether a proxy asks for a login.'
+      : undefined;
+    throw new SyncError('answer_malformed', `${what}: ${error.message}`, { cause: error, status: answer.status, hint });
   }
+}
+
+function isPage(body: Uint8Array): boolean {
+  return /^\s*<(?:!doctype|html)/i.test(Buffer.from(body.subarray(0, 100)).toString('latin1'));
 }
 
 /**

@@ -26,7 +26,7 @@ export function errorOfStatus(answer: Pick<HttpAnswer, 'status' | 'headers'>, wh
   const details: ErrorDetails = {
     status,
     ...(wait === undefined ? {} : { retryAfter: wait }),
-    ...redirectHint(status),
+    ...hintOf(answer),
   };
   return new SyncError(codeOf(status), `${what}: status ${status}`, details);
 }
@@ -38,9 +38,24 @@ function codeOf(status: number): ErrorCode {
   return status >= 300 ? 'refused' : 'answer_malformed';
 }
 
-function redirectHint(status: number): ErrorDetails {
+function hintOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): ErrorDetails {
+  if (status === 401)
+    return {
+      hint: 'The credential is wrong, expired or revoked. Put a new one where the configuration of the connection reads it: usually the variable that its token names.',
+    };
   if (status < 300 || status > 399) return {};
-  return { hint: 'The server redirects to another address, which worksync does not follow: configure the new one.' };
+  return {
+    hint: `The server redirects to ${redirectTarget(headers)}, which worksync does not follow. If the server has moved, configure its new address; if that is a login page, check the address of its API.`,
+  };
+}
+
+/** The target of a redirect for people: without the query, which may hold secrets, and at most 200 characters long. */
+export function redirectTarget(headers: HttpAnswer['headers']): string {
+  const location = headers['location'] ?? '';
+  const target = URL.parse(location) ?? URL.parse(location, 'https://own.invalid');
+  if (!target || location === '') return 'another address';
+  const path = target.pathname.slice(0, 200);
+  return target.hostname === 'own.invalid' ? path : `${target.origin}${path}`.slice(0, 200);
 }
 
 /** The longest wait that a vendor can dictate, milliseconds. Vendors count limits by the hour at most. */

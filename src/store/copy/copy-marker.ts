@@ -61,7 +61,9 @@ export async function factsOf(query: Sql): Promise<readonly Fact[]> {
 export async function idOf(query: Sql, place: string): Promise<string> {
   const id = (await factsOf(query)).find(({ name }) => name === INSTALLATION_ID)?.value;
   if (id !== undefined) return id;
-  throw new SyncError('not_found', `${place} holds no data of worksync`);
+  throw new SyncError('not_found', `${place} holds no data of worksync`, {
+    hint: 'Check the address: it must be a database that a daemon has used.',
+  });
 }
 
 /** Throws `conflict` where another process has moved it since. */

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
+import { asSyncError } from '../../model/errors/sync-error.ts';
 import { copyDatabase } from '../../platform/database/sqlite.ts';
 import { openTables } from '../installation.ts';
-import { createDraft, previousName, type Restore, removeDatabase } from './restore.ts';
+import { createDraft, notInBackup, previousName, type Restore, removeDatabase } from './restore.ts';
 
 /** Numbers of rows of one workspace. */
 export interface WorkspaceRows {
@@ -42,7 +42,7 @@ export async function planRestore(restore: Restore, workspace?: string): Promise
   try {
     const backup = await rowsIn(draft);
     if (workspace !== undefined && !backup.workspaces.some(({ name }) => name === workspace))
-      throw new SyncError('not_found', `${path} contains no workspace "${workspace}"`);
+      throw notInBackup(path, workspace);
     const exists = existsSync(file);
     const { rows: present = null, fault: presentFault = null } = exists ? await readPresent(file) : {};
     return { backup, present, presentFault, kept: exists && workspace === undefined ? previousName(file) : null };

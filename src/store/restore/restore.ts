@@ -157,6 +157,13 @@ async function emptyWorkspace(transaction: Sql, workspace: string): Promise<numb
 /** The name under which the draft is attached to the database. */
 const ATTACHED = 'old';
 
+/** The error for a workspace that a backup does not contain. */
+export function notInBackup(backup: string, workspace: string): SyncError {
+  return new SyncError('not_found', `${backup} contains no workspace "${workspace}"`, {
+    hint: '"worksync restore --dry-run" lists the workspaces of a backup.',
+  });
+}
+
 async function numberInBackup(
   transaction: Sql,
   workspace: string,
@@ -165,7 +172,7 @@ async function numberInBackup(
   const table = sql.table(`${ATTACHED}.workspaces`);
   const { rows } = await sql<{ id: number }>`select id from ${table} where name = ${workspace}`.execute(transaction);
   if (rows[0]) return rows[0].id;
-  throw new SyncError('not_found', `${backup} contains no workspace "${workspace}"`);
+  throw notInBackup(backup, workspace);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { absent, instant, shapeOf, webAddress } from '../../../../src/connectors/kit/payload.ts';
+import { absent, instant, readAnswer, shapeOf, webAddress } from '../../../../src/connectors/kit/payload.ts';
+import type { SyncError } from '../../../../src/model/errors/sync-error.ts';
 
 describe('instant', () => {
   it.each([
@@ -28,6 +29,24 @@ describe('webAddress', () => {
     'ftp://a',
     'https://a b',
   ])('rejects %s', (text) => expect(webAddress.safeParse(text).success).toBe(false));
+});
+
+describe('readAnswer', () => {
+  const answer = (text: string) => ({ status: 200, body: Buffer.from(text) });
+
+  it('tells a web page from a broken answer', () => {
+    const hintOf = (text: string) => {
+      try {
+        return readAnswer(answer(text), 'GET /x');
+      } catch (error) {
+        return (error as SyncError).hint;
+      }
+    };
+    for (const page of ['<!DOCTYPE html><p>', '\n <html lang="en">'])
+      expect(hintOf(page)).toContain('A web page answered');
+    expect(hintOf('{"a":')).not.toContain('A web page');
+    expect(hintOf('{"a":1}')).toEqual({ a: 1 });
+  });
 });
 
 describe('shapeOf', () => {

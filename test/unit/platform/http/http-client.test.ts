@@ -120,7 +120,12 @@ describe('errorOfStatus', () => {
   });
 
   it('tells what to do about a redirect', () => {
-    expect(errorOfStatus({ status: 301, headers: {} }, 'x', NOW).hint).toContain('configure the new one');
+    const redirected = (location: string) => errorOfStatus({ status: 301, headers: { location } }, 'x', NOW).hint;
+    expect(redirected('https://git.example.com/users/sign_in?token=a-secret')).toContain(
+      'redirects to https://git.example.com/users/sign_in, which',
+    );
+    expect(redirected('/users/sign_in')).toContain('redirects to /users/sign_in, which');
+    for (const odd of ['', 'http://[', `/${'x'.repeat(9_999)}`]) expect(redirected(odd)?.length).toBeLessThan(500);
   });
 
   it.each([
