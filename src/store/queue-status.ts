@@ -70,7 +70,10 @@ export interface ChangeCounts {
 export interface OutboxStatus extends ChangeCounts {
   /** When the differences of the oldest and of the newest held change appeared; null without any. */
   readonly heldSeen: TimeRange | null;
-  /** When the oldest pending difference of each lane appeared; without the lanes in which nothing is pending. */
+  /**
+   * When the oldest pending difference of each lane appeared, without those of first imports; without the lanes in which nothing else is
+   * pending.
+   */
   readonly oldest: Readonly<Partial<Record<Lane, number>>>;
   /** Changes that need approval, or whose outcome is unknown. */
   readonly stuck: readonly ChangeRow[];
@@ -182,7 +185,7 @@ export async function readOutboxStatus(
   workspaces: readonly number[],
   counts: ByWorkspace<Counts>,
 ): Promise<ByWorkspace<OutboxStatus>> {
-  const oldest = await timesByLane(query, workspaces, { state: 'pending', first: 'oldest' });
+  const oldest = await oldestPending(query, workspaces);
   const heldSeen = await heldTimes(
     query,
     workspaces.filter((each) => countChanges(counts(each)).byState.held > 0),
@@ -214,46 +217,69 @@ export function countChanges({ changes }: Counts): ChangeCounts {
 
 type TimesByLane = Readonly<Partial<Record<Lane, number>>>;
 
-/**
- * Reads when the oldest or the newest difference of each lane appeared, by one index lookup for each lane. The rows that are
- * due first do not suffice, because the oldest difference may be due last.
- */
-async function timesByLane(
-  query: Sql,
-  workspaces: readonly number[],
-  { state, first }: { readonly state: ChangeState; readonly first: 'oldest' | 'newest' },
-): Promise<ByWorkspace<TimesByLane>> {
-  if (workspaces.length === 0) return () => ({});
-  const rows = await query
-    .selectFrom('workspaces')
-    .select('id as workspace')
-    .select(({ selectFrom }) =>
-      LANES.map((lane) =>
-        selectFrom('outbox')
-          .select('since')
-          .whereRef('outbox.workspace', '=', 'workspaces.id')
-          .where('state', '=', state)
-          .where('lane', '=', lane)
-          .orderBy('since', first === 'oldest' ? 'asc' : 'desc')
-          .limit(1)
-          .as(lane),
-      ),
-    )
-    .where('id', 'in', workspaces)
-    .execute();
-  const found = new Map(rows.map(({ workspace, ...times }) => [workspace, Object.entries(times)]));
-  return (workspace) => Object.fromEntries((found.get(workspace) ?? []).filter(([, since]) => since !== null));
+/** Reads when the oldest pending difference of each lane appeared. First imports do not count: nobody waits for their changes. */
+async function oldestPending(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<TimesByLane>> {
+  const live = LANES.map((lane) => ({ name: lane, lane, imported: 0 }) as const);
+  return timesByLane(query, workspaces, { state: 'pending', lanes: live, first: 'oldest' });
 }
 
 async function heldTimes(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<TimeRange | null>> {
-  const oldest = await timesByLane(query, workspaces, { state: 'held', first: 'oldest' });
-  const newest = await timesByLane(query, workspaces, { state: 'held', first: 'newest' });
+  const lanes = LANES.flatMap((lane) => [
+    { name: lane, lane, imported: 0 } as const,
+    { name: `imported_${lane}`, lane, imported: 1 } as const,
+  ]);
+  const oldest = await timesByLane(query, workspaces, { state: 'held', lanes, first: 'oldest' });
+  const newest = await timesByLane(query, workspaces, { state: 'held', lanes, first: 'newest' });
   return (workspace) => {
     const since = Object.values(oldest(workspace));
     return since.length === 0
       ? null
       : { since: Math.min(...since), seenAt: Math.max(...Object.values(newest(workspace))) };
   };
+}
+
+interface WantedTimes {
+  readonly state: ChangeState;
+  /** The changes whose times are read, each under its name. */
+  readonly lanes: readonly { readonly name: string; readonly lane: Lane; readonly imported: 0 | 1 }[];
+  readonly first: 'oldest' | 'newest';
+}
+
+/**
+ * Reads when the oldest or the newest difference appeared, by one index lookup for each lane. The rows that are due first do not
+ * suffice, because the oldest difference may be due last.
+ */
+async function timesByLane(
+  query: Sql,
+  workspaces: readonly number[],
+  { state, lanes, first }: WantedTimes,
+): Promise<ByWorkspace<Readonly<Record<string, number>>>> {
+  if (workspaces.length === 0) return () => ({});
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) =>
+      lanes.map(({ name, lane, imported }) =>
+        selectFrom('outbox')
+          .select('since')
+          .whereRef('outbox.workspace', '=', 'workspaces.id')
+          .where('state', '=', state)
+          .where('lane', '=', lane)
+          .where('imported', '=', imported)
+          .orderBy('since', first === 'oldest' ? 'asc' : 'desc')
+          .limit(1)
+          .as(name),
+      ),
+    )
+    .where('id', 'in', workspaces)
+    .execute();
+  const found = new Map(
+    rows.map(({ workspace, ...times }) => [
+      workspace,
+      Object.entries(times).flatMap(([name, since]) => (since === null ? [] : [[name, since] as const])),
+    ]),
+  );
+  return (workspace) => Object.fromEntries(found.get(workspace) ?? []);
 }
 
 /** Reads the changes of one state: only then the index gives them in due order, whatever their number. */

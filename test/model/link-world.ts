@@ -96,7 +96,15 @@ const AT_ONCE = 2;
 const TABLES = ['entities', 'inbox', 'items', 'mentions', 'meta', 'outbox', 'tasks'] as const;
 
 /** Columns that the database fills. */
-const GENERATED: ReadonlySet<string> = new Set(['called', 'number', 'prefix', 'queue', 'send_queue', 'url']);
+const GENERATED: ReadonlySet<string> = new Set([
+  'called',
+  'imported',
+  'number',
+  'prefix',
+  'queue',
+  'send_queue',
+  'url',
+]);
 
 export async function openLinkWorld({ server, ...bounds }: LinkBounds) {
   const store = await openStore({ file: ':memory:' });

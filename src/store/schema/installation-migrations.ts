@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTables } from './create-tables.ts';
+import { addImportedChanges } from './imported-changes.ts';
 import { addSendQueue } from './send-queue.ts';
 import { addWorkflowColumns } from './workflow-columns.ts';
 
@@ -17,6 +18,7 @@ export const INSTALLATION_MIGRATIONS: Readonly<Record<string, Migration>> = {
   '003_awaited_read': { up: addAwaitedRead },
   '004_send_queue': { up: addSendQueue },
   '005_number_sign': { up: addNumberSign },
+  '006_imported_changes': { up: addImportedChanges },
 };
 
 /** Adds the column for the number sign of vendors that write `!12`. */

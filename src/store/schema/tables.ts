@@ -213,6 +213,8 @@ export interface Tables {
     guard: Generated<'passed' | 'held' | 'confirmed' | null>;
     /** The deliveries that wait for this change, for lag and correlation: `[{id, at}]` as JSON. */
     waiting: string;
+    /** Computed from `waiting`: 1 where only first imports and backfills wait for the change, so that nobody misses it. */
+    imported: GeneratedAlways<0 | 1>;
   };
 
   /** Requests that the outbox sent, one row for each attempt; see `sync/outbox/settle.ts`. */
