@@ -1,7 +1,14 @@
 import { SyncError } from '../model/errors/sync-error.ts';
-import type { AskedPullRequest } from './pull-request-tasks.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
+
+/** A pull request as a job of a CI service knows it. */
+export interface AskedPullRequest {
+  /** Ways to name it, the surest first: its key, its address, or `owner/repo#12`. */
+  readonly targets: readonly string[];
+  /** Id of its connector; absent: any. */
+  readonly provider?: string;
+}
 
 /** What a job needs from outside. */
 export interface JobPlace {

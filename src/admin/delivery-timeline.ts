@@ -1,6 +1,7 @@
 import type { DeliveryOrigin } from '../model/delivery.ts';
 import { withoutSecrets } from '../model/errors/sync-error.ts';
 import type { ItemKey } from '../model/item.ts';
+import type { Clock } from '../platform/lib/clock.ts';
 import { type StoredBody, unpackBody } from '../store/bodies.ts';
 import { findEntity } from '../store/entities.ts';
 import { type ListedDelivery, storedBodies } from '../store/find-deliveries.ts';
@@ -76,6 +77,7 @@ const OVERLAP = 8 * 1024;
 export async function showDelivery(
   partition: OpenWorkspace,
   { delivery: name }: { readonly delivery: string },
+  clock: Clock,
 ): Promise<DeliveryTimeline> {
   const { store, sources } = partition;
   const { query } = store;
@@ -85,6 +87,7 @@ export async function showDelivery(
   const stored = row?.body ? { body: row.body, unpacked_length: row.unpacked_length } : undefined;
   const read = stored && (await readDelivery(sources, delivery, stored));
   const keys = read ? keysIn(read).slice(0, SHOWN_ITEMS) : [];
+  const about = [...keys, ...(await answeredItem(query, read))];
   const rows = await findItems(query, keys);
   return {
     delivery: {
@@ -94,7 +97,7 @@ export async function showDelivery(
     },
     verified: VERIFIED[delivery.source],
     read: read ? await tell(query, { delivery, read, rows }) : null,
-    courses: await timelinesOf(query, [...keys, ...(await answeredItem(query, read))], partOf(delivery)),
+    courses: await timelinesOf(query, about, clock.now(), partOf(delivery)),
     body: stored ? bodyOf(stored) : null,
   };
 }

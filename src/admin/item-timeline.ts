@@ -82,7 +82,7 @@ export async function showItems(
       tasks: [...tasks.values()],
       explained,
       deliveries: await deliveriesThatChanged(query, [key]),
-      courses: await timelinesOf(query, [key]),
+      courses: await timelinesOf(query, [key], clock.now()),
     });
   }
   const taskIds = task ? [task.taskId] : tasksOf(items.map(({ explained }) => explained));

@@ -5,17 +5,9 @@ import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
-import { repositoryOf } from './ci-job.ts';
+import { type AskedPullRequest, repositoryOf } from './ci-job.ts';
 import { explainLinks } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-
-/** A pull request as a job of a CI service knows it. */
-export interface AskedPullRequest {
-  /** Ways to name it, the surest first: its key, its address, or `owner/repo#12`. */
-  readonly targets: readonly string[];
-  /** Id of its connector; absent: any. */
-  readonly provider?: string;
-}
 
 /** A task that it is linked to. */
 export interface LinkedTask {

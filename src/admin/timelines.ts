@@ -68,7 +68,12 @@ interface Part {
 }
 
 /** What was sent for these items, and what waits to be: changes first, then the latest requests. */
-export async function timelinesOf(query: Scope, items: readonly ItemKey[], part?: Part): Promise<Timeline[]> {
+export async function timelinesOf(
+  query: Scope,
+  items: readonly ItemKey[],
+  now: number,
+  part?: Part,
+): Promise<Timeline[]> {
   const isWanted = (ids: readonly number[]) => part === undefined || ids.includes(part.delivery);
   const requests = (await requestsOfItems(query, items, part === undefined ? MOST_COURSES : MOST_SEARCHED))
     .map((row) => ({ row, ids: JSON.parse(row.deliveries) as number[] }))
@@ -86,8 +91,8 @@ export async function timelinesOf(query: Scope, items: readonly ItemKey[], part?
   const told = (ids: readonly number[]) => ids.slice(0, MOST_SHOWN).flatMap((id) => deliveries.get(id) ?? []);
   const about = (entity: string) => names.get(entity) as NamedEntity;
   return [
-    ...changes.map(({ row, ids }) => courseOfChange(row, about(row.entity), told(ids), ids.length)),
-    ...requests.map(({ row, ids }) => courseOfRequest(row, about(row.entity), told(ids), ids.length)),
+    ...changes.map(({ row, ids }) => courseOfChange(row, about(row.entity), told(ids), { served: ids.length, now })),
+    ...requests.map(({ row, ids }) => courseOfRequest(row, about(row.entity), told(ids), { served: ids.length, now })),
   ];
 }
 
@@ -95,12 +100,12 @@ function courseOfRequest(
   row: RequestRow,
   about: NamedEntity,
   deliveries: readonly ListedDelivery[],
-  served: number,
+  { served, now }: { readonly served: number; readonly now: number },
 ): Timeline {
   const { id, action, lane, outcome, status, error, attempt } = row;
   const { due, asked_at: asked, slot_at: slot, sent_at: sent, completed_at: answered } = row;
   const times = { ...arrival(deliveries, row.since), due, asked, slot, sent, answered };
-  const phases = phasesOf(times);
+  const phases = phasesOf(times, now);
   return {
     about,
     request: id,
@@ -121,24 +126,26 @@ function courseOfChange(
   row: OutboxRow,
   about: NamedEntity,
   deliveries: readonly ListedDelivery[],
-  served: number,
+  { served, now }: { readonly served: number; readonly now: number },
 ): Timeline {
   const { lane, state, error, attempts, due, since, sent_at: sent } = row;
   const times = { ...arrival(deliveries, since), due, asked: null, slot: null, sent, answered: null };
   const none = { request: null, action: null, status: null };
-  const phases = phasesOf(times);
+  const phases = phasesOf(times, now);
   return { ...none, about, lane, state, error, attempt: attempts + 1, times, phases, deliveries, served };
 }
 
 /** Only the first of those that are due asks for a slot: the others wait for their turn as long. */
-function phasesOf({ received, decided, due, slot, sent, answered }: TimelineTimes): Phase[] {
+function phasesOf({ received, decided, due, asked, slot, sent, answered }: TimelineTimes, now: number): Phase[] {
   const phases: Phase[] = [];
   const start = decided ?? received;
   const got = slot ?? sent;
   if (received !== null && decided !== null) phases.push({ name: 'decision', from: received, to: decided });
   if (start !== null && due !== null) {
-    const ready = Math.max(start, got === null ? due : Math.min(due, got));
-    phases.push({ name: 'due', from: start, to: ready }, { name: 'slot', from: ready, to: got });
+    const ready = Math.max(start, got === null ? due : Math.min(asked ?? due, got));
+    const isReady = got !== null || ready <= now;
+    phases.push({ name: 'due', from: start, to: isReady ? ready : null });
+    if (isReady) phases.push({ name: 'slot', from: ready, to: got });
   }
   if (sent !== null) phases.push({ name: 'request', from: sent, to: answered });
   return phases;

@@ -1,4 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
+import { PHASE_WORDS } from '../admin/phase-words.ts';
 import { brief, printable } from './words.ts';
 
 type Course = Answered<'delivery'>['courses'][number];
@@ -12,13 +13,6 @@ const STATES: Readonly<Record<Course['state'], string>> = {
   held: 'held: it needs approval',
   pending: 'waits to be sent',
   sending: 'is being sent',
-};
-
-const NAMES: Readonly<Record<Phase['name'], string>> = {
-  decision: 'decision',
-  due: 'due time',
-  slot: 'slot',
-  request: 'request',
 };
 
 const WIDTH = 40;
@@ -35,7 +29,9 @@ export function describeCourse(course: Course): string[] {
     ...(error === null ? [] : [`  ${error}`]),
     ...(served === 0 ? [] : [`  for ${served === 1 ? 'delivery' : `${served} deliveries:`} ${ids}`]),
     ...(from === undefined ? [] : [`  from ${new Date(from).toISOString()}`]),
-    ...phases.map((phase) => `  ${NAMES[phase.name].padEnd(9)} |${barOf(phase, from ?? 0, until)}| ${lengthOf(phase)}`),
+    ...phases.map(
+      (phase) => `  ${PHASE_WORDS[phase.name].padEnd(23)} |${barOf(phase, from ?? 0, until)}| ${lengthOf(phase)}`,
+    ),
   ].map(printable);
 }
 

@@ -32,7 +32,7 @@ const OPENERS: Readonly<Record<string, number>> = {
   'src/platform/observe': 11,
   'src/reference-service': 37,
   'src/store': 1,
-  'src/web': 54,
+  'src/web': 53,
   'src/workspace-api': 11,
   'test/bench': 43,
   'test/browser': 5,

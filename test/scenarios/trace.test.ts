@@ -64,7 +64,7 @@ it('tells what a delivery said, what was decided, what was sent for it, and what
   const text = describeDelivery(told, { raw: true });
   expect(text).toContain('says      acme/app#1 Door  (github:github.com:5001:pull:1): changed it');
   expect(text).toContain('link of acme/app#1 to BUG-1: answered 201  add-link, request ');
-  expect(text).toMatch(/ {2}slot {6}\|[ █]{40}\| \d/);
+  expect(text).toMatch(/ {2}wait for the quota {6}\|[ █]{40}\| \d/);
   expect(text).toContain('body:\n{"');
   const byNumber = await ask('delivery', { delivery: String(told.delivery.id) });
   expect(byNumber).toEqual(told);
@@ -161,7 +161,7 @@ it('tells of an item what it holds, why it is linked or not, and its waterfall',
     const text = describeItems(await ask('items', { name }));
     expect(text).toContain('acme/app#1 Door two\n  open, as of 2026-01-05T08:00:02.000Z, through github\n');
     expect(text).toContain('not by "BUG-9" (description): there is no task and no item of that name');
-    expect(text).toMatch(/ {2}request {3}\|[ █]{40}\| \d/);
+    expect(text).toMatch(/ {2}request {17}\|[ █]{40}\| \d/);
     expect(new Set(others)).toEqual(new Set(['add-link', 'record-pull-request']));
   }
   await expect(ask('items', { name: 'acme/app#11' })).rejects.toMatchObject({

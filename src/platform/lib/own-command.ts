@@ -18,7 +18,7 @@ export const OWN_COMMAND = ownCommandOf(PROGRAM);
 export const COMMAND_NAMES =
   'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
 
-/** Those of them that take neither `--data` nor `--config`. */
+/** The commands without `--data` and `--config`. */
 export const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
 
 const NAMED = new RegExp(`"worksync ((${COMMAND_NAMES.replaceAll(' ', '|')})\\b[^"]*)(?=")`, 'g');

@@ -1,4 +1,5 @@
-import type { Timeline } from '../../admin/timelines.ts';
+import { PHASE_WORDS } from '../../admin/phase-words.ts';
+import type { Phase, Timeline } from '../../admin/timelines.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
@@ -16,29 +17,12 @@ const STATES: Readonly<Record<Timeline['state'], readonly [tone: Tone, words: st
   sending: ['good', 'in flight'],
 };
 
-interface Step {
-  readonly words: string;
-  readonly colour: Colour;
-  readonly from: number | null;
-  readonly to: number | null;
-}
+const COLOURS: Readonly<Record<Phase['name'], Colour>> = { decision: 'c6', due: 'c4', slot: 'c2', request: 'c1' };
 
-/** What a request went through, in turn. */
-function stepsOf({ times, state }: Timeline, now: number): readonly Step[] {
-  const { received, decided, due, asked, slot, sent, answered } = times;
-  const waits = state === 'pending' ? now : null;
-  const decidedAt = decided ?? received;
-  const askedAt = asked ?? (due !== null && sent !== null ? Math.min(due, sent) : null);
-  return [
-    { words: 'read and decided', colour: 'c6', from: received, to: decided },
-    { words: 'wait for further events', colour: 'c4', from: decidedAt, to: askedAt ?? waits },
-    { words: 'wait for the quota', colour: 'c2', from: askedAt, to: slot ?? sent },
-    { words: 'request', colour: 'c1', from: sent, to: answered ?? (state === 'sending' ? now : null) },
-  ];
-}
-
-function spent({ from, to }: Step): number {
-  return from === null || to === null ? 0 : Math.max(0, to - from);
+/** Milliseconds up to now for what is under way. */
+function spent({ from, to }: Phase, { state }: Timeline, now: number): number {
+  const isUnderWay = state === 'pending' || state === 'sending';
+  return Math.max(0, (to ?? (isUnderWay ? now : from)) - from);
 }
 
 /** From the delivery over the decision and the wait for a slot to the answer: a bar for each request. */
@@ -47,18 +31,20 @@ export function waterfall(workspace: string, courses: readonly Timeline[], now: 
     return html`<section class="card stack"><h2>Requests</h2><p class="empty">Nothing was sent because of it, and nothing waits.</p></section>`;
   const longest = Math.max(
     1,
-    ...courses.map((course) => stepsOf(course, now).reduce((sum, step) => sum + spent(step), 0)),
+    ...courses.map((course) => course.phases.reduce((sum, phase) => sum + spent(phase, course, now), 0)),
   );
   return html`<section class="card stack"><h2>Requests</h2>
-${legend(stepsOf(courses[0] as Timeline, now).map(({ words, colour }) => ({ words, colour })))}
+${legend(Object.entries(PHASE_WORDS).map(([name, words]) => ({ words, colour: COLOURS[name as Phase['name']] })))}
 <ol class="falls">${courses.map((course) => fall(workspace, course, now, longest))}</ol></section>`;
 }
 
 function fall(workspace: string, course: Timeline, now: number, longest: number): Markup {
   const { about, state, status, error, attempt, times, deliveries, served, action } = course;
-  const steps = stepsOf(course, now);
+  const bars = course.phases.map((phase) => ({ name: phase.name, value: spent(phase, course, now) }));
   const [tone, words] = STATES[state];
-  const told = steps.filter((step) => spent(step) > 0).map((step) => `${step.words} ${shortTime(spent(step))}`);
+  const told = bars
+    .filter(({ value }) => value > 0)
+    .map(({ name, value }) => `${PHASE_WORDS[name]} ${shortTime(value)}`);
   const label = told.length === 0 ? 'no time was spent' : told.join(', ');
   return html`<li class="stack"><div class="row"><div class="line">${chip(tone, status === null ? words : `${words} ${status}`)}<span class="text"><strong>${about.label}</strong>${
     about.item?.title ? html` ${about.item.title}` : null
@@ -66,7 +52,7 @@ function fall(workspace: string, course: Timeline, now: number, longest: number)
 ${meter(
   label,
   longest,
-  steps.map((step) => ({ value: spent(step), colour: step.colour })),
+  bars.map(({ name, value }) => ({ value, colour: COLOURS[name] })),
 )}
 <p class="hint">${label}${attempt > 1 ? ` · attempt ${attempt}` : ''}${action === null ? '' : ` · ${action}`}</p>
 ${error === null ? null : html`<p class="text bad">${error}</p>`}
