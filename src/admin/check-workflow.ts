@@ -2,7 +2,8 @@ import type { Finding } from '../connectors/connector.ts';
 import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
 import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { openBases } from '../store/items.ts';
+import { createGlob } from '../platform/lib/pattern.ts';
+import { type OpenPullRequest, openPullRequests } from '../store/items.ts';
 import { createBaseMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -13,13 +14,10 @@ type Rule = Workflow['rules'][number];
 interface WorkspaceFacts {
   /** The statuses of the listed tasks, in the words of the server. */
   readonly statuses: ReadonlySet<string>;
-  /** The base branches of open pull requests. */
-  readonly bases: readonly OpenBase[];
+  readonly pullRequests: readonly OpenPullRequest[];
 }
 
-type OpenBase = Awaited<ReturnType<typeof openBases>>[number];
-
-/** The highest number of open pull requests whose base branches are compared with the rules. */
+/** The highest number of open pull requests that are compared with the rules. */
 const MOST_PULL_REQUESTS = 500;
 
 /** Returns findings about the rules for task states. */
@@ -29,12 +27,13 @@ export async function checkWorkflow(
   subject: string,
 ): Promise<Finding[]> {
   if (config.rules.workflow === undefined) return [];
-  return workflowFindings(config, { statuses, bases: await openBases(store.query, MOST_PULL_REQUESTS) }, subject);
+  const pullRequests = await openPullRequests(store.query, MOST_PULL_REQUESTS);
+  return workflowFindings(config, { statuses, pullRequests }, subject);
 }
 
 export function workflowFindings(
   config: WorkspaceConfig,
-  { statuses, bases }: WorkspaceFacts,
+  { statuses, pullRequests }: WorkspaceFacts,
   subject: string,
 ): Finding[] {
   const { workflow } = config.rules;
@@ -50,7 +49,8 @@ export function workflowFindings(
     ...rules
       .filter(({ rule }) => rule.force)
       .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
-    ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, bases)),
+    ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, pullRequests)),
+    ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, pullRequests)),
     ...rules.flatMap(({ rule, name }) => unknownFrom(rule, name, statuses)),
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
@@ -65,7 +65,8 @@ function covers({ when: wide, set }: Rule, later: Rule): boolean {
   if (!conditions.every((name) => includesAll(wide[name], narrow[name]))) return false;
   const strength = (when: Rule['when'], { status }: Rule['set']) =>
     STRENGTHS.indexOf(when.link ?? (status !== undefined && FINAL_STATUSES.has(status) ? 'closing' : 'carrying'));
-  return includesAll(wide.base, narrow.base) && strength(wide, set) >= strength(narrow, later.set);
+  const isAnyBase = wide.base?.length === 1 && wide.base[0] === '*';
+  return (isAnyBase || includesAll(wide.base, narrow.base)) && strength(wide, set) >= strength(narrow, later.set);
 }
 
 type Names = readonly string[] | { readonly status: readonly string[] } | undefined;
@@ -84,15 +85,29 @@ function namesIn(names: NonNullable<Names>): readonly string[] {
 }
 
 /** Warns of a base that no open pull request has, because its name may be misspelt. */
-function unknownBase({ when }: Rule, name: string, bases: readonly OpenBase[]): string[][] {
-  if (when.base === undefined || bases.length === 0) return [];
-  const matches = createBaseMatcher(when.base);
-  const isMatch = ({ baseBranch, defaultBranch }: OpenBase) =>
-    matches({ baseBranch, ...(defaultBranch !== null && { defaultBranch }) });
-  if (bases.some(isMatch)) return [];
-  const known = [...new Set(bases.map(({ baseBranch }) => baseBranch))].slice(0, 5).join(', ');
+function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPullRequest[]): string[][] {
+  const bases = pullRequests.flatMap(({ baseBranch, defaultBranch }) =>
+    baseBranch === null ? [] : { baseBranch, ...(defaultBranch !== null && { defaultBranch }) },
+  );
+  if (when.base === undefined || bases.length === 0 || bases.some(createBaseMatcher(when.base))) return [];
+  const known = shortList(bases.map(({ baseBranch }) => baseBranch));
   const message = `${name} applies to the base ${when.base.join(', ')}, and no open pull request has it; they have: ${known}`;
   return [[message, 'Correct the name, unless pull requests for it come later.']];
+}
+
+/** Warns of a repository without an open pull request. Work items have repositories too, so only rules for pull requests count. */
+function unknownRepository({ when }: Rule, name: string, pullRequests: readonly OpenPullRequest[]): string[][] {
+  if (when.repository === undefined || when.pullRequest === undefined || pullRequests.length === 0) return [];
+  const globs = when.repository.map(createGlob);
+  const isMatch = (text: string | null) => text !== null && globs.some((glob) => glob.test(text));
+  if (pullRequests.some(({ repoId, repoName }) => isMatch(repoId) || isMatch(repoName))) return [];
+  const known = shortList(pullRequests.map(({ repoId, repoName }) => repoName ?? repoId ?? 'unknown'));
+  const message = `${name} applies to the repository ${when.repository.join(', ')}, which has no open pull request; those are in: ${known}`;
+  return [[message, 'Correct the name, unless pull requests of it come later.']];
+}
+
+function shortList(names: readonly string[]): string {
+  return [...new Set(names)].slice(0, 5).join(', ');
 }
 
 /** Warns of a status in `from` that neither worksync nor a task has, because it may be misspelt. */

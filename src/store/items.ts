@@ -114,22 +114,27 @@ export async function itemsAfter(
   return rows.map(({ key }) => key);
 }
 
-/** Returns the base branches of at most `most` open pull requests, each beside the default branch of its repository. */
-export async function openBases(
-  query: Scope,
-  most: number,
-): Promise<{ baseBranch: string; defaultBranch: string | null }[]> {
+/** The branches and the repository of an open pull request, as far as they are known. */
+export interface OpenPullRequest {
+  readonly baseBranch: string | null;
+  readonly defaultBranch: string | null;
+  readonly repoId: string | null;
+  readonly repoName: string | null;
+}
+
+/** Returns at most `most` open pull requests. */
+export async function openPullRequests(query: Scope, most: number): Promise<readonly OpenPullRequest[]> {
   const field = (name: string) => textIn(dialectOf(query.whole), 'fields', ['item', name]);
-  const rows = await query
+  return query
     .selectFrom('items')
     .select([field('baseBranch').as('baseBranch'), field('defaultBranch').as('defaultBranch')])
+    .select([field('repoId').as('repoId'), field('repoName').as('repoName')])
     .where('kind', '=', 'pull_request')
     .where('finished', '=', sql.lit(0))
     .where('gone', '=', sql.lit(0))
     .orderBy('key')
     .limit(most)
     .execute();
-  return rows.flatMap(({ baseBranch, defaultBranch }) => (baseBranch === null ? [] : { baseBranch, defaultBranch }));
 }
 
 export async function findItem(query: Scope, key: ItemKey): Promise<ItemRow | undefined> {

@@ -110,14 +110,23 @@ function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): r
   const path = [...context.path, ...issue.path];
   const isWorded = !/^Invalid (input|discriminator)/.test(issue.message);
   if (isWorded) return [{ ...context.document.place(path), message: `${label(path)}${issue.message}` }];
-  const fitting = issue.errors.filter((issues) => !issues.some((inner) => isWrongType(inner)));
+  const given = valueAt(context.value, issue.path);
+  const fitting = issue.errors.filter((issues) => !issues.some((inner) => isWrongType(inner, given)));
   const best = fitting.toSorted((a, b) => a.length - b.length)[0];
-  if (best) return best.flatMap((inner) => describe(within(issue, inner), context));
-  const expected = issue.errors.flat().flatMap((inner) => (inner.code === 'invalid_type' ? [inner.expected] : []));
-  const words = [...new Set(expected.map(typeWord))].join(' or ');
+  const values = best?.[0] && isWrongValue(best[0]) ? best[0].values : undefined;
+  if (best && !values) return best.flatMap((inner) => describe(within(issue, inner), context));
+  const words = [...new Set(issue.errors.flat().flatMap(expectedBy))].join(' or ');
   const options = 'options' in issue ? issue.options : undefined;
   const wanted = Array.isArray(options) ? oneOf(options) : words || 'another value';
-  return [{ ...context.document.place(path), message: `${label(path)}expected ${wanted}` }];
+  const suggestion = nearestOf(given, values ?? []);
+  const message = `${label(path)}expected ${wanted}`;
+  return [{ ...context.document.place(path), message, ...(suggestion && { suggestion }) }];
+}
+
+/** The kind of value that an alternative takes, if it refuses the value as a whole. */
+function expectedBy(inner: Issue): readonly string[] {
+  if (inner.code === 'invalid_type') return [typeWord(inner.expected)];
+  return isWrongValue(inner) ? [oneOf(inner.values)] : [];
 }
 
 /** A complaint of an alternative, with its path from where the alternatives stand. */
@@ -125,8 +134,15 @@ function within(union: Issue, inner: Issue): Issue {
   return { ...inner, path: [...union.path, ...inner.path] };
 }
 
-function isWrongType(issue: Issue): boolean {
-  return issue.code === 'invalid_type' && issue.path.length === 0;
+function isWrongType(issue: Issue, given: unknown): boolean {
+  if (issue.path.length > 0) return false;
+  return (
+    issue.code === 'invalid_type' || (isWrongValue(issue) && issue.values.every((each) => typeof each !== typeof given))
+  );
+}
+
+function isWrongValue(issue: Issue): issue is z.core.$ZodIssueInvalidValue {
+  return issue.code === 'invalid_value' && issue.path.length === 0;
 }
 
 function isMissing(issue: Issue, context: Context): boolean {

@@ -9,12 +9,12 @@ const WORKSPACE = 'workspace: { url: https://w.example, apiKey: k, statuses: { i
 function check(
   rules: readonly string[],
   preset = '',
-  bases: Parameters<typeof workflowFindings>[1]['bases'] = [],
+  pullRequests: Parameters<typeof workflowFindings>[1]['pullRequests'] = [],
 ): string[] {
   const text = `${CONNECTION}${WORKSPACE}rules:\n  workflow:\n    ${preset}\n    rules: [${rules.join(', ')}]\n`;
   const [config] = loadText(text).workspaces;
   if (config === undefined) throw new Error('there is no workspace');
-  return workflowFindings(config, { statuses: new Set(['open', 'completed']), bases }, 'work').map(
+  return workflowFindings(config, { statuses: new Set(['open', 'completed']), pullRequests }, 'work').map(
     ({ level, message }) => `${level} ${message}`,
   );
 }
@@ -29,21 +29,31 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
   const closing = '{ when: { pullRequest: merged }, set: { status: completed } }';
   const carrying = '{ when: { pullRequest: merged, link: carrying }, set: { status: open } }';
   expect(check([closing, carrying])).toEqual([]);
+  const anyBase = '{ when: { pullRequest: open, base: "*" }, set: { status: open } }';
+  expect(check([anyBase, narrow])).toHaveLength(1);
   const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
   expect(check([others, '{ when: { pullRequest: merged, base: main }, set: { status: open } }'])).toEqual([]);
 });
 
-it('reports a base that no open pull request has', () => {
-  const bases = [
-    { baseBranch: 'main', defaultBranch: 'main' },
-    { baseBranch: 'release/2', defaultBranch: 'main' },
+it('reports a base or a repository that no open pull request has', () => {
+  const found = [
+    { baseBranch: 'main', defaultBranch: 'main', repoId: '7', repoName: 'acme/app' },
+    { baseBranch: 'release/2', defaultBranch: 'main', repoId: '8', repoName: null },
   ];
-  const rule = (base: string) => `{ when: { pullRequest: merged, base: ${base} }, set: { status: open } }`;
-  for (const base of ['default', 'release/*', '["*", "!main"]']) expect(check([rule(base)], '', bases)).toEqual([]);
-  expect(check([rule('develop')], '', bases)).toEqual([
+  const rule = (when: string) => `{ when: { pullRequest: merged, ${when} }, set: { status: open } }`;
+  for (const when of [
+    'base: default',
+    'base: release/*',
+    'base: ["*", "!main"]',
+    'repository: acme/*',
+    'repository: "8"',
+  ])
+    expect(check([rule(when)], '', found)).toEqual([]);
+  expect(check([rule('base: develop'), rule('repository: acme/wbe')], '', found)).toEqual([
     'warning rule 1 of rules.workflow applies to the base develop, and no open pull request has it; they have: main, release/2',
+    'warning rule 2 of rules.workflow applies to the repository acme/wbe, which has no open pull request; those are in: acme/app, 8',
   ]);
-  expect(check([rule('develop')])).toEqual([]);
+  for (const when of ['base: develop', 'repository: acme/wbe']) expect(check([rule(when)])).toEqual([]);
 });
 
 it('reports a status in from that no task has', () => {

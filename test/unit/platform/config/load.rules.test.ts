@@ -64,6 +64,16 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
       'rules: { workflow: { rules: [{ when: { pullRequest: merged }, set: { status: completed }, force: true }] } }',
       'rules.workflow.rules.0.from: `force` needs `from`',
     ],
+    ['rules: { workflow: { trust: [bob] } }', 'rules.workflow.trust: expected one of "members", "anyone" or a mapping'],
+    ['rules: { workflow: { trust: { peple: [bob] } } }', 'rules.workflow.trust: missing key "people"'],
+    [
+      'rules: { workflow: { rules: [{ when: { pullRequest: [opne] }, set: { status: open } }] } }',
+      'rules.workflow.rules.0.when.pullRequest.0: expected one of "open"',
+    ],
+    [
+      'rules: { workflow: { rules: [{ when: { pullRequest: opne }, set: { status: open } }] } }',
+      '"reopened" or a list (did you mean "open"?)',
+    ],
     ['rules: { documents: move }', 'rules.documents: expected one of "attach", "off"'],
     [
       'users: { forg: { ann: u1 } }',
