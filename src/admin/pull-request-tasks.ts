@@ -145,7 +145,7 @@ function expectedFrom(connections: readonly ActiveConnection[], { targets, provi
     .map(({ name }) => name);
 }
 
-/** A repository that was renamed is covered by its former name. */
+/** Whether a connection may cover a repository. One that was renamed is covered by its former name. */
 function mayCover(
   { connector, options, names }: ActiveConnection,
   repository: string,

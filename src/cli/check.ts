@@ -65,24 +65,24 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   if (await hasOwner(options.data)) {
     const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
     const running = await askOwner<Status>(options.data, 'GET', '/status.json');
-    return { findings: [...findings, ...describeOthers(config, running), ...asked] };
+    return { findings: [...findings, ...describeDifference(config, running), ...asked] };
   }
   const { found, failure } = await checkHere(session);
   return { findings: [...findings, ...found], failure };
 }
 
-/** A daemon that was started with another configuration. */
-function describeOthers({ workspaces, broken }: Session['config'], running: Status): readonly Finding[] {
+/** Warns of workspaces that the running daemon does not have: it was started with another configuration. */
+function describeDifference({ workspaces, broken }: Session['config'], running: Status): readonly Finding[] {
   const names = new Set(
     [...running.workspaces, ...running.broken, ...(running.elsewhere ?? [])].map(({ name }) => name),
   );
-  const strange = [...workspaces, ...broken].map(({ name }) => name).filter((name) => !names.has(name));
-  if (strange.length === 0) return [];
+  const missing = [...workspaces, ...broken].map(({ name }) => name).filter((name) => !names.has(name));
+  if (missing.length === 0) return [];
   return [
     {
       level: 'warning',
       subject: 'configuration',
-      message: `the running daemon does not have the workspace ${strange.join(', ')}; it has ${[...names].join(', ') || 'none'}`,
+      message: `the running daemon does not have the workspace ${missing.join(', ')}; it has ${[...names].join(', ') || 'none'}`,
       hint: 'If the daemon was started with --config, give this command the same.',
     },
   ];

@@ -124,7 +124,7 @@ describe('run', () => {
     expect(await byEnvironment.end()).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('names commands with its own flags, and check finds that it was given another configuration [E15]', async () => {
+  it('names commands with its own flags, and check finds that it was given another configuration', async () => {
     const folder = join(scratch.folder, 'workspaces');
     file('workspaces/alpha.yaml', CONNECTIONS);
     const other = file('beta.yaml', CONNECTIONS);

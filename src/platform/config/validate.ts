@@ -123,7 +123,7 @@ function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): r
   return [{ ...context.document.place(path), message, ...(suggestion && { suggestion }) }];
 }
 
-/** The kind of value that an alternative takes, if it refuses the value as a whole. */
+/** The values that an alternative takes, in words; empty if the alternative refuses only a part of the value. */
 function expectedBy(inner: Issue): readonly string[] {
   if (inner.code === 'invalid_type') return [typeWord(inner.expected)];
   return isWrongValue(inner) ? [oneOf(inner.values)] : [];

@@ -26,7 +26,7 @@ const PLACE = /^--(?:data|config)(?:=|$)/;
 
 let flagsOfPlace = '';
 
-/** The flags of a command line that say where the data and the configuration are, as a person types them. */
+/** Returns the flags `--data` and `--config` of a command line, as a person types them. */
 export function placeFlagsOf(argv: readonly string[]): string {
   const found = argv.flatMap((word, index) => {
     if (!PLACE.test(word)) return [];
@@ -37,12 +37,12 @@ export function placeFlagsOf(argv: readonly string[]): string {
   return found.join('');
 }
 
-/** From now on commands in texts are named with these flags of the command line, so that they find the same daemon. */
+/** Makes `asTyped` add the place flags of this command line, so that the commands in texts find the same daemon. */
 export function nameCommandsFor(argv: readonly string[]): void {
   flagsOfPlace = placeFlagsOf(argv);
 }
 
-/** A word as a person types it in a shell. */
+/** Quotes a word for a shell if necessary. */
 export function shellWord(word: string): string {
   return /^[\w./:@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
@@ -68,7 +68,7 @@ function typed(command: string, name: string, own: string, place: string): strin
   return `npm start${flags === '' ? '' : ` --${flags}`}`;
 }
 
-/** A command of worksync as it is typed here, such as `login`. */
+/** Returns a command of worksync, such as `login`, as it is typed here. */
 export function ownCommand(command: string): string {
   return asTyped(`"worksync ${command}"`).slice(1, -1);
 }

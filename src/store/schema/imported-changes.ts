@@ -2,12 +2,12 @@ import { type Kysely, sql } from 'kysely';
 import { dialectOf } from '../../platform/database/dialect.ts';
 import { addStatistics } from './statistics.ts';
 
-/** Deliveries of imports have no time in `waiting`, because nobody waits for them. */
+/** In `waiting`, deliveries of first imports have no time, because nobody waits for them. */
 const IMPORTED = sql`case
   when waiting like '%"at":null%' and replace(waiting, '"at":null', '') not like '%"at":%' then 1
   else 0 end`;
 
-/** Adds the column of the outbox that tells the changes of first imports, and the index that finds the oldest of the others. */
+/** Adds a column that marks the changes of first imports, and an index that finds the oldest other change. */
 export async function addImportedChanges(db: Kysely<unknown>): Promise<void> {
   const isSqlite = dialectOf(db) === 'sqlite';
   await db.schema

@@ -213,7 +213,7 @@ export interface Tables {
     guard: Generated<'passed' | 'held' | 'confirmed' | null>;
     /** The deliveries that wait for this change, for lag and correlation: `[{id, at}]` as JSON. */
     waiting: string;
-    /** Computed from `waiting`: 1 where only first imports and backfills wait for the change, so that nobody misses it. */
+    /** Computed from `waiting`: 1 if only first imports caused the change. */
     imported: GeneratedAlways<0 | 1>;
   };
 

@@ -19,7 +19,7 @@ const STATES: Readonly<Record<Timeline['state'], readonly [tone: Tone, words: st
 
 const COLOURS: Readonly<Record<Phase['name'], Colour>> = { decision: 'c6', due: 'c4', slot: 'c2', request: 'c1' };
 
-/** Milliseconds up to now for what is under way. */
+/** Length of a phase in milliseconds; up to now if it is under way. */
 function spent({ from, to }: Phase, { state }: Timeline, now: number): number {
   const isUnderWay = state === 'pending' || state === 'sending';
   return Math.max(0, (to ?? (isUnderWay ? now : from)) - from);
