@@ -249,7 +249,8 @@ async function nextStep({ name, written, missing, isLive }: Outcome, folder: str
     return `Next: start the daemon with "worksync run${place}".`;
   }
   const again = commandFor(join(folder, 'config', `${name}.yaml`));
-  if (missing.length === 0) return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}; with --offline it asks nobody.`;
+  if (missing.length === 0)
+    return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}; with --offline it asks nobody.`;
   const host = openHost(draft);
   const ownServer = host === undefined ? '' : ` If the server is your own, add --set ${host}=<its host>.`;
   return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.${ownServer}`;

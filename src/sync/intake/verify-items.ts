@@ -18,7 +18,7 @@ export const FETCH_INTERVAL = 2_000;
 const BATCH_SIZE = 20;
 /** The time between two rounds over the items that are still unverified, milliseconds. */
 const ROUND_INTERVAL = 3_600_000;
-/** The first and the longest pause after a temporary failure, milliseconds. */
+/** The first and the longest pause after a temporary failure of the vendor or of the database, milliseconds. */
 const FIRST_RETRY = 5_000;
 const LONGEST_RETRY = 900_000;
 /** The attempts for one item before the others continue. The next round tries it again. */
@@ -56,21 +56,23 @@ async function verifyConnection(
   active: ActiveConnection,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, clock, logger } = context;
+  const { store, clock, random, logger } = context;
   const done = new Set<ItemKey>();
-  while (!signal.aborted) {
+  for (let failures = 0; !signal.aborted; ) {
     try {
       const isAnyUnverified = (await unverifiedAfter(store.query, active.name, START, 1)).length > 0;
       if (!isAnyUnverified) return;
       await verifyAll(context, active, done, signal);
+      failures = 0;
     } catch (error) {
+      failures++;
       if (!signal.aborted)
         logger.error(
           { connection: active.name, error: asSyncError(error) },
           'items of a restore could not be verified',
         );
     }
-    await sleep(clock, ROUND_INTERVAL, signal);
+    await sleep(clock, failures === 0 ? ROUND_INTERVAL : backoff(random, failures, FIRST_RETRY, LONGEST_RETRY), signal);
   }
 }
 

@@ -85,6 +85,18 @@ test('continues after repeated failures of one item, and tries it again later', 
   await verification.stop();
 });
 
+test('tries again soon after a failure of the database', async () => {
+  const { clock, requested, verification, query } = await verifying([3], () => undefined);
+  const { schema } = query.whole;
+  await schema.alterTable('items').renameTo('items_away').execute();
+  verification.start();
+  await clock.advance(1_000);
+  await schema.alterTable('items_away').renameTo('items').execute();
+  await clock.advance(MINUTE);
+  expect(requested.map(({ number }) => number)).toEqual(['3']);
+  await verification.stop();
+});
+
 test('requests nothing if no item is unverified', async () => {
   const { clock, requested, verification, query } = await verifying([3], () => undefined);
   await query.updateTable('items').set({ unverified: 0 }).execute();
