@@ -255,7 +255,7 @@ class Tally {
       const effect = effectOf(row);
       if (effect === undefined || !isNews(before, after) || this.#seen.has(row.entity)) continue;
       this.#seen.add(row.entity);
-      const isLater = finished || (effect === 'update-task' && this.#isHistory);
+      const isLater = effect === 'update-task' ? this.#isHistory : finished;
       const change = after === null ? 'dropped' : isLater ? 'later' : 'added';
       if (change === 'added') this.#requests++;
       const counts = this.#countsOf(effect);

@@ -53,8 +53,22 @@ describe('the rule lab', () => {
     ]);
     expect(await rows()).toEqual(before);
     expect(describeLab(report, world.clock.now())).toContain('→ BUG-2  (open → completed, standard: merged)');
-    const reaching = await lab({ rules: { workflow: { preset: 'standard', since: 'always' } } });
-    expect(reaching.effects).toEqual([{ effect: 'update-task', added: 1, dropped: 0, later: 1 }]);
+    const reachingBack = { rules: { workflow: { preset: 'standard', since: 'always' } } };
+    const reaching = await lab(reachingBack);
+    expect(reaching.effects).toEqual([{ effect: 'update-task', added: 2, dropped: 0, later: 0 }]);
+    // As the lab says, these rules then move the task of the finished pull request too.
+    const statuses = async () => {
+      const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
+      return tasks.toSorted((a, b) => (a.key ?? '').localeCompare(b.key ?? '')).map(({ status }) => status);
+    };
+    world.configure('test', { connections: { github: GITHUB }, rules: { workflow: { preset: 'standard' } } });
+    await world.reload();
+    await world.clock.advance(300_000);
+    expect(await statuses()).toEqual(['open', 'open', 'open']);
+    world.configure('test', { connections: { github: GITHUB }, ...reachingBack });
+    await world.reload();
+    await world.clock.advance(300_000);
+    expect(await statuses()).toEqual(['review', 'completed', 'open']);
   });
 
   it('says which links other rules would add, now and when finished items change, and writes nothing', async () => {

@@ -40,17 +40,21 @@ export interface BatchResult {
   readonly changed: ReadonlyMap<ItemKey, { readonly cause: Cause }>;
 }
 
+/** What is evaluated again although no delivery of the batch concerns it. */
+export interface Reevaluated {
+  readonly items: readonly ItemKey[];
+  readonly tasks: readonly string[];
+}
+
 /**
  * Processes a batch in the caller's transaction. Applies the deliveries to the items and to the known state, evaluates
  * the changed items, enqueues the differences, and settles the deliveries.
- *
- * @param reevaluated further items to evaluate
  */
 export async function applyBatch(
   query: Scope,
   batch: readonly Translated[],
   context: BatchContext,
-  reevaluated: readonly ItemKey[] = [],
+  reevaluated: Reevaluated = { items: [], tasks: [] },
 ): Promise<BatchResult> {
   const unitOfWork = query.unitOfWork ? query : beginUnitOfWork(query);
   const applied = new Batch(unitOfWork, context);
@@ -211,9 +215,10 @@ class Batch implements BatchResult {
     return isEcho(translation.comment, await currentComment(this.#query, commented.key));
   }
 
-  /** Evaluates the changed items and these further ones. */
-  async evaluate(further: readonly ItemKey[]): Promise<void> {
-    for (const key of further) this.evaluations.add(key);
+  /** Evaluates the changed items, and these further items and tasks. */
+  async evaluate(further: Reevaluated): Promise<void> {
+    for (const key of further.items) this.evaluations.add(key);
+    for (const task of further.tasks) this.evaluations.addTask(task);
     await this.evaluations.evaluate(this.#items.changed);
   }
 

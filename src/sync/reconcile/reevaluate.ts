@@ -5,11 +5,12 @@ import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
-import { openItemsAfter } from '../../store/items.ts';
+import { entitiesOf } from '../../store/entities.ts';
+import { itemsAfter, openItemsAfter } from '../../store/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { applyBatch } from './apply-batch.ts';
+import { applyBatch, type Reevaluated } from './apply-batch.ts';
 import type { BatchContexts, Rules } from './context.ts';
 import { countDecisions, ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
 import { rulesInForceSince } from './workflow/evaluate-task.ts';
@@ -20,6 +21,8 @@ import { rulesInForceSince } from './workflow/evaluate-task.ts';
  */
 const EVALUATED_BY = 'rules.looked_by';
 const PROGRESS = 'rules.looking';
+/** Follows the item in the progress while finished items are evaluated. */
+const FINISHED = 'finished';
 
 export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
   readonly meter?: Meter;
@@ -33,8 +36,8 @@ export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'c
 
 /**
  * Creates the function that evaluates all open items again after the rules or the prefixes of task ids changed. The
- * items may need other links; the guard holds a mass of them. Repeated calls with the same rules and prefixes do
- * nothing.
+ * items may need other links; the guard holds a mass of them. If `since` of the rules for tasks reaches back, the tasks of
+ * finished items follow. Repeated calls with the same rules and prefixes do nothing.
  */
 export function createReevaluation(options: ReevaluationOptions): (signal: AbortSignal) => Promise<void> {
   const { store, clock, logger, meter, contexts, rules, outbox, writeBack } = options;
@@ -48,24 +51,30 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
       await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
     }
     while (digest !== undefined && digest !== done && !signal.aborted) {
-      const keys = await store.commit((transaction) => nextToReevaluate(transaction, digest, batchSize.size()));
-      if (keys === undefined) {
+      const reachesBack = rules?.workflow.isOn === true && rules.workflow.since !== undefined;
+      const portion = await store.commit((transaction) =>
+        nextToReevaluate(transaction, { digest, reachesBack, limit: batchSize.size() }),
+      );
+      if (portion === undefined) {
         done = digest;
         return;
       }
-      await reevaluate(keys, digest);
+      await reevaluate(portion, digest);
       outbox.notify();
       writeBack?.notify();
       await yieldForRequests();
     }
   }
 
-  async function reevaluate(keys: readonly ItemKey[], digest: string): Promise<void> {
+  async function reevaluate(portion: Portion, digest: string): Promise<void> {
+    const { keys } = portion;
     const contextNow = await contexts.load();
     try {
       const result = await store.commitRelaxed(async (transaction) => {
-        const applied = await batchSize.work(keys.length, () => applyBatch(transaction, [], contextNow(), keys));
-        await recordProgress(transaction, digest, keys);
+        const applied = await batchSize.work(keys.length, async () =>
+          applyBatch(transaction, [], contextNow(), await toReevaluate(transaction, portion)),
+        );
+        await recordProgress(transaction, digest, portion);
         return applied;
       });
       if (meter) countDecisions(meter, result);
@@ -73,7 +82,7 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
       if (!isDeliveryFault(error)) throw error;
       // These items are evaluated when they change; nothing else waits for them.
       logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
-      await store.commit((transaction) => recordProgress(transaction, digest, keys));
+      await store.commit((transaction) => recordProgress(transaction, digest, portion));
     }
   }
 
@@ -94,20 +103,42 @@ export function rulesEvaluatedBy(query: Scope): Promise<string | undefined> {
   return readMeta(query, EVALUATED_BY);
 }
 
-/**
- * Returns the next open items that were not evaluated by these rules, at most `limit`; undefined when all were.
- * Finished items stay as they are until they change.
- */
-async function nextToReevaluate(query: Scope, digest: string, limit: number): Promise<readonly ItemKey[] | undefined> {
+/** Items to evaluate at once: either open or finished ones. */
+interface Portion {
+  readonly keys: readonly ItemKey[];
+  readonly finished: boolean;
+}
+
+interface Wanted {
+  readonly digest: string;
+  /** `since` of the rules for tasks reaches back to finished items. */
+  readonly reachesBack: boolean;
+  readonly limit: number;
+}
+
+/** Returns the next items that were not evaluated by these rules, open ones first; undefined when all were. */
+async function nextToReevaluate(query: Scope, wanted: Wanted): Promise<Portion | undefined> {
+  const { digest, reachesBack, limit } = wanted;
   if ((await rulesEvaluatedBy(query)) === digest) return undefined;
-  const [progressOf, after = ''] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
-  const keys = await openItemsAfter(query, progressOf === digest ? after : '', limit);
-  if (keys.length > 0) return keys;
+  const [progressOf, after = '', phase] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
+  const [position, isFinishedPhase] = progressOf === digest ? [after, phase === FINISHED] : ['', false];
+  const open = isFinishedPhase ? [] : await openItemsAfter(query, position, limit);
+  if (open.length > 0) return { keys: open, finished: false };
+  const afterFinished = isFinishedPhase ? position : '';
+  const finished = reachesBack ? await itemsAfter(query, afterFinished, { finished: true, most: limit }) : [];
+  if (finished.length > 0) return { keys: finished, finished: true };
   await writeMeta(query, EVALUATED_BY, digest);
   return undefined;
 }
 
+/** Returns open items themselves. Finished ones keep their links until they change, so only their tasks are evaluated. */
+async function toReevaluate(query: Scope, { keys, finished }: Portion): Promise<Reevaluated> {
+  if (!finished) return { items: keys, tasks: [] };
+  const links = (await entitiesOf(query, keys)).filter(({ kind, hand }) => kind === 'link' && hand !== 'gone');
+  return { items: [], tasks: [...new Set(links.flatMap(({ task_id }) => task_id ?? []))] };
+}
+
 /** Stores the last evaluated item. Must run in the transaction of the evaluation. */
-async function recordProgress(query: Scope, digest: string, keys: readonly ItemKey[]): Promise<void> {
-  await writeMeta(query, PROGRESS, `${digest}\n${keys.at(-1)}`);
+async function recordProgress(query: Scope, digest: string, { keys, finished }: Portion): Promise<void> {
+  await writeMeta(query, PROGRESS, [digest, keys.at(-1), ...(finished ? [FINISHED] : [])].join('\n'));
 }

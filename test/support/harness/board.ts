@@ -231,7 +231,9 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
       const taskId = idOf(key);
       await store.commit((query) => releaseTaskStatus(query, compiled.workflow, taskId, at(now)));
       const keys = await linkedItems(store.query, [taskId]);
-      await store.commit((query) => applyBatch(query, [], batchContext(at(now), { rules: compiled }), keys));
+      await store.commit((query) =>
+        applyBatch(query, [], batchContext(at(now), { rules: compiled }), { items: keys, tasks: [] }),
+      );
     },
     contests: async () => (await readTaskUpdateFacts(store.query)).contested?.length ?? 0,
     unfinished: async () =>

@@ -55,7 +55,10 @@ export async function takeBatch(
   seconds: number,
   again: readonly string[] = [],
 ): Promise<void> {
-  await applyBatch(query, batch, batchContext(START + seconds * 1_000, { guard: NO_LIMITS }), again);
+  await applyBatch(query, batch, batchContext(START + seconds * 1_000, { guard: NO_LIMITS }), {
+    items: again,
+    tasks: [],
+  });
 }
 
 export function said(
