@@ -44,6 +44,9 @@ export interface TaskUpdate {
   readonly notBefore?: number;
 }
 
+/** How long a final status waits after its cause for further facts, milliseconds. */
+export const FINAL_DELAY = 60_000;
+
 /**
  * Fields of a created task that a server may refuse, or that an operator may leave out.
  * Title, description and `reportedAt` are always sent.

@@ -1,5 +1,5 @@
 import { entity as entityName, MAX_TIME_IN_FLIGHT } from '../../model/change.ts';
-import type { TaskUpdate } from '../../model/task.ts';
+import { FINAL_DELAY, type TaskUpdate } from '../../model/task.ts';
 import { type Clock, sleep } from '../../platform/lib/clock.ts';
 import { type EntityRow, findEntity, json, removeOrTombstone } from '../../store/entities.ts';
 import { hasPendingSince } from '../../store/inbox.ts';
@@ -262,7 +262,9 @@ async function updateBlockedUntil(
   now: number,
 ): Promise<number | undefined> {
   const { notBefore } = body as unknown as TaskUpdate;
-  const until = Math.max(notBefore ?? 0, (await taskUpdatesOffUntil(query, now)) ?? 0);
+  // A later time comes from a clock that has since been set back.
+  const earliest = notBefore !== undefined && notBefore <= now + FINAL_DELAY ? notBefore : 0;
+  const until = Math.max(earliest, (await taskUpdatesOffUntil(query, now)) ?? 0);
   if (until > now) return Math.min(until, now + MAX_BLOCK);
   const mustWait = notBefore !== undefined && (await hasPendingSince(query, now - MAX_INBOX_WAIT));
   return mustWait ? now + INBOX_PAUSE : undefined;

@@ -8,7 +8,7 @@ import {
   fieldsToWrite,
   type SyncField,
 } from '../../../model/synced-fields.ts';
-import type { Task, TaskUpdate } from '../../../model/task.ts';
+import { FINAL_DELAY, type Task, type TaskUpdate } from '../../../model/task.ts';
 import { FINAL_STATUSES, type NoMove, PREVIOUS } from '../../../model/workflow.ts';
 import {
   afterObservation,
@@ -51,9 +51,6 @@ export interface TaskEvaluation {
   readonly addLabels: readonly string[];
   readonly removeLabels: readonly string[];
 }
-
-/** How long a final status waits after the end of the work, because further facts may still arrive; milliseconds. */
-const FINAL_DELAY = 60_000;
 
 /** A decision that counts in the metrics: a new change by a rule, or why the status stays. */
 export type CountedDecision = { readonly rule: string } | { readonly stays: NoMove };
@@ -138,14 +135,17 @@ async function wantedUpdate(
   if (workflow.isOn && evaluation === undefined) return undefined;
   const wish = triage.syncs ? await wantedFields(query, triage, task.taskId, written) : undefined;
   const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
-  const update = mergedUpdate(task, written, evaluation && updateOf(evaluation), wish);
+  const update = mergedUpdate(task, written, evaluation && updateOf(evaluation, now), wish);
   const lastContest = written.contested?.at(-1);
   const contestedAt = lastContest === stored.contested?.at(-1) ? undefined : lastContest;
   return { known, update, evaluation, contestedAt };
 }
 
 /** Returns the update that a decision leads to; undefined if the task stays as it is. */
-function updateOf({ transition, target, state, addLabels, removeLabels }: TaskEvaluation): TaskUpdate | undefined {
+function updateOf(
+  { transition, target, state, addLabels, removeLabels }: TaskEvaluation,
+  now: number,
+): TaskUpdate | undefined {
   const status = transition?.outcome === 'move' ? transition.status : undefined;
   if (status === undefined && addLabels.length + removeLabels.length === 0) return undefined;
   const isFinal = status !== undefined && FINAL_STATUSES.has(status);
@@ -155,7 +155,7 @@ function updateOf({ transition, target, state, addLabels, removeLabels }: TaskEv
     ...(removeLabels.length > 0 && { removeLabels }),
     from: state.status,
     ...(status !== undefined && target && { rule: target.contribution.rule }),
-    ...(isFinal && target && { notBefore: target.at + FINAL_DELAY }),
+    ...(isFinal && target && { notBefore: Math.min(target.at, now) + FINAL_DELAY }),
   };
 }
 

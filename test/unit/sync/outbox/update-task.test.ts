@@ -153,6 +153,13 @@ test('sends an update not before its earliest time', async () => {
   expect(await change()).toBeUndefined();
 });
 
+test('sends an update whose earliest time is further away than any: its clock was ahead', async () => {
+  const { send, want, clock, change } = await setUp();
+  await want({ ...WISH, status: 'completed', notBefore: clock.now() + 3_600_000 });
+  await send();
+  expect(await change()).toBeUndefined();
+});
+
 test('sends no update to a task that has the wanted status', async () => {
   const { send, server, change, known, throttle } = await setUp();
   server.set({ ...ORIGINAL, status: 'review' });
