@@ -1,10 +1,11 @@
+import { existsSync, readdirSync } from 'node:fs';
 import type { Command } from 'commander';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
-import { type Exit, OF_QUESTIONS, print, type Setting, say, withDaemonOptions } from './setting.ts';
+import { type Exit, OF_QUESTIONS, print, type Setting, say, sessionOf, withDaemonOptions } from './setting.ts';
 import { plural, printable } from './words.ts';
 
 /** What deletes a large workspace takes, milliseconds. */
@@ -15,7 +16,7 @@ interface Json {
 }
 
 /** `worksync backup`, `worksync restore` and `worksync forget`. */
-export function addData(program: Command, _setting: Setting, exit: Exit): void {
+export function addData(program: Command, setting: Setting, exit: Exit): void {
   withDaemonOptions(program.command('backup'), OF_QUESTIONS)
     .description('back up the database to a file, also while the daemon runs, and check the copy')
     .argument('<file>', 'the backup file; it must not exist yet')
@@ -76,7 +77,7 @@ export function addData(program: Command, _setting: Setting, exit: Exit): void {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const rows = (await hasOwner(place.data))
         ? await askDaemon(place.data, workspace)
-        : await forgetIt(place, workspace);
+        : await forgetAlone(setting, flags, { place, workspace });
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
       exit(0);
     });
@@ -131,7 +132,31 @@ async function askDaemon(data: string, workspace: string): Promise<number> {
   return answer.rows;
 }
 
-async function forgetIt(place: DaemonOptions, workspace: string): Promise<number> {
-  const { forgetAlone } = await import('../admin/data.ts');
-  return forgetAlone(place, workspace, whoRuns());
+interface Forgotten {
+  readonly place: DaemonOptions;
+  readonly workspace: string;
+}
+
+/** Without a daemon. Throws `conflict` for a workspace that has a configuration: the next start would begin it anew. */
+async function forgetAlone(setting: Setting, flags: Flags, { place, workspace }: Forgotten): Promise<number> {
+  const names = await configuredNames(setting, flags);
+  if (names.includes(workspace))
+    throw new SyncError('conflict', `${workspace} has a configuration`, {
+      hint: 'Remove its file from the configuration first, then repeat the command.',
+    });
+  const { forgetAlone: forget } = await import('../admin/data.ts');
+  return forget(place, workspace, whoRuns());
+}
+
+/** An empty folder has no workspace. */
+async function configuredNames(setting: Setting, flags: Flags): Promise<readonly string[]> {
+  try {
+    const { config } = await sessionOf(setting, flags, () => 'error');
+    return [...config.workspaces, ...config.broken].map(({ name }) => name);
+  } catch (error) {
+    const { config } = flags;
+    const isEmpty = typeof config === 'string' && existsSync(config) && readdirSync(config).length === 0;
+    if (asSyncError(error).code === 'config_unreadable' && isEmpty) return [];
+    throw error;
+  }
 }

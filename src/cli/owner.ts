@@ -1,6 +1,7 @@
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
+import { nameConfig } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { audibly } from './patience.ts';
@@ -90,8 +91,9 @@ function read<Content>({ address }: DaemonEndpoint, body: Buffer): Content {
 
 function ownerOf(dataFolder: string): DaemonEndpoint {
   const owner = findDaemon(dataFolder);
-  if (owner) return owner;
-  throw notRunning(dataFolder);
+  if (!owner) throw notRunning(dataFolder);
+  if (owner.config !== undefined) nameConfig(owner.config);
+  return owner;
 }
 
 async function answered<Answer>(

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { connectors } from '../connectors/registry.ts';
 import type { ProcessContext } from '../daemon/daemon-context.ts';
 import { createProcessContext } from '../daemon/daemon-context.ts';
@@ -19,7 +20,7 @@ import { secretsOfExport, type TraceExport, traceSettings } from '../platform/co
 import { systemRandom } from '../platform/lib/random.ts';
 import { createLogger } from '../platform/observe/pino-logger.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
-import { findDaemon } from '../store/daemon-file.ts';
+import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { apiOverrides } from '../workspace-api/contract.ts';
 import { configSource } from './config-source.ts';
 
@@ -53,21 +54,24 @@ export interface SessionInput {
   readonly scrubber: Scrubber;
   /** The level where neither a flag nor the environment names one. */
   readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];
+  /** This process becomes the daemon. Other commands use the configuration of the one that runs. */
+  readonly isDaemon?: boolean;
 }
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
 export function openSession(input: SessionInput): Session {
-  const { settings: env, place, file: envFile } = commandEnvironment(input.flags);
-  const given = daemonOptions(input.flags, env);
+  const flags = input.isDaemon ? input.flags : besideDaemon(input.flags);
+  const { settings: env, place, file: envFile } = commandEnvironment(flags);
+  const given = daemonOptions(flags, env);
   const demoSecret = demoSecretOf(given.data);
   input.scrubber.add(demoSecret);
   // Read anew with each load, because the file may have changed.
   const variables = (): Environment => ({
     WORKSYNC_DEMO_SECRET: demoSecret,
-    ...commandEnvironment(input.flags).variables,
+    ...commandEnvironment(flags).variables,
   });
-  const named = input.flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
-  const files = { path: given.config, text: configText(input.flags, env), connectors, apiOverrides };
+  const named = flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
+  const files = { path: given.config, text: configText(flags, env), connectors, apiOverrides };
   const config = loadConfig({ ...files, env: variables() });
   const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
   for (const secret of [...config.secrets, ...secretsOfStore(given)]) input.scrubber.add(secret);
@@ -88,7 +92,7 @@ export function openSession(input: SessionInput): Session {
   return {
     version: input.version,
     options,
-    flags: input.flags,
+    flags,
     config,
     ...(envFile && { envFile }),
     drafts: () => (files.text === undefined ? draftFiles({ path: given.config }) : []),
@@ -102,15 +106,27 @@ export function openSession(input: SessionInput): Session {
   };
 }
 
+/** Adds the configuration of the daemon that uses the data folder, unless another one is named. */
+function besideDaemon(flags: Flags): Flags {
+  const { settings } = commandEnvironment(flags);
+  const { config, data } = daemonOptions(flags, settings);
+  if (config !== undefined || configText(flags, settings) !== undefined) return flags;
+  const running = endpointOf(data)?.config;
+  return running !== undefined && existsSync(running) ? { ...flags, config: running } : flags;
+}
+
 /** Returns the secret of the demo that runs on this data folder, if this user may read it; otherwise a new one. */
 function demoSecretOf(dataFolder: string): string {
+  return endpointOf(dataFolder)?.demoSecret ?? systemRandom().bytes(24).toString('base64url');
+}
+
+/** Undefined also where the file belongs to the daemon of another user. */
+function endpointOf(dataFolder: string): DaemonEndpoint | undefined {
   try {
-    const running = findDaemon(dataFolder)?.demoSecret;
-    if (running !== undefined) return running;
+    return findDaemon(dataFolder);
   } catch {
-    // The file belongs to the daemon of another user.
+    return undefined;
   }
-  return systemRandom().bytes(24).toString('base64url');
 }
 
 /** No error: the workspace may be added later. */

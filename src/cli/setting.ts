@@ -36,9 +36,14 @@ export function withDaemonOptions(command: Command, shown?: readonly OptionKey[]
 }
 
 /** What reads the configuration is loaded here: most of what worksync consists of. */
-export async function sessionOf(setting: Setting, flags: Flags, logLevel: SessionInput['logLevel']): Promise<Session> {
+export async function sessionOf(
+  setting: Setting,
+  flags: Flags,
+  logLevel: SessionInput['logLevel'],
+  isDaemon = false,
+): Promise<Session> {
   const { openSession } = await import('./session.ts');
-  return openSession({ ...setting, flags, logLevel });
+  return openSession({ ...setting, flags, logLevel, isDaemon });
 }
 
 /** For an option of a command that takes what an option of the daemon takes. */

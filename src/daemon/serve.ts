@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 // Design: src/decisions/daemon.md
 
 import { daemonConfiguration } from '../admin/effective-config.ts';
@@ -116,6 +117,7 @@ export async function serve(daemon: DaemonContext, input: ServeInput): Promise<D
     token: ownToken,
     ...(admin !== server && { webhooks: address }),
     ...(input.demoSecret !== undefined && { demoSecret: input.demoSecret }),
+    ...(options.config !== undefined && { config: resolve(options.config) }),
   });
 
   let stopped: Promise<void> | undefined;

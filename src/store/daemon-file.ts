@@ -12,6 +12,8 @@ export interface DaemonEndpoint {
   readonly token: string;
   /** The webhook secret of the demo, if the daemon runs it. */
   readonly demoSecret?: string;
+  /** Absolute path of the configuration that the daemon was started with; absent: the standard one. */
+  readonly config?: string;
 }
 
 /** Returns the path of the file with the endpoint. It is apart from `data-folder.ts` so that a short command loads no database. */

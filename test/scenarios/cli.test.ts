@@ -134,7 +134,23 @@ describe('run', () => {
     expect(same.stdout).not.toContain('does not have the workspace');
     const wrong = await worksync(['check', '--config', other, '--data', data]);
     expect(wrong.stdout).toContain('the running daemon does not have the workspace beta; it has alpha\n');
+    // Without --config it uses the configuration of the daemon.
+    const beside = await worksync(['check', '--data', data]);
+    expect(beside.stdout).toMatch(/^ok {7}alpha: .*alpha\.yaml is valid/);
+    expect((await worksync(['status', '--data', data])).stdout).not.toMatch(/-- (?!.*--config)\w+ .*--data/);
+    expect((await worksync(['deliveries', 'list', '--data', data])).code).toBe(0);
     expect((await daemon.end()).code).toBe(0);
+  });
+
+  it('forgets no workspace that has a configuration, and one without', async () => {
+    const config = file('workspaces/alpha.yaml', CONNECTIONS);
+    const flags = ['--config', join(config, '..'), '--data', data];
+    await worksync(['once', ...flags]);
+    const refused = await worksync(['forget', 'alpha', '--yes', ...flags]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('alpha has a configuration')]);
+    rmSync(config);
+    const forgotten = await worksync(['forget', 'alpha', '--yes', ...flags]);
+    expect([forgotten.code, forgotten.stdout]).toEqual([0, expect.stringMatching(/^Deleted \d+ rows of alpha/)]);
   });
 
   it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {

@@ -93,7 +93,7 @@ export function loadConfig(input: LoadInput): LoadedConfig {
     broken,
     secrets: [...new Set([...variables.secrets, ...read.flatMap(({ document }) => literalSecrets(document?.data))])],
     secretSources: [...variables.files],
-    warnings: [...variables.warnings, ...workspaces.flatMap(clearTextWarning)],
+    warnings: [...variables.warnings, ...workspaces.flatMap(clearTextWarning), ...sharedQuotaWarnings(workspaces)],
   };
 }
 
@@ -341,18 +341,36 @@ function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
 
 /** Two configurations with rules for the statuses of the same tasks would move them against each other. */
 function sharedWorkflows(read: readonly ReadWorkspace[]): readonly Problem[] {
-  const taken = new Map<string, ReadWorkspace>();
-  return read.flatMap((each) => {
-    const { config, document } = each;
-    if (!config?.rules.workflow || config.workspace.url === undefined || !document) return [];
-    const { url, id, apiKey } = config.workspace;
+  const withRules = read.filter(({ config }) => config?.rules.workflow !== undefined);
+  return shared(withRules, ({ config }) => config).flatMap(([first, { config, document }]) => {
+    if (!config || !document) return [];
+    const message = `rules.workflow: ${first.name} (${first.file}) has such rules for the same workspace ${config.workspace.id}; keep them in one`;
+    return [{ ...document.keyPlace(['rules', 'workflow']), message }];
+  });
+}
+
+function sharedQuotaWarnings(workspaces: readonly WorkspaceConfig[]): readonly string[] {
+  return shared(workspaces, (config) => config).map(
+    ([first, { name, file }]) =>
+      `${file}: ${name} is for the same workspace as ${first.name}: each uses the quota as if it were alone; keep the connections of both in one file`,
+  );
+}
+
+/** Returns each element whose workspace an earlier one has too, behind that one. */
+function shared<Element>(
+  elements: readonly Element[],
+  configOf: (element: Element) => WorkspaceConfig | undefined,
+): (readonly [first: Element, second: Element])[] {
+  const taken = new Map<string, Element>();
+  return elements.flatMap((element) => {
+    const { url, id, apiKey } = configOf(element)?.workspace ?? {};
+    if (url === undefined) return [];
     // The key decides which workspace is the current one.
     const same = JSON.stringify([url, id, id === 'current' && apiKey]);
     const first = taken.get(same);
-    if (!first) taken.set(same, each);
-    if (!first) return [];
-    const message = `rules.workflow: ${first.name} (${first.file}) has such rules for the same workspace ${id}; keep them in one`;
-    return [{ ...document.keyPlace(['rules', 'workflow']), message }];
+    if (first !== undefined) return [[first, element] as const];
+    taken.set(same, element);
+    return [];
   });
 }
 

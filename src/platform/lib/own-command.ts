@@ -42,6 +42,11 @@ export function nameCommandsFor(argv: readonly string[]): void {
   flagsOfPlace = placeFlagsOf(argv);
 }
 
+/** Makes `asTyped` add this configuration too, unless the command line has one. */
+export function nameConfig(path: string): void {
+  if (!flagsOfPlace.includes(' --config ')) flagsOfPlace += ` --config ${shellWord(path)}`;
+}
+
 /** Quotes a word for a shell if necessary. */
 export function shellWord(word: string): string {
   return /^[\w./:@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;

@@ -360,17 +360,21 @@ connections:
     ]);
   });
 
-  test('rules for task states in two files of one workspace', () => {
-    const file = (id: string, key: string) =>
-      `workspace: { url: https://w.example, id: ${id}, apiKey: ${key} }\nrules: { workflow: { preset: standard } }\n${FORGE}`;
-    const files = { 'a.yaml': file('acme', 'one'), 'b.yaml': file('acme', 'two') };
+  test('two files for one workspace: a warning, and an error where both have rules for statuses', () => {
+    const file = (id: string, key: string, more = '') =>
+      `workspace: { url: https://w.example, id: ${id}, apiKey: ${key} }\n${more}${FORGE}`;
+    const rules = 'rules: { workflow: { preset: standard } }\n';
+    const files = { 'a.yaml': file('acme', 'one', rules), 'b.yaml': file('acme', 'two', rules) };
     expect(problemsOf(files)).toEqual([
       expect.stringMatching(
         /^b\.yaml:2:\d+: rules\.workflow: a \(.*a\.yaml\) has such rules for the same workspace acme/,
       ),
     ]);
-    const others = { 'a.yaml': file('current', 'one'), 'b.yaml': file('current', 'two') };
-    expect(() => problemsOf(others)).toThrow('nothing was refused');
+    const warnings = (own: Record<string, string>) => load(folderOf(own)).warnings;
+    expect(warnings({ 'a.yaml': file('acme', 'one'), 'b.yaml': file('acme', 'two') })).toEqual([
+      expect.stringContaining('b is for the same workspace as a: each uses the quota as if it were alone'),
+    ]);
+    expect(warnings({ 'a.yaml': file('current', 'one'), 'b.yaml': file('current', 'two') })).toEqual([]);
   });
 
   test('the name of the database that belongs to the data folder', () => {
