@@ -73,6 +73,8 @@ export function withGivenId(
   if (id === undefined) return bindings;
   const names = connector.namesIn?.(options) ?? [];
   const unbound = names.find((name) => !bindings.some(({ entry }) => entry === name.toLowerCase()));
+  const isKnown = bindings.some((each) => each.id === id);
+  if (unbound === undefined && isKnown) return bindings;
   if (unbound === undefined)
     throw new SyncError('usage', '--id: no name of this connection needs an id', {
       hint: 'Run the command again without --id: the sample then has an id that worksync knows.',

@@ -128,7 +128,8 @@ function courseOfChange(
   deliveries: readonly ListedDelivery[],
   { served, now }: { readonly served: number; readonly now: number },
 ): Timeline {
-  const { lane, state, error, attempts, due, since, sent_at: sent } = row;
+  const { lane, state, error, attempts, since, sent_at: sent } = row;
+  const due = sent === null ? Math.max(row.due, row.not_before) : row.due;
   const times = { ...arrival(deliveries, since), due, asked: null, slot: null, sent, answered: null };
   const none = { request: null, action: null, status: null };
   const phases = phasesOf(times, now);

@@ -27,10 +27,10 @@ interface Flags {
 }
 
 const HELP = `
-The token is a gateway token ("worksync gateway token create" makes one), in WORKSYNC_TOKEN or in the file that WORKSYNC_TOKEN_FILE names.
+The token is a gateway token ("worksync gateway token create --description <purpose>" makes one), in WORKSYNC_TOKEN or in the file that WORKSYNC_TOKEN_FILE names.
 It sees its own workspace only. The daemon answers from its database: no request of the quota.
 
-Exit codes: 0 done; 1 with --require: the pull request is linked to no task, or no connection covers it; 2 wrong usage, or the
+Exit codes: 0 done; 1 no connection covers the pull request, or with --require it is linked to no task; 2 wrong usage, or the
 job is for no pull request; 75 the daemon does not know the pull request yet, or did not answer; 77 the token was refused.
 
 Example: worksync ci --require --wait 60`;
@@ -99,7 +99,7 @@ function daemonOf(flags: Flags, env: Environment): { readonly url: string; reado
   const token = createVariables(env).get('WORKSYNC_TOKEN');
   if (token && 'value' in token) return { url: withoutEnd(url.href, '/'), token: token.value.trim() };
   throw new SyncError('usage', token?.problem ?? 'the gateway token is missing', {
-    hint: 'Make one with "worksync gateway token create", and give it to the job as the secret WORKSYNC_TOKEN.',
+    hint: 'Make one with "worksync gateway token create --description <purpose>", and give it to the job as the secret WORKSYNC_TOKEN.',
   });
 }
 
@@ -156,8 +156,10 @@ async function ask(
       'not_received',
       `worksync does not know ${name} yet; ${answer.expectedFrom.join(', ')} may bring it`,
     );
-  throw new SyncError('not_found', `no connection of the workspace of this token covers ${name}`, {
-    hint: 'Add its repository to a connection of the workspace, or use a gateway token of the workspace that has one.',
+  const host = targets.map((target) => URL.parse(target)?.host).find(Boolean);
+  const place = host === undefined ? name : `${name} at ${host}`;
+  throw new SyncError('not_found', `no connection of the workspace of this token covers ${place}`, {
+    hint: 'Add its repository to a connection to this host, or use a gateway token of the workspace that has one.',
   });
 }
 
@@ -187,7 +189,7 @@ function notAnswering(url: string, cause: SyncError): SyncError {
 function wrongStatus(url: string, status: number): SyncError {
   if (status === 401)
     return new SyncError('unauthorized', `the daemon at ${url} does not know the token`, {
-      hint: 'WORKSYNC_TOKEN must be a gateway token that is not revoked: "worksync gateway token create" makes one.',
+      hint: 'WORKSYNC_TOKEN must be a gateway token that is not revoked: "worksync gateway token create --description <purpose>" makes one.',
     });
   // A proxy in front of the daemon answers while the daemon does not.
   if (status >= 500 || status === 429)

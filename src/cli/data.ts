@@ -71,7 +71,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
           'usage',
           `forget needs --yes: it deletes all rows of ${workspace}, which are deliveries, items, links and history`,
           {
-            hint: 'Make a backup with "worksync backup" first. Then repeat the command with --yes.',
+            hint: 'Make a backup with "worksync backup <file>" first. Then repeat the command with --yes.',
           },
         );
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
@@ -88,7 +88,7 @@ interface RestoreFlags {
   readonly dryRun?: true;
 }
 
-const AFTERWARDS = `Gateway tokens that came with the backup are revoked: make new ones with "worksync gateway token create".
+const AFTERWARDS = `Gateway tokens that came with the backup are revoked: make new ones with "worksync gateway token create --description <purpose>".
 worksync counts a full window of the request quota as used, and sends its next requests when the window has passed.
 It writes nothing about an item until it has fetched, polled or received that item again. "worksync status" counts these items.`;
 

@@ -1,4 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
+import { asTyped } from '../platform/lib/own-command.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { at, printable, table } from './words.ts';
 
@@ -93,10 +94,10 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     ...(reason ? [`    no change: ${withDetail(reason)} [${reason.code}]`] : []),
     ...(labels.add.length + labels.remove.length > 0 ? [`    the rules want the labels ${labelWords(labels)}`] : []),
     ...(change ? [`    the change is ${change.state}, to be sent at ${at(change.notBefore)} at the earliest`] : []),
-    ...(isHeld ? [`    "worksync links release-status ${name}" lets the rules decide`] : []),
+    ...(isHeld ? [`    ${asTyped(`"worksync links release-status ${name}"`)} lets the rules decide`] : []),
     ...fieldsOfPeople.map(
       (field) =>
-        `    a person edited ${field}; "worksync links release-field ${name} ${field}" lets it follow the item`,
+        `    a person edited ${field}; ${asTyped(`"worksync links release-field ${name} ${field}"`)} lets it follow the item`,
     ),
     ...(rows.length === 0 ? [] : table(rows).split('\n')),
     ...(more > 0 ? [`    and ${counted(more, 'item')} more`] : []),

@@ -37,7 +37,7 @@ export async function programOf(word: string | undefined, setting: Setting, exit
       "Keeps a workspace's tasks in sync with pull requests and work items elsewhere, within a scarce request quota.",
     )
     .version(setting.version)
-    .showHelpAfterError('Run "worksync --help" to see all commands.')
+    .showHelpAfterError('Add --help to see what the command takes. Run "worksync --help" to see all commands.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => process.stdout.write(safeOutput(helpAsTyped(text))),

@@ -16,7 +16,7 @@ export function span(milliseconds: number): string {
 /** When the last of the waiting requests is sent; null: nothing is sent. The quota decides, so single ones may be due later. */
 export function lastSent(at: number | null, now: number): string {
   if (at === null) return 'none of them while the workspace is blocked';
-  return at > now ? `the last in ${span(at - now)}` : 'which the quota allows at once';
+  return at >= now + 1_000 ? `the last in ${span(at - now)}` : 'which the quota allows at once';
 }
 
 /** A moment in UTC, epoch milliseconds, as logs write it. */

@@ -8,7 +8,7 @@ export const REFUSALS = {
   no_gateway_token: {
     status: 401,
     message:
-      'This needs a gateway token: send "Authorization: Bearer <token>". "worksync gateway token create" makes one.',
+      'This needs a gateway token: send "Authorization: Bearer <token>". "worksync gateway token create --description <purpose>" makes one.',
   },
   no_replica: {
     status: 401,

@@ -128,7 +128,7 @@ function addRoutes(server: Server, options: AdminOptions): void {
   async function forgetClosed(workspace: string, actor: Actor): Promise<{ rows: number }> {
     if (workspaces.find(workspace) || isElsewhere(workspaces, workspace))
       throw new SyncError('conflict', `the daemon works on ${workspace}, whose configuration it has`, {
-        hint: 'Remove its file from the configuration first. A daemon that has no other workspace keeps this one until it is stopped.',
+        hint: 'Remove its file from the configuration. The daemon notices that within a minute, but keeps its last workspace until it is stopped.',
       });
     const rows = await forget(installation, workspace, { actor, clock });
     workspaces.forget(workspace);

@@ -4,7 +4,7 @@ import { html, type Markup } from './html.ts';
 /** When the last of the waiting requests is sent; null: nothing is sent. The quota decides, so single ones may be due later. */
 export function lastSent(at: number | null, now: number): Markup | string {
   if (at === null) return 'not while the workspace is blocked';
-  return at > now ? html`the last ${when(at, now)}` : 'the quota allows them at once';
+  return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'the quota allows them at once';
 }
 
 /** A moment, told from `now`; its exact time is in the tooltip. */

@@ -57,8 +57,8 @@ it('of a git provider becomes a record, which the next sample merges [U6]', asyn
   await world.settled();
   expect(await shown(opened.stdout)).toMatch(/worksync trial(?:.|\n)*decided {3}applied/);
   expect(await records()).toEqual([{ title: 'worksync trial', state: 'open' }]);
-  expect((await trigger('github', 'merged', '--id', '70100')).stderr).toContain('Run the command again without --id');
-  expect((await trigger('github', 'merged', '--yes')).code).toBe(0);
+  expect((await trigger('github', 'merged', '--id', '1')).stderr).toContain('Run the command again without --id');
+  expect((await trigger('github', 'merged', '--id', '70100', '--yes')).code).toBe(0);
   await world.settled();
   expect(await records()).toEqual([{ title: 'worksync trial', state: 'merged' }]);
 });

@@ -76,8 +76,9 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
   return [{ ...context.document.place(path), message, isAbsence: given == null, ...(suggestion && { suggestion }) }];
 }
 
+/** Undefined also for a single value, which the message names anyway. */
 function nearestOf(given: unknown, values: readonly unknown[]): string | undefined {
-  return typeof given === 'string'
+  return typeof given === 'string' && values.length > 1
     ? nearest(
         given,
         values.filter((value) => typeof value === 'string'),

@@ -40,7 +40,7 @@ export interface BatchResult {
   readonly changed: ReadonlyMap<ItemKey, { readonly cause: Cause }>;
 }
 
-/** What is evaluated again although no delivery of the batch concerns it. */
+/** Items and tasks to evaluate although no delivery of the batch concerns them. */
 export interface Reevaluated {
   readonly items: readonly ItemKey[];
   readonly tasks: readonly string[];
