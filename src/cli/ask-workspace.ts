@@ -1,9 +1,11 @@
 import type { AdminOperation, Answered, Asked } from '../admin/admin-operations.ts';
 import type { Partition } from '../daemon/partition.ts';
 import { SyncError } from '../model/errors/sync-error.ts';
+import type { Installation } from '../store/installation.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
 import { audibly, type PatienceFlags } from './patience.ts';
 import type { Session } from './session.ts';
+import { say } from './setting.ts';
 import { type CommandClient, chooseWorkspace, clientFactory, onlyOf, sendThroughOwner } from './workspace-client.ts';
 
 /** How a command asks one workspace. */
@@ -39,6 +41,7 @@ export async function askingWorkspace<Result>(
   try {
     const [partition] = composition.workspaces.partitions();
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
+    await sayOthers(session, composition.installation);
     const ask: Asking['ask'] = (question, asked) =>
       audibly('an answer', longestAnswer(question), async () =>
         runAdminOperation(question, partition, asked, session.parts.clock, whoRuns().actor),
@@ -50,4 +53,14 @@ export async function askingWorkspace<Result>(
   } finally {
     await composition.close();
   }
+}
+
+/** Says that the data folder belongs to another configuration, because an empty answer would look like the truth. */
+async function sayOthers({ config, options }: Session, { query }: Pick<Installation, 'query'>): Promise<void> {
+  const { workspacesWithRows } = await import('../store/deletions.ts');
+  const configured = new Set([...config.workspaces, ...config.broken].map(({ name }) => name));
+  const others = (await workspacesWithRows(query)).filter((name) => !configured.has(name));
+  if (others.length === 0) return;
+  say(`The data folder ${options.data} also has rows of ${others.join(', ')}, which this configuration does not name.
+If you mean that workspace, give its configuration with --config.`);
 }

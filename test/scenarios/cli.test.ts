@@ -149,6 +149,8 @@ describe('run', () => {
     const refused = await worksync(['forget', 'alpha', '--yes', ...flags]);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('alpha has a configuration')]);
     rmSync(config);
+    const other = await worksync(['deliveries', 'list', '--config', file('beta.yaml', CONNECTIONS), '--data', data]);
+    expect(other.stderr).toContain('also has rows of alpha, which this configuration does not name');
     const forgotten = await worksync(['forget', 'alpha', '--yes', ...flags]);
     expect([forgotten.code, forgotten.stdout]).toEqual([0, expect.stringMatching(/^Deleted \d+ rows of alpha/)]);
   });
