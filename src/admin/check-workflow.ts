@@ -2,9 +2,8 @@ import type { Finding } from '../connectors/connector.ts';
 import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
 import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
-import { createGlob } from '../platform/lib/pattern.ts';
 import { type OpenPullRequest, openPullRequests } from '../store/items.ts';
-import { createBaseMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
+import { createBaseMatcher, createNameMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
 type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
@@ -98,12 +97,13 @@ function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPu
 /** Warns of a repository without an open pull request. Work items have repositories too, so only rules for pull requests count. */
 function unknownRepository({ when }: Rule, name: string, pullRequests: readonly OpenPullRequest[]): string[][] {
   if (when.repository === undefined || when.pullRequest === undefined || pullRequests.length === 0) return [];
-  const globs = when.repository.map(createGlob);
-  const isMatch = (text: string | null) => text !== null && globs.some((glob) => glob.test(text));
-  if (pullRequests.some(({ repoId, repoName }) => isMatch(repoId) || isMatch(repoName))) return [];
+  // More pull requests than were read may be in any repository.
+  if (pullRequests.length === MOST_PULL_REQUESTS) return [];
+  const matches = createNameMatcher(when.repository);
+  if (pullRequests.some(({ repoId, repoName }) => matches([repoId, repoName]))) return [];
   const known = shortList(pullRequests.map(({ repoId, repoName }) => repoName ?? repoId ?? 'unknown'));
-  const message = `${name} applies to the repository ${when.repository.join(', ')}, which has no open pull request; those are in: ${known}`;
-  return [[message, 'Correct the name, unless pull requests of it come later.']];
+  const message = `${name} applies to the repository ${when.repository.join(', ')}, but no open pull request is in it; there are some in: ${known}`;
+  return [[message, 'Correct the name, unless you expect pull requests there later.']];
 }
 
 function shortList(names: readonly string[]): string {

@@ -3,7 +3,7 @@ import { SyncError } from '../model/errors/sync-error.ts';
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /** A pull request as a job of a CI service knows it. */
-export interface AskedPullRequest {
+export interface PullRequestQuery {
   /** Ways to name it, the surest first: its key, its address, or `owner/repo#12`. */
   readonly targets: readonly string[];
   /** Id of its connector; absent: any. */
@@ -18,7 +18,7 @@ export interface JobPlace {
 }
 
 /** The pull request of a job, by the names that the daemon may know it by. */
-export interface JobPullRequest extends AskedPullRequest {
+export interface JobPullRequest extends PullRequestQuery {
   /** For people. */
   readonly name: string;
 }
@@ -53,7 +53,7 @@ export function namedPullRequest(text: string, provider?: string): JobPullReques
   throw new SyncError('usage', `"${text}" names no pull request`, { hint: NAME_IT });
 }
 
-/** The repository in a name or an address of a pull request; undefined where neither tells it. */
+/** The repository in a name or an address of a pull request; undefined if it contains none. */
 export function repositoryOf(target: string): string | undefined {
   const name = atAddress(target)?.name ?? target;
   return /^([^\s:?]+\/[^\s:?]+)[#!]\d{1,10}$/.exec(name)?.[1];

@@ -48,7 +48,7 @@ export async function backUp(place: StorePlace, destination: string): Promise<vo
   const file = join(data, INSTALLATION_FILE);
   if (!existsSync(file))
     throw new SyncError('not_found', `there is no database at ${file}`, {
-      hint: 'Give the data folder of the daemon with --data.',
+      hint: 'Name the data folder of the daemon with --data.',
     });
   if (existsSync(destination))
     throw new SyncError('conflict', `${destination} is there already`, {

@@ -44,7 +44,7 @@ export function withValues(content: string, values: Readonly<Record<string, stri
   );
 }
 
-/** Throws `usage` for a value that has no effect in the draft. The value of a placeholder that was replaced before is accepted. */
+/** Throws `usage` for a value that has no effect in the draft. Accepts a value that an earlier run has put in place of its placeholder. */
 export function refuseWithoutEffect(content: string, values: Readonly<Record<string, string>>): void {
   const active = uncommented(content);
   const wasSet = (placeholder: string, value: string) =>

@@ -25,7 +25,7 @@ export async function findTask(query: Scope, target: string): Promise<FoundTask 
   return task && foundTask(task);
 }
 
-/** Throws `not_found`. */
+/** Returns the task with this key or id. Throws `not_found` if there is none. */
 export async function requireTask(query: Scope, target: string): Promise<FoundTask> {
   const task = await findTask(query, target);
   if (task) return task;

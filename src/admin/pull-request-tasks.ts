@@ -5,7 +5,7 @@ import { anyTaskId, highestTaskKeys, tasksByIds } from '../store/cached-tasks.ts
 import { existingItems, findItem, itemsAtUrl, itemsByDisplayName, readFields } from '../store/items.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
-import { type AskedPullRequest, repositoryOf } from './ci-job.ts';
+import { type PullRequestQuery, repositoryOf } from './ci-job.ts';
 import { explainLinks } from './links.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -51,7 +51,7 @@ const MOST_SHOWN = 50;
  */
 export async function pullRequestTasks(
   partition: OpenWorkspace,
-  asked: AskedPullRequest,
+  asked: PullRequestQuery,
   clock: Clock,
 ): Promise<PullRequestTasks> {
   const { query } = partition.store;
@@ -104,7 +104,7 @@ interface Found {
   readonly shown: NonNullable<PullRequestTasks['pullRequest']>;
 }
 
-async function findPullRequest(query: Scope, { targets, provider }: AskedPullRequest): Promise<Found | undefined> {
+async function findPullRequest(query: Scope, { targets, provider }: PullRequestQuery): Promise<Found | undefined> {
   for (const target of targets) {
     const found: Found[] = [];
     for (const key of await keysOf(query, target)) {
@@ -134,7 +134,7 @@ function shownOf(item: PullRequest) {
 }
 
 /** Connections to the host and provider of the pull request that may cover its repository. */
-function expectedFrom(connections: readonly ActiveConnection[], { targets, provider }: AskedPullRequest): string[] {
+function expectedFrom(connections: readonly ActiveConnection[], { targets, provider }: PullRequestQuery): string[] {
   const repository = targets.map(repositoryOf).find((name) => name !== undefined);
   const hosts = targets.flatMap((target) => URL.parse(target)?.hostname || []);
   return connections
@@ -145,7 +145,7 @@ function expectedFrom(connections: readonly ActiveConnection[], { targets, provi
     .map(({ name }) => name);
 }
 
-/** Whether a connection may cover a repository. One that was renamed is covered by its former name. */
+/** Whether a connection may cover a repository. A renamed one is covered through its bound id or former name. */
 function mayCover(
   { connector, options, names }: ActiveConnection,
   repository: string,

@@ -91,7 +91,7 @@ function placeOf(text: string): Place {
 function refuseMissing({ address, folder }: Place): void {
   if (folder !== undefined && !existsSync(address))
     throw new SyncError('not_found', `there is no database at ${address}`, {
-      hint: 'Give a data folder that a daemon has used, or the address of a PostgreSQL database.',
+      hint: 'Name a data folder that a daemon has used, or the address of a PostgreSQL database.',
     });
 }
 

@@ -41,7 +41,7 @@ export async function askingWorkspace<Result>(
   try {
     const [partition] = composition.workspaces.partitions();
     if (!partition) throw new SyncError('internal', 'the workspace did not open');
-    await sayOthers(session, composition.installation);
+    await warnOfOtherWorkspaces(session, composition.installation);
     const ask: Asking['ask'] = (question, asked) =>
       audibly('an answer', longestAnswer(question), async () =>
         runAdminOperation(question, partition, asked, session.parts.clock, whoRuns().actor),
@@ -55,12 +55,16 @@ export async function askingWorkspace<Result>(
   }
 }
 
-/** Says that the data folder belongs to another configuration, because an empty answer would look like the truth. */
-async function sayOthers({ config, options }: Session, { query }: Pick<Installation, 'query'>): Promise<void> {
+/** Warns of rows of workspaces that are not configured, because an empty answer would look like the truth. */
+async function warnOfOtherWorkspaces(
+  { config, options: { store, data } }: Session,
+  { query }: Pick<Installation, 'query'>,
+): Promise<void> {
   const { workspacesWithRows } = await import('../store/deletions.ts');
   const configured = new Set([...config.workspaces, ...config.broken].map(({ name }) => name));
   const others = (await workspacesWithRows(query)).filter((name) => !configured.has(name));
   if (others.length === 0) return;
-  say(`The data folder ${options.data} also has rows of ${others.join(', ')}, which this configuration does not name.
-If you mean that workspace, give its configuration with --config.`);
+  const place = store === undefined ? `The data folder ${data}` : 'The database';
+  say(`${place} also contains these workspaces, which this configuration does not have: ${others.join(', ')}.
+To use one of them, give its configuration with --config.`);
 }

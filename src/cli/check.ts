@@ -65,14 +65,14 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   if (await hasOwner(options.data)) {
     const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
     const running = await askOwner<Status>(options.data, 'GET', '/status.json');
-    return { findings: [...findings, ...describeDifference(config, running), ...asked] };
+    return { findings: [...findings, ...missingFromDaemon(config, running), ...asked] };
   }
   const { found, failure } = await checkHere(session);
   return { findings: [...findings, ...found], failure };
 }
 
 /** Warns of workspaces that the running daemon does not have: it was started with another configuration. */
-function describeDifference({ workspaces, broken }: Session['config'], running: Status): readonly Finding[] {
+function missingFromDaemon({ workspaces, broken }: Session['config'], running: Status): readonly Finding[] {
   const names = new Set(
     [...running.workspaces, ...running.broken, ...(running.elsewhere ?? [])].map(({ name }) => name),
   );
@@ -82,8 +82,8 @@ function describeDifference({ workspaces, broken }: Session['config'], running: 
     {
       level: 'warning',
       subject: 'configuration',
-      message: `the running daemon does not have the workspace ${missing.join(', ')}; it has ${[...names].join(', ') || 'none'}`,
-      hint: 'If the daemon was started with --config, give this command the same.',
+      message: `the running daemon does not have ${missing.join(', ')}; it has ${[...names].join(', ') || 'none'}`,
+      hint: 'If the daemon was started with --config, give this command the same --config.',
     },
   ];
 }

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
@@ -77,7 +77,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
       const place = daemonOptions(flags, commandEnvironment(flags).settings);
       const rows = (await hasOwner(place.data))
         ? await askDaemon(place.data, workspace)
-        : await forgetAlone(setting, flags, { place, workspace });
+        : await forgetWithoutDaemon(setting, flags, { place, workspace });
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
       exit(0);
     });
@@ -132,30 +132,38 @@ async function askDaemon(data: string, workspace: string): Promise<number> {
   return answer.rows;
 }
 
-interface Forgotten {
+interface ForgetTarget {
   readonly place: DaemonOptions;
   readonly workspace: string;
 }
 
-/** Without a daemon. Throws `conflict` for a workspace that has a configuration: the next start would begin it anew. */
-async function forgetAlone(setting: Setting, flags: Flags, { place, workspace }: Forgotten): Promise<number> {
-  const names = await configuredNames(setting, flags);
+/** Deletes the rows while no daemon runs. Throws `conflict` if the workspace is configured: the next start would create it again. */
+async function forgetWithoutDaemon(
+  setting: Setting,
+  flags: Flags,
+  { place, workspace }: ForgetTarget,
+): Promise<number> {
+  const names = await configuredNames(setting, flags, place);
   if (names.includes(workspace))
-    throw new SyncError('conflict', `${workspace} has a configuration`, {
+    throw new SyncError('conflict', `${workspace} still has a configuration`, {
       hint: 'Remove its file from the configuration first, then repeat the command.',
     });
-  const { forgetAlone: forget } = await import('../admin/data.ts');
-  return forget(place, workspace, whoRuns());
+  const { forgetAlone } = await import('../admin/data.ts');
+  return forgetAlone(place, workspace, whoRuns());
 }
 
-/** An empty folder has no workspace. */
-async function configuredNames(setting: Setting, flags: Flags): Promise<readonly string[]> {
+/** Returns the names of all configured workspaces. An empty folder has none. */
+async function configuredNames(
+  setting: Setting,
+  flags: Flags,
+  { config: path }: DaemonOptions,
+): Promise<readonly string[]> {
   try {
     const { config } = await sessionOf(setting, flags, () => 'error');
     return [...config.workspaces, ...config.broken].map(({ name }) => name);
   } catch (error) {
-    const { config } = flags;
-    const isEmpty = typeof config === 'string' && existsSync(config) && readdirSync(config).length === 0;
+    const isFolder = path !== undefined && statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+    const isEmpty = isFolder && readdirSync(path).length === 0;
     if (asSyncError(error).code === 'config_unreadable' && isEmpty) return [];
     throw error;
   }

@@ -250,7 +250,7 @@ async function nextStep({ name, written, missing, isLive }: Outcome, folder: str
   }
   const again = commandFor(join(folder, 'config', `${name}.yaml`));
   if (missing.length === 0)
-    return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}; with --offline it asks nobody.`;
+    return `Next: correct what is wrong, in ${draft} or .env. Then run ${again}. With --offline it checks the draft without sending requests.`;
   const host = openHost(draft);
   const ownServer = host === undefined ? '' : ` If the server is your own, add --set ${host}=<its host>.`;
   return `Next: replace in ${draft} and .env: ${missing.join(', ')}. Then run ${again}.${ownServer}`;

@@ -1,7 +1,7 @@
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { systemClock } from '../platform/lib/clock.ts';
 import { osUser } from '../platform/lib/os-user.ts';
-import { nameConfig } from '../platform/lib/own-command.ts';
+import { shellWord } from '../platform/lib/own-command.ts';
 import { type DaemonEndpoint, findDaemon } from '../store/daemon-file.ts';
 import { type Failure, REFUSED } from '../web/admin-answers.ts';
 import { audibly } from './patience.ts';
@@ -92,7 +92,6 @@ function read<Content>({ address }: DaemonEndpoint, body: Buffer): Content {
 function ownerOf(dataFolder: string): DaemonEndpoint {
   const owner = findDaemon(dataFolder);
   if (!owner) throw notRunning(dataFolder);
-  if (owner.config !== undefined) nameConfig(owner.config);
   return owner;
 }
 
@@ -106,7 +105,7 @@ async function answered<Answer>(
     return await ask();
   } catch (error) {
     const { code } = asSyncError(error);
-    if (code === 'unreachable') throw notRunning(dataFolder);
+    if (code === 'unreachable') throw notRunning(dataFolder, owner.config);
     throw code === 'not_answering' ? notAnswering(owner, patience) : error;
   }
 }
@@ -129,6 +128,8 @@ export function refusal({ failure: { code, message, ...details } }: Failure): Sy
   return new SyncError(code, message, details);
 }
 
-function notRunning(dataFolder: string): SyncError {
-  return new SyncError('not_running', `no daemon answers for the data folder "${dataFolder}"`);
+/** @param config of the daemon that was killed, if one was: started without it, the next one would have other workspaces */
+function notRunning(dataFolder: string, config?: string): SyncError {
+  const hint = config && `Start the daemon first: "worksync run --config ${shellWord(config)}".`;
+  return new SyncError('not_running', `no daemon answers for the data folder "${dataFolder}"`, { hint });
 }

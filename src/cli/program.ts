@@ -1,6 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { keepAlive } from '../platform/lib/clock.ts';
-import { helpAsTyped, nameCommandsFor, OWN_COMMAND } from '../platform/lib/own-command.ts';
+import { helpAsTyped, OWN_COMMAND, setPlaceFlags } from '../platform/lib/own-command.ts';
 import type { Scrubber } from '../platform/observe/scrubber.ts';
 import { filesFor } from './commands.ts';
 import { reportError } from './report-error.ts';
@@ -14,7 +14,7 @@ import { safeOutput } from './words.ts';
  */
 export async function main(argv: readonly string[], version: string, scrubber: Scrubber): Promise<number | undefined> {
   let exit: number | undefined;
-  nameCommandsFor(argv);
+  setPlaceFlags(argv);
   const release = keepAlive();
   try {
     const program = await programOf(argv[2], { version, scrubber }, (code) => {
@@ -37,7 +37,9 @@ export async function programOf(word: string | undefined, setting: Setting, exit
       "Keeps a workspace's tasks in sync with pull requests and work items elsewhere, within a scarce request quota.",
     )
     .version(setting.version)
-    .showHelpAfterError('Add --help to see what the command takes. Run "worksync --help" to see all commands.')
+    .showHelpAfterError(
+      'Add --help to see the arguments and options of the command. Run "worksync --help" to see all commands.',
+    )
     .exitOverride()
     .configureOutput({
       writeOut: (text) => process.stdout.write(safeOutput(helpAsTyped(text))),

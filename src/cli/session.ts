@@ -54,13 +54,13 @@ export interface SessionInput {
   readonly scrubber: Scrubber;
   /** The level where neither a flag nor the environment names one. */
   readonly logLevel: (config: LoadedConfig, demoSecret: string) => DaemonOptions['logLevel'];
-  /** This process becomes the daemon. Other commands use the configuration of the one that runs. */
+  /** Whether this process becomes the daemon. Other commands use the configuration of the running daemon. */
   readonly isDaemon?: boolean;
 }
 
 /** Reads options and configuration, and tells the log and every error text which values are secret. */
 export function openSession(input: SessionInput): Session {
-  const flags = input.isDaemon ? input.flags : besideDaemon(input.flags);
+  const flags = input.isDaemon ? input.flags : withDaemonConfig(input.flags);
   const { settings: env, place, file: envFile } = commandEnvironment(flags);
   const given = daemonOptions(flags, env);
   const demoSecret = demoSecretOf(given.data);
@@ -106,13 +106,13 @@ export function openSession(input: SessionInput): Session {
   };
 }
 
-/** Adds the configuration of the daemon that uses the data folder, unless another one is named. */
-function besideDaemon(flags: Flags): Flags {
+/** Adds the configuration of the daemon that uses the data folder, or that was killed there, unless another one is named. */
+function withDaemonConfig(flags: Flags): Flags {
   const { settings } = commandEnvironment(flags);
   const { config, data } = daemonOptions(flags, settings);
   if (config !== undefined || configText(flags, settings) !== undefined) return flags;
   const running = endpointOf(data)?.config;
-  return running !== undefined && existsSync(running) ? { ...flags, config: running } : flags;
+  return running !== undefined && existsSync(running) ? { ...flags, config: running, data } : flags;
 }
 
 /** Returns the secret of the demo that runs on this data folder, if this user may read it; otherwise a new one. */
@@ -120,7 +120,7 @@ function demoSecretOf(dataFolder: string): string {
   return endpointOf(dataFolder)?.demoSecret ?? systemRandom().bytes(24).toString('base64url');
 }
 
-/** Undefined also where the file belongs to the daemon of another user. */
+/** Returns undefined if no daemon has announced itself, or if its file belongs to another user. */
 function endpointOf(dataFolder: string): DaemonEndpoint | undefined {
   try {
     return findDaemon(dataFolder);

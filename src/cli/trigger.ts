@@ -121,7 +121,11 @@ async function describeUnknownTask({ ask }: Asking, target: string | undefined):
   if (target === undefined) return [];
   const { task } = await ask('explain', { target });
   return task === null
-    ? [printable(`worksync knows no task ${target}: unless the workspace has it, the sample gets no link.`)]
+    ? [
+        printable(
+          `Task ${target} is not known yet. If it does not exist in the workspace, the sample is linked to no task.`,
+        ),
+      ]
     : [];
 }
 

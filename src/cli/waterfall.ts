@@ -1,5 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
-import { PHASE_WORDS } from '../admin/phase-words.ts';
+import { TIMELINE_PHASE_LABELS } from '../admin/timeline-labels.ts';
 import { brief, printable } from './words.ts';
 
 type Course = Answered<'delivery'>['courses'][number];
@@ -14,6 +14,8 @@ const STATES: Readonly<Record<Course['state'], string>> = {
   pending: 'waits to be sent',
   sending: 'is being sent',
 };
+
+const LABEL_WIDTH = Math.max(...Object.values(TIMELINE_PHASE_LABELS).map(({ length }) => length));
 
 const WIDTH = 40;
 
@@ -30,7 +32,8 @@ export function describeCourse(course: Course): string[] {
     ...(served === 0 ? [] : [`  for ${served === 1 ? 'delivery' : `${served} deliveries:`} ${ids}`]),
     ...(from === undefined ? [] : [`  from ${new Date(from).toISOString()}`]),
     ...phases.map(
-      (phase) => `  ${PHASE_WORDS[phase.name].padEnd(23)} |${barOf(phase, from ?? 0, until)}| ${lengthOf(phase)}`,
+      (phase) =>
+        `  ${TIMELINE_PHASE_LABELS[phase.name].padEnd(LABEL_WIDTH)} |${barOf(phase, from ?? 0, until)}| ${lengthOf(phase)}`,
     ),
   ].map(printable);
 }

@@ -59,7 +59,7 @@ export interface Connector<Options = never> {
   eventOf?(payload: unknown): string | undefined;
   /** Pure: returns the names of single repositories, projects or teams in these options, as configured. */
   namesIn?(options: Options): readonly string[];
-  /** Pure: whether a repository of this name may be in scope. An id in these options may be its own. */
+  /** Pure: whether a repository of this name may be in scope. True for options with ids, because one may be the id of this repository. */
   mayCover?(repository: string, options: Options): boolean;
   /** Pure: returns the unit by which polls request an object by its id. Absent: the id itself. */
   unitOf?(named: NamedUnit): string;

@@ -1,6 +1,6 @@
-import { resolve } from 'node:path';
 // Design: src/decisions/daemon.md
 
+import { resolve } from 'node:path';
 import { daemonConfiguration } from '../admin/effective-config.ts';
 import { readShared, type Sharing } from '../admin/replica-status.ts';
 import type { Status } from '../admin/status.ts';

@@ -12,7 +12,7 @@ export interface DaemonEndpoint {
   readonly token: string;
   /** The webhook secret of the demo, if the daemon runs it. */
   readonly demoSecret?: string;
-  /** Absolute path of the configuration that the daemon was started with; absent: the standard one. */
+  /** Absolute path of the configuration that the daemon was started with; absent: the standard one, or a text in a variable. */
   readonly config?: string;
 }
 

@@ -238,7 +238,7 @@ async function heldTimes(query: Sql, workspaces: readonly number[]): Promise<ByW
   };
 }
 
-interface WantedTimes {
+interface TimesQuery {
   readonly state: ChangeState;
   /** The changes whose times are read, each under its name. */
   readonly lanes: readonly { readonly name: string; readonly lane: Lane; readonly imported: 0 | 1 }[];
@@ -252,7 +252,7 @@ interface WantedTimes {
 async function timesByLane(
   query: Sql,
   workspaces: readonly number[],
-  { state, lanes, first }: WantedTimes,
+  { state, lanes, first }: TimesQuery,
 ): Promise<ByWorkspace<Readonly<Record<string, number>>>> {
   if (workspaces.length === 0) return () => ({});
   const rows = await query

@@ -127,8 +127,8 @@ function addRoutes(server: Server, options: AdminOptions): void {
   });
   async function forgetClosed(workspace: string, actor: Actor): Promise<{ rows: number }> {
     if (workspaces.find(workspace) || isElsewhere(workspaces, workspace))
-      throw new SyncError('conflict', `the daemon works on ${workspace}, whose configuration it has`, {
-        hint: 'Remove its file from the configuration. The daemon notices that within a minute, but keeps its last workspace until it is stopped.',
+      throw new SyncError('conflict', `${workspace} still has a configuration`, {
+        hint: 'Remove its file from the configuration. The daemon applies that within a minute. It keeps its last workspace until it stops: then stop it first.',
       });
     const rows = await forget(installation, workspace, { actor, clock });
     workspaces.forget(workspace);

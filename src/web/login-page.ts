@@ -1,4 +1,4 @@
-import { asTyped, ownCommand } from '../platform/lib/own-command.ts';
+import { asTyped, OWN_COMMAND } from '../platform/lib/own-command.ts';
 import { html, type Markup } from './html.ts';
 import { documentOf } from './html-document.ts';
 
@@ -9,7 +9,7 @@ export function loginPage(problem?: string): Markup {
     html`<main class="login card">
 <h1>Log in to worksync</h1>
 ${problemOf(problem)}
-<p>On the machine of the daemon, run <code>${ownCommand('login')}</code> and open the link that it prints.
+<p>On the machine of the daemon, run <code>${OWN_COMMAND} login</code> and open the link that it prints.
 Or log in with the admin token or a read token:</p>
 <form method="post" action="/login">
 <label for="token">Token</label>
@@ -46,6 +46,9 @@ ${problemOf(problem)}
   );
 }
 
+/** Without the places of data and configuration, because everybody may read this page. */
 function problemOf(problem: string | undefined): Markup | null {
-  return problem === undefined ? null : html`<div class="banner bad" role="alert"><p>${asTyped(problem)}</p></div>`;
+  return problem === undefined
+    ? null
+    : html`<div class="banner bad" role="alert"><p>${asTyped(problem, OWN_COMMAND, [])}</p></div>`;
 }

@@ -73,8 +73,8 @@ it('moves the task that it names, as the rules say', async () => {
     return (await world.people.getTask({ taskId }, {})).body.status;
   };
   const nowhere = await trigger('github', 'opened', '--task', 'BUG-99', '--id', '70100');
-  expect(nowhere.stdout).toContain('worksync knows no task BUG-99');
-  expect((await trigger('github', 'opened', '--task', key, '--id', '70100')).stdout).not.toContain('knows no task');
+  expect(nowhere.stdout).toContain('Task BUG-99 is not known yet');
+  expect((await trigger('github', 'opened', '--task', key, '--id', '70100')).stdout).not.toContain('is not known yet');
   expect(await statusAfter('opened', '--id', '70100')).toBe('review');
   expect(await statusAfter('changes')).toBe('in_progress');
   expect(await statusAfter('approved')).toBe('review');

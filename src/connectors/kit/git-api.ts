@@ -134,10 +134,14 @@ export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<Connecti
   function movedPath(answer: HttpAnswer, path: string): string {
     const moved = ownUrl(answer.headers['location'] ?? '', bases)?.pathname;
     if (moved !== undefined && dialect.isMoved?.(moved, path)) return moved;
-    throw new SyncError('refused', `GET ${path}: status ${answer.status} leads to ${redirectTarget(answer.headers)}`, {
-      status: answer.status,
-      hint: `worksync does not follow ${bases[0]} there: check host and apiUrl, and write the present name in the configuration.`,
-    });
+    throw new SyncError(
+      'refused',
+      `GET ${path}: status ${answer.status} redirects to ${redirectTarget(answer.headers)}`,
+      {
+        status: answer.status,
+        hint: `worksync does not follow redirects from ${bases[0]} to another place. Check host and apiUrl of the connection, and use the current name of the repository.`,
+      },
+    );
   }
 
   async function readPage(path: string, given: GetOptions, memory: Memory<Page> | undefined): Promise<Page> {

@@ -42,10 +42,10 @@ export function inScope(candidate: Candidate, scope: Scope): boolean {
   return scope.include.some((entry) => isIncluded(entry, candidate, scope));
 }
 
-/** Whether a candidate of this name may be in scope. Names contain a slash and ids do not: an id may be that of the candidate. */
+/** Whether a repository of this name may be in scope. An entry without a slash is an id and may be that of this repository. */
 export function mayBeInScope(name: string, { include, exclude }: Scope): boolean {
   if (exclude.some((entry) => matches(entry, name))) return false;
-  return include.some((entry) => !entry.includes('/') || matches(entry, name));
+  return include.some((entry) => (!isPattern(entry) && !entry.includes('/')) || matches(entry, name));
 }
 
 function isExcluded(entry: string, { id, name }: Candidate): boolean {

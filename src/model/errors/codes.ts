@@ -90,7 +90,7 @@ export const CODES = {
   generated_stale: { verdict: 'never', hint: 'Run npm run generate and commit what it writes.' },
   not_running: {
     verdict: 'wait-until',
-    hint: 'Start the daemon first: "worksync run". If it runs on another data folder, name that with --data.',
+    hint: 'Start the daemon first: "worksync run". If it uses another data folder, name that folder with --data.',
     exit: 75,
   },
   not_answering: {

@@ -342,22 +342,26 @@ function repeatedNames(read: readonly ReadWorkspace[]): readonly Problem[] {
 /** Two configurations with rules for the statuses of the same tasks would move them against each other. */
 function sharedWorkflows(read: readonly ReadWorkspace[]): readonly Problem[] {
   const withRules = read.filter(({ config }) => config?.rules.workflow !== undefined);
-  return shared(withRules, ({ config }) => config).flatMap(([first, { config, document }]) => {
+  return pairsOfSameWorkspace(withRules, ({ config }) => config).flatMap(([first, { config, document }]) => {
     if (!config || !document) return [];
     const message = `rules.workflow: ${first.name} (${first.file}) has such rules for the same workspace ${config.workspace.id}; keep them in one`;
     return [{ ...document.keyPlace(['rules', 'workflow']), message }];
   });
 }
 
+/** Warns of two configurations of one workspace, unless their shares of the quota are set and fit together. */
 function sharedQuotaWarnings(workspaces: readonly WorkspaceConfig[]): readonly string[] {
-  return shared(workspaces, (config) => config).map(
-    ([first, { name, file }]) =>
-      `${file}: ${name} is for the same workspace as ${first.name}: each uses the quota as if it were alone; keep the connections of both in one file`,
-  );
+  const shareOf = ({ quota: { share } }: WorkspaceConfig) => (share === 'auto' ? 1 : share);
+  return pairsOfSameWorkspace(workspaces, (config) => config)
+    .filter(([first, second]) => shareOf(first) + shareOf(second) > 1)
+    .map(
+      ([first, { name, file }]) =>
+        `${file}: ${name} and ${first.name} use the same workspace of the server, but each counts only its own requests against the quota; put the connections of both into one file, or set quota.share`,
+    );
 }
 
-/** Returns each element whose workspace an earlier one has too, behind that one. */
-function shared<Element>(
+/** Returns pairs of elements that configure the same workspace: the first one and each later one. */
+function pairsOfSameWorkspace<Element>(
   elements: readonly Element[],
   configOf: (element: Element) => WorkspaceConfig | undefined,
 ): (readonly [first: Element, second: Element])[] {

@@ -76,7 +76,7 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
   return [{ ...context.document.place(path), message, isAbsence: given == null, ...(suggestion && { suggestion }) }];
 }
 
-/** Undefined also for a single value, which the message names anyway. */
+/** Returns undefined for a single allowed value, because the message names it anyway. */
 function nearestOf(given: unknown, values: readonly unknown[]): string | undefined {
   return typeof given === 'string' && values.length > 1
     ? nearest(
@@ -116,7 +116,7 @@ function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): r
   const best = fitting.toSorted((a, b) => a.length - b.length)[0];
   const values = best?.[0] && isWrongValue(best[0]) ? best[0].values : undefined;
   if (best && !values) return best.flatMap((inner) => describe(within(issue, inner), context));
-  const words = [...new Set(issue.errors.flat().flatMap(expectedBy))].join(' or ');
+  const words = [...new Set(issue.errors.flat().flatMap(expectedValues))].join(' or ');
   const options = 'options' in issue ? issue.options : undefined;
   const wanted = Array.isArray(options) ? oneOf(options) : words || 'another value';
   const suggestion = nearestOf(given, values ?? []);
@@ -125,7 +125,7 @@ function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): r
 }
 
 /** The values that an alternative takes, in words; empty if the alternative refuses only a part of the value. */
-function expectedBy(inner: Issue): readonly string[] {
+function expectedValues(inner: Issue): readonly string[] {
   if (inner.code === 'invalid_type') return [typeWord(inner.expected)];
   return isWrongValue(inner) ? [oneOf(inner.values)] : [];
 }

@@ -41,21 +41,20 @@ function codeOf(status: number): ErrorCode {
 function hintOf({ status, headers }: Pick<HttpAnswer, 'status' | 'headers'>): ErrorDetails {
   if (status === 401)
     return {
-      hint: 'The credential is wrong, expired or revoked. Put a new one where the configuration of the connection reads it: usually the variable that its token names.',
+      hint: 'The credential is wrong, expired or revoked. Replace it where the connection gets it from, usually an environment variable.',
     };
   if (status < 300 || status > 399) return {};
   return {
-    hint: `The server redirects to ${redirectTarget(headers)}, which worksync does not follow. If the server has moved, configure its new address; if that is a login page, check the address of its API.`,
+    hint: `The server redirects to ${redirectTarget(headers)}, which worksync does not follow. If the server has moved, configure its new address; if this is a login page, check that the configured address is that of the API.`,
   };
 }
 
 /** The target of a redirect for people: without the query, which may hold secrets, and at most 200 characters long. */
-export function redirectTarget(headers: HttpAnswer['headers']): string {
-  const location = headers['location'] ?? '';
-  const target = URL.parse(location) ?? URL.parse(location, 'https://own.invalid');
-  if (!target || location === '') return 'another address';
-  const path = target.pathname.slice(0, 200);
-  return target.hostname === 'own.invalid' ? path : `${target.origin}${path}`.slice(0, 200);
+export function redirectTarget({ location = '' }: HttpAnswer['headers']): string {
+  const target = URL.parse(location, 'https://relative.invalid');
+  if (location === '' || !target || !/^https?:$/.test(target.protocol)) return 'another address';
+  const isRelative = !URL.canParse(location);
+  return `${isRelative ? '' : target.origin}${target.pathname}`.slice(0, 200);
 }
 
 /** The longest wait that a vendor can dictate, milliseconds. Vendors count limits by the hour at most. */

@@ -18,33 +18,30 @@ export const OWN_COMMAND = ownCommandOf(PROGRAM);
 export const COMMAND_NAMES =
   'run init once demo status wait check login logout backup restore forget plan quota held changes quarantine deliveries listen trigger items backfill sweep hooks config connections connectors translate tasks links docs prs ci files keys audit gateway workspace store healthcheck completion generate';
 
-/** The commands without `--data` and `--config`. */
+/** Commands that do not take `--data` and `--config`. */
 export const COMMANDS_WITHOUT_PLACE = 'init demo store connectors translate ci workspace completion generate';
 
 const NAMED = new RegExp(`"worksync ((${COMMAND_NAMES.replaceAll(' ', '|')})\\b[^"]*)(?=")`, 'g');
 const PLACE = /^--(?:data|config)(?:=|$)/;
 
-let flagsOfPlace = '';
+/** A flag of the place with its value, as a person types it: `--data /srv/sync`. */
+export type PlaceFlag = string;
 
-/** Returns the flags `--data` and `--config` of a command line, as a person types them. */
-export function placeFlagsOf(argv: readonly string[]): string {
-  const found = argv.flatMap((word, index) => {
+let placeFlags: readonly PlaceFlag[] = [];
+
+/** Returns the flags `--data` and `--config` of a command line. */
+export function placeFlagsOf(argv: readonly string[]): readonly PlaceFlag[] {
+  return argv.flatMap((word, index) => {
     if (!PLACE.test(word)) return [];
     const [flag = '', ...rest] = word.split('=');
     const value = word.includes('=') ? rest.join('=') : argv[index + 1];
-    return value === undefined ? [] : [` ${flag} ${shellWord(value)}`];
+    return value === undefined ? [] : [`${flag} ${shellWord(value)}`];
   });
-  return found.join('');
 }
 
 /** Makes `asTyped` add the place flags of this command line, so that the commands in texts find the same daemon. */
-export function nameCommandsFor(argv: readonly string[]): void {
-  flagsOfPlace = placeFlagsOf(argv);
-}
-
-/** Makes `asTyped` add this configuration too, unless the command line has one. */
-export function nameConfig(path: string): void {
-  if (!flagsOfPlace.includes(' --config ')) flagsOfPlace += ` --config ${shellWord(path)}`;
+export function setPlaceFlags(argv: readonly string[]): void {
+  placeFlags = placeFlagsOf(argv);
 }
 
 /** Quotes a word for a shell if necessary. */
@@ -57,28 +54,30 @@ export function shellWord(word: string): string {
  * stored like that; where they are shown, this puts in what works here. Texts of other people must not pass through it. Lines of
  * JSON, which programs read, stay as they are.
  */
-export function asTyped(text: string, own = OWN_COMMAND, place = flagsOfPlace): string {
-  if ((own === 'worksync' && place === '') || !text.includes('"worksync ')) return text;
+export function asTyped(text: string, own = OWN_COMMAND, place = placeFlags): string {
+  if ((own === 'worksync' && place.length === 0) || !text.includes('"worksync ')) return text;
   return text.replaceAll(/^(?![{[]).*$/gm, (line) =>
     line
       .replaceAll('"worksync --help"', `"${own} --help"`)
-      .replaceAll(NAMED, (_, command: string, name: string) => `"${typed(command, name, own, place)}`),
+      .replaceAll(NAMED, (_, command: string, name: string) => `"${withPlace(command, name, own, place)}`),
   );
 }
 
-function typed(command: string, name: string, own: string, place: string): string {
-  const takesPlace = !COMMANDS_WITHOUT_PLACE.split(' ').includes(name) && !/ --(?:data|config)\b/.test(command);
-  const flags = takesPlace ? place : '';
+/** Adds the flags that the command takes and does not have yet. */
+function withPlace(command: string, name: string, own: string, place: readonly PlaceFlag[]): string {
+  const takesPlace = !COMMANDS_WITHOUT_PLACE.split(' ').includes(name);
+  const missing = place.filter((flag) => takesPlace && !command.includes(` ${flag.split(' ')[0]} `));
+  const flags = missing.map((flag) => ` ${flag}`).join('');
   if (command !== 'run' || own === 'worksync') return `${own} ${command}${flags}`;
   return `npm start${flags === '' ? '' : ` --${flags}`}`;
 }
 
 /** Returns a command of worksync, such as `login`, as it is typed here. */
-export function ownCommand(command: string): string {
+export function commandAsTyped(command: string): string {
   return asTyped(`"worksync ${command}"`).slice(1, -1);
 }
 
 /** The same of the help of a command, with its examples. */
 export function helpAsTyped(help: string, own = OWN_COMMAND): string {
-  return asTyped(help, own, '').replaceAll(/^(Example: | {9})(source <\()?worksync /gm, `$1$2${own} `);
+  return asTyped(help, own, []).replaceAll(/^(Example: | {9})(source <\()?worksync /gm, `$1$2${own} `);
 }

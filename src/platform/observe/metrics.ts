@@ -155,7 +155,7 @@ export const METRICS: Readonly<Record<string, Declaration>> = {
     kind: 'gauge',
     perWorkspace: true,
     isFresh: true,
-    help: 'Age of the oldest unsent change; first imports do not count.',
+    help: 'Age of the oldest unsent change, without first imports.',
     labels: { lane: LANES },
   },
   sync_lag_seconds: {

@@ -262,7 +262,7 @@ async function updateBlockedUntil(
   now: number,
 ): Promise<number | undefined> {
   const { notBefore } = body as unknown as TaskUpdate;
-  // A later time comes from a clock that has since been set back.
+  // A time that is further away than the delay does not count: the clock was set back after it was stored.
   const earliest = notBefore !== undefined && notBefore <= now + FINAL_DELAY ? notBefore : 0;
   const until = Math.max(earliest, (await taskUpdatesOffUntil(query, now)) ?? 0);
   if (until > now) return Math.min(until, now + MAX_BLOCK);

@@ -41,7 +41,7 @@ export interface BatchResult {
 }
 
 /** Items and tasks to evaluate although no delivery of the batch concerns them. */
-export interface Reevaluated {
+export interface FurtherEvaluations {
   readonly items: readonly ItemKey[];
   readonly tasks: readonly string[];
 }
@@ -54,13 +54,13 @@ export async function applyBatch(
   query: Scope,
   batch: readonly Translated[],
   context: BatchContext,
-  reevaluated: Reevaluated = { items: [], tasks: [] },
+  further: FurtherEvaluations = { items: [], tasks: [] },
 ): Promise<BatchResult> {
   const unitOfWork = query.unitOfWork ? query : beginUnitOfWork(query);
   const applied = new Batch(unitOfWork, context);
   await applied.prefetch(batch);
   for (const translated of batch) await applied.apply(translated);
-  await applied.evaluate(reevaluated);
+  await applied.evaluate(further);
   await flushRows(unitOfWork);
   await quarantineParts(query, applied.rejected, context.now);
   await requestTaskList(query, applied, context);
@@ -216,7 +216,7 @@ class Batch implements BatchResult {
   }
 
   /** Evaluates the changed items, and these further items and tasks. */
-  async evaluate(further: Reevaluated): Promise<void> {
+  async evaluate(further: FurtherEvaluations): Promise<void> {
     for (const key of further.items) this.evaluations.add(key);
     for (const task of further.tasks) this.evaluations.addTask(task);
     await this.evaluations.evaluate(this.#items.changed);

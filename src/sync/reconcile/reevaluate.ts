@@ -10,7 +10,7 @@ import { itemsAfter, openItemsAfter } from '../../store/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import { applyBatch, type Reevaluated } from './apply-batch.ts';
+import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
 import type { BatchContexts, Rules } from './context.ts';
 import { countDecisions, ITEMS_PER_TRANSACTION, isDeliveryFault } from './process.ts';
 import { rulesInForceSince } from './workflow/evaluate-task.ts';
@@ -51,30 +51,30 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
       await store.commit((transaction) => rulesInForceSince(transaction, rules.workflow, clock.now()));
     }
     while (digest !== undefined && digest !== done && !signal.aborted) {
-      const reachesBack = rules?.workflow.isOn === true && rules.workflow.since !== undefined;
-      const portion = await store.commit((transaction) =>
-        nextToReevaluate(transaction, { digest, reachesBack, limit: batchSize.size() }),
+      const includesFinished = rules?.workflow.isOn === true && rules.workflow.since !== undefined;
+      const batch = await store.commit((transaction) =>
+        nextToReevaluate(transaction, { digest, includesFinished, limit: batchSize.size() }),
       );
-      if (portion === undefined) {
+      if (batch === undefined) {
         done = digest;
         return;
       }
-      await reevaluate(portion, digest);
+      await reevaluate(batch, digest);
       outbox.notify();
       writeBack?.notify();
       await yieldForRequests();
     }
   }
 
-  async function reevaluate(portion: Portion, digest: string): Promise<void> {
-    const { keys } = portion;
+  async function reevaluate(batch: ReevaluationBatch, digest: string): Promise<void> {
+    const { keys } = batch;
     const contextNow = await contexts.load();
     try {
       const result = await store.commitRelaxed(async (transaction) => {
         const applied = await batchSize.work(keys.length, async () =>
-          applyBatch(transaction, [], contextNow(), await toReevaluate(transaction, portion)),
+          applyBatch(transaction, [], contextNow(), await itemsAndTasksOf(transaction, batch)),
         );
-        await recordProgress(transaction, digest, portion);
+        await recordProgress(transaction, digest, batch);
         return applied;
       });
       if (meter) countDecisions(meter, result);
@@ -82,7 +82,7 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
       if (!isDeliveryFault(error)) throw error;
       // These items are evaluated when they change; nothing else waits for them.
       logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
-      await store.commit((transaction) => recordProgress(transaction, digest, portion));
+      await store.commit((transaction) => recordProgress(transaction, digest, batch));
     }
   }
 
@@ -104,41 +104,41 @@ export function rulesEvaluatedBy(query: Scope): Promise<string | undefined> {
 }
 
 /** Items to evaluate at once: either open or finished ones. */
-interface Portion {
+interface ReevaluationBatch {
   readonly keys: readonly ItemKey[];
   readonly finished: boolean;
 }
 
-interface Wanted {
+interface BatchRequest {
   readonly digest: string;
   /** `since` of the rules for tasks reaches back to finished items. */
-  readonly reachesBack: boolean;
+  readonly includesFinished: boolean;
   readonly limit: number;
 }
 
 /** Returns the next items that were not evaluated by these rules, open ones first; undefined when all were. */
-async function nextToReevaluate(query: Scope, wanted: Wanted): Promise<Portion | undefined> {
-  const { digest, reachesBack, limit } = wanted;
+async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<ReevaluationBatch | undefined> {
+  const { digest, includesFinished, limit } = request;
   if ((await rulesEvaluatedBy(query)) === digest) return undefined;
   const [progressOf, after = '', phase] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
   const [position, isFinishedPhase] = progressOf === digest ? [after, phase === FINISHED] : ['', false];
   const open = isFinishedPhase ? [] : await openItemsAfter(query, position, limit);
   if (open.length > 0) return { keys: open, finished: false };
   const afterFinished = isFinishedPhase ? position : '';
-  const finished = reachesBack ? await itemsAfter(query, afterFinished, { finished: true, most: limit }) : [];
+  const finished = includesFinished ? await itemsAfter(query, afterFinished, { finished: true, most: limit }) : [];
   if (finished.length > 0) return { keys: finished, finished: true };
   await writeMeta(query, EVALUATED_BY, digest);
   return undefined;
 }
 
 /** Returns open items themselves. Finished ones keep their links until they change, so only their tasks are evaluated. */
-async function toReevaluate(query: Scope, { keys, finished }: Portion): Promise<Reevaluated> {
+async function itemsAndTasksOf(query: Scope, { keys, finished }: ReevaluationBatch): Promise<FurtherEvaluations> {
   if (!finished) return { items: keys, tasks: [] };
   const links = (await entitiesOf(query, keys)).filter(({ kind, hand }) => kind === 'link' && hand !== 'gone');
   return { items: [], tasks: [...new Set(links.flatMap(({ task_id }) => task_id ?? []))] };
 }
 
 /** Stores the last evaluated item. Must run in the transaction of the evaluation. */
-async function recordProgress(query: Scope, digest: string, { keys, finished }: Portion): Promise<void> {
+async function recordProgress(query: Scope, digest: string, { keys, finished }: ReevaluationBatch): Promise<void> {
   await writeMeta(query, PROGRESS, [digest, keys.at(-1), ...(finished ? [FINISHED] : [])].join('\n'));
 }

@@ -1,4 +1,4 @@
-import { PHASE_WORDS } from '../../admin/phase-words.ts';
+import { TIMELINE_PHASE_LABELS } from '../../admin/timeline-labels.ts';
 import type { Phase, Timeline } from '../../admin/timelines.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
@@ -34,7 +34,7 @@ export function waterfall(workspace: string, courses: readonly Timeline[], now: 
     ...courses.map((course) => course.phases.reduce((sum, phase) => sum + spent(phase, course, now), 0)),
   );
   return html`<section class="card stack"><h2>Requests</h2>
-${legend(Object.entries(PHASE_WORDS).map(([name, words]) => ({ words, colour: COLOURS[name as Phase['name']] })))}
+${legend(Object.entries(TIMELINE_PHASE_LABELS).map(([name, words]) => ({ words, colour: COLOURS[name as Phase['name']] })))}
 <ol class="falls">${courses.map((course) => fall(workspace, course, now, longest))}</ol></section>`;
 }
 
@@ -44,7 +44,7 @@ function fall(workspace: string, course: Timeline, now: number, longest: number)
   const [tone, words] = STATES[state];
   const told = bars
     .filter(({ value }) => value > 0)
-    .map(({ name, value }) => `${PHASE_WORDS[name]} ${shortTime(value)}`);
+    .map(({ name, value }) => `${TIMELINE_PHASE_LABELS[name]} ${shortTime(value)}`);
   const label = told.length === 0 ? 'no time was spent' : told.join(', ');
   return html`<li class="stack"><div class="row"><div class="line">${chip(tone, status === null ? words : `${words} ${status}`)}<span class="text"><strong>${about.label}</strong>${
     about.item?.title ? html` ${about.item.title}` : null

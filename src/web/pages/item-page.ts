@@ -1,5 +1,5 @@
 import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
-import { ownCommand } from '../../platform/lib/own-command.ts';
+import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
@@ -47,7 +47,7 @@ function statusCard(task: ExplainedTask, now: number): Markup {
     value === null ? null : html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
   const who = setBy.rule === null ? AUTHORS[setBy.who] : `worksync, ${setBy.rule}`;
   const release = isHeld
-    ? html`<p class="text"><code>${ownCommand(`links release-status ${name}`)}</code> lets the rules decide.</p>`
+    ? html`<p class="text"><code>${commandAsTyped(`links release-status ${name}`)}</code> lets the rules decide.</p>`
     : null;
   return html`<section class="card stack"><div class="row"><h2 class="text">Status of ${name}</h2>${chip('soft', status)}</div>
 <dl class="facts wide">${fact('Set by', who)}

@@ -1,6 +1,6 @@
 import type { LabReport, LabSample } from '../../admin/lab.ts';
 import { describeLabEnd, describeMove } from '../../admin/lab-words.ts';
-import { ownCommand } from '../../platform/lib/own-command.ts';
+import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
@@ -37,7 +37,7 @@ function labForm(visit: WorkspaceVisit, config: string): Markup {
   const intro = html`<h2>Try a configuration</h2><p class="soft">worksync evaluates the items that it knows by the text of a workspace’s file, and tells which links, records and tasks it
 would write. It writes nothing and sends no request.</p>`;
   if (!mayAct(visit) || !session)
-    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${ownCommand('plan --config FILE')}</code></p></section>`;
+    return html`<section class="card stack">${intro}<p class="hint">To try one, log in as an administrator; or on the machine: <code>${commandAsTyped('plan --config FILE')}</code></p></section>`;
   return html`<section class="card stack">${intro}<form class="stack" method="post" action="${pathOf(visit.partition.name, 'rules')}">${tokenField(session.pageToken)}
 <label>A file<br><input type="file" data-fills="config" accept=".yaml,.yml,.json"></label>
 <label>Configuration, as YAML<textarea id="config" name="config" required spellcheck="false">${config}</textarea></label>

@@ -51,7 +51,7 @@ it('reports a base or a repository that no open pull request has', () => {
     expect(check([rule(when)], '', found)).toEqual([]);
   expect(check([rule('base: develop'), rule('repository: acme/wbe')], '', found)).toEqual([
     'warning rule 1 of rules.workflow applies to the base develop, and no open pull request has it; they have: main, release/2',
-    'warning rule 2 of rules.workflow applies to the repository acme/wbe, which has no open pull request; those are in: acme/app, 8',
+    'warning rule 2 of rules.workflow applies to the repository acme/wbe, but no open pull request is in it; there are some in: acme/app, 8',
   ]);
   for (const when of ['base: develop', 'repository: acme/wbe']) expect(check([rule(when)])).toEqual([]);
 });

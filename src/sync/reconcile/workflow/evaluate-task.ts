@@ -135,7 +135,12 @@ async function wantedUpdate(
   if (workflow.isOn && evaluation === undefined) return undefined;
   const wish = triage.syncs ? await wantedFields(query, triage, task.taskId, written) : undefined;
   const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
-  const update = mergedUpdate(task, written, evaluation && updateOf(evaluation, now), wish);
+  const update = mergedUpdate(
+    task,
+    written,
+    evaluation && updateOf(evaluation, now, json<TaskUpdate>(row.desired)),
+    wish,
+  );
   const lastContest = written.contested?.at(-1);
   const contestedAt = lastContest === stored.contested?.at(-1) ? undefined : lastContest;
   return { known, update, evaluation, contestedAt };
@@ -145,6 +150,7 @@ async function wantedUpdate(
 function updateOf(
   { transition, target, state, addLabels, removeLabels }: TaskEvaluation,
   now: number,
+  before: TaskUpdate | undefined,
 ): TaskUpdate | undefined {
   const status = transition?.outcome === 'move' ? transition.status : undefined;
   if (status === undefined && addLabels.length + removeLabels.length === 0) return undefined;
@@ -155,8 +161,18 @@ function updateOf(
     ...(removeLabels.length > 0 && { removeLabels }),
     from: state.status,
     ...(status !== undefined && target && { rule: target.contribution.rule }),
-    ...(isFinal && target && { notBefore: Math.min(target.at, now) + FINAL_DELAY }),
+    ...(isFinal &&
+      target && { notBefore: earliestOf(target.at, now, before?.status === status ? before.notBefore : undefined) }),
   };
+}
+
+/**
+ * Returns the earliest time of a final status. A cause in the future comes from a clock that is ahead of ours: then the time does not
+ * move with each evaluation.
+ */
+function earliestOf(cause: number, now: number, before: number | undefined): number {
+  if (cause <= now) return cause + FINAL_DELAY;
+  return before !== undefined && before <= now + FINAL_DELAY ? before : now + FINAL_DELAY;
 }
 
 /** Returns one update for the status and the fields. A label that the rules for the status set is theirs. */

@@ -274,14 +274,21 @@ function conditionsOf(when: WorkflowRule['when']): readonly Condition[] {
     author: ({ item }) => [item.author],
   };
   const conditions = Object.entries(values).flatMap(([name, valuesOf]): Condition[] => {
-    const globs = (when[name as 'connection'] ?? []).map(createGlob);
-    if (globs.length === 0) return [];
-    return [(linked) => valuesOf(linked).some((value) => value != null && matchesAny(globs, value))];
+    const names: Names = when[name as 'connection'] ?? [];
+    if (names.length === 0) return [];
+    const matches = createNameMatcher(names);
+    return [(linked) => matches(valuesOf(linked))];
   });
   const task: Names | undefined = when.task;
   return task === undefined
     ? conditions
     : [...conditions, (_linked, kind) => kind !== undefined && task.includes(kind)];
+}
+
+/** Returns a function that tells whether one of these values is one of the names of a rule, which are globs. */
+export function createNameMatcher(names: Names): (values: readonly (string | null | undefined)[]) => boolean {
+  const globs = names.map(createGlob);
+  return (values) => values.some((value) => value != null && matchesAny(globs, value));
 }
 
 function matchesAny(globs: readonly Pattern[], text: string): boolean {

@@ -34,7 +34,7 @@ describe('webAddress', () => {
 describe('readAnswer', () => {
   const answer = (text: string) => ({ status: 200, body: Buffer.from(text) });
 
-  it('tells a web page from a broken answer', () => {
+  it('gives a hint if a web page answers in place of the API', () => {
     const hintOf = (text: string) => {
       try {
         return readAnswer(answer(text), 'GET /x');

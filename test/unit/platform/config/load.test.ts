@@ -360,7 +360,7 @@ connections:
     ]);
   });
 
-  test('two files for one workspace: a warning, and an error where both have rules for statuses', () => {
+  test('warns of two files for one workspace, and rejects them if both have rules for statuses', () => {
     const file = (id: string, key: string, more = '') =>
       `workspace: { url: https://w.example, id: ${id}, apiKey: ${key} }\n${more}${FORGE}`;
     const rules = 'rules: { workflow: { preset: standard } }\n';
@@ -372,8 +372,10 @@ connections:
     ]);
     const warnings = (own: Record<string, string>) => load(folderOf(own)).warnings;
     expect(warnings({ 'a.yaml': file('acme', 'one'), 'b.yaml': file('acme', 'two') })).toEqual([
-      expect.stringContaining('b is for the same workspace as a: each uses the quota as if it were alone'),
+      expect.stringContaining('b and a use the same workspace of the server, but each counts only its own requests'),
     ]);
+    const half = 'quota: { share: 0.5 }\n';
+    expect(warnings({ 'a.yaml': file('acme', 'one', half), 'b.yaml': file('acme', 'two', half) })).toEqual([]);
     expect(warnings({ 'a.yaml': file('current', 'one'), 'b.yaml': file('current', 'two') })).toEqual([]);
   });
 

@@ -125,7 +125,8 @@ describe('errorOfStatus', () => {
       'redirects to https://git.example.com/users/sign_in, which',
     );
     expect(redirected('/users/sign_in')).toContain('redirects to /users/sign_in, which');
-    for (const odd of ['', 'http://[', `/${'x'.repeat(9_999)}`]) expect(redirected(odd)?.length).toBeLessThan(500);
+    for (const odd of ['', 'mailto:x', 'http://[', `/${'x'.repeat(9_999)}`])
+      expect(redirected(odd)?.length).toBeLessThan(500);
   });
 
   it.each([

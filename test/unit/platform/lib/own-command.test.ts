@@ -27,7 +27,7 @@ it('stands in texts for people, and neither in prose nor in JSON', () => {
   expect(asTyped(`${json}\n${json}`, CLONE)).toBe(`${json}\n${json}`);
 });
 
-it('names the data and the configuration as the command line does, where the command takes them', () => {
+it('adds --data and --config to commands that accept them', () => {
   const place = placeFlagsOf([
     'node',
     'worksync',
@@ -38,16 +38,16 @@ it('names the data and the configuration as the command line does, where the com
     '1',
     '--config=/etc/sync',
   ]);
-  expect(place).toBe(" --data '/srv/my data' --config /etc/sync");
+  expect(place).toEqual(["--data '/srv/my data'", '--config /etc/sync']);
   const text =
     'Run "worksync login", "worksync init --name team" or "worksync plan --config FILE"; then "worksync run".';
-  expect(asTyped(text, 'worksync', ' --data x')).toBe(
-    'Run "worksync login --data x", "worksync init --name team" or "worksync plan --config FILE"; then "worksync run --data x".',
+  expect(asTyped(text, 'worksync', ['--data x', '--config y'])).toBe(
+    'Run "worksync login --data x --config y", "worksync init --name team" or "worksync plan --config FILE --data x"; then "worksync run --data x --config y".',
   );
-  expect(asTyped('"worksync run" or "worksync --help"', CLONE, ' --data x')).toBe(
+  expect(asTyped('"worksync run" or "worksync --help"', CLONE, ['--data x'])).toBe(
     `"npm start -- --data x" or "${CLONE} --help"`,
   );
-  expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toBe('');
+  expect(placeFlagsOf(['node', 'worksync', 'run', '--data'])).toEqual([]);
 });
 
 it('stands in the examples of help', () => {

@@ -85,7 +85,7 @@ test('continues after repeated failures of one item, and tries it again later', 
   await verification.stop();
 });
 
-test('tries again soon after a failure of the database', async () => {
+test('retries within a minute after a database failure', async () => {
   const { clock, requested, verification, query } = await verifying([3], () => undefined);
   const { schema } = query.whole;
   await schema.alterTable('items').renameTo('items_away').execute();

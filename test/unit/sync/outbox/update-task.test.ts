@@ -153,7 +153,7 @@ test('sends an update not before its earliest time', async () => {
   expect(await change()).toBeUndefined();
 });
 
-test('sends an update whose earliest time is further away than any: its clock was ahead', async () => {
+test('sends an update at once if its earliest time is beyond the final delay', async () => {
   const { send, want, clock, change } = await setUp();
   await want({ ...WISH, status: 'completed', notBefore: clock.now() + 3_600_000 });
   await send();

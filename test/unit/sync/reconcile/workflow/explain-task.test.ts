@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { TEXTS } from '../../../../../src/sync/reconcile/workflow/explain-task.ts';
-import { type Board, openBoard } from '../../../../support/harness/board.ts';
+import { type Board, openBoard, time } from '../../../../support/harness/board.ts';
 import { START } from '../../../../support/rows/batches.ts';
 
 /** The part of each item in the status, and why the task stays as it is. */
@@ -80,4 +80,14 @@ it('shows the earliest time of a final status, and the labels that the rules wan
   const { wanted, labels, change } = await board.explain('BUG-1');
   expect([wanted?.status, labels.add]).toEqual(['completed', ['shipped']]);
   expect(change?.notBefore).toBeGreaterThanOrEqual(START + 80_000);
+});
+
+it('keeps the earliest time of a final status whose cause is in the future', async () => {
+  const board = await openBoard();
+  await board.pull(1, 10, { title: 'Fixes BUG-1' });
+  await board.pull(1, 20, { state: 'merged', mergedAt: time(3_600) });
+  const earliest = async () => (await board.explain('BUG-1')).change?.notBefore;
+  expect(await earliest()).toBe(START + 80_000);
+  await board.pull(1, 50, { labels: ['later'] });
+  expect(await earliest()).toBe(START + 80_000);
 });

@@ -1,7 +1,7 @@
 import type { Phase } from './timelines.ts';
 
-/** Names of the phases on pages and in the output of commands. */
-export const PHASE_WORDS: Readonly<Record<Phase['name'], string>> = {
+/** Labels of the phases on pages and in the output of commands. */
+export const TIMELINE_PHASE_LABELS: Readonly<Record<Phase['name'], string>> = {
   decision: 'read and decided',
   due: 'wait for further events',
   slot: 'wait for the quota',
