@@ -56,7 +56,8 @@ export function namedPullRequest(text: string, provider?: string): JobPullReques
 /** The repository in a name or an address of a pull request; undefined if it contains none. */
 export function repositoryOf(target: string): string | undefined {
   const name = atAddress(target)?.name ?? target;
-  return /^([^\s:?]+\/[^\s:?]+)[#!]\d{1,10}$/.exec(name)?.[1];
+  const repository = /^([^\s:?#!]{1,500})[#!]\d{1,10}$/.exec(name)?.[1];
+  return repository?.includes('/') ? repository : undefined;
 }
 
 interface Service {

@@ -146,7 +146,7 @@ describe('run', () => {
     const flags = ['--config', join(config, '..'), '--data', data];
     await worksync(['once', ...flags]);
     const refused = await worksync(['forget', 'alpha', '--yes', ...flags]);
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('alpha has a configuration')]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('alpha still has a configuration')]);
     rmSync(config);
     const other = await worksync(['deliveries', 'list', '--config', file('beta.yaml', CONNECTIONS), '--data', data]);
     expect(other.stderr).toContain('also contains these workspaces, which this configuration does not have: alpha.');
