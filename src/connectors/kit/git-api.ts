@@ -139,7 +139,7 @@ export function createGitApi(dialect: ApiDialect, { http, clock }: Pick<Connecti
       `GET ${path}: status ${answer.status} redirects to ${redirectTarget(answer.headers)}`,
       {
         status: answer.status,
-        hint: `worksync does not follow redirects from ${bases[0]} to another place. Check host and apiUrl of the connection, and use the current name of the repository.`,
+        hint: `worksync does not follow redirects from ${bases[0]} to another place. Check host, apiUrl and the name of the repository in the configuration.`,
       },
     );
   }
