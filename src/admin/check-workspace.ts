@@ -7,6 +7,7 @@ import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
 import { checkWorkflow } from './check-workflow.ts';
+import { withHost } from './finding-host.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -48,7 +49,7 @@ async function listTasks(
     };
   } catch (thrown) {
     const error = asSyncError(thrown);
-    if (error.code !== 'rate_limited') return { findings: [failed(subject, error)] };
+    if (error.code !== 'rate_limited') return { findings: [withHost(failed(subject, error), config.workspace.url)] };
     const message = `could not be checked: ${error.message}`;
     return { findings: [{ level: 'warning', subject, message, hint: error.hint, isPostponed: true }] };
   }

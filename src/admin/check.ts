@@ -22,6 +22,7 @@ import {
 } from './check-facts.ts';
 import { judgeServer } from './check-server.ts';
 import { checkWorkspace } from './check-workspace.ts';
+import { withHost } from './finding-host.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -190,8 +191,9 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
       if (address !== undefined) return [noServerFinding(subject, address)];
       const ask = provider.check(AbortSignal.timeout(LONGEST_CHECK));
       const findings = await ask.catch((error: unknown) => [failed('', error)]);
+      const host = hostOf(active);
       const softened = findings.map((each) => ({
-        ...each,
+        ...withHost(each, `https://${host}`),
         level: schedule === 'off' && each.level === 'error' ? ('warning' as const) : each.level,
       }));
       const own = config.connections.find((each) => each.name === connection);
@@ -219,6 +221,11 @@ function addressWithoutServer(options: unknown): string | undefined {
 
 function noServerFinding(subject: string, address: string): Finding {
   return { level: 'ok', subject, message: `takes webhooks only: ${address} is an address without a server` };
+}
+
+function hostOf({ connector, options }: OpenWorkspace['connections'][number]): string {
+  const { apiUrl } = options as { readonly apiUrl?: unknown };
+  return (typeof apiUrl === 'string' && URL.parse(apiUrl)?.host) || connector.host(options);
 }
 
 /** Names that lead to something else than before. */

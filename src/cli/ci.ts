@@ -121,11 +121,20 @@ async function awaited(
     } catch (thrown) {
       const error = asSyncError(thrown);
       const isFutile = error.verdict !== 'retry' && error.code !== 'not_received';
-      if (isFutile || clock.monotonic() + PAUSE > until) throw error;
+      if (isFutile) throw error;
+      if (clock.monotonic() + PAUSE > until) throw patience > 0 ? afterWaiting(error) : error;
       if (!isSaid) say(`worksync: ${ciText(error.message)}; waiting for at most ${patience / 1_000} s`);
       await sleep(clock, PAUSE);
     }
   }
+}
+
+/** The job has waited already, so the remedy is another. */
+function afterWaiting(error: SyncError): SyncError {
+  if (error.code !== 'not_received') return error;
+  return new SyncError(error.code, error.message, {
+    hint: 'Give --wait a longer time, or look at the connection with "worksync check".',
+  });
 }
 
 interface Daemon {

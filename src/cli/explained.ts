@@ -25,7 +25,8 @@ export function taskHead({ taskId, key, name }: NonNullable<Explained['task']>):
 
 /** What people read. Texts of providers are made safe for the terminal. */
 export function describeExplained({ task, statuses, items, isCut }: Explained): string {
-  const head = [...(task ? [taskHead(task)] : []), ...statuses.flatMap(describeTaskStatus)];
+  const ruleless = task && statuses.length === 0 ? ['  no rules for its status are configured (rules.workflow)'] : [];
+  const head = [...(task ? [taskHead(task)] : []), ...statuses.flatMap(describeTaskStatus), ...ruleless];
   if (items.length === 0) return [...head, '  no item names it'].join('\n');
   const more = isCut ? [`these are ${counted(items.length, 'item')}: there may be more`] : [];
   return [...head, ...items.flatMap((item) => describeExplainedItem(item)), ...more].join('\n');

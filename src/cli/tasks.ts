@@ -5,7 +5,7 @@ import { PRIORITIES, TASK_KINDS, TASK_STATUSES } from '../workspace-api/contract
 import type { Answered, Parameters, Routes } from '../workspace-api/contract.ts';
 import { askingWorkspace } from './ask-workspace.ts';
 import { taskHead } from './explained.ts';
-import { type Exit, eachOf, oneOf, type Setting, sessionOf } from './setting.ts';
+import { type Exit, eachOf, oneOf, type Setting, say, sessionOf } from './setting.ts';
 import { textOf, withText } from './text-input.ts';
 import { printable, table } from './words.ts';
 import type { CommandClient } from './workspace-client.ts';
@@ -53,6 +53,8 @@ function addList(group: Command, setting: Setting, exit: Exit): void {
     .action((flags: TaskListFlags) =>
       runOnWorkspace(setting, exit, flags, async (client) => {
         const tasks = await listTasks(client, flags);
+        const isPart = !flags.all && flags.status === undefined;
+        if (isPart && !flags.json && process.stderr.isTTY) say('These are the open tasks; --all lists all of them.');
         return { text: describeTasks(tasks), json: tasks };
       }),
     );

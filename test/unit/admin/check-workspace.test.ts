@@ -65,7 +65,7 @@ it('reads what the daemon reads, and says what it found', async () => {
 it('asks no more where the tasks cannot be read', async () => {
   const { asked, lines } = await check({ tasks: new SyncError('unauthorized', 'why', { status: 401 }) });
   expect(asked).toEqual(['tasks {"all":true}']);
-  expect(lines).toEqual(['error unauthorized: why']);
+  expect(lines).toEqual(['error unauthorized: why (w.example)']);
 });
 
 it('is postponed while the quota is used up, which no pipeline takes for a pass', async () => {
