@@ -6,6 +6,16 @@ export interface CauseTimes {
   date(causes: readonly Cause[], now: number): readonly Cause[];
 }
 
+/** Returns a function that creates the times of a workspace once. */
+export function createCauseTimesByWorkspace(): (workspace: string) => CauseTimes {
+  const byWorkspace = new Map<string, CauseTimes>();
+  return (workspace) => {
+    const times = byWorkspace.get(workspace) ?? createCauseTimes();
+    byWorkspace.set(workspace, times);
+    return times;
+  };
+}
+
 export function createCauseTimes(): CauseTimes {
   let since: ReadonlyMap<string, number> = new Map();
   return {

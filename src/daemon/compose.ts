@@ -1,5 +1,6 @@
 // Design: src/decisions/daemon.md
 
+import { createCauseTimesByWorkspace } from '../admin/cause-times.ts';
 import type { Sharing } from '../admin/replica-status.ts';
 import type { Lease } from '../cluster/lease-holder.ts';
 import { createReplicas } from '../cluster/replicas.ts';
@@ -184,6 +185,7 @@ async function openServices(
       clock,
     }),
     tokenBook: createTokenBook(installation.query, onTokenChange),
+    causeTimes: createCauseTimesByWorkspace(),
     tracer: tracing?.tracer,
     publicUrl: input.options.publicUrl,
     ledgerClock,

@@ -1,3 +1,4 @@
+import type { CauseTimes } from '../admin/cause-times.ts';
 import type { Lease, LeaseHolder } from '../cluster/lease-holder.ts';
 import type { Connector } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
@@ -66,6 +67,8 @@ export interface DaemonContext extends ProcessContext {
   readonly scheduler: Scheduler;
   readonly groupCommit: GroupCommit;
   readonly tokenBook: TokenBook;
+  /** Returns the times of the problems of a workspace, which outlive a reload of its configuration. */
+  readonly causeTimes: (workspace: string) => CauseTimes;
   /** Absent: no traces are created. */
   readonly tracer?: Tracer;
   /** The public address of the daemon, if configured. */

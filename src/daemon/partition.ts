@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { createCauseTimes } from '../admin/cause-times.ts';
+import type { CauseTimes } from '../admin/cause-times.ts';
 import { describeOpenWorkspace, listOpenWorkspace } from '../admin/describe-open-workspace.ts';
 import { createLagWatch } from '../admin/lag.ts';
 import type { OpenWorkspace } from '../admin/open-workspace.ts';
@@ -126,7 +126,7 @@ async function assemble(daemon: DaemonContext, base: Omit<PartitionContext, 'not
   };
   const stages = await openStages(daemon, partition, { intake, client: api.outboxClient, sources, rules, onLag });
   const postponed = createPostponed(clock);
-  const views = viewsOf(partition, intake, stages);
+  const views = viewsOf(partition, intake, { ...stages, times: daemon.causeTimes(config.name) });
   let stopped: Promise<void> | undefined;
 
   return {
@@ -195,9 +195,8 @@ function stopWithin(
 function viewsOf(
   { config, address, store, throttle, clock }: PartitionContext,
   { hooks, namesByConnection }: PartitionIntake,
-  { trouble }: PartitionStages,
+  { trouble, times }: Pick<PartitionStages, 'trouble'> & { readonly times: CauseTimes },
 ): Pick<Partition, 'describe' | 'list' | 'status'> {
-  const times = createCauseTimes();
   const described = {
     config,
     address: address.baseUrl,

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recordPollFailure } from '../../src/store/poll-states.ts';
 import { createWorld, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -46,6 +47,24 @@ describe('SIGHUP', () => {
     expect(await deliver(1, 'another webhook secret for tests')).toBe(202);
     await world.settled();
     expect(await tell()).toMatchObject({ verdict: 'ok' });
+  });
+
+  it('keeps the time since which a problem is there', async () => {
+    const fail = async () => {
+      const { store } = world.partition();
+      await store.commit((query) =>
+        recordPollFailure(query, 'github', 'acme/app', 'unreachable: no', world.clock.now()),
+      );
+    };
+    const since = async () => (await world.daemon().status()).workspaces[0]?.causes.map((cause) => cause.since);
+    await fail();
+    const began = world.clock.now();
+    expect(await since()).toEqual([began]);
+    await world.clock.advance(10 * MINUTE);
+    world.configure('test', connection('another webhook secret for tests'));
+    await world.reload();
+    await fail();
+    expect(await since()).toEqual([began]);
   });
 
   it('leaves what did not change as it is', async () => {
