@@ -248,18 +248,21 @@ function isApiAddress(text: string): boolean {
 /**
  * Adds variables to `.env`, which only its owner may read. A variable that the file names already stays as it is; one without a
  * value stays empty, to be filled in.
+ *
+ * @returns whether it added any
  */
-export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<string, string>>): void {
+export function addToEnvFile({ envFile, path }: Draft, values: Readonly<Record<string, string>>): boolean {
   const present = existsSync(envFile) ? readFileSync(envFile, 'utf8') : '';
   const known = parseEnv(present);
   const fresh = neededVariables(readFileSync(path, 'utf8')).filter(
     (name) => !(name in known) && !(`${name}_FILE` in known),
   );
-  if (fresh.length === 0) return;
+  if (fresh.length === 0) return false;
   const head = present === '' ? HEAD : `${present.trimEnd()}\n`;
   writeFileSync(envFile, `${head}${fresh.map((name) => `${name}=${quoted(values[name] ?? '')}\n`).join('')}`, {
     mode: 0o600,
   });
+  return true;
 }
 
 const HEAD = '# In place of a variable, its name with _FILE may hold the path of a file with the value.\n';

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Draft, FirstConfig } from '../admin/init.ts';
@@ -83,10 +82,8 @@ async function init(setting: Setting, flags: InitFlags): Promise<Outcome> {
   const { addToEnvFile, missingIn, publishDraft, writeDraft } = await import('../admin/init.ts');
   const wanted = await completed(flags);
   const draft = writeDraft(wanted, flags.force ?? false);
-  addToEnvFile(draft, await valuesOf(draft));
-  const others = [...draft.written.filter((each) => each !== draft.path), draft.envFile].filter((each) =>
-    existsSync(each),
-  );
+  const isEnvChanged = addToEnvFile(draft, await valuesOf(draft));
+  const others = [...draft.written.filter((each) => each !== draft.path), ...(isEnvChanged ? [draft.envFile] : [])];
   const unfinished = { name: wanted.name, written: [draft.path, ...others], isLive: false };
   const missing = missingIn(draft);
   if (missing.length > 0) return { ...unfinished, missing, findings: [] };
