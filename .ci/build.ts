@@ -98,8 +98,15 @@ function copyData(): void {
     mkdirSync(dirname(join(DIST, path)), { recursive: true });
     // Programs read these; the repository has them for people.
     if (path.endsWith('.json')) writeFileSync(join(DIST, path), JSON.stringify(readJson(path)));
+    else if (path.endsWith('.md'))
+      writeFileSync(join(DIST, path), withoutPadding(readFileSync(join(TOP, path), 'utf8')));
     else cpSync(join(TOP, path), join(DIST, path));
   }
+}
+
+/** Takes the spaces and dashes out of tables that align their columns. */
+function withoutPadding(markdown: string): string {
+  return markdown.replaceAll(/^\|.*\|$/gm, (row) => row.replaceAll(/ +\|/g, ' |').replaceAll(/-{4,}/g, '---'));
 }
 
 function readJson(path: string): unknown {
