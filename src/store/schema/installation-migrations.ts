@@ -1,8 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { createTables } from './create-tables.ts';
-import { addImportedChanges } from './imported-changes.ts';
-import { addSendQueue } from './send-queue.ts';
+import { addImportedChanges, addSendQueue } from './outbox-columns.ts';
 import { addWorkflowColumns } from './workflow-columns.ts';
 
 /**
