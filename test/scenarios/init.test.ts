@@ -200,6 +200,18 @@ it('makes the secrets that people choose themselves, and keeps what .env has', a
   );
 });
 
+it('names the variable and .env if a value that is set there is refused', async () => {
+  const path = join(folder, 'config/ours.yaml');
+  mkdirSync(join(folder, 'config'));
+  const secret = `webhookSecrets: "\${SECRET}"`;
+  writeFileSync(path, `connections: { main: { connector: github, repositories: [acme/web], ${secret} } }`);
+  writeFileSync(join(folder, '.env'), 'SECRET=short\nOTHER=short\n', { mode: 0o600 });
+  const { code, stderr } = await commandLine('check', '--config', path);
+  expect(code).toBe(78);
+  expect(stderr).toContain('webhookSecrets: the value of SECRET: a webhook secret has at least 16 characters');
+  expect(stderr).toContain(`remedy: ${join(folder, '.env')} sets SECRET. `);
+});
+
 it('names the workspace in the address of its webhook, and gives a second workspace variables of its own', async () => {
   const own = (name: string) => commandLine('init', '--folder', folder, '--name', name, '--offline');
   await own('ours');

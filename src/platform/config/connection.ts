@@ -64,7 +64,7 @@ function findConnector({ document, connectors, value }: ConnectionInput, path: P
   if (connector || typeof id !== 'string' || document.isUnresolved(place)) return { connector, problems: [] };
   const ids = connectors.map((candidate) => candidate.id).sort();
   const suggestion = nearest(id, ids);
-  const shown = document.hasVariable(place) ? '' : ` "${id}"`;
+  const shown = document.variablesIn(place) ? '' : ` "${id}"`;
   const message = `${place.join('.')}: unknown connector${shown}; there are: ${ids.join(', ')}`;
   return { problems: [{ ...document.place(place), message, ...(suggestion && { suggestion }) }] };
 }

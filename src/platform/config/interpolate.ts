@@ -102,6 +102,8 @@ function secretIn(bytes: Buffer): Found {
 /** What a text becomes. With problems the text is of no use. */
 export interface Interpolated {
   readonly text: string;
+  /** The variables whose values are in the text, without those whose default is. */
+  readonly names: readonly string[];
   readonly problems: readonly string[];
 }
 
@@ -114,23 +116,27 @@ const REFERENCE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])((?:(?!\$\{).)*))?$/s;
  */
 export function interpolate(source: string, variables: Variables): Interpolated {
   const problems: string[] = [];
+  const names: string[] = [];
   const text = source.replace(TOKEN, (token, inner: string, end: string) => {
     if (token === '$$') return '$';
     const found = expand(end === '' ? '' : inner, variables);
-    if ('value' in found) return found.value;
-    problems.push(found.problem);
-    return '';
+    if ('problem' in found) {
+      problems.push(found.problem);
+      return '';
+    }
+    if (found.name !== undefined) names.push(found.name);
+    return found.value;
   });
-  return { text, problems };
+  return { text, names, problems };
 }
 
-function expand(inner: string, variables: Variables): Found {
+function expand(inner: string, variables: Variables): Found & { readonly name?: string } {
   const match = REFERENCE.exec(inner);
   const name = match?.[1];
   if (!match || name === undefined)
     return { problem: `expected \${NAME}, \${NAME:-default} or \${NAME:?message}; write $$ for a dollar sign` };
   const found = variables.get(name);
-  if (found) return found;
+  if (found) return { ...found, name };
   if (match[2] === '-') return { value: match[3] ?? '' };
   if (variables.unset !== undefined) return { value: variables.unset };
   const remedy = match[3] || `set it, or ${name}_FILE to the path of a file`;

@@ -9,7 +9,7 @@ import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
 import { createVariables, type Environment, noVariables, type Variables } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
-import { firstProblems, MOST_PROBLEMS, type Problem, problemLines } from './problems.ts';
+import { firstProblems, MOST_PROBLEMS, type Problem, pathText, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
 import { validate } from './validate.ts';
 import { name as workspaceName } from './values.ts';
@@ -232,10 +232,10 @@ function readWorkspace(document: ConfigDocument, { connectors, schema }: Given):
 }
 
 /** Beside a line that is no sound YAML only what is there for certain can be judged. */
-function isMeant({ isAbsence, line, ...problem }: Problem, { unsound, problems }: ConfigDocument): boolean {
+function isMeant({ dependsOnLayout, line, ...problem }: Problem, { unsound, problems }: ConfigDocument): boolean {
   if (unsound.size === 0) return true;
   const isOfYaml = problems.some((own) => own.line === line && own.message === problem.message);
-  return isOfYaml || (!isAbsence && !unsound.has(line));
+  return isOfYaml || (!dependsOnLayout && !unsound.has(line));
 }
 
 /** The connections as they stand, valid or not, so that each can be checked whatever else is wrong. */
@@ -287,7 +287,7 @@ function unknownConnections(document: ConfigDocument, rules: WorkspaceConfig['ru
       .map((glob) => {
         const suggestion = nearest(glob, known);
         const place = document.place(['rules', ...path]);
-        const message = `rules.${path.join('.')}: no connection is called "${glob}"; there are: ${known.join(', ')}`;
+        const message = `${pathText(['rules', ...path])}: no connection is called "${glob}"; there are: ${known.join(', ')}`;
         return { ...place, message, ...(suggestion && { suggestion }) };
       }),
   );

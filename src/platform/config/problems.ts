@@ -3,14 +3,21 @@ export interface Problem extends Place {
   readonly message: string;
   /** What was probably meant. */
   readonly suggestion?: string;
-  /** It says that something is not there. */
-  readonly isAbsence?: boolean;
+  /** It may go away if a fault of the YAML above is corrected: a key is missing there, or is not expected. */
+  readonly dependsOnLayout?: boolean;
 }
 
 export interface Place {
   readonly file: string;
   readonly line: number;
   readonly column: number;
+}
+
+/** `rules.triage#2.create`: entries of lists count from 1, as in "rule 2". */
+export function pathText(path: readonly PropertyKey[]): string {
+  return path
+    .map((key, at) => (typeof key === 'number' ? `#${key + 1}` : `${at > 0 ? '.' : ''}${String(key)}`))
+    .join('');
 }
 
 /** Problems of one file that are looked for. Whoever has so many corrects these first. */

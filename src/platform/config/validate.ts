@@ -1,6 +1,6 @@
 import { type ZodType, z } from 'zod';
 import { nearest } from '../lib/nearest.ts';
-import { firstProblems, MOST_PROBLEMS, type Problem } from './problems.ts';
+import { firstProblems, MOST_PROBLEMS, type Problem, pathText } from './problems.ts';
 import type { ConfigDocument, Path } from './yaml-document.ts';
 
 /** The part of a document that a schema checks. */
@@ -46,7 +46,7 @@ interface Context extends Part {
 function readVariable(issue: Issue, value: unknown, part: Part): boolean {
   if (issue.code === 'invalid_union')
     return issue.errors.flat().some((inner) => readVariable(within(issue, inner), value, part));
-  if (issue.code !== 'invalid_type' || !part.document.hasVariable([...part.path, ...issue.path])) return false;
+  if (issue.code !== 'invalid_type' || !part.document.variablesIn([...part.path, ...issue.path])) return false;
   const text = valueAt(value, issue.path);
   const read = typeof text === 'string' ? readAs(issue.expected, text.trim()) : undefined;
   const holder = valueAt(value, issue.path.slice(0, -1));
@@ -69,21 +69,37 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
   if (issue.code === 'invalid_union') return describeUnion(issue, context);
   if (issue.code === 'invalid_key') return [invalidKey(issue, context)];
   if (isMissing(issue, context))
-    return [{ ...context.document.keyPlace(path), message: missing(path), isAbsence: true }];
+    return [{ ...context.document.keyPlace(path), message: missing(path), dependsOnLayout: true }];
   const given = valueAt(context.value, issue.path);
   const suggestion = issue.code === 'invalid_value' ? nearestOf(given, issue.values) : undefined;
-  const message = `${label(path)}${sentence(issue, context)}`;
-  return [{ ...context.document.place(path), message, isAbsence: given == null, ...(suggestion && { suggestion }) }];
+  const message = `${label(path)}${ofVariables(context.document.variablesIn(path))}${sentence(issue, context)}`;
+  return [
+    { ...context.document.place(path), message, dependsOnLayout: given == null, ...(suggestion && { suggestion }) },
+  ];
 }
+
+/** Words of other tools for values of ours. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  closed: 'completed',
+  done: 'completed',
+  fixed: 'completed',
+  resolved: 'completed',
+  doing: 'in_progress',
+  wip: 'in_progress',
+  todo: 'open',
+};
 
 /** Returns undefined for a single allowed value, because the message names it anyway. */
 function nearestOf(given: unknown, values: readonly unknown[]): string | undefined {
-  return typeof given === 'string' && values.length > 1
-    ? nearest(
-        given,
-        values.filter((value) => typeof value === 'string'),
-      )
-    : undefined;
+  if (typeof given !== 'string' || values.length <= 1) return undefined;
+  const texts = values.filter((value) => typeof value === 'string');
+  const synonym = Object.hasOwn(SYNONYMS, given.toLowerCase()) ? SYNONYMS[given.toLowerCase()] : undefined;
+  return nearest(given, texts) ?? texts.find((text) => text === synonym);
+}
+
+/** The names of the variables that a refused value comes from, never the value. */
+function ofVariables(names: readonly string[] = []): string {
+  return names.length === 0 ? '' : `the value of ${names.join(' and ')}: `;
 }
 
 function unknownKey(key: string, path: Path, context: Context): Problem {
@@ -91,7 +107,8 @@ function unknownKey(key: string, path: Path, context: Context): Problem {
   const others = path.length === 0 ? (context.otherKeys ?? []) : [];
   const suggestion = nearest(key, [...keysAt(context.schema, path), ...others]);
   const message = `${label(full)}unknown key "${key}"`;
-  return { ...context.document.keyPlace([...full, key]), message, ...(suggestion && { suggestion }) };
+  const place = context.document.keyPlace([...full, key]);
+  return { ...place, message, dependsOnLayout: true, ...(suggestion && { suggestion }) };
 }
 
 /** A name that a mapping with free names refuses, or one that is not in its list. */
@@ -110,7 +127,10 @@ function invalidKey(issue: z.core.$ZodIssueInvalidKey, context: Context): Proble
 function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): readonly Problem[] {
   const path = [...context.path, ...issue.path];
   const isWorded = !/^Invalid (input|discriminator)/.test(issue.message);
-  if (isWorded) return [{ ...context.document.place(path), message: `${label(path)}${issue.message}` }];
+  if (isWorded) {
+    const message = `${label(path)}${ofVariables(context.document.variablesIn(path))}${issue.message}`;
+    return [{ ...context.document.place(path), message }];
+  }
   const given = valueAt(context.value, issue.path);
   const fitting = issue.errors.filter((issues) => !issues.some((inner) => isWrongType(inner, given)));
   const best = fitting.toSorted((a, b) => a.length - b.length)[0];
@@ -190,7 +210,7 @@ function kindOf(value: unknown, expected: string): string {
 
 /** `quota.window: `, or nothing for the whole file. */
 function label(path: Path): string {
-  return path.length === 0 ? '' : `${path.map(String).join('.')}: `;
+  return path.length === 0 ? '' : `${pathText(path)}: `;
 }
 
 function valueAt(value: unknown, path: Path): unknown {

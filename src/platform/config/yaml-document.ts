@@ -29,8 +29,8 @@ export interface ConfigDocument {
   place(path: Path): Place;
   /** Where the key stands. */
   keyPlace(path: Path): Place;
-  /** True where the value is a text that holds a variable. */
-  hasVariable(path: Path): boolean;
+  /** The variables in the value, if it is a text with variables; undefined otherwise. A default counts as the text of the file. */
+  variablesIn(path: Path): readonly string[] | undefined;
   /** True where a variable of the value could not be found: whatever else is wrong with it means nothing. */
   isUnresolved(path: Path): boolean;
 }
@@ -89,7 +89,7 @@ function filledDocument(document: Document, { file, source, lines, variables }: 
       .map(({ offset, message }) => ({ ...placeAt(offset), message })),
     place: (path) => placeAt(offsetOf(walk(document, path).at(-1), false)),
     keyPlace: (path) => placeAt(offsetOf(walk(document, path).at(-1), true)),
-    hasVariable: (path) => filled.holders.size > 0 && filled.holders.has(valueAt(document, path)),
+    variablesIn: (path) => (filled.names.size > 0 ? filled.names.get(valueAt(document, path)) : undefined),
     isUnresolved: (path) => filled.unresolved.size > 0 && filled.unresolved.has(valueAt(document, path)),
   };
 }
@@ -97,27 +97,42 @@ function filledDocument(document: Document, { file, source, lines, variables }: 
 /** Puts variables into every text that is a value; keys stay as they are. */
 function fillVariables(document: Document, variables: Variables) {
   const faults: Fault[] = [];
-  const holders = new Set<unknown>();
+  const names = new Map<unknown, readonly string[]>();
   const unresolved = new Set<unknown>();
   visit(document, {
     Scalar(key, scalar) {
       if (key === 'key' || typeof scalar.value !== 'string' || !scalar.value.includes('$')) return;
       const result = interpolate(scalar.value, variables);
       const offset = scalar.range?.[0] ?? 0;
-      holders.add(scalar);
+      names.set(scalar, result.names);
       if (result.problems.length > 0) unresolved.add(scalar);
       else scalar.value = result.text;
       faults.push(...result.problems.map((message) => ({ offset, message })));
     },
   });
-  return { faults, holders, unresolved };
+  return { faults, names, unresolved };
 }
 
 function syntaxFaults(document: Document, source: string): readonly Fault[] {
   return [...document.errors, ...document.warnings].map((error) => ({
-    offset: error.pos[0],
+    offset: isOpenQuote(error) ? openQuote(document) : error.pos[0],
     message: syntaxMessage(error, source),
   }));
+}
+
+function isOpenQuote({ code, message }: YAMLError): boolean {
+  return code === 'MISSING_CHAR' && message.startsWith('Missing closing');
+}
+
+/** Returns where the last quoted text begins: the parser reports a missing closing quote at the end of the file. */
+function openQuote(document: Document): number {
+  let offset = 0;
+  visit(document, {
+    Scalar(_key, { type, range }) {
+      if (type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE') offset = range?.[0] ?? offset;
+    },
+  });
+  return offset;
 }
 
 /** What YAML allows and plain data must not hold: data without an end, and a key that reaches into the language. */

@@ -32,43 +32,47 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
   });
 
   test.each([
-    ["rules: { links: [{ pattern: '(' }] }", 'rules.links.0.pattern: error parsing regexp'],
-    ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rules.links.0.pattern: error parsing regexp'],
-    ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rules.links.0.pattern: '],
+    ["rules: { links: [{ pattern: '(' }] }", 'rules.links#1.pattern: error parsing regexp'],
+    ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rules.links#1.pattern: error parsing regexp'],
+    ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rules.links#1.pattern: '],
     [
       "rules: { triage: [{ create: bug, title: '{who}' }] }",
-      'rules.triage.0.title: expected a text with no other variables',
+      'rules.triage#1.title: expected a text with no other variables',
     ],
-    ['rules: { triage: [{ create: task }] }', 'rules.triage.0.create: expected one of "bug", "idea", "nothing"'],
+    ['rules: { triage: [{ create: task }] }', 'rules.triage#1.create: expected one of "bug", "idea", "nothing"'],
     ['rules: { triage: [{ when: { label: a }, create: bug }] }', 'unknown key "label"'],
-    ['rules: { triage: [{ create: bug, since: soon }] }', 'rules.triage.0.since: '],
-    ['rules: { triage: [{ create: bug, priority: { P1: soon } }] }', 'rules.triage.0.priority'],
-    ['rules: { trailers: ["no spaces"] }', 'rules.trailers.0: expected letters, digits and hyphens'],
+    ['rules: { triage: [{ create: bug, since: soon }] }', 'rules.triage#1.since: '],
+    ['rules: { triage: [{ create: bug, priority: { P1: soon } }] }', 'rules.triage#1.priority'],
+    ['rules: { trailers: ["no spaces"] }', 'rules.trailers#1: expected letters, digits and hyphens'],
     [
       'rules: { triage: [{ create: buk }] }',
-      'rules.triage.0.create: expected one of "bug", "idea", "nothing" (did you mean "bug"?)',
+      'rules.triage#1.create: expected one of "bug", "idea", "nothing" (did you mean "bug"?)',
     ],
     [
       'rules: { triage: [{ create: bug }, { when: { connection: [main, mian] }, create: bug }] }',
-      'rules.triage.1.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
+      'rules.triage#2.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
     ],
     [
       'rules: { links: [{ pattern: T1, task: BUG-1, connection: "jira*" }] }',
-      'rules.links.0.connection: no connection is called "jira*"; there are: main',
+      'rules.links#1.connection: no connection is called "jira*"; there are: main',
     ],
     [
       'rules: { workflow: { rules: [{ when: { pullRequest: merged, connection: mian }, set: { status: completed } }] } }',
-      'rules.workflow.rules.0.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
+      'rules.workflow.rules#1.when.connection: no connection is called "mian"; there are: main (did you mean "main"?)',
     ],
     [
       'rules: { workflow: { rules: [{ when: { pullRequest: merged }, set: { status: completed }, force: true }] } }',
-      'rules.workflow.rules.0.from: `force` needs `from`',
+      'rules.workflow.rules#1.from: `force` needs `from`',
+    ],
+    [
+      'rules: { workflow: { rules: [{ when: { pullRequest: merged }, set: { status: Done } }] } }',
+      '"previous" (did you mean "completed"?)',
     ],
     ['rules: { workflow: { trust: [bob] } }', 'rules.workflow.trust: expected one of "members", "anyone" or a mapping'],
     ['rules: { workflow: { trust: { peple: [bob] } } }', 'rules.workflow.trust: missing key "people"'],
     [
       'rules: { workflow: { rules: [{ when: { pullRequest: [opne] }, set: { status: open } }] } }',
-      'rules.workflow.rules.0.when.pullRequest.0: expected one of "open"',
+      'rules.workflow.rules#1.when.pullRequest#1: expected one of "open"',
     ],
     [
       'rules: { workflow: { rules: [{ when: { pullRequest: opne }, set: { status: open } }] } }',
@@ -82,7 +86,7 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     ['users: { forge: { ann: "not an id" } }', 'users.forge.ann: expected the id of a workspace user'],
     [
       'triage: { send: [title] }',
-      'triage.send.0: expected one of "labels", "priority", "assigneeIds", "reporterUserId", "source"',
+      'triage.send#1: expected one of "labels", "priority", "assigneeIds", "reporterUserId", "source"',
     ],
     ['workspace: { web: nowhere }', 'workspace.web: expected an address'],
   ])('%s', (text, message) => {
