@@ -6,7 +6,6 @@ import { describeProxies, ownProxies } from '../platform/config/proxies.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { sharedFileSystemOf } from '../platform/lib/network-file-system.ts';
 import type { Skew } from '../platform/lib/skew.ts';
-import { lastWebhooks } from '../store/connection-activity.ts';
 import type { Installation } from '../store/installation.ts';
 import { refusalOfNotices } from '../store/notices.ts';
 import type { Scope } from '../store/workspace-scope.ts';
@@ -172,10 +171,9 @@ function checkQuota({ name, throttle }: OpenWorkspace, clock: Clock): Finding[] 
 }
 
 async function checkArrivals(partition: OpenWorkspace, clock: Clock): Promise<Finding[]> {
-  const [{ connections }, webhooks] = await Promise.all([partition.status(), lastWebhooks(partition.store.query)]);
+  const { connections } = await partition.status();
   return partition.connections.map(({ name, secrets, schedule }) => {
-    const { lastRefused = null } = connections.find((each) => each.name === name) ?? {};
-    const lastWebhookAt = webhooks.get(name) ?? null;
+    const { lastWebhookAt = null, lastRefused = null } = connections.find((each) => each.name === name) ?? {};
     const arrivals = { takesWebhooks: secrets.length > 0, polls: schedule !== 'off', lastWebhookAt, lastRefused };
     return { ...judgeArrivals(arrivals, clock.now()), subject: `${partition.name}: ${name}` };
   });

@@ -167,6 +167,7 @@ export interface WorkspaceParts {
 
 const IDLE: Omit<ConnectionActivity, 'connection'> = {
   lastDeliveryAt: null,
+  lastWebhookAt: null,
   units: 0,
   walking: 0,
   lastPollAt: null,

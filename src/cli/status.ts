@@ -174,10 +174,10 @@ function describeBackfill(
 
 function describeConnections({ connections }: WorkspaceStatus, now: number): string[] {
   if (connections.length === 0) return [];
-  const rows = connections.map(({ name, connector, lastDeliveryAt, lastPollAt, schedule }) => [
+  const rows = connections.map(({ name, connector, webhookPath, lastWebhookAt, lastPollAt, schedule }) => [
     `    ${name}`,
     connector,
-    lastDeliveryAt === null ? 'no delivery yet' : `last delivery ${span(now - lastDeliveryAt)} ago`,
+    describeWebhooks(webhookPath, lastWebhookAt, now),
     describePoll(schedule, lastPollAt, now),
   ]);
   const refused = connections.flatMap(({ name, lastRefused }) =>
@@ -226,6 +226,11 @@ function describeName(
     `scope_rebound: ${name} leads to ${elsewhere} now, and led to ${id} before; worksync takes nothing from ${elsewhere} ` +
     `(if you mean the new one, run "worksync connections rebind ${connection}")`
   );
+}
+
+function describeWebhooks(path: string | null, lastWebhookAt: number | null, now: number): string {
+  if (path === null) return 'takes no webhooks';
+  return lastWebhookAt === null ? 'no webhook yet' : `last webhook ${span(now - lastWebhookAt)} ago`;
 }
 
 function describePoll(schedule: string | null, lastPollAt: number | null, now: number): string {

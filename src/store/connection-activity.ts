@@ -5,7 +5,7 @@ import type { Counts } from './counts.ts';
 import { ALL_UNITS } from './poll-states.ts';
 import { lastRefusedWebhooks, type RefusedWebhook } from './refused-requests.ts';
 import { NEVER } from './wanted-fetches.ts';
-import type { Scope, Sql } from './workspace-scope.ts';
+import type { Sql } from './workspace-scope.ts';
 
 /** Deliveries searched for the last one of each connection, because no index orders them by connection and time. */
 const MAX_SEARCHED = 1_000;
@@ -22,8 +22,10 @@ export interface ConnectionProblems {
 }
 
 export interface ConnectionActivity extends ConnectionProblems {
-  /** Among the last 1 000 deliveries of the workspace; null where none is. */
+  /** Among the last 1 000 deliveries of the workspace, polls included; null where none is. */
   readonly lastDeliveryAt: number | null;
+  /** Among the same deliveries. */
+  readonly lastWebhookAt: number | null;
   readonly units: number;
   /** Units with a walk that has not reached its last page. */
   readonly walking: number;
@@ -72,6 +74,7 @@ export async function readConnectionActivity(
       return {
         connection,
         lastDeliveryAt: recent.find(isOwn)?.at ?? null,
+        lastWebhookAt: recent.find(isOwn)?.webhook_at ?? null,
         ...pollActivity(polls.filter(isOwn)),
         fetches: (fetches.find(isOwn)?.count ?? 0) - (refusedFetch?.count ?? 0),
         refusedFetches: refusedFetch?.count ?? 0,
@@ -117,7 +120,7 @@ function connectionsOf(rows: readonly ConnectionRow[]): string[] {
 }
 
 /**
- * Reads when each connection last received something, among the last deliveries of its workspace. The names of connections are
+ * Reads when each connection last received a delivery, and a webhook, among the last deliveries of its workspace. The names of connections are
  * steps over the index of delivery keys. The walk back from the latest delivery stops at the first one of the connection.
  */
 function lastDeliveries(query: Sql, workspaces: readonly number[]) {
@@ -148,12 +151,10 @@ function lastDeliveries(query: Sql, workspaces: readonly number[]) {
         ),
     )
     .selectFrom('named')
-    .select(({ selectFrom, ref }) => [
-      'named.workspace',
-      ref('named.connection').$notNull().as('connection'),
-      selectFrom(
+    .select(({ selectFrom, ref }) => {
+      const ofConnection = selectFrom(
         selectFrom('inbox')
-          .select(['inbox.connection', 'inbox.received_at'])
+          .select(['inbox.connection', 'inbox.received_at', 'inbox.source'])
           .whereRef('inbox.workspace', '=', 'named.workspace')
           .orderBy('inbox.received_at', 'desc')
           .orderBy('inbox.id', 'desc')
@@ -162,29 +163,16 @@ function lastDeliveries(query: Sql, workspaces: readonly number[]) {
       )
         .select('recent.received_at')
         .whereRef('recent.connection', '=', 'named.connection')
-        .limit(1)
-        .as('at'),
-    ])
+        .limit(1);
+      return [
+        'named.workspace',
+        ref('named.connection').$notNull().as('connection'),
+        ofConnection.as('at'),
+        ofConnection.where('recent.source', '=', 'webhook').as('webhook_at'),
+      ];
+    })
     .where('named.connection', 'is not', null)
     .execute();
-}
-
-/** Reads when each connection last received a webhook, among the last deliveries of the workspace, which may be polls too. */
-export async function lastWebhooks(query: Scope): Promise<ReadonlyMap<string, number>> {
-  const recent = query
-    .selectFrom('inbox')
-    .select(['connection', 'received_at', 'source'])
-    .orderBy('received_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(MAX_SEARCHED)
-    .as('recent');
-  const rows = await query
-    .selectOver(recent)
-    .select(({ fn }) => ['connection', fn.max('received_at').as('at')])
-    .where('source', '=', 'webhook')
-    .groupBy('connection')
-    .execute();
-  return new Map(rows.map(({ connection, at }) => [connection, at]));
 }
 
 function pollRows(query: Sql, workspaces: readonly number[]) {

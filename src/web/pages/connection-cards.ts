@@ -16,7 +16,7 @@ export function connectionCards(connections: readonly ConnectionStatus[], now: n
 function connectionCard(each: ConnectionStatus, now: number): Markup {
   const [tone, words] = stateOf(each);
   return html`<article class="card stack"><div class="row"><h3>${each.name}</h3>${chip(tone, words)}</div>
-<dl class="facts"><dt>last delivery</dt><dd>${when(each.lastDeliveryAt, now)}</dd>
+<dl class="facts"><dt>last webhook</dt><dd>${each.webhookPath ? when(each.lastWebhookAt, now) : 'takes no webhooks'}</dd>
 <dt>last complete poll</dt><dd>${each.schedule ? when(each.lastPollAt, now) : 'polls are off'}</dd>
 <dt>last refused webhook</dt><dd>${refusedWords(each, now)}</dd>
 <dt>last failure</dt><dd>${each.failure ? when(each.failure.at, now) : html`<span class="none">none since</span>`}</dd></dl>

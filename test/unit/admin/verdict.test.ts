@@ -12,6 +12,7 @@ type Parts = NonNullable<Parameters<typeof statusWith>[0]>;
 const ACTIVITY = {
   ...{
     lastDeliveryAt: NOW,
+    lastWebhookAt: NOW,
     units: 1,
     walking: 0,
     lastPollAt: NOW,

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lastWebhooks } from '../../../src/store/connection-activity.ts';
 import { readStatus, readStatuses } from '../../../src/store/stored-status.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { planOf } from '../../support/cost/plans.ts';
@@ -96,6 +95,7 @@ describe('readStatus', () => {
         connection: 'gh',
         lastRefused: null,
         lastDeliveryAt: NOW - 1_000,
+        lastWebhookAt: NOW - 1_000,
         units: 2,
         walking: 1,
         lastPollAt: NOW - 5_000,
@@ -124,7 +124,8 @@ describe('readStatus', () => {
   it('reads the last webhook of each connection, which a later poll does not hide', async () => {
     const poll = { ...deliveryRow(39), delivery_key: 'a poll', source: 'poll' as const, received_at: NOW };
     await store.query.insertInto('inbox').values(poll).execute();
-    expect(await lastWebhooks(store.query)).toEqual(new Map([['gh', NOW - 1_000]]));
+    const { connections } = await readStatus(store.query, NOW);
+    expect(connections).toMatchObject([{ connection: 'gh', lastDeliveryAt: NOW, lastWebhookAt: NOW - 1_000 }]);
     await store.query.deleteFrom('inbox').where('delivery_key', '=', 'a poll').execute();
   });
 

@@ -92,6 +92,7 @@ function everywhere(text: string): Status {
             connection: text,
             lastRefused: null,
             lastDeliveryAt: NOW,
+            lastWebhookAt: NOW,
             units: 1,
             walking: 0,
             lastPollAt: NOW,

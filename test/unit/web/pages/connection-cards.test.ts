@@ -11,6 +11,7 @@ const CONNECTION: ConnectionStatus = {
     webhookPath: null,
     schedule: null,
     lastDeliveryAt: null,
+    lastWebhookAt: null,
     units: 0,
   },
   ...{ walking: 0, lastPollAt: null, failingUnits: 0, failure: null, fetches: 0, lastSweepAt: null, lastRefused: null },

@@ -193,7 +193,7 @@ describe('the overview', () => {
     const page = await open('');
     const [github, tickets] = page.all('article');
     expect([github && page.text(github), tickets && page.text(tickets)]).toEqual([
-      expect.stringMatching(/github ?●works.*last delivery/),
+      expect.stringMatching(/github ?●works.*last webhook/),
       expect.stringMatching(/tickets ?■failing.*unreachable/),
     ]);
   });
