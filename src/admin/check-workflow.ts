@@ -3,17 +3,32 @@ import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
 import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { type OpenPullRequest, openPullRequests } from '../store/items.ts';
+import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createBaseMatcher, createNameMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { mayCover } from './pull-request-tasks.ts';
 
 type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
 type Rule = Workflow['rules'][number];
 
-/** The facts about the workspace with which rules are compared. */
-interface WorkspaceFacts {
-  /** The statuses of the listed tasks, in the words of the server. */
+/** The words of the listed tasks, as the server spells them. */
+export interface TaskWords {
   readonly statuses: ReadonlySet<string>;
+  readonly labels: ReadonlySet<string>;
+}
+
+/** What a connection may bring. */
+interface ItemSource {
+  readonly name: string;
+  readonly pullRequests: boolean;
+  readonly workItems: boolean;
+  mayCover(repository: string): boolean;
+}
+
+/** The facts about the workspace with which rules are compared. */
+interface WorkspaceFacts extends TaskWords {
   readonly pullRequests: readonly OpenPullRequest[];
+  readonly sources: readonly ItemSource[];
 }
 
 /** The highest number of open pull requests that are compared with the rules. */
@@ -21,18 +36,28 @@ const MOST_PULL_REQUESTS = 500;
 
 /** Returns findings about the rules for task states. */
 export async function checkWorkflow(
-  { config, store }: Pick<OpenWorkspace, 'config' | 'store'>,
-  statuses: ReadonlySet<string>,
+  { config, store, connections }: Pick<OpenWorkspace, 'config' | 'store' | 'connections'>,
+  words: TaskWords,
   subject: string,
 ): Promise<Finding[]> {
   if (config.rules.workflow === undefined) return [];
   const pullRequests = await openPullRequests(store.query, MOST_PULL_REQUESTS);
-  return workflowFindings(config, { statuses, pullRequests }, subject);
+  return workflowFindings(config, { ...words, pullRequests, sources: connections.map(itemSource) }, subject);
+}
+
+function itemSource(connection: ActiveConnection): ItemSource {
+  const { name, connector, options } = connection;
+  return {
+    name,
+    pullRequests: connector.capabilities.pullRequests === true,
+    workItems: connector.capabilities.workItems === true && connector.withIssues?.(options) !== false,
+    mayCover: (repository) => mayCover(connection, repository),
+  };
 }
 
 export function workflowFindings(
   config: WorkspaceConfig,
-  { statuses, pullRequests }: WorkspaceFacts,
+  { statuses, labels, pullRequests, sources }: WorkspaceFacts,
   subject: string,
 ): Finding[] {
   const { workflow } = config.rules;
@@ -49,8 +74,10 @@ export function workflowFindings(
       .filter(({ rule }) => rule.force)
       .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
     ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, pullRequests)),
-    ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, pullRequests)),
+    ...rules.flatMap(({ rule, name }) => withoutItems(rule, name, sources)),
+    ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, { pullRequests, sources })),
     ...rules.flatMap(({ rule, name }) => unknownFrom(rule, name, statuses)),
+    ...rules.flatMap(({ rule, name }) => (config.workspace.url === undefined ? [] : unknownLabels(rule, name, labels))),
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
   ].map(([message, hint]): Finding => ({ level: 'warning', subject, message: message ?? '', hint: hint ?? '' }));
@@ -94,9 +121,51 @@ function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPu
   return [[message, 'Correct the name, unless pull requests for it come later.']];
 }
 
-/** Warns of a repository without an open pull request. Work items have repositories too, so only rules for pull requests count. */
-function unknownRepository({ when }: Rule, name: string, pullRequests: readonly OpenPullRequest[]): string[][] {
-  if (when.repository === undefined || when.pullRequest === undefined || pullRequests.length === 0) return [];
+/** Warns of a rule for pull requests or work items if none of its connections brings any. */
+function withoutItems({ when }: Rule, name: string, sources: readonly ItemSource[]): string[][] {
+  const own = sourcesOf(when, sources);
+  const without = [
+    ...(when.pullRequest !== undefined && !own.some((each) => each.pullRequests) ? ['pull requests'] : []),
+    ...(when.workItem !== undefined && !own.some((each) => each.workItems) ? ['work items'] : []),
+  ];
+  const hint = 'Add a connection that does, switch on its option `issues` if it has one, or leave the condition out.';
+  return without.map((items) => [`${name} applies to ${items}, but no connection of the rule brings any`, hint]);
+}
+
+function sourcesOf({ connection }: Rule['when'], sources: readonly ItemSource[]): readonly ItemSource[] {
+  if (connection === undefined) return sources;
+  const matches = createNameMatcher(connection);
+  return sources.filter(({ name }) => matches([name]));
+}
+
+/** Warns of a label that no task has, because its name may be misspelt. Without any label, nothing is known. */
+function unknownLabels({ set }: Rule, name: string, labels: ReadonlySet<string>): string[][] {
+  const unknown = [...(set.addLabels ?? []), ...(set.removeLabels ?? [])].filter((label) => !labels.has(label));
+  if (unknown.length === 0 || labels.size === 0) return [];
+  const message = `${name} sets labels that no task has: ${unknown.join(', ')}; tasks have: ${shortList([...labels])}`;
+  return [[message, 'Correct the name, unless the label is new. It must exist in the workspace.']];
+}
+
+/**
+ * Warns of a repository that no connection lists, or that has no open pull request. Work items have repositories too, so only rules
+ * for pull requests count.
+ */
+function unknownRepository(
+  { when }: Rule,
+  name: string,
+  { pullRequests, sources }: Pick<WorkspaceFacts, 'pullRequests' | 'sources'>,
+): string[][] {
+  if (when.repository === undefined || when.pullRequest === undefined) return [];
+  const own = sourcesOf(when, sources);
+  // An id, or a pattern, may stand for any repository.
+  const unlisted = when.repository.filter(
+    (each) => /^[^*?]+\/[^*?]+$/.test(each) && !own.some(({ mayCover: covers }) => covers(each)),
+  );
+  if (unlisted.length > 0) {
+    const message = `${name} applies to the repository ${unlisted.join(', ')}, which no connection lists`;
+    return [[message, 'Correct the name, or add the repository to a connection.']];
+  }
+  if (pullRequests.length === 0) return [];
   // More pull requests than were read may be in any repository.
   if (pullRequests.length === MOST_PULL_REQUESTS) return [];
   const matches = createNameMatcher(when.repository);

@@ -6,7 +6,7 @@ import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/se
 import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
-import { checkWorkflow } from './check-workflow.ts';
+import { checkWorkflow, type TaskWords } from './check-workflow.ts';
 import { withHost } from './finding-host.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -20,7 +20,7 @@ const ASKED = { lane: 'interactive', patience: LONGEST_WAIT } as const;
 export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[]> {
   const subject = `${workspace.name}: workspace`;
   const tasks = await listTasks(workspace, subject);
-  if (tasks.ids === undefined) return tasks.findings;
+  if (!('ids' in tasks)) return tasks.findings;
   return [
     ...tasks.findings,
     ...(await checkLinks(workspace, subject, tasks.ids[0])),
@@ -28,7 +28,7 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
     ...(await checkRecords(workspace, subject)),
     ...checkWebhook(workspace, subject),
     ...checkStatuses(workspace, subject),
-    ...(await checkWorkflow(workspace, tasks.statuses ?? new Set(), subject)),
+    ...(await checkWorkflow(workspace, tasks, subject)),
     ...(await repeatStatus(workspace, subject)),
   ];
 }
@@ -36,7 +36,9 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
 async function listTasks(
   { client, config }: OpenWorkspace,
   subject: string,
-): Promise<{ readonly findings: Finding[]; readonly ids?: readonly string[]; readonly statuses?: Set<string> }> {
+): Promise<
+  { readonly findings: Finding[] } | ({ readonly findings: Finding[]; readonly ids: readonly string[] } & TaskWords)
+> {
   try {
     const { body } = await client.listTasks({ query: { all: true } }, ASKED);
     const address = config.workspace.url ?? 'the embedded service';
@@ -46,6 +48,7 @@ async function listTasks(
       findings: [{ level: 'ok', subject, message }],
       ids: body.tasks.map(({ taskId }) => taskId),
       statuses: new Set(body.tasks.map(({ status }) => status)),
+      labels: new Set(body.tasks.flatMap((task) => task.labels)),
     };
   } catch (thrown) {
     const error = asSyncError(thrown);

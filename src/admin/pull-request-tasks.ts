@@ -145,11 +145,15 @@ function expectedFrom(connections: readonly ActiveConnection[], { targets, provi
     .map(({ name }) => name);
 }
 
-/** Whether a connection may cover a repository. A renamed one is covered through its bound id or former name. */
-function mayCover(
-  { connector, options, names }: ActiveConnection,
+/**
+ * Whether a connection may cover a repository. A renamed one is covered through its bound id or former name.
+ *
+ * @param targets keys of pull requests in the repository; they contain its id
+ */
+export function mayCover(
+  { connector, options, names }: Pick<ActiveConnection, 'connector' | 'options' | 'names'>,
   repository: string,
-  targets: readonly string[],
+  targets: readonly string[] = [],
 ): boolean {
   const isBound = names
     ?.bindings()

@@ -57,6 +57,8 @@ export interface Connector<Options = never> {
   samples?(): Promise<Samples<Options>>;
   /** Pure: returns the webhook event that a payload of this shape belongs to, for payloads without headers. */
   eventOf?(payload: unknown): string | undefined;
+  /** Pure: whether these options take in work items too. Absent: whenever `capabilities.workItems` is true. */
+  withIssues?(options: Options): boolean;
   /** Pure: returns the names of single repositories, projects or teams in these options, as configured. */
   namesIn?(options: Options): readonly string[];
   /** Pure: whether a repository of this name may be in scope. True for options with ids, because one may be the id of this repository. */

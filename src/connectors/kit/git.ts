@@ -127,8 +127,6 @@ export interface GitVendor<Options extends GitOptions, Locator extends ScopeUnkn
   scopeOf(options: Options): Scope;
   /** Pull requests first. */
   readonly kinds: readonly Kind<Options, Locator>[];
-  /** Whether polls walk the issues too. */
-  withIssues?(options: Options): boolean;
   /** Returns the translation of webhooks of this event; undefined if it is not followed, so that its body is not read. */
   parseWebhook(event: string, options: Options): Translate<Options> | undefined;
   /** Parses the body of a webhook. Absent: it is JSON. */

@@ -3,6 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import type { Command } from 'commander';
 import { vi } from 'vitest';
 import { main, programOf } from '../../../src/cli/program.ts';
+import { setPlaceFlags } from '../../../src/platform/lib/own-command.ts';
 import { createScrubber } from '../../../src/platform/observe/scrubber.ts';
 
 /** Output and exit code of a command line. */
@@ -30,6 +31,7 @@ export async function commandLine(...args: string[]): Promise<CommandEnded> {
     const lines = () => stdout.split('\n').filter((line) => line !== '');
     return { code, stdout, stderr, json: () => lines().map((line) => JSON.parse(line)) };
   } finally {
+    setPlaceFlags([]);
     for (const spy of spies) spy.mockRestore();
   }
 }

@@ -5,18 +5,19 @@ import { loadText } from '../../support/rows/config-files.ts';
 const CONNECTION = 'connections: { main: { connector: forge, projects: [one], writeBack: { close: true } } }\n';
 const WORKSPACE = 'workspace: { url: https://w.example, apiKey: k, statuses: { in_progress: Doing } }\n';
 
+const FACTS: Parameters<typeof workflowFindings>[1] = {
+  statuses: new Set(['open', 'completed']),
+  labels: new Set(),
+  pullRequests: [],
+  sources: [{ name: 'main', pullRequests: true, workItems: true, mayCover: () => true }],
+};
+
 /** The findings about rules, each a YAML mapping. */
-function check(
-  rules: readonly string[],
-  preset = '',
-  pullRequests: Parameters<typeof workflowFindings>[1]['pullRequests'] = [],
-): string[] {
+function check(rules: readonly string[], preset = '', facts: Partial<typeof FACTS> = {}): string[] {
   const text = `${CONNECTION}${WORKSPACE}rules:\n  workflow:\n    ${preset}\n    rules: [${rules.join(', ')}]\n`;
   const [config] = loadText(text).workspaces;
   if (config === undefined) throw new Error('there is no workspace');
-  return workflowFindings(config, { statuses: new Set(['open', 'completed']), pullRequests }, 'work').map(
-    ({ level, message }) => `${level} ${message}`,
-  );
+  return workflowFindings(config, { ...FACTS, ...facts }, 'work').map(({ level, message }) => `${level} ${message}`);
 }
 
 it('reports a rule that an earlier one covers, and none that is narrower', () => {
@@ -48,12 +49,42 @@ it('reports a base or a repository that no open pull request has', () => {
     'repository: acme/*',
     'repository: "8"',
   ])
-    expect(check([rule(when)], '', found)).toEqual([]);
-  expect(check([rule('base: develop'), rule('repository: acme/wbe')], '', found)).toEqual([
+    expect(check([rule(when)], '', { pullRequests: found })).toEqual([]);
+  expect(check([rule('base: develop'), rule('repository: acme/wbe')], '', { pullRequests: found })).toEqual([
     'warning rule 1 of rules.workflow applies to the base develop, and no open pull request has it; they have: main, release/2',
     'warning rule 2 of rules.workflow applies to the repository acme/wbe, but no open pull request is in it; there are some in: acme/app, 8',
   ]);
   for (const when of ['base: develop', 'repository: acme/wbe']) expect(check([rule(when)])).toEqual([]);
+});
+
+it('reports a repository that no connection lists, before its first pull request is known', () => {
+  const [source] = FACTS.sources;
+  const sources = source ? [{ ...source, mayCover: (name: string) => name === 'acme/web' }] : [];
+  const rule = (name: string) => `{ when: { pullRequest: merged, repository: "${name}" }, set: { status: open } }`;
+  for (const name of ['acme/web', 'acme/*', '8']) expect(check([rule(name)], '', { sources })).toEqual([]);
+  expect(check([rule('acme/wbe')], '', { sources })).toEqual([
+    'warning rule 1 of rules.workflow applies to the repository acme/wbe, which no connection lists',
+  ]);
+});
+
+it('reports a rule for items that none of its connections brings', () => {
+  const sources = [
+    { name: 'main', pullRequests: true, workItems: false, mayCover: () => true },
+    { name: 'other', pullRequests: false, workItems: true, mayCover: () => true },
+  ];
+  const rule = (when: string) => `{ when: { ${when} }, set: { status: open } }`;
+  expect(check([rule('pullRequest: open'), rule('workItem: started')], '', { sources })).toEqual([]);
+  expect(check([rule('workItem: started, connection: main')], '', { sources })).toEqual([
+    'warning rule 1 of rules.workflow applies to work items, but no connection of the rule brings any',
+  ]);
+});
+
+it('reports labels that no task has, unless no task has any', () => {
+  const rule = '{ when: { pullRequest: open }, set: { addLabels: [revue], removeLabels: review } }';
+  expect(check([rule])).toEqual([]);
+  expect(check([rule], '', { labels: new Set(['review']) })).toEqual([
+    'warning rule 1 of rules.workflow sets labels that no task has: revue; tasks have: review',
+  ]);
 });
 
 it('reports a status in from that no task has', () => {

@@ -45,6 +45,7 @@ async function check({ tasks = [TASK], links, task, workflow, records, mirror = 
       listWorkItems: answer('links', links ?? { workItems: [] }),
       listPullRequestRecords: answer('records', records ?? { pullRequests: [] }),
     },
+    connections: [],
     status: async () => ({ causes: parts.causes ?? [] }),
   } as unknown as OpenWorkspace;
   const findings = await checkWorkspace(workspace);
