@@ -17,7 +17,7 @@ export interface TaskWords {
   readonly labels: ReadonlySet<string>;
 }
 
-/** What a connection may bring. */
+/** The kinds and repositories that a connection may bring. */
 interface ItemSource {
   readonly name: string;
   readonly pullRequests: boolean;

@@ -68,7 +68,13 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
     return { findings: [...findings, ...missingFromDaemon(config, running), ...asked] };
   }
   const { found, failure } = await checkHere(session);
-  return { findings: [...findings, ...found], failure };
+  return { findings: [...findings, withoutDaemon(options.data), ...found], failure };
+}
+
+/** Says who asks: a daemon with another data folder counts its requests elsewhere. */
+function withoutDaemon(folder: string): Finding {
+  const message = `none runs with the data folder ${folder}, so this command sends the requests; if yours has another one, name it with --data`;
+  return { level: 'ok', subject: 'daemon', message };
 }
 
 /** Warns of workspaces that the running daemon does not have: it was started with another configuration. */

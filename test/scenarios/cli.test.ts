@@ -275,8 +275,9 @@ describe('once and check', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as { level: string; subject: string; message: string; hint?: string });
-    expect(findings.slice(0, 2)).toMatchObject([
+    expect(findings.slice(0, 3)).toMatchObject([
       { level: 'ok', subject: 'own' },
+      { level: 'ok', subject: 'daemon', message: expect.stringMatching(/^none runs with the data folder .*data, so/) },
       { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and accepts the key: 0 tasks` },
     ]);
     // What GitHub says depends on the network here; but the exit code must follow it.
