@@ -13,7 +13,13 @@ import type { KeyRefusal } from '../sync/quota/cooldown.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import { keyRemedy } from '../workspace-api/answer.ts';
 import type { CauseTimes } from './cause-times.ts';
-import { type ConfiguredConnection, describeWorkspace, type WorkspaceParts, type WorkspaceStatus } from './status.ts';
+import {
+  type ConfiguredConnection,
+  describeWorkspace,
+  lastSentAt,
+  type WorkspaceParts,
+  type WorkspaceStatus,
+} from './status.ts';
 import { type Backlog, judge } from './verdict.ts';
 import type { ListedWorkspace } from './workspace-list.ts';
 
@@ -40,6 +46,7 @@ export function describeOpenWorkspace(
 ): WorkspaceStatus {
   const quota = throttle.snapshot();
   const halt = haltOf(store.fault(), trouble(), quota.halt);
+  const backlog = backlogOf(throttle, stored, halt !== undefined);
   return describeWorkspace({
     name: config.name,
     address,
@@ -50,7 +57,7 @@ export function describeOpenWorkspace(
     // Without rules nothing changes the stored reasons.
     stored: config.rules.workflow === undefined ? { ...stored, unfinishedTasks: {} } : stored,
     quota,
-    backlog: backlogOf(throttle, stored, halt !== undefined),
+    backlog: { ...backlog, lastSentAt: lastSentAt(backlog.doneAt, stored.changes.lastDueAt) },
     times,
     rejected: rejected?.message ?? null,
     keptLog: store.keptLog(),

@@ -2,6 +2,7 @@ import type { Action } from '../model/change.ts';
 import { type Clock, sleep } from '../platform/lib/clock.ts';
 import { readMeta, writeMeta } from '../store/meta.ts';
 import { countWaiting, expedite, waitingByLane } from '../store/outbox-rows.ts';
+import { readLastDueAt } from '../store/queue-status.ts';
 import { tasksWereRead } from '../store/workspace-reads.ts';
 import type { Scope } from '../store/workspace-scope.ts';
 import {
@@ -16,7 +17,7 @@ import { isStuck } from './drain.ts';
 import { entityNamesOf } from './human-names.ts';
 import type { MirrorStatus } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
-import type { ConnectionStatus } from './status.ts';
+import { type ConnectionStatus, lastSentAt } from './status.ts';
 
 /** What would be written, and how long that takes. */
 export interface ShownPlan {
@@ -25,7 +26,7 @@ export interface ShownPlan {
   readonly writes: readonly { readonly action: Action; readonly count: number; readonly held: number }[];
   /** Writes, and the reads that wait. A list of several pages counts once. */
   readonly requests: number;
-  /** When the last of them can be sent at the present share; epoch milliseconds. */
+  /** When the last of them is sent at the present share, if nothing more comes; epoch milliseconds; null if nothing is sent. */
   readonly drainedAt: number | null;
   readonly entities: readonly {
     readonly entity: string;
@@ -56,6 +57,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
   const { mirror, connections, state } = await workspace.status();
   const shown = firstDue(plan, limit);
   const names = await entityNamesOf(workspace, shown);
+  const doneAt = throttle.drainedAt(requests, Math.min(backfills, requests));
   const isUnread = (await tasksWereRead(store.query)) ? [] : ['the workspace'];
   return {
     id: digest.id,
@@ -65,7 +67,7 @@ export async function showPlan(workspace: OpenWorkspace, { limit }: { readonly l
       held: writes.filter(({ held }) => held).length,
     })),
     requests,
-    drainedAt: state.kind === 'halted' ? null : throttle.drainedAt(requests, Math.min(backfills, requests)),
+    drainedAt: state.kind === 'halted' ? null : lastSentAt(doneAt, await readLastDueAt(store.query)),
     mirror,
     unread: [...isUnread, ...connections.filter(isNeverPolled).map(({ name }) => name)],
     entities: shown.map(({ entity, action, held }) => ({

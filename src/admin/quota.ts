@@ -2,6 +2,7 @@ import { LANES, type Lane } from '../model/lane.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { readCounts, sumOf } from '../store/counts.ts';
 import { waitingByLane } from '../store/outbox-rows.ts';
+import { readLastDueAt } from '../store/queue-status.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -10,7 +11,7 @@ export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'wai
   readonly at: number;
   /** Changes that wait in each lane; commands and callers of the gateway are `interactive`. */
   readonly lanes: Readonly<Record<Lane, number>>;
-  /** When the last of the requests that wait can be sent, if nothing more comes and nothing is refused. */
+  /** When the last of the requests that wait is sent, if nothing more comes and nothing is refused. */
   readonly forecast: {
     readonly requests: number;
     /** Of these, requests of backfills. */
@@ -29,7 +30,7 @@ export async function describeQuota({ store, throttle }: OpenWorkspace, clock: C
   const requests = Object.values(lanes).reduce((sum, count) => sum + count, 0);
   const { changes } = await readCounts(store.query);
   const held = sumOf(changes, ({ state }) => state === 'held');
-  const drainedAt = throttle.drainedAt(requests, lanes.backfill);
+  const drainedAt = Math.max(throttle.drainedAt(requests, lanes.backfill), (await readLastDueAt(store.query)) ?? 0);
   const forecast = { requests, backfill: lanes.backfill, drainedAt, held };
   return { ...snapshot, at: clock.now(), lanes, forecast };
 }

@@ -135,13 +135,24 @@ interface HookStatus {
 
 export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionActivity, 'connection'> {}
 
+/** The requests that wait for the quota, and when they are sent. */
+interface TimedBacklog extends Backlog {
+  /** When the last of them is sent, because the quota allows it and it is due, if nothing more comes; null where `doneAt` is. */
+  readonly lastSentAt: number | null;
+}
+
+/** @param doneAt see `Backlog` @param lastDueAt until when the last change waits, whatever the quota allows; null if none does */
+export function lastSentAt(doneAt: number | null, lastDueAt: number | null): number | null {
+  return doneAt === null ? null : Math.max(doneAt, lastDueAt ?? 0);
+}
+
 export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judgement {
   readonly name: string;
   /** Base address of its API. */
   readonly address: string;
   readonly state: WorkspaceState;
   readonly quota: QuotaStatus;
-  readonly backlog: Backlog;
+  readonly backlog: TimedBacklog;
   /** Where its pull requests are kept. */
   readonly mirror: MirrorStatus;
   readonly connections: readonly ConnectionStatus[];
@@ -153,7 +164,7 @@ export interface WorkspaceParts {
   readonly connections: readonly ConfiguredConnection[];
   readonly stored: StoredStatus;
   readonly quota: QuotaStatus;
-  readonly backlog: Backlog;
+  readonly backlog: TimedBacklog;
   /** When each cause was first seen. */
   readonly times?: CauseTimes;
   /** What is wrong with its present configuration, if it runs with an earlier one. */

@@ -128,9 +128,9 @@ function describeUnfinishedTasks({ unfinishedTasks }: WorkspaceStatus): string[]
   return sentence === undefined ? [] : [`  tasks       ${sentence} ("worksync links unfinished" lists them)`];
 }
 
-function describeBacklog({ requests, backfill, doneAt }: WorkspaceStatus['backlog'], now: number): string {
+function describeBacklog({ requests, backfill, lastSentAt }: WorkspaceStatus['backlog'], now: number): string {
   if (requests === 0) return '';
-  return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, ${lastSent(doneAt, now)}`;
+  return `; ${plural(requests, 'request')} to send${backfill > 0 ? ` (${backfill} for backfills)` : ''}, ${lastSent(lastSentAt, now)}`;
 }
 
 /** Changes named of those that wait for the same reason. */

@@ -13,13 +13,10 @@ export function span(milliseconds: number): string {
   return `${Math.round(seconds / 86_400)} days`;
 }
 
-/**
- * When the last of the waiting requests is sent; null: nothing is sent. The quota decides, so single ones may be due later. Less than
- * a second is no wait.
- */
+/** When the last of the waiting requests is sent; null: nothing is sent. Less than a second is no wait. */
 export function lastSent(at: number | null, now: number): string {
   if (at === null) return 'none of them while the workspace is blocked';
-  return at >= now + 1_000 ? `the last in ${span(at - now)}` : 'which the quota allows at once';
+  return at >= now + 1_000 ? `the last in ${span(at - now)}` : 'all of them now';
 }
 
 /** A moment in UTC, epoch milliseconds, as logs write it. */

@@ -3,7 +3,7 @@ import { CHANGE_STATES } from '../model/change.ts';
 import type { StatusWords } from '../model/task-status.ts';
 import { type CompiledStatement, compileStatement } from './compiled-statement.ts';
 import { findChange, type OutboxRow } from './outbox-rows.ts';
-import type { Queue } from './schema/tables.ts';
+import { QUEUES, type Queue } from './schema/tables.ts';
 import { type Scope, scopeOf } from './workspace-scope.ts';
 
 /** The changes that may be sent at present. */
@@ -31,7 +31,7 @@ export interface DueChange {
   readonly lane: OutboxRow['lane'];
 }
 
-const LIVE: readonly Queue[] = ['read', 'link', 'finished_link', 'status', 'mirror', 'finished_mirror'];
+const LIVE = QUEUES.filter((queue) => queue !== 'backfill');
 
 /** Weight of the time since a change of a finished item was due, because the written state of such an item stays true. */
 const FINISHED_WEIGHT = 1.1;
@@ -202,10 +202,7 @@ const LONGEST_PAUSE = 1_000_000;
  * @returns the number of changed rows
  */
 export async function clampChangeTimes(query: Scope, now: number): Promise<number> {
-  const changes = query
-    .updateTable('outbox')
-    .where('state', 'in', CHANGE_STATES)
-    .where('send_queue', 'in', [...LIVE, 'backfill']);
+  const changes = query.updateTable('outbox').where('state', 'in', CHANGE_STATES).where('send_queue', 'in', QUEUES);
   // The index has only due times. No change is due before its difference appeared.
   const postdated = await changes
     .set({ since: now, due: now })
@@ -243,8 +240,7 @@ function waitingIn(
 
 function queuesOf({ onlyReads, onlyWrites = false }: Eligibility): readonly Queue[] {
   if (onlyReads) return ['read'];
-  const queues: readonly Queue[] = [...LIVE, 'backfill'];
-  return onlyWrites ? queues.filter((queue) => queue !== 'read') : queues;
+  return onlyWrites ? QUEUES.filter((queue) => queue !== 'read') : QUEUES;
 }
 
 function unionOf<Part extends { unionAll(other: Part): Part }>([first, ...others]: readonly Part[]): Part {

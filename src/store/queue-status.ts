@@ -8,7 +8,8 @@ import { dialectOf, rowsIn, rowsOfSubquery } from '../platform/database/dialect.
 import { type ByWorkspace, countsByWorkspace, groupByWorkspace, withoutWorkspace } from './by-workspace.ts';
 import { type Counts, sumOf } from './counts.ts';
 import { ITEM_NAME } from './items.ts';
-import type { Sql } from './workspace-scope.ts';
+import { QUEUES } from './schema/tables.ts';
+import type { Scope, Sql } from './workspace-scope.ts';
 
 /** Rows of each list: the status page is an overview, and commands list everything. */
 export const MAX_LISTED = 20;
@@ -75,6 +76,8 @@ export interface OutboxStatus extends ChangeCounts {
    * pending.
    */
   readonly oldest: Readonly<Partial<Record<Lane, number>>>;
+  /** Until when the last pending change waits, whatever the quota allows; null if none is pending. */
+  readonly lastDueAt: number | null;
   /** Changes that need approval, or whose outcome is unknown. */
   readonly stuck: readonly ChangeRow[];
   /** Due first. */
@@ -186,6 +189,7 @@ export async function readOutboxStatus(
   counts: ByWorkspace<Counts>,
 ): Promise<ByWorkspace<OutboxStatus>> {
   const oldest = await oldestPending(query, workspaces);
+  const lastDueAt = await lastDueTimes(query, workspaces);
   const heldSeen = await heldTimes(
     query,
     workspaces.filter((each) => countChanges(counts(each)).byState.held > 0),
@@ -197,6 +201,7 @@ export async function readOutboxStatus(
     ...countChanges(counts(workspace)),
     heldSeen: heldSeen(workspace),
     oldest: oldest(workspace),
+    lastDueAt: lastDueAt(workspace),
     stuck: [...toChanges(held(workspace)), ...toChanges(unknown(workspace))],
     next: toChanges(pending(workspace)),
   });
@@ -221,6 +226,44 @@ type TimesByLane = Readonly<Partial<Record<Lane, number>>>;
 async function oldestPending(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<TimesByLane>> {
   const live = LANES.map((lane) => ({ name: lane, lane, imported: 0 }) as const);
   return timesByLane(query, workspaces, { state: 'pending', lanes: live, first: 'oldest' });
+}
+
+/** Reads until when the last pending change of a workspace waits, whatever the quota allows; null if none is pending. */
+export async function readLastDueAt({ whole, workspace }: Scope): Promise<number | null> {
+  return (await lastDueTimes(whole, [workspace]))(workspace);
+}
+
+/** Takes the latest due time, and the latest end of a pause in each queue, by one index lookup for each. */
+async function lastDueTimes(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<number | null>> {
+  if (workspaces.length === 0) return () => null;
+  const rows = await query
+    .selectFrom('workspaces')
+    .select('id as workspace')
+    .select(({ selectFrom }) => {
+      const pending = selectFrom('outbox')
+        .whereRef('outbox.workspace', '=', 'workspaces.id')
+        .where('state', '=', sql.lit('pending'))
+        .limit(1);
+      return [
+        pending.select('due').orderBy('due', 'desc').as('due'),
+        ...QUEUES.map((queue) =>
+          pending
+            .select('not_before')
+            .where('send_queue', '=', sql.lit(queue))
+            .orderBy('not_before', 'desc')
+            .as(`${queue}_pause`),
+        ),
+      ];
+    })
+    .where('id', 'in', workspaces)
+    .execute();
+  const times = new Map(
+    rows.map(({ workspace, ...found }) => [workspace, Object.values(found).filter((time) => time !== null)]),
+  );
+  return (workspace) => {
+    const own = times.get(workspace) ?? [];
+    return own.length === 0 ? null : Math.max(...own);
+  };
 }
 
 async function heldTimes(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<TimeRange | null>> {

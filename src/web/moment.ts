@@ -1,13 +1,10 @@
 import { duration } from '../platform/lib/quantities.ts';
 import { html, type Markup } from './html.ts';
 
-/**
- * When the last of the waiting requests is sent; null: nothing is sent. The quota decides, so single ones may be due later. Less than
- * a second is no wait.
- */
+/** When the last of the waiting requests is sent; null: nothing is sent. Less than a second is no wait. */
 export function lastSent(at: number | null, now: number): Markup | string {
   if (at === null) return 'not while the workspace is blocked';
-  return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'the quota allows them at once';
+  return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'all of them now';
 }
 
 /** A moment, told from `now`; its exact time is in the tooltip. */

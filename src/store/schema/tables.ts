@@ -14,8 +14,9 @@ import type { InstallationTables } from './installation-tables.ts';
  */
 export type AwaitedRead = 'links' | 'check';
 
-/** A part of the outbox whose changes are sent in the order of their due times. */
-export type Queue = 'read' | 'link' | 'finished_link' | 'status' | 'mirror' | 'finished_mirror' | 'backfill';
+/** The parts of the outbox whose changes are sent in the order of their due times. */
+export const QUEUES = ['read', 'link', 'finished_link', 'status', 'mirror', 'finished_mirror', 'backfill'] as const;
+export type Queue = (typeof QUEUES)[number];
 
 /** Every table of `worksync.db`. */
 export type Schema = InstallationTables & {

@@ -133,7 +133,7 @@ async function lanesTable(visit: WorkspaceVisit): Promise<Markup> {
   const done =
     backlog.requests === 0
       ? null
-      : html`<p class="hint">${counted(backlog.requests, 'request')}: ${lastSent(backlog.doneAt, now)}, if nothing more comes</p>`;
+      : html`<p class="hint">${counted(backlog.requests, 'request')}: ${lastSent(backlog.lastSentAt, now)}, if nothing more comes</p>`;
   const approval =
     backlog.held === 0
       ? null

@@ -87,9 +87,9 @@ async function unfinishedCard(visit: WorkspaceVisit): Promise<Markup | null> {
   return html`<section class="card stack"><p class="text">${sentence}. The page of a task gives the reason: ${names} · <a href="${HELP_OF_REASONS}">help</a></p></section>`;
 }
 
-function backlogWords({ requests, doneAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {
+function backlogWords({ requests, lastSentAt, backfill }: WorkspaceStatus['backlog'], now: number): Markup | string {
   if (requests === 0) return 'nothing waits';
-  return html`${lastSent(doneAt, now)}${backfill > 0 ? `, ${count(backfill)} of them for backfills` : ''}`;
+  return html`${lastSent(lastSentAt, now)}${backfill > 0 ? `, ${count(backfill)} of them for backfills` : ''}`;
 }
 
 function lagTile(lag: LagReport | null): Markup {

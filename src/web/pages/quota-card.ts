@@ -16,7 +16,7 @@ ${legend([
   { colour: 'c2', words: 'people, commands and jobs' },
 ])}
 <dl class="facts wide"><div><dt>Sending</dt><dd>${stateWords(state, now)}</dd></div>
-<div><dt>All sent</dt><dd>${backlog.requests === 0 ? 'nothing waits' : lastSent(backlog.doneAt, now)}</dd></div></dl>
+<div><dt>All sent</dt><dd>${backlog.requests === 0 ? 'nothing waits' : lastSent(backlog.lastSentAt, now)}</dd></div></dl>
 ${isLowered ? html`<p class="hint">Others use this workspace too, so the share is below its usual ${Math.round(quota.ceiling * 100)} %.</p>` : null}
 ${quota.limited ? html`<p class="wait">The workspace refused requests recently: one goes at a time.</p>` : null}
 ${quota.paused ? html`<p class="wait">Paused (${quota.paused.reason}); goes on ${when(quota.paused.until, now)}.</p>` : null}</section>`;

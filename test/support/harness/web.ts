@@ -25,6 +25,7 @@ export const EMPTY: StoredStatus = {
     waitingBackfills: 0,
     heldSeen: null,
     oldest: {},
+    lastDueAt: null,
     stuck: [],
     next: [],
   },
@@ -59,7 +60,7 @@ export const QUOTA: QuotaStatus = {
 };
 
 /** Nothing waits. */
-const IDLE: WorkspaceParts['backlog'] = { requests: 0, backfill: 0, doneAt: null, held: 0 };
+const IDLE: WorkspaceParts['backlog'] = { requests: 0, backfill: 0, doneAt: null, lastSentAt: null, held: 0 };
 
 /** A status with one workspace; `parts` says what is not idle. */
 export function statusWith(parts: Partial<WorkspaceParts> = {}, more: Partial<Status> = {}): Status {

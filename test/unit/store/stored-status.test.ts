@@ -38,6 +38,7 @@ describe('readStatus', () => {
         waitingBackfills: 0,
         heldSeen: null,
         oldest: {},
+        lastDueAt: null,
         stuck: [],
         next: [],
       },
@@ -127,6 +128,18 @@ describe('readStatus', () => {
     const { connections } = await readStatus(store.query, NOW);
     expect(connections).toMatchObject([{ connection: 'gh', lastDeliveryAt: NOW, lastWebhookAt: NOW - 1_000 }]);
     await store.query.deleteFrom('inbox').where('delivery_key', '=', 'a poll').execute();
+  });
+
+  it('reads until when the last pending change waits, by its due time or by its pause', async () => {
+    const lastDueAt = async () => (await readStatus(store.query, NOW)).changes.lastDueAt;
+    const set = (not_before: number) =>
+      store.query.updateTable('outbox').set({ not_before }).where('entity', '=', pullRequest(4)).execute();
+    const latestDue = await lastDueAt();
+    expect(latestDue).toBe(NOW - 100_000 + 48);
+    await set(NOW + 60_000);
+    expect(await lastDueAt()).toBe(NOW + 60_000);
+    await set(0);
+    expect(await lastDueAt()).toBe(latestDue);
   });
 
   it('separates workspaces, with as many statements for all as for one', async () => {
