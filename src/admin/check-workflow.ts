@@ -158,9 +158,8 @@ function unknownRepository(
   if (when.repository === undefined || when.pullRequest === undefined) return [];
   const own = sourcesOf(when, sources);
   // An id, or a pattern, may stand for any repository.
-  const unlisted = when.repository.filter(
-    (each) => /^[^*?]+\/[^*?]+$/.test(each) && !own.some(({ mayCover: covers }) => covers(each)),
-  );
+  const isName = (each: string) => each.includes('/') && !/[*?]/.test(each);
+  const unlisted = when.repository.filter((each) => isName(each) && !own.some((source) => source.mayCover(each)));
   if (unlisted.length > 0) {
     const message = `${name} applies to the repository ${unlisted.join(', ')}, which no connection lists`;
     return [[message, 'Correct the name, or add the repository to a connection.']];

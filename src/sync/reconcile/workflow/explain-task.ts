@@ -64,7 +64,7 @@ export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   finishes: 'finishes the task',
   'waits-for': 'finishes the task, but other open work delays the end',
   delays: 'delays the end of the task',
-  'follow-up': 'the task is finished without it',
+  'follow-up': 'opened after the work that finishes the task',
   reversal: 'reopens the task',
   progress: 'asks for a status',
   'given-up': 'returns the task to its earlier status, if nothing else counts',
@@ -273,5 +273,5 @@ function partOf(item: JudgedItem, { items }: TaskEvaluation, { epoch = 0 }: Writ
   if (status === PREVIOUS) return reasonFor('given-up');
   if (reversal?.decider === linked) return reasonFor('reversal');
   if (isIn(blockers)) return reasonFor('delays');
-  return valid.length > 0 ? reasonFor('follow-up') : reasonFor('progress');
+  return valid.length > 0 ? reasonFor('follow-up', namesOf(valid)) : reasonFor('progress');
 }

@@ -29,7 +29,7 @@ it('names who set a status, the rule, and the item that delays the end', async (
       'acme/app#1': 'waits-for: acme/app#2',
       'acme/app#2': 'delays',
       'acme/app#3': 'mention-only',
-      'acme/app#4': 'follow-up',
+      'acme/app#4': 'follow-up: acme/app#1',
     },
   });
 });
