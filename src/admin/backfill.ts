@@ -9,6 +9,8 @@ import {
   stopBackfill,
 } from '../store/backfills.ts';
 import { countBackfilled } from '../store/outbox-rows.ts';
+import type { ActiveConnection } from '../sync/intake/active-connection.ts';
+import { addressWithoutServer } from './finding-host.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { type Admission, admissionOf } from './quota.ts';
@@ -45,6 +47,9 @@ export async function startBackfill(
   clock: Clock,
 ): Promise<AskedBackfill> {
   checkConnection(partition, connection);
+  const address = addressWithoutServer(connectionNamed(partition, connection).options);
+  if (address !== undefined)
+    throw new SyncError('usage', `${connection} takes webhooks only: ${address} is an address without a server`);
   if (since !== null && Number.isNaN(Date.parse(since))) throw new SyncError('usage', `"${since}" is no time`);
   const now = clock.now();
   const started = await partition.store.commit((transaction) =>
@@ -54,6 +59,11 @@ export async function startBackfill(
   const progress = await backfillProgress(partition, connection, clock);
   if (progress === null) throw new SyncError('internal', 'the backfill was not stored');
   return { outcome: started ? 'started' : 'running', progress };
+}
+
+/** Whether a backfill of this connection can be requested. */
+export function canBackfill({ connection, options }: ActiveConnection): boolean {
+  return connection.history !== undefined && addressWithoutServer(options) === undefined;
 }
 
 function checkConnection(partition: OpenWorkspace, name: string): void {

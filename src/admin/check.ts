@@ -21,7 +21,7 @@ import {
 } from './check-facts.ts';
 import { judgeServer } from './check-server.ts';
 import { checkWorkspace } from './check-workspace.ts';
-import { withHost } from './finding-host.ts';
+import { addressWithoutServer, withHost } from './finding-host.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -204,17 +204,6 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
     }),
   );
   return found.flat();
-}
-
-/**
- * Returns the address among the options whose host name ends in `.invalid`, which no server has (RFC 6761). The demo's connection
- * has one, because its repositories are invented.
- */
-function addressWithoutServer(options: unknown): string | undefined {
-  const values = Object.values(options as Readonly<Record<string, unknown>>).filter(
-    (value) => typeof value === 'string',
-  );
-  return values.find((value) => URL.parse(value)?.hostname.endsWith('.invalid'));
 }
 
 function noServerFinding(subject: string, address: string): Finding {

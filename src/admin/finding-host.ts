@@ -6,3 +6,14 @@ export function withHost(finding: Finding, address: string | undefined): Finding
   if (finding.level !== 'error' || !host || finding.message.includes(host)) return finding;
   return { ...finding, message: `${finding.message} (${host})` };
 }
+
+/**
+ * Returns the address among the options whose host name ends in `.invalid`, which no server has (RFC 6761). The demo's connection
+ * has one, because its repositories are invented.
+ */
+export function addressWithoutServer(options: unknown): string | undefined {
+  const values = Object.values(options as Readonly<Record<string, unknown>>).filter(
+    (value) => typeof value === 'string',
+  );
+  return values.find((value) => URL.parse(value)?.hostname.endsWith('.invalid'));
+}

@@ -1,4 +1,4 @@
-import { type BackfillProgress, type BackfillState, backfillProgress } from '../../admin/backfill.ts';
+import { type BackfillProgress, type BackfillState, backfillProgress, canBackfill } from '../../admin/backfill.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
 import { when } from '../moment.ts';
@@ -19,14 +19,13 @@ const STATES: Readonly<Record<BackfillState, readonly [tone: Tone, words: string
 /** The reads of older items: how far they are, and how long they will take. */
 export async function backfillsPage(visit: WorkspaceVisit): Promise<PageContent> {
   const { partition, clock } = visit;
-  const able = partition.connections.filter(({ connection }) => connection.history);
   const parts: Part[] = [];
-  for (const { name } of able) {
+  for (const { name } of partition.connections) {
     const progress = await backfillProgress(partition, name, clock);
     if (progress) parts.push({ id: `backfill-${parts.length}`, body: backfillCard(visit, visit.clean(progress)) });
   }
   const none = html`<p class="card empty">No backfill was asked for. The first poll takes the open items; a backfill reads the older ones.</p>`;
-  const names = able.map(({ name }) => name);
+  const names = partition.connections.filter(canBackfill).map(({ name }) => name);
   return {
     title: 'Backfills',
     parts: [
