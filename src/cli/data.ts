@@ -1,4 +1,5 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
@@ -79,6 +80,9 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
         ? await askDaemon(place.data, workspace)
         : await forgetWithoutDaemon(setting, flags, { place, workspace });
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
+      const service = join(place.data, `${workspace}.service.db`);
+      if (existsSync(service))
+        say(`${service} stays: its embedded service keeps tasks there. Delete it if nobody needs them.`);
       exit(0);
     });
 }

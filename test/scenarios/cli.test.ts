@@ -152,6 +152,7 @@ describe('run', () => {
     expect(other.stderr).toContain('also contains these workspaces, which this configuration does not have: alpha.');
     const forgotten = await worksync(['forget', 'alpha', '--yes', ...flags]);
     expect([forgotten.code, forgotten.stdout]).toEqual([0, expect.stringMatching(/^Deleted \d+ rows of alpha/)]);
+    expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} stays`);
   });
 
   it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {
