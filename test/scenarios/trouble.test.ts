@@ -237,11 +237,14 @@ describe('a workspace that is not there', () => {
   });
 });
 
-describe('a workspace whose disk is full', () => {
-  it('holds no write although reads get through, and takes all of them when it has space again', async () => {
+describe('a workspace that answers reads and fails all writes', () => {
+  it.each([
+    ['a full disk', 507, 'storage_full', 'workspace_full'],
+    ['maintenance', 503, 'read_only', 'server_failed'],
+  ])('because of %s has no write held, and takes all of them afterwards', async (_why, refused, word, code) => {
     const { taskId } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
     weather.turn({
-      before: ({ method }) => (method === 'GET' ? undefined : errorAnswer(507, 'storage_full', 'the disk is full')),
+      before: ({ method }) => (method === 'GET' ? undefined : errorAnswer(refused, word, 'no writes now')),
     });
     await deliverMany(1, 4);
     for (let minute = 0; minute < 30; minute += 2) {
@@ -251,7 +254,7 @@ describe('a workspace whose disk is full', () => {
       await travel(2 * MINUTE);
     }
     expect(await byState()).toEqual({ ...NOTHING_LEFT, pending: 4 });
-    expect((await status()).state).toMatchObject({ kind: 'halted', code: 'workspace_full' });
+    expect((await status()).state).toMatchObject({ kind: 'halted', code });
     weather.clear();
     await world.settled();
     expect(await recorded()).toEqual(upTo(4));

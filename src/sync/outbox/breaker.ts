@@ -8,8 +8,8 @@ import type { PreparedRequest } from './request.ts';
  * open    at least the last `THRESHOLD` requests failed to reach the workspace, and they belong to several changes.
  *         One request is sent every `PROBE_EVERY`, until one reaches it. Failures while open count against no change.
  *
- * A change that fails alone delays only itself. It is at fault once requests of other changes succeed while it still
- * fails. Before that, the workspace may be at fault.
+ * A change that fails alone delays only itself. It is at fault once other writes succeed while it still fails. Before that, the
+ * workspace may be at fault: a server under maintenance may answer reads and refuse all writes.
  */
 export interface Breaker {
   readonly open: boolean;
@@ -17,10 +17,11 @@ export interface Breaker {
   readonly failing: boolean;
   /** Milliseconds to wait before the next request; 0 while closed. */
   pause(): number;
-  passed(entity: string): void;
+  /** @param isWritten the workspace carried out a write */
+  passed(entity: string, isWritten: boolean): void;
   failed(entity: string): void;
-  /** Whether a request succeeded since this change first failed. */
-  isAtFault(entity: string): boolean;
+  /** Whether the workspace answered other requests, and whether it carried out other writes, since this change first failed. */
+  sinceFailure(entity: string): { readonly isReached: boolean; readonly isWritten: boolean };
 }
 
 const THRESHOLD = 3;
@@ -30,9 +31,10 @@ export const PROBE_EVERY = 30_000;
 export function createBreaker(): Breaker {
   let failures = 0;
   let passes = 0;
+  let writes = 0;
   const failedEntities = new Set<string>();
-  /** For each change that fails, the value of `passes` at its first failure. */
-  const passesAtFailure = new Map<string, number>();
+  /** For each change that fails, the values of `passes` and `writes` at its first failure. */
+  const atFailure = new Map<string, { readonly passes: number; readonly writes: number }>();
   const isFailing = () => failures >= THRESHOLD;
   const isOpen = () => isFailing() && failedEntities.size > 1;
   return {
@@ -43,18 +45,22 @@ export function createBreaker(): Breaker {
       return isFailing();
     },
     pause: () => (isOpen() ? PROBE_EVERY : 0),
-    passed(entity) {
+    passed(entity, isWritten) {
       failures = 0;
       passes++;
+      if (isWritten) writes++;
       failedEntities.clear();
-      passesAtFailure.delete(entity);
+      atFailure.delete(entity);
     },
     failed(entity) {
       failures++;
       failedEntities.add(entity);
-      if (!passesAtFailure.has(entity)) passesAtFailure.set(entity, passes);
+      if (!atFailure.has(entity)) atFailure.set(entity, { passes, writes });
     },
-    isAtFault: (entity) => passes > (passesAtFailure.get(entity) ?? passes),
+    sinceFailure(entity) {
+      const first = atFailure.get(entity) ?? { passes, writes };
+      return { isReached: passes > first.passes, isWritten: writes > first.writes };
+    },
   };
 }
 

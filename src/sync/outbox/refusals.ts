@@ -32,8 +32,10 @@ export const MAX_ATTEMPTS = 5;
 export interface FailureContext extends SettleContext {
   /** No request succeeds at present, so no single change is at fault. */
   readonly outage: boolean;
-  /** Requests of other changes succeeded while this one failed. */
+  /** Other writes succeeded while this one failed. */
   readonly atFault: boolean;
+  /** The workspace answered other requests while this one failed. */
+  readonly reached?: boolean;
 }
 
 /** The outcome of a request that was not answered with a success. */

@@ -97,7 +97,7 @@ export function createSender(context: SenderContext): SendAndSettle {
   ): Promise<void> {
     const { action, entity, trace } = prepared;
     const answeredAt = clock.now();
-    breaker.passed(entity);
+    breaker.passed(entity, isWrite(prepared));
     const fields = { action, item: trace.itemName, entity, status, deliveries: trace.deliveries };
     logger.info(fields, 'request answered');
     await context.retryUntilCommitted(() => commitAnswer(prepared, slot, { status, body, work }));
@@ -140,7 +140,8 @@ export function createSender(context: SenderContext): SendAndSettle {
     const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
     const outcome = await store.commit(async (transaction) => {
       await slot.complete(answer, transaction);
-      const cause = { outage: breaker.open, atFault: breaker.isAtFault(entity) };
+      const { isReached, isWritten } = breaker.sinceFailure(entity);
+      const cause = { outage: breaker.open, atFault: isWritten, reached: isReached };
       return settleFailure(transaction, prepared, error, { ...settleContextOf(context), ...cause });
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
@@ -159,7 +160,7 @@ export function createSender(context: SenderContext): SendAndSettle {
   function recordFailure(prepared: PreparedRequest, error: SyncError): boolean {
     const isKeyRefused = isCredentialRefused(prepared, error);
     const hasPassed = !isKeyRefused && (error.status === 429 || isWorkspaceRefusal(error));
-    if (hasPassed) breaker.passed(prepared.entity);
+    if (hasPassed) breaker.passed(prepared.entity, false);
     else if (!isKeyRefused) breaker.failed(prepared.entity);
     const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
     const isOutage = breaker.failing && (!isOptional(prepared) || isUnanswered(error));
@@ -192,6 +193,10 @@ function keyStateOf(
 ): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
   if (isCredentialRefused(prepared, error)) return { code: error.code, reason: 'the workspace refused the key' };
   return error.status === 429 || isWorkspaceRefusal(error) ? null : undefined;
+}
+
+function isWrite({ kind, action }: PreparedRequest): boolean {
+  return kind !== 'read' && action !== 'read-task';
 }
 
 /** Whether other work continues without this read. Failures of such reads alone block nothing. */

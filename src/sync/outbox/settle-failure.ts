@@ -98,6 +98,9 @@ function isHeldAtOnce(prepared: PreparedRequest, error: SyncError): boolean {
   return isNeverSent || isWorkspaceRefusal(error);
 }
 
+/** The pause of a write that may be at fault, milliseconds: so long it stays away when the workspace takes writes again. */
+const LONGEST_PAUSE = 300_000;
+
 /** Fewer attempts than this are repeated within seconds. */
 const FAST_ATTEMPTS = 3;
 
@@ -108,7 +111,7 @@ interface RetryContext extends FailureContext {
 
 /**
  * Repeats a request after a pause. Holds the change instead if it failed `MAX_ATTEMPTS` times and is at fault: the
- * server refuses it for good, or requests of other changes succeeded meanwhile.
+ * server refuses it for good, or other writes succeeded meanwhile.
  */
 async function retryLater(
   query: Scope,
@@ -140,8 +143,15 @@ function attemptsAfter({ attempts }: PreparedRequest, isSent: boolean, isOutage:
 }
 
 /** Milliseconds. During an outage the loop of the outbox makes the pauses itself. */
-function retryPause({ action }: PreparedRequest, attempts: number, { outage, random }: FailureContext): number {
+function retryPause(
+  { action }: PreparedRequest,
+  attempts: number,
+  { outage, reached, random }: FailureContext,
+): number {
   const pause = outage ? 0 : pauseAfter(attempts, random);
+  // Reads are answered and no write succeeds: either this change is at fault, or all writes are.
+  if (reached && attempts > MAX_ATTEMPTS)
+    return Math.min(LONGEST_PAUSE, pause * 2 ** Math.min(attempts - MAX_ATTEMPTS, 10));
   return action === 'read-pull-requests' ? Math.max(pause, growingPause(attempts)) : pause;
 }
 

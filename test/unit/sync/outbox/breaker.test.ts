@@ -2,12 +2,16 @@ import { expect, test } from 'vitest';
 import { createBreaker, isWorkspaceRefusal, PROBE_EVERY } from '../../../../src/sync/outbox/breaker.ts';
 import { failed } from '../../../support/rows/in-flight.ts';
 
-/** The results of requests in their order, each with its change: `+` success, `-` failure. */
-type Results = readonly `${'+' | '-'}${string}`[];
+/** The results of requests in their order, each with its change: `+` write, `?` read, `-` failure. */
+type Results = readonly `${'+' | '?' | '-'}${string}`[];
 
 function after(results: Results) {
   const breaker = createBreaker();
-  for (const result of results) breaker[result.startsWith('+') ? 'passed' : 'failed'](result.slice(1));
+  for (const [sign, ...name] of results) {
+    const change = name.join('');
+    if (sign === '-') breaker.failed(change);
+    else breaker.passed(change, sign === '+');
+  }
   return breaker;
 }
 
@@ -18,6 +22,7 @@ test.each<[what: string, results: Results, failing: boolean, open: boolean]>([
   ['three failures of one change', ['-a', '-a', '-a'], true, false],
   ['failures of one change and then of another', ['-a', '-a', '-a', '-b'], true, true],
   ['a success', ['-a', '-b', '-c', '+d'], false, false],
+  ['the success of a read', ['-a', '-b', '-c', '?d'], false, false],
   ['a success and two failures', ['-a', '-b', '-c', '+d', '-e', '-f'], false, false],
   ['a success and three failures of one change', ['-a', '-b', '+d', '-a', '-a', '-a'], true, false],
 ])('after %s', (_what, results, failing, open) => {
@@ -25,14 +30,15 @@ test.each<[what: string, results: Results, failing: boolean, open: boolean]>([
   expect([breaker.failing, breaker.open, breaker.pause()]).toEqual([failing, open, open ? PROBE_EVERY : 0]);
 });
 
-test.each<[what: string, results: Results, isAtFault: boolean]>([
-  ['has never failed', ['+b'], false],
-  ['fails while no request succeeds', ['+b', '-a', '-c', '-a'], false],
-  ['fails while another succeeds', ['-a', '+b', '-a'], true],
-  ['fails once before another succeeds', ['-a', '+b'], true],
-  ['succeeded and fails again', ['-a', '+b', '+a', '-a'], false],
-])('a change that %s is at fault: %s', (_what, results, isAtFault) => {
-  expect(after(results).isAtFault('a')).toBe(isAtFault);
+test.each<[what: string, results: Results, isReached: boolean, isWritten: boolean]>([
+  ['it has never failed', ['+b'], false, false],
+  ['it fails while no request succeeds', ['+b', '-a', '-c', '-a'], false, false],
+  ['it fails while another read succeeds', ['-a', '?b', '-a'], true, false],
+  ['it fails while another write succeeds', ['-a', '+b', '-a'], true, true],
+  ['it fails once before another write succeeds', ['-a', '+b'], true, true],
+  ['it succeeded and fails again', ['-a', '+b', '+a', '-a'], false, false],
+])('tells what succeeded since a change first failed: %s', (_what, results, isReached, isWritten) => {
+  expect(after(results).sinceFailure('a')).toEqual({ isReached, isWritten });
 });
 
 test.each<[status: number | undefined, errorCode: string | undefined, isOwn: boolean]>([

@@ -42,7 +42,7 @@ type Case = [
   what: string,
   row: EntityRow,
   error: SyncError,
-  cause: Partial<Pick<FailureContext, 'outage' | 'atFault'>> & { attempts?: number },
+  cause: Partial<Pick<FailureContext, 'outage' | 'atFault' | 'reached'>> & { attempts?: number },
   outcome: string,
   change: (Partial<OutboxRow> & { open?: boolean }) | undefined,
 ];
@@ -92,6 +92,14 @@ describe('a failed write', () => {
       { state: 'held', attempts: 5, open: true },
     ],
     ['fifth failure, perhaps not at fault', link, LOST, { attempts: 4 }, 'again', { ...waiting, attempts: 5 }],
+    [
+      'seventh failure, while only reads succeed',
+      link,
+      LOST,
+      { attempts: 6, reached: true },
+      'again',
+      { ...waiting, attempts: 7, not_before: NOW + 120_000 },
+    ],
     ['failure in an outage', link, LOST, { attempts: 2, ...OUTAGE }, 'again', { attempts: 2, not_before: NOW }],
     [
       'fifth attempt that was not sent',
@@ -125,18 +133,21 @@ describe('a failed write', () => {
       'held',
       { state: 'held' },
     ],
-  ])('%s', async (_what, row, error, { attempts = 0, outage = false, atFault = false }, outcome, change) => {
-    const { store, query, prepared } = await inFlight(row, { attempts });
-    expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage, atFault })).toBe(outcome);
-    const left = await findChange(query, row.entity);
-    if (!change) return expect(left).toBeUndefined();
-    const { open, ...columns } = change;
-    expect(left).toMatchObject({ ...columns, error: `${error.code}: why` });
-    if (open !== undefined) expect(await isOpen(query, row.entity)).toBe(open);
-    // A notice may wait for a change that is held now.
-    const evaluations = (await inboxOf(store)).filter(({ event }) => event === 'look-again');
-    expect(evaluations.map(({ body }) => JSON.parse(body ?? '').entity)).toEqual(outcome === 'held' ? [ITEM] : []);
-  });
+  ])(
+    '%s',
+    async (_what, row, error, { attempts = 0, outage = false, atFault = false, reached = false }, outcome, change) => {
+      const { store, query, prepared } = await inFlight(row, { attempts });
+      expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage, atFault, reached })).toBe(outcome);
+      const left = await findChange(query, row.entity);
+      if (!change) return expect(left).toBeUndefined();
+      const { open, ...columns } = change;
+      expect(left).toMatchObject({ ...columns, error: `${error.code}: why` });
+      if (open !== undefined) expect(await isOpen(query, row.entity)).toBe(open);
+      // A notice may wait for a change that is held now.
+      const evaluations = (await inboxOf(store)).filter(({ event }) => event === 'look-again');
+      expect(evaluations.map(({ body }) => JSON.parse(body ?? '').entity)).toEqual(outcome === 'held' ? [ITEM] : []);
+    },
+  );
 
   it('keeps its unknown outcome through later failures', async () => {
     const { query, prepared } = await inFlight(link);
