@@ -241,7 +241,7 @@ describe('a workspace that answers reads and fails all writes', () => {
   it.each([
     ['a full disk', 507, 'storage_full', 'workspace_full'],
     ['maintenance', 503, 'read_only', 'server_failed'],
-  ])('because of %s has no write held, and takes all of them afterwards', async (_why, refused, word, code) => {
+  ])('because of %s: no write is held, and all are sent afterwards', async (_why, refused, word, code) => {
     const { taskId } = (await world.people.createBug({ body: { title: 'It breaks' } }, {})).body;
     weather.turn({
       before: ({ method }) => (method === 'GET' ? undefined : errorAnswer(refused, word, 'no writes now')),

@@ -21,7 +21,7 @@ export interface Breaker {
   passed(entity: string, isWritten: boolean): void;
   failed(entity: string): void;
   /** Whether the workspace answered other requests, and whether it carried out other writes, since this change first failed. */
-  sinceFailure(entity: string): { readonly isReached: boolean; readonly isWritten: boolean };
+  sinceFailure(entity: string): { readonly othersAnswered: boolean; readonly othersWritten: boolean };
 }
 
 const THRESHOLD = 3;
@@ -59,7 +59,7 @@ export function createBreaker(): Breaker {
     },
     sinceFailure(entity) {
       const first = atFailure.get(entity) ?? { passes, writes };
-      return { isReached: passes > first.passes, isWritten: writes > first.writes };
+      return { othersAnswered: passes > first.passes, othersWritten: writes > first.writes };
     },
   };
 }

@@ -26,7 +26,7 @@ import { LISTS, type ListPosition } from './list-pages.ts';
 import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
 import { closeRecords, NOT_SENT, pendingAgain, type SettleContext, settleAnswer } from './settle.ts';
 
-/** A change is held when it is refused for good, or after this many attempts while other changes succeed. */
+/** A change is held when it is refused for good, or after this many attempts while other writes succeed. */
 export const MAX_ATTEMPTS = 5;
 
 export interface FailureContext extends SettleContext {
@@ -35,7 +35,7 @@ export interface FailureContext extends SettleContext {
   /** Other writes succeeded while this one failed. */
   readonly atFault: boolean;
   /** The workspace answered other requests while this one failed. */
-  readonly reached?: boolean;
+  readonly othersAnswered?: boolean;
 }
 
 /** The outcome of a request that was not answered with a success. */

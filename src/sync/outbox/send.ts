@@ -8,6 +8,7 @@ import type { ChangeScheduler } from './change-scheduler.ts';
 import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
 import type { OutboxClient, OutboxContext, SendContext, Slot } from './outbox-context.ts';
 import type { FailureOutcome } from './refusals.ts';
+import { MAX_ATTEMPTS } from './refusals.ts';
 import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
 import { requestSpans, type SpanEnd, sendSpanName } from './request-trace.ts';
 import { settle, settleContextOf } from './settle.ts';
@@ -140,8 +141,8 @@ export function createSender(context: SenderContext): SendAndSettle {
     const answer = status === undefined ? undefined : { status, retryAfter, key: keyStateOf(prepared, error) };
     const outcome = await store.commit(async (transaction) => {
       await slot.complete(answer, transaction);
-      const { isReached, isWritten } = breaker.sinceFailure(entity);
-      const cause = { outage: breaker.open, atFault: isWritten, reached: isReached };
+      const { othersAnswered, othersWritten } = breaker.sinceFailure(entity);
+      const cause = { outage: breaker.open, atFault: othersWritten, othersAnswered };
       return settleFailure(transaction, prepared, error, { ...settleContextOf(context), ...cause });
     });
     meter.count('workspace_requests_total', { route: action, status: String(status ?? error.code) });
@@ -165,8 +166,14 @@ export function createSender(context: SenderContext): SendAndSettle {
     const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
     const isOutage = breaker.failing && (!isOptional(prepared) || isUnanswered(error));
     isFirstReadRefused ||= isFirstRead;
-    if (isKeyRefused || isOutage || isFirstRead) context.onTrouble?.(error);
+    if (isKeyRefused || isOutage || isFirstRead || isDoubtfulWrite(prepared)) context.onTrouble?.(error);
     return hasPassed;
+  }
+
+  /** Whether a write has failed often without being at fault, so that the workspace may carry out none at present. */
+  function isDoubtfulWrite(prepared: PreparedRequest): boolean {
+    const { othersWritten } = breaker.sinceFailure(prepared.entity);
+    return isWrite(prepared) && prepared.attempts >= MAX_ATTEMPTS && !othersWritten;
   }
 
   /** Does nothing while our key is refused: this request may have started before the refusal. */

@@ -98,8 +98,8 @@ function isHeldAtOnce(prepared: PreparedRequest, error: SyncError): boolean {
   return isNeverSent || isWorkspaceRefusal(error);
 }
 
-/** The pause of a write that may be at fault, milliseconds: so long it stays away when the workspace takes writes again. */
-const LONGEST_PAUSE = 300_000;
+/** The longest pause of a write that may be at fault, and so its longest delay after writes succeed again. */
+const LONGEST_PAUSE_MS = 300_000;
 
 /** Fewer attempts than this are repeated within seconds. */
 const FAST_ATTEMPTS = 3;
@@ -143,16 +143,13 @@ function attemptsAfter({ attempts }: PreparedRequest, isSent: boolean, isOutage:
 }
 
 /** Milliseconds. During an outage the loop of the outbox makes the pauses itself. */
-function retryPause(
-  { action }: PreparedRequest,
-  attempts: number,
-  { outage, reached, random }: FailureContext,
-): number {
+function retryPause({ kind, action }: PreparedRequest, attempts: number, context: FailureContext): number {
+  const { outage, atFault, othersAnswered, random } = context;
   const pause = outage ? 0 : pauseAfter(attempts, random);
-  // Reads are answered and no write succeeds: either this change is at fault, or all writes are.
-  if (reached && attempts > MAX_ATTEMPTS)
-    return Math.min(LONGEST_PAUSE, pause * 2 ** Math.min(attempts - MAX_ATTEMPTS, 10));
-  return action === 'read-pull-requests' ? Math.max(pause, growingPause(attempts)) : pause;
+  if (action === 'read-pull-requests') return Math.max(pause, growingPause(attempts));
+  // The workspace answers, but has carried out no write since: perhaps it carries out none at all.
+  const isDoubtful = kind !== 'read' && othersAnswered === true && !atFault && attempts > MAX_ATTEMPTS;
+  return isDoubtful ? Math.min(LONGEST_PAUSE_MS, pause * 2 ** Math.min(attempts - MAX_ATTEMPTS, 10)) : pause;
 }
 
 /** Seconds at first, then as long as in an outage, because it may be one. */

@@ -30,15 +30,15 @@ test.each<[what: string, results: Results, failing: boolean, open: boolean]>([
   expect([breaker.failing, breaker.open, breaker.pause()]).toEqual([failing, open, open ? PROBE_EVERY : 0]);
 });
 
-test.each<[what: string, results: Results, isReached: boolean, isWritten: boolean]>([
+test.each<[what: string, results: Results, othersAnswered: boolean, othersWritten: boolean]>([
   ['it has never failed', ['+b'], false, false],
   ['it fails while no request succeeds', ['+b', '-a', '-c', '-a'], false, false],
   ['it fails while another read succeeds', ['-a', '?b', '-a'], true, false],
   ['it fails while another write succeeds', ['-a', '+b', '-a'], true, true],
   ['it fails once before another write succeeds', ['-a', '+b'], true, true],
   ['it succeeded and fails again', ['-a', '+b', '+a', '-a'], false, false],
-])('tells what succeeded since a change first failed: %s', (_what, results, isReached, isWritten) => {
-  expect(after(results).sinceFailure('a')).toEqual({ isReached, isWritten });
+])('reports what succeeded since a change first failed: %s', (_what, results, othersAnswered, othersWritten) => {
+  expect(after(results).sinceFailure('a')).toEqual({ othersAnswered, othersWritten });
 });
 
 test.each<[status: number | undefined, errorCode: string | undefined, isOwn: boolean]>([

@@ -42,7 +42,7 @@ type Case = [
   what: string,
   row: EntityRow,
   error: SyncError,
-  cause: Partial<Pick<FailureContext, 'outage' | 'atFault' | 'reached'>> & { attempts?: number },
+  cause: Partial<Pick<FailureContext, 'outage' | 'atFault' | 'othersAnswered'>> & { attempts?: number },
   outcome: string,
   change: (Partial<OutboxRow> & { open?: boolean }) | undefined,
 ];
@@ -96,7 +96,7 @@ describe('a failed write', () => {
       'seventh failure, while only reads succeed',
       link,
       LOST,
-      { attempts: 6, reached: true },
+      { attempts: 6, othersAnswered: true },
       'again',
       { ...waiting, attempts: 7, not_before: NOW + 120_000 },
     ],
@@ -135,9 +135,16 @@ describe('a failed write', () => {
     ],
   ])(
     '%s',
-    async (_what, row, error, { attempts = 0, outage = false, atFault = false, reached = false }, outcome, change) => {
+    async (_what, row, error, {
+      attempts = 0,
+      outage = false,
+      atFault = false,
+      othersAnswered = false,
+    }, outcome, change) => {
       const { store, query, prepared } = await inFlight(row, { attempts });
-      expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage, atFault, reached })).toBe(outcome);
+      expect(await settleFailure(query, prepared, error, { ...CONTEXT, outage, atFault, othersAnswered })).toBe(
+        outcome,
+      );
       const left = await findChange(query, row.entity);
       if (!change) return expect(left).toBeUndefined();
       const { open, ...columns } = change;
