@@ -41,10 +41,10 @@ export function configSource(
 }
 
 /** The configuration changes seldom: the thread ends with it. */
-async function loadInThread({ path, text, env }: LoadInput, bytes: number): Promise<LoadedConfig> {
+async function loadInThread({ path, text, env, envFile }: LoadInput, bytes: number): Promise<LoadedConfig> {
   const converter = createConverter();
   try {
-    return await converter.config({ path, text, env }, bytes);
+    return await converter.config({ path, text, env, envFile }, bytes);
   } finally {
     await converter.close();
   }

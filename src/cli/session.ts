@@ -3,8 +3,6 @@ import { connectors } from '../connectors/registry.ts';
 import type { ProcessContext } from '../daemon/daemon-context.ts';
 import { createProcessContext } from '../daemon/daemon-context.ts';
 import type { ConfigSource } from '../daemon/reload.ts';
-import { hintOf } from '../model/errors/codes.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
 import { draftFiles } from '../platform/config/config-files.ts';
 import {
   configText,
@@ -15,7 +13,7 @@ import {
 } from '../platform/config/daemon-options.ts';
 import { commandEnvironment, type EnvFile } from '../platform/config/env-file.ts';
 import type { Environment } from '../platform/config/interpolate.ts';
-import { type LoadedConfig, type LoadInput, loadConfig } from '../platform/config/load.ts';
+import { type LoadedConfig, loadConfig } from '../platform/config/load.ts';
 import { secretKeyOf } from '../platform/config/secret-key.ts';
 import { type ConfiguredToken, configuredTokens } from '../platform/config/tokens.ts';
 import { secretsOfExport, type TraceExport, traceSettings } from '../platform/config/trace-export.ts';
@@ -73,8 +71,8 @@ export function openSession(input: SessionInput): Session {
     ...commandEnvironment(flags).variables,
   });
   const named = flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
-  const files = { path: given.config, text: configText(flags, env), connectors, apiOverrides };
-  const config = loadFiles({ ...files, env: variables() }, envFile);
+  const files = { path: given.config, text: configText(flags, env), envFile, connectors, apiOverrides };
+  const config = loadConfig({ ...files, env: variables() });
   const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
   for (const secret of [...config.secrets, ...secretsOfStore(given)]) input.scrubber.add(secret);
   const secretKey = secretKeyOf(env);
@@ -106,19 +104,6 @@ export function openSession(input: SessionInput): Session {
     traces,
     parts: createProcessContext(logger, input.version, input.scrubber),
   };
-}
-
-/** Loads the configuration. The remedy for a refused value of a variable names `.env` if it is set there. */
-function loadFiles(input: LoadInput, envFile: EnvFile | undefined): LoadedConfig {
-  try {
-    return loadConfig(input);
-  } catch (error) {
-    if (!(error instanceof SyncError) || envFile === undefined) throw error;
-    const refused = envFile.used.filter((name) => error.message.includes(`the value of ${name}: `));
-    if (refused.length === 0) throw error;
-    const hint = `${envFile.path} sets ${refused.join(', ')}. ${hintOf(error.code) ?? ''}`.trim();
-    throw new SyncError(error.code, error.message, { hint, cause: error });
-  }
 }
 
 /** Adds the configuration of the daemon that uses the data folder, or that was killed there, unless another one is named. */

@@ -102,7 +102,7 @@ function secretIn(bytes: Buffer): Found {
 /** What a text becomes. With problems the text is of no use. */
 export interface Interpolated {
   readonly text: string;
-  /** The variables whose values are in the text, without those whose default is. */
+  /** The variables whose values the text contains, each once; not those that were replaced by their default. */
   readonly names: readonly string[];
   readonly problems: readonly string[];
 }
@@ -127,7 +127,7 @@ export function interpolate(source: string, variables: Variables): Interpolated 
     if (found.name !== undefined) names.push(found.name);
     return found.value;
   });
-  return { text, names, problems };
+  return { text, names: [...new Set(names)], problems };
 }
 
 function expand(inner: string, variables: Variables): Found & { readonly name?: string } {

@@ -3,8 +3,10 @@ export interface Problem extends Place {
   readonly message: string;
   /** What was probably meant. */
   readonly suggestion?: string;
-  /** It may go away if a fault of the YAML above is corrected: a key is missing there, or is not expected. */
+  /** A key is missing or unknown. That may be because of a fault of the YAML elsewhere in the file. */
   readonly dependsOnLayout?: boolean;
+  /** The variables that a refused value comes from. */
+  readonly variables?: readonly string[];
 }
 
 export interface Place {

@@ -72,13 +72,11 @@ function describe(issue: Issue, context: Context): readonly Problem[] {
     return [{ ...context.document.keyPlace(path), message: missing(path), dependsOnLayout: true }];
   const given = valueAt(context.value, issue.path);
   const suggestion = issue.code === 'invalid_value' ? nearestOf(given, issue.values) : undefined;
-  const message = `${label(path)}${ofVariables(context.document.variablesIn(path))}${sentence(issue, context)}`;
-  return [
-    { ...context.document.place(path), message, dependsOnLayout: given == null, ...(suggestion && { suggestion }) },
-  ];
+  const problem = refusedValue(context, path, sentence(issue, context));
+  return [{ ...problem, dependsOnLayout: given == null, ...(suggestion && { suggestion }) }];
 }
 
-/** Words of other tools for values of ours. */
+/** Common words of other tools, with our value. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   closed: 'completed',
   done: 'completed',
@@ -97,9 +95,11 @@ function nearestOf(given: unknown, values: readonly unknown[]): string | undefin
   return nearest(given, texts) ?? texts.find((text) => text === synonym);
 }
 
-/** The names of the variables that a refused value comes from, never the value. */
-function ofVariables(names: readonly string[] = []): string {
-  return names.length === 0 ? '' : `the value of ${names.join(' and ')}: `;
+/** Names the variables that the value comes from, never the value. */
+function refusedValue({ document }: Context, path: Path, reason: string): Problem {
+  const variables = document.variablesIn(path) ?? [];
+  const origin = variables.length === 0 ? '' : `the value of ${variables.join(', ')}: `;
+  return { ...document.place(path), message: `${label(path)}${origin}${reason}`, variables };
 }
 
 function unknownKey(key: string, path: Path, context: Context): Problem {
@@ -127,10 +127,7 @@ function invalidKey(issue: z.core.$ZodIssueInvalidKey, context: Context): Proble
 function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): readonly Problem[] {
   const path = [...context.path, ...issue.path];
   const isWorded = !/^Invalid (input|discriminator)/.test(issue.message);
-  if (isWorded) {
-    const message = `${label(path)}${ofVariables(context.document.variablesIn(path))}${issue.message}`;
-    return [{ ...context.document.place(path), message }];
-  }
+  if (isWorded) return [refusedValue(context, path, issue.message)];
   const given = valueAt(context.value, issue.path);
   const fitting = issue.errors.filter((issues) => !issues.some((inner) => isWrongType(inner, given)));
   const best = fitting.toSorted((a, b) => a.length - b.length)[0];
@@ -140,8 +137,7 @@ function describeUnion(issue: z.core.$ZodIssueInvalidUnion, context: Context): r
   const options = 'options' in issue ? issue.options : undefined;
   const wanted = Array.isArray(options) ? oneOf(options) : words || 'another value';
   const suggestion = nearestOf(given, values ?? []);
-  const message = `${label(path)}expected ${wanted}`;
-  return [{ ...context.document.place(path), message, ...(suggestion && { suggestion }) }];
+  return [{ ...refusedValue(context, path, `expected ${wanted}`), ...(suggestion && { suggestion }) }];
 }
 
 /** The values that an alternative takes, in words; empty if the alternative refuses only a part of the value. */

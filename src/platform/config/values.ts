@@ -52,7 +52,7 @@ const secret = z
   .string()
   .min(
     SHORTEST_SECRET,
-    `a webhook secret has at least ${SHORTEST_SECRET} characters; take the one that the vendor shows, or make one with: openssl rand -hex 32`,
+    `a webhook secret has at least ${SHORTEST_SECRET} characters; use the one from the provider, or make one with: openssl rand -hex 32`,
   );
 
 /** One secret, or two while one is being replaced by the next. */

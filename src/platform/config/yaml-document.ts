@@ -115,21 +115,22 @@ function fillVariables(document: Document, variables: Variables) {
 
 function syntaxFaults(document: Document, source: string): readonly Fault[] {
   return [...document.errors, ...document.warnings].map((error) => ({
-    offset: isOpenQuote(error) ? openQuote(document) : error.pos[0],
+    offset: isUnclosedQuote(error) ? unclosedQuoteOffset(document, error.pos[0]) : error.pos[0],
     message: syntaxMessage(error, source),
   }));
 }
 
-function isOpenQuote({ code, message }: YAMLError): boolean {
+function isUnclosedQuote({ code, message }: YAMLError): boolean {
   return code === 'MISSING_CHAR' && message.startsWith('Missing closing');
 }
 
-/** Returns where the last quoted text begins: the parser reports a missing closing quote at the end of the file. */
-function openQuote(document: Document): number {
-  let offset = 0;
+/** Returns where the unclosed text begins. @param end where the parser reports it, perhaps the end of the file */
+function unclosedQuoteOffset(document: Document, end: number): number {
+  let offset = end;
   visit(document, {
     Scalar(_key, { type, range }) {
-      if (type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE') offset = range?.[0] ?? offset;
+      const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
+      if (isQuoted && range && range[0] <= end) offset = range[0];
     },
   });
   return offset;

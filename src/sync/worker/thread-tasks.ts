@@ -4,7 +4,13 @@ import type { Delivery } from '../../model/delivery.ts';
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import type { NamedUnit, Names } from '../../model/names.ts';
 import type { Environment } from '../../platform/config/interpolate.ts';
-import { type BrokenConfig, type LoadedConfig, loadConfig, readConfigText } from '../../platform/config/load.ts';
+import {
+  type BrokenConfig,
+  type LoadedConfig,
+  type LoadInput,
+  loadConfig,
+  readConfigText,
+} from '../../platform/config/load.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { JsonError, parseJson } from '../../platform/http/parse-json.ts';
 import { keepApart, TooMuch } from '../../platform/lib/json-apart.ts';
@@ -75,6 +81,7 @@ export interface ConfigTask {
   readonly path?: string | undefined;
   readonly text?: string | undefined;
   readonly env: Environment;
+  readonly envFile?: LoadInput['envFile'];
 }
 
 /** The text of one workspace, which is only checked. */

@@ -191,7 +191,7 @@ connections:
       'b.yaml:12:15: connections.other.projects: expected a list, got text',
       'b.yaml:13:14: connections.other.retries: expected a whole number, got a fraction',
       'b.yaml:14:32: connections.other.login: unknown key "name"',
-      'b.yaml:15:22: connections.other.webhookSecrets#1: a webhook secret has at least 16 characters; take the one that the vendor shows, or make one with: openssl rand -hex 32',
+      'b.yaml:15:22: connections.other.webhookSecrets#1: a webhook secret has at least 16 characters; use the one from the provider, or make one with: openssl rand -hex 32',
       'b.yaml:16:11: connections.other.poll: expected a duration such as 5m, a cron expression, or off',
       'b.yaml:19:16: connections.idle.projects#1: expected text, got a number',
       'b.yaml:20:11: connections.idle.poll: nothing would ever come in: set webhookSecrets, or let it poll',
@@ -229,6 +229,11 @@ connections:
       `1:51: inside [ ] and { } a variable needs quotes: "\${NAME}"`,
     ],
     ['a quote that is never closed', `name: "own\nmirror: of\n${FORGE}`, '1:7: not valid YAML: Missing closing "quote'],
+    [
+      'a quote that is never closed, before one that is',
+      `${FORGE}\nname: "own\nmirror: "off"\n`,
+      '2:7: not valid YAML: Missing closing "quote',
+    ],
     ['a key that is a list', `${FORGE}\n? [one]\n: 1`, '2:3: a key must be plain text'],
     ['a dangerous key', `${FORGE}\n__proto__: {}`, '2:1: unknown key "__proto__"'],
     [
@@ -399,7 +404,7 @@ connections:
     ]);
   });
 
-  test('a fault of the YAML, without the unknown keys that it may explain', () => {
+  test('reports a YAML fault without the unknown keys that it may cause', () => {
     expect(problemsOf({ 'work.yaml': `${FORGE}\nworkflow:\n\tpreset: standard\n` })).toEqual([
       'work.yaml:3:1: indent with spaces: YAML allows no tabs',
     ]);
@@ -415,10 +420,10 @@ connections:
     ]);
   });
 
-  test('a refused value from variables is called by their names [U4]', () => {
-    const text = `connections: { main: { connector: forge, projects: [one], webhookSecrets: ["\${A}\${B}"] } }\nmirror: "\${C:-never}"`;
+  test('names the variables of a refused value [U4]', () => {
+    const text = `connections: { main: { connector: forge, projects: [one], webhookSecrets: ["\${A}\${B}\${A}"] } }\nmirror: "\${C:-never}"`;
     const [own, standard] = problemsOf({ 'work.yaml': text }, { A: 'too', B: 'short' });
-    expect(own).toContain('connections.main.webhookSecrets#1: the value of A and B: a webhook secret has at least 16');
+    expect(own).toContain('connections.main.webhookSecrets#1: the value of A, B: a webhook secret has at least 16');
     expect(standard).toContain('mirror: expected one of');
   });
 
