@@ -2,6 +2,7 @@ import type { Finding } from '../connectors/connector.ts';
 import { OWN_STATUSES, serverStatus } from '../model/task-status.ts';
 import { FINAL_STATUSES, STRENGTHS } from '../model/workflow.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { nearest } from '../platform/lib/nearest.ts';
 import { type OpenPullRequest, openPullRequests } from '../store/items.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
 import { createBaseMatcher, createNameMatcher } from '../sync/reconcile/workflow/workflow-rules.ts';
@@ -11,13 +12,13 @@ import { mayCover } from './pull-request-tasks.ts';
 type Workflow = NonNullable<WorkspaceConfig['rules']['workflow']>;
 type Rule = Workflow['rules'][number];
 
-/** The words of the listed tasks, as the server spells them. */
-export interface TaskWords {
+/** The statuses and labels of the listed tasks, as the server spells them. */
+export interface TaskValues {
   readonly statuses: ReadonlySet<string>;
   readonly labels: ReadonlySet<string>;
 }
 
-/** The kinds and repositories that a connection may bring. */
+/** The kinds of items and the repositories that a connection can provide. */
 interface ItemSource {
   readonly name: string;
   readonly pullRequests: boolean;
@@ -26,7 +27,7 @@ interface ItemSource {
 }
 
 /** The facts about the workspace with which rules are compared. */
-interface WorkspaceFacts extends TaskWords {
+interface WorkspaceFacts extends TaskValues {
   readonly pullRequests: readonly OpenPullRequest[];
   readonly sources: readonly ItemSource[];
 }
@@ -37,12 +38,12 @@ const MOST_PULL_REQUESTS = 500;
 /** Returns findings about the rules for task states. */
 export async function checkWorkflow(
   { config, store, connections }: Pick<OpenWorkspace, 'config' | 'store' | 'connections'>,
-  words: TaskWords,
+  values: TaskValues,
   subject: string,
 ): Promise<Finding[]> {
   if (config.rules.workflow === undefined) return [];
   const pullRequests = await openPullRequests(store.query, MOST_PULL_REQUESTS);
-  return workflowFindings(config, { ...words, pullRequests, sources: connections.map(itemSource) }, subject);
+  return workflowFindings(config, { ...values, pullRequests, sources: connections.map(itemSource) }, subject);
 }
 
 function itemSource(connection: ActiveConnection): ItemSource {
@@ -81,13 +82,20 @@ export function workflowFindings(
     ...missingEvents(config, workflow),
     ...finalMerged(config, rules),
   ].map(([message, hint]): Finding => ({ level: 'warning', subject, message: message ?? '', hint: hint ?? '' }));
-  return [...warnings, ...unknownStatuses(config, workflow, statuses, subject)];
+  return [
+    ...warnings,
+    ...unknownStatuses(config, workflow, statuses, subject),
+    ...addedLabels(config, workflow, labels, subject),
+  ];
 }
 
 /** Whether a rule applies to each item to which a later one applies. */
 function covers({ when: wide, set }: Rule, later: Rule): boolean {
   const narrow = later.when;
-  const conditions = ['pullRequest', 'workItem', 'connection', 'repository', 'labels', 'author', 'task'] as const;
+  // A rule without states of pull requests applies to no pull request, and the same holds for work items.
+  const kinds = (['pullRequest', 'workItem'] as const).filter((kind) => narrow[kind] !== undefined);
+  if (!kinds.every((kind) => wide[kind] !== undefined && includesAll(wide[kind], narrow[kind]))) return false;
+  const conditions = ['connection', 'repository', 'labels', 'author', 'task'] as const;
   if (!conditions.every((name) => includesAll(wide[name], narrow[name]))) return false;
   const strength = (when: Rule['when'], { status }: Rule['set']) =>
     STRENGTHS.indexOf(when.link ?? (status !== undefined && FINAL_STATUSES.has(status) ? 'closing' : 'carrying'));
@@ -121,15 +129,19 @@ function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPu
   return [[message, 'Correct the name, unless pull requests for it come later.']];
 }
 
-/** Warns of a rule for pull requests or work items if none of its connections brings any. */
+/** Warns of a rule if no connection provides the items that it is about. */
 function withoutItems({ when }: Rule, name: string, sources: readonly ItemSource[]): string[][] {
   const own = sourcesOf(when, sources);
-  const without = [
-    ...(when.pullRequest !== undefined && !own.some((each) => each.pullRequests) ? ['pull requests'] : []),
-    ...(when.workItem !== undefined && !own.some((each) => each.workItems) ? ['work items'] : []),
-  ];
-  const hint = 'Add a connection that does, switch on its option `issues` if it has one, or leave the condition out.';
-  return without.map((items) => [`${name} applies to ${items}, but no connection of the rule brings any`, hint]);
+  const isProvided =
+    (when.pullRequest !== undefined && own.some(({ pullRequests }) => pullRequests)) ||
+    (when.workItem !== undefined && own.some(({ workItems }) => workItems));
+  if (isProvided) return [];
+  const items = when.workItem === undefined ? 'pull requests' : 'work items';
+  const hint =
+    when.workItem === undefined
+      ? 'Add a connection that provides them, or remove the rule.'
+      : 'Add a connection that provides them, enable its option `issues` if it has one, or remove the rule.';
+  return [[`${name} never applies: no connection provides ${items}`, hint]];
 }
 
 function sourcesOf({ connection }: Rule['when'], sources: readonly ItemSource[]): readonly ItemSource[] {
@@ -138,17 +150,34 @@ function sourcesOf({ connection }: Rule['when'], sources: readonly ItemSource[])
   return sources.filter(({ name }) => matches([name]));
 }
 
-/** Warns of a label that no task has, because its name may be misspelt. Without any label, nothing is known. */
+/** Warns of a label that no task has and that is spelt almost like one that a task has. */
 function unknownLabels({ set }: Rule, name: string, labels: ReadonlySet<string>): string[][] {
   const unknown = [...(set.addLabels ?? []), ...(set.removeLabels ?? [])].filter((label) => !labels.has(label));
-  if (unknown.length === 0 || labels.size === 0) return [];
-  const message = `${name} sets labels that no task has: ${unknown.join(', ')}; tasks have: ${shortList([...labels])}`;
-  return [[message, 'Correct the name, unless the label is new. It must exist in the workspace.']];
+  return unknown.flatMap((label) => {
+    const known = nearest(label, [...labels]);
+    if (known === undefined) return [];
+    const message = `${name} names the label ${label}, which no task has; did you mean ${known}?`;
+    return [[message, 'Correct the name, unless both labels exist in the workspace.']];
+  });
+}
+
+/** Lists labels that rules add and no task has at present: a label must exist in the workspace. */
+function addedLabels(
+  { workspace }: WorkspaceConfig,
+  { rules }: Workflow,
+  labels: ReadonlySet<string>,
+  subject: string,
+) {
+  if (workspace.url === undefined) return [];
+  const missing = [...new Set(rules.flatMap(({ set }) => set.addLabels ?? []))].filter((label) => !labels.has(label));
+  if (missing.length === 0) return [];
+  const message = `no task has these labels at present, which rules add: ${missing.join(', ')}; they must exist in the workspace`;
+  return [{ level: 'ok' as const, subject, message }];
 }
 
 /**
- * Warns of a repository that no connection lists, or that has no open pull request. Work items have repositories too, so only rules
- * for pull requests count.
+ * Warns of a repository that no connection for pull requests covers, or that has no open pull request. Work items have repositories
+ * too, so only rules for pull requests count.
  */
 function unknownRepository(
   { when }: Rule,
@@ -156,12 +185,13 @@ function unknownRepository(
   { pullRequests, sources }: Pick<WorkspaceFacts, 'pullRequests' | 'sources'>,
 ): string[][] {
   if (when.repository === undefined || when.pullRequest === undefined) return [];
-  const own = sourcesOf(when, sources);
+  const own = sourcesOf(when, sources).filter((source) => source.pullRequests);
+  if (own.length === 0) return [];
   // An id, or a pattern, may stand for any repository.
   const isName = (each: string) => each.includes('/') && !/[*?]/.test(each);
   const unlisted = when.repository.filter((each) => isName(each) && !own.some((source) => source.mayCover(each)));
   if (unlisted.length > 0) {
-    const message = `${name} applies to the repository ${unlisted.join(', ')}, which no connection lists`;
+    const message = `${name} applies to the repository ${unlisted.join(', ')}, which no connection of the rule covers`;
     return [[message, 'Correct the name, or add the repository to a connection.']];
   }
   if (pullRequests.length === 0) return [];

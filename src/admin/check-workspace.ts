@@ -6,7 +6,7 @@ import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/se
 import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
-import { checkWorkflow, type TaskWords } from './check-workflow.ts';
+import { checkWorkflow, type TaskValues } from './check-workflow.ts';
 import { withHost } from './finding-host.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -37,7 +37,7 @@ async function listTasks(
   { client, config }: OpenWorkspace,
   subject: string,
 ): Promise<
-  { readonly findings: Finding[] } | ({ readonly findings: Finding[]; readonly ids: readonly string[] } & TaskWords)
+  { readonly findings: Finding[] } | ({ readonly findings: Finding[]; readonly ids: readonly string[] } & TaskValues)
 > {
   try {
     const { body } = await client.listTasks({ query: { all: true } }, ASKED);

@@ -30,6 +30,9 @@ it('reports a rule that an earlier one covers, and none that is narrower', () =>
   const closing = '{ when: { pullRequest: merged }, set: { status: completed } }';
   const carrying = '{ when: { pullRequest: merged, link: carrying }, set: { status: open } }';
   expect(check([closing, carrying])).toEqual([]);
+  const bothKinds = '{ when: { pullRequest: open, workItem: started }, set: { status: open } }';
+  expect(check([wide, bothKinds])).toEqual([]);
+  expect(check([bothKinds, '{ when: { workItem: started }, set: { status: open } }'])).toHaveLength(1);
   const anyBase = '{ when: { pullRequest: open, base: "*" }, set: { status: open } }';
   expect(check([anyBase, narrow])).toHaveLength(1);
   const others = '{ when: { pullRequest: merged, base: ["*", "!main"] }, set: { status: open } }';
@@ -63,27 +66,35 @@ it('reports a repository that no connection lists, before its first pull request
   const rule = (name: string) => `{ when: { pullRequest: merged, repository: "${name}" }, set: { status: open } }`;
   for (const name of ['acme/web', 'acme/*', '8']) expect(check([rule(name)], '', { sources })).toEqual([]);
   expect(check([rule('acme/wbe')], '', { sources })).toEqual([
-    'warning rule 1 of rules.workflow applies to the repository acme/wbe, which no connection lists',
+    'warning rule 1 of rules.workflow applies to the repository acme/wbe, which no connection of the rule covers',
   ]);
 });
 
-it('reports a rule for items that none of its connections brings', () => {
+it('reports a rule whose items no connection provides', () => {
   const sources = [
     { name: 'main', pullRequests: true, workItems: false, mayCover: () => true },
     { name: 'other', pullRequests: false, workItems: true, mayCover: () => true },
   ];
   const rule = (when: string) => `{ when: { ${when} }, set: { status: open } }`;
-  expect(check([rule('pullRequest: open'), rule('workItem: started')], '', { sources })).toEqual([]);
+  const both = rule('workItem: started, pullRequest: open, connection: main');
+  expect(check([rule('pullRequest: open'), rule('workItem: started'), both], '', { sources })).toEqual([]);
   expect(check([rule('workItem: started, connection: main')], '', { sources })).toEqual([
-    'warning rule 1 of rules.workflow applies to work items, but no connection of the rule brings any',
+    'warning rule 1 of rules.workflow never applies: no connection provides work items',
   ]);
+  // A tracker covers no repository of pull requests.
+  const [git, tracker] = sources;
+  const uncovered = git && tracker ? [{ ...git, mayCover: () => false }, tracker] : [];
+  expect(check([rule('pullRequest: open, repository: acme/wbe')], '', { sources: uncovered })).toHaveLength(1);
 });
 
-it('reports labels that no task has, unless no task has any', () => {
-  const rule = '{ when: { pullRequest: open }, set: { addLabels: [revue], removeLabels: review } }';
-  expect(check([rule])).toEqual([]);
-  expect(check([rule], '', { labels: new Set(['review']) })).toEqual([
-    'warning rule 1 of rules.workflow sets labels that no task has: revue; tasks have: review',
+it('reports labels that may be misspelt, and those that must exist', () => {
+  const rules = [
+    '{ when: { pullRequest: open }, set: { addLabels: [revieww, urgent] } }',
+    '{ when: { pullRequest: merged }, set: { removeLabels: other } }',
+  ];
+  expect(check(rules, '', { labels: new Set(['review']) })).toEqual([
+    'warning rule 1 of rules.workflow names the label revieww, which no task has; did you mean review?',
+    'ok no task has these labels at present, which rules add: revieww, urgent; they must exist in the workspace',
   ]);
 });
 
