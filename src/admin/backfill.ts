@@ -10,7 +10,7 @@ import {
 } from '../store/backfills.ts';
 import { countBackfilled } from '../store/outbox-rows.ts';
 import type { ActiveConnection } from '../sync/intake/active-connection.ts';
-import { addressWithoutServer } from './finding-host.ts';
+import { withoutServer } from './finding-host.ts';
 import { connectionNamed } from './named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 import { type Admission, admissionOf } from './quota.ts';
@@ -40,16 +40,14 @@ export interface BackfillProgress extends BackfillStatus {
 /** `running`: there was one already, which goes on as it was asked for. */
 export type AskedBackfill = { readonly outcome: 'started' | 'running'; readonly progress: BackfillProgress };
 
-/** Throws `usage` where there is no such connection, its vendor has no backfill, or `since` is no time. */
+/** Throws `usage` if there is no such connection, its vendor has no backfill, its address has no server, or `since` is no time. */
 export async function startBackfill(
   partition: OpenWorkspace,
   { connection, since }: { readonly connection: string; readonly since: string | null },
   clock: Clock,
 ): Promise<AskedBackfill> {
-  checkConnection(partition, connection);
-  const address = addressWithoutServer(connectionNamed(partition, connection).options);
-  if (address !== undefined)
-    throw new SyncError('usage', `${connection} takes webhooks only: ${address} is an address without a server`);
+  const fault = withoutServer(checkConnection(partition, connection).options);
+  if (fault !== undefined) throw new SyncError('usage', `${connection} ${fault}`);
   if (since !== null && Number.isNaN(Date.parse(since))) throw new SyncError('usage', `"${since}" is no time`);
   const now = clock.now();
   const started = await partition.store.commit((transaction) =>
@@ -63,12 +61,13 @@ export async function startBackfill(
 
 /** Whether a backfill of this connection can be requested. */
 export function canBackfill({ connection, options }: ActiveConnection): boolean {
-  return connection.history !== undefined && addressWithoutServer(options) === undefined;
+  return connection.history !== undefined && withoutServer(options) === undefined;
 }
 
-function checkConnection(partition: OpenWorkspace, name: string): void {
-  const { connection, connector } = connectionNamed(partition, name);
-  if (!connection.history) throw new SyncError('usage', `${connector.title} offers no backfill`);
+function checkConnection(partition: OpenWorkspace, name: string): ActiveConnection {
+  const active = connectionNamed(partition, name);
+  if (!active.connection.history) throw new SyncError('usage', `${active.connector.title} offers no backfill`);
+  return active;
 }
 
 /** The items that it read so far stay, and are sent. @returns whether one was running */

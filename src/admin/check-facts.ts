@@ -140,7 +140,7 @@ export function judgeArrivals(
   now: number,
 ): Omit<Finding, 'subject'> {
   if (!takesWebhooks && lastRefused === null) return { level: 'ok', message: 'takes no webhooks' };
-  const last = lastWebhookAt === null ? 'no webhook yet' : `last webhook ${duration(now - lastWebhookAt)} ago`;
+  const last = lastWebhookAt === null ? 'no recent webhook' : `last webhook ${duration(now - lastWebhookAt)} ago`;
   if (lastRefused && lastRefused.at > (lastWebhookAt ?? 0)) {
     const message = `${last}; one was refused ${duration(now - lastRefused.at)} ago: ${lastRefused.code}`;
     const hint = hintOf(lastRefused.code) ?? '"worksync deliveries refused" says what it was.';

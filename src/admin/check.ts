@@ -21,7 +21,7 @@ import {
 } from './check-facts.ts';
 import { judgeServer } from './check-server.ts';
 import { checkWorkspace } from './check-workspace.ts';
-import { addressWithoutServer, withHost } from './finding-host.ts';
+import { withHost, withoutServer } from './finding-host.ts';
 import { checkHooks } from './hooks.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -185,8 +185,8 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
     connections.map(async (active) => {
       const { name: connection, connection: provider, schedule } = active;
       const subject = `${name}: ${connection}`;
-      const address = addressWithoutServer(active.options);
-      if (address !== undefined) return [noServerFinding(subject, address)];
+      const message = withoutServer(active.options);
+      if (message !== undefined) return [{ level: 'ok' as const, subject, message }];
       const ask = provider.check(AbortSignal.timeout(LONGEST_CHECK));
       const findings = await ask.catch((error: unknown) => [failed('', error)]);
       const host = hostOf(active);
@@ -204,10 +204,6 @@ async function checkConnections({ name, connections, config, store }: OpenWorksp
     }),
   );
   return found.flat();
-}
-
-function noServerFinding(subject: string, address: string): Finding {
-  return { level: 'ok', subject, message: `takes webhooks only: ${address} is an address without a server` };
 }
 
 function hostOf({ connector, options }: OpenWorkspace['connections'][number]): string {

@@ -57,7 +57,10 @@ export function describeOpenWorkspace(
     // Without rules nothing changes the stored reasons.
     stored: config.rules.workflow === undefined ? { ...stored, unfinishedTasks: {} } : stored,
     quota,
-    backlog: { ...backlog, lastSentAt: lastSentAt(backlog.doneAt, stored.changes.lastDueAt) },
+    backlog: {
+      ...backlog,
+      lastSentAt: backlog.doneAt === null ? null : lastSentAt(backlog.doneAt, stored.changes.lastDueAt),
+    },
     times,
     rejected: rejected?.message ?? null,
     keptLog: store.keptLog(),

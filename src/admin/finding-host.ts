@@ -8,12 +8,13 @@ export function withHost(finding: Finding, address: string | undefined): Finding
 }
 
 /**
- * Returns the address among the options whose host name ends in `.invalid`, which no server has (RFC 6761). The demo's connection
- * has one, because its repositories are invented.
+ * Returns why a connection takes webhooks only: a host name among its options ends in `.invalid`, which no server has (RFC 6761).
+ * The demo's connection has one, because its repositories are invented. Undefined if there is no such address.
  */
-export function addressWithoutServer(options: unknown): string | undefined {
-  const values = Object.values(options as Readonly<Record<string, unknown>>).filter(
-    (value) => typeof value === 'string',
+export function withoutServer(options: unknown): string | undefined {
+  const values = Object.values(options as Readonly<Record<string, unknown>>);
+  const address = values.find(
+    (value) => typeof value === 'string' && URL.parse(value)?.hostname.endsWith('.invalid') === true,
   );
-  return values.find((value) => URL.parse(value)?.hostname.endsWith('.invalid'));
+  return address === undefined ? undefined : `takes webhooks only: ${String(address)} is an address without a server`;
 }

@@ -26,7 +26,7 @@ export interface ShownPlan {
   readonly writes: readonly { readonly action: Action; readonly count: number; readonly held: number }[];
   /** Writes, and the reads that wait. A list of several pages counts once. */
   readonly requests: number;
-  /** When the last of them is sent at the present share, if nothing more comes; epoch milliseconds; null if nothing is sent. */
+  /** Expected time of the last one at the present share, epoch milliseconds; null if nothing is sent. */
   readonly drainedAt: number | null;
   readonly entities: readonly {
     readonly entity: string;

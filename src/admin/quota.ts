@@ -5,13 +5,14 @@ import { waitingByLane } from '../store/outbox-rows.ts';
 import { readLastDueAt } from '../store/queue-status.ts';
 import type { Throttle } from '../sync/quota/throttle.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
+import { lastSentAt } from './status.ts';
 
 /** The quota of one workspace as it is now, and when what waits will have been sent. Times are epoch milliseconds. */
 export interface QuotaReport extends Omit<ReturnType<Throttle['snapshot']>, 'waiting'> {
   readonly at: number;
   /** Changes that wait in each lane; commands and callers of the gateway are `interactive`. */
   readonly lanes: Readonly<Record<Lane, number>>;
-  /** When the last of the requests that wait is sent, if nothing more comes and nothing is refused. */
+  /** Expected time of the last waiting request, by quota and due time, if no more work arrives and nothing is refused. */
   readonly forecast: {
     readonly requests: number;
     /** Of these, requests of backfills. */
@@ -30,7 +31,7 @@ export async function describeQuota({ store, throttle }: OpenWorkspace, clock: C
   const requests = Object.values(lanes).reduce((sum, count) => sum + count, 0);
   const { changes } = await readCounts(store.query);
   const held = sumOf(changes, ({ state }) => state === 'held');
-  const drainedAt = Math.max(throttle.drainedAt(requests, lanes.backfill), (await readLastDueAt(store.query)) ?? 0);
+  const drainedAt = lastSentAt(throttle.drainedAt(requests, lanes.backfill), await readLastDueAt(store.query));
   const forecast = { requests, backfill: lanes.backfill, drainedAt, held };
   return { ...snapshot, at: clock.now(), lanes, forecast };
 }

@@ -137,13 +137,18 @@ export interface ConnectionStatus extends ConfiguredConnection, Omit<ConnectionA
 
 /** The requests that wait for the quota, and when they are sent. */
 interface TimedBacklog extends Backlog {
-  /** When the last of them is sent, because the quota allows it and it is due, if nothing more comes; null where `doneAt` is. */
+  /** Expected time of the last request, by quota and due time, if no more work arrives; null where `doneAt` is. */
   readonly lastSentAt: number | null;
 }
 
-/** @param doneAt see `Backlog` @param lastDueAt until when the last change waits, whatever the quota allows; null if none does */
-export function lastSentAt(doneAt: number | null, lastDueAt: number | null): number | null {
-  return doneAt === null ? null : Math.max(doneAt, lastDueAt ?? 0);
+/**
+ * Returns the expected time of the last request, epoch milliseconds.
+ *
+ * @param doneAt when the quota allows it
+ * @param lastDueAt when every pending change is due; null if none is pending
+ */
+export function lastSentAt(doneAt: number, lastDueAt: number | null): number {
+  return Math.max(doneAt, lastDueAt ?? 0);
 }
 
 export interface WorkspaceStatus extends Omit<StoredStatus, 'connections'>, Judgement {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
+import { SERVICE_DATABASE } from '../platform/config/daemon-options.ts';
 import type { Database } from '../platform/database/database-types.ts';
 import { isPostgres } from '../platform/database/postgres-address.ts';
 import { checkInWorker } from '../platform/lib/integrity.ts';
@@ -139,10 +140,9 @@ function carried(table: CopiedName, row: StoredRow): StoredRow {
   return row;
 }
 
-const SERVICE = '.service.db';
-
 function leftToDo(from: Place, to: Place, described: string): readonly string[] {
-  const services = from.folder === undefined ? [] : readdirSync(from.folder).filter((name) => name.endsWith(SERVICE));
+  const services =
+    from.folder === undefined ? [] : readdirSync(from.folder).filter((name) => name.endsWith(SERVICE_DATABASE));
   return [
     `Start worksync on the new database, and never again on ${described}: two that run share the quota and do not know of each other.`,
     keyToMove(from, to),

@@ -71,9 +71,9 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   return { findings: [...findings, withoutDaemon(options.data), ...found], failure };
 }
 
-/** Says who asks: a daemon with another data folder counts its requests elsewhere. */
+/** Reports that no daemon uses this data folder: one with another folder does not count the requests of this command. */
 function withoutDaemon(folder: string): Finding {
-  const message = `none runs with the data folder ${folder}, so this command sends the requests; if yours has another one, name it with --data`;
+  const message = `none uses the data folder ${folder}, so this command sends the requests; if yours uses another folder, pass it with --data`;
   return { level: 'ok', subject: 'daemon', message };
 }
 

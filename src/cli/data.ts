@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
-import { type DaemonOptions, daemonOptions, type Flags } from '../platform/config/daemon-options.ts';
+import { type DaemonOptions, daemonOptions, type Flags, serviceDatabase } from '../platform/config/daemon-options.ts';
 import { commandEnvironment } from '../platform/config/env-file.ts';
 import type { RestorePlan, WorkspaceRows } from '../store/restore/restore-plan.ts';
 import { askOwner, hasOwner, whoRuns } from './owner.ts';
@@ -80,9 +79,11 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
         ? await askDaemon(place.data, workspace)
         : await forgetWithoutDaemon(setting, flags, { place, workspace });
       print(json ? JSON.stringify({ workspace, rows }) : `Deleted ${plural(rows, 'row')} of ${workspace}.`);
-      const service = join(place.data, `${workspace}.service.db`);
+      const service = serviceDatabase(place.data, workspace);
       if (existsSync(service))
-        say(`${service} stays: its embedded service keeps tasks there. Delete it if nobody needs them.`);
+        say(
+          `${service} was kept: it contains the tasks of the embedded service. Delete it if you no longer need them.`,
+        );
       exit(0);
     });
 }

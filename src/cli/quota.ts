@@ -90,7 +90,7 @@ function describeForecast({ requests, backfill, held, drainedAt }: QuotaReport['
   const approval = held > 0 ? `; ${plural(held, 'change')} more need approval` : '';
   if (requests === 0) return `nothing waits${approval}`;
   const filled = backfill > 0 ? `, ${backfill} of them for backfills,` : '';
-  return `the last of ${plural(requests, 'waiting request')}${filled} can go ${until(drainedAt, at)}${approval}`;
+  return `the last of ${plural(requests, 'waiting request')}${filled} is sent ${until(drainedAt, at)}${approval}`;
 }
 
 function until(time: number, now: number): string {

@@ -23,7 +23,7 @@ export async function run(session: Session): Promise<void> {
       tell('the start');
       return composing.then((composition) => composition.close(tell));
     },
-    onEnd: () => process.stdout.isTTY && print('\nStopping. Another Ctrl-C ends worksync at once.'),
+    onSignal: () => process.stdout.isTTY && print('\nShutting down. Press Ctrl-C again to stop at once.'),
     reload: () => composing.then(({ reload }) => reload.now()),
   });
   const composition = await composing;

@@ -23,8 +23,8 @@ interface Ending {
   readonly logger: Logger;
   /** Resolves when everything is closed; tells before each step what is closed next. */
   close(tell: (step: string) => void): Promise<void>;
-  /** Called when the end begins. */
-  readonly onEnd?: () => void;
+  /** Called when a signal starts the shutdown. */
+  readonly onSignal?: () => void;
   /** Reads the configuration again, where that is possible. */
   reload?(): Promise<void>;
 }
@@ -34,7 +34,7 @@ interface Ending {
  * reads the configuration again. SIGUSR2 is logged and ignored. A fault that nobody caught closes in order and ends with 1.
  * An end that fails, takes longer than it may, or meets another fault is logged, and ends with 1.
  */
-export function endOnSignals({ clock, logger, close, onEnd, reload }: Ending): void {
+export function endOnSignals({ clock, logger, close, onSignal, reload }: Ending): void {
   let since: number | undefined;
   const ending = Object.keys(ENDING) as (keyof typeof ENDING)[];
   const skip = [...ending, 'SIGHUP' as const, ...IGNORED, ...OTHERS];
@@ -59,7 +59,7 @@ export function endOnSignals({ clock, logger, close, onEnd, reload }: Ending): v
       if (since !== undefined) process.exit(ENDING[signal]);
       since = clock.monotonic();
       logger.info({ signal }, 'the process shuts down');
-      onEnd?.();
+      onSignal?.();
       grace.close();
     });
   }

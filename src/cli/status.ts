@@ -230,7 +230,7 @@ function describeName(
 
 function describeWebhooks(path: string | null, lastWebhookAt: number | null, now: number): string {
   if (path === null) return 'takes no webhooks';
-  return lastWebhookAt === null ? 'no webhook yet' : `last webhook ${span(now - lastWebhookAt)} ago`;
+  return lastWebhookAt === null ? 'no recent webhook' : `last webhook ${span(now - lastWebhookAt)} ago`;
 }
 
 function describePoll(schedule: string | null, lastPollAt: number | null, now: number): string {

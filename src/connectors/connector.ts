@@ -57,7 +57,7 @@ export interface Connector<Options = never> {
   samples?(): Promise<Samples<Options>>;
   /** Pure: returns the webhook event that a payload of this shape belongs to, for payloads without headers. */
   eventOf?(payload: unknown): string | undefined;
-  /** Pure: whether these options take in work items too. Absent: whenever `capabilities.workItems` is true. */
+  /** Pure: whether these options include work items. Absent: whenever `capabilities.workItems` is true. */
   withIssues?(options: Options): boolean;
   /** Pure: returns the names of single repositories, projects or teams in these options, as configured. */
   namesIn?(options: Options): readonly string[];

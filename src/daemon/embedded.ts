@@ -1,6 +1,6 @@
-import { join } from 'node:path';
 import type { GitProvider } from '../connectors/connector.ts';
 import { connectors } from '../connectors/registry.ts';
+import { serviceDatabase } from '../platform/config/daemon-options.ts';
 import { ownProxies } from '../platform/config/proxies.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
 import { createWorkspaceService } from '../reference-service/service.ts';
@@ -33,7 +33,7 @@ export async function startEmbedded(
 ): Promise<Embedded> {
   const { clock, random, logger, metrics } = context;
   const service = await createWorkspaceService({
-    file: join(folder, `${config.name}.service.db`),
+    file: serviceDatabase(folder, config.name),
     clock,
     random,
     logger: logger.child({ service: config.name }),

@@ -76,7 +76,7 @@ export interface OutboxStatus extends ChangeCounts {
    * pending.
    */
   readonly oldest: Readonly<Partial<Record<Lane, number>>>;
-  /** Until when the last pending change waits, whatever the quota allows; null if none is pending. */
+  /** The time at which every pending change is due, regardless of the quota; null if none is pending. */
   readonly lastDueAt: number | null;
   /** Changes that need approval, or whose outcome is unknown. */
   readonly stuck: readonly ChangeRow[];
@@ -228,12 +228,12 @@ async function oldestPending(query: Sql, workspaces: readonly number[]): Promise
   return timesByLane(query, workspaces, { state: 'pending', lanes: live, first: 'oldest' });
 }
 
-/** Reads until when the last pending change of a workspace waits, whatever the quota allows; null if none is pending. */
+/** Reads the time at which every pending change is due, regardless of the quota; null if none is pending. */
 export async function readLastDueAt({ whole, workspace }: Scope): Promise<number | null> {
   return (await lastDueTimes(whole, [workspace]))(workspace);
 }
 
-/** Takes the latest due time, and the latest end of a pause in each queue, by one index lookup for each. */
+/** Reads the latest due time and the latest `not_before` of each queue, with one index lookup each. */
 async function lastDueTimes(query: Sql, workspaces: readonly number[]): Promise<ByWorkspace<number | null>> {
   if (workspaces.length === 0) return () => null;
   const rows = await query

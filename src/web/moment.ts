@@ -4,7 +4,7 @@ import { html, type Markup } from './html.ts';
 /** When the last of the waiting requests is sent; null: nothing is sent. Less than a second is no wait. */
 export function lastSent(at: number | null, now: number): Markup | string {
   if (at === null) return 'not while the workspace is blocked';
-  return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'all of them now';
+  return at >= now + 1_000 ? html`the last ${when(at, now)}` : 'now';
 }
 
 /** A moment, told from `now`; its exact time is in the tooltip. */

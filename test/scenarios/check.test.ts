@@ -169,7 +169,7 @@ describe('without a daemon that answers', () => {
     );
     expect(findings).toMatchObject([
       { level: 'ok', message: expect.stringContaining('takes webhooks only') },
-      { level: 'warning', message: 'no webhook yet' },
+      { level: 'warning', message: 'no recent webhook' },
     ]);
     expect(ended.code).toBe(0);
   });

@@ -152,7 +152,7 @@ describe('run', () => {
     expect(other.stderr).toContain('also contains these workspaces, which this configuration does not have: alpha.');
     const forgotten = await worksync(['forget', 'alpha', '--yes', ...flags]);
     expect([forgotten.code, forgotten.stdout]).toEqual([0, expect.stringMatching(/^Deleted \d+ rows of alpha/)]);
-    expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} stays`);
+    expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} was kept`);
   });
 
   it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {
@@ -278,7 +278,7 @@ describe('once and check', () => {
       .map((line) => JSON.parse(line) as { level: string; subject: string; message: string; hint?: string });
     expect(findings.slice(0, 3)).toMatchObject([
       { level: 'ok', subject: 'own' },
-      { level: 'ok', subject: 'daemon', message: expect.stringMatching(/^none runs with the data folder .*data, so/) },
+      { level: 'ok', subject: 'daemon', message: expect.stringMatching(/^none uses the data folder .*data, so/) },
       { level: 'ok', subject: 'own: workspace', message: `${served.url} answers and accepts the key: 0 tasks` },
     ]);
     // What GitHub says depends on the network here; but the exit code must follow it.

@@ -82,7 +82,7 @@ describe('webhooks at the vendor', () => {
       {
         level: 'warning',
         subject: 'test: forge',
-        message: 'no webhook yet',
+        message: 'no recent webhook',
         hint: 'Let the vendor send one, and see "worksync deliveries refused" if it does not arrive.',
       },
     ]);
@@ -98,7 +98,7 @@ describe('webhooks at the vendor', () => {
     expect(findings).toEqual([
       { level: 'ok', subject: 'test: forge', message: 'webhooks on: 2' },
       { level: 'warning', subject: 'test: forge: web', message: 'webhook active: deaf', hint: 'mend it' },
-      { level: 'ok', subject: 'test: forge', message: 'no webhook yet' },
+      { level: 'ok', subject: 'test: forge', message: 'no recent webhook' },
     ]);
   });
 

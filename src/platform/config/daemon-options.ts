@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { isPostgres, readAddress } from '../database/postgres-address.ts';
 import { memoryFolder } from '../lib/memory-folder.ts';
@@ -244,6 +245,14 @@ export function addressOfPages(
   listens: string,
 ): string {
   return adminPort === undefined ? (publicUrl ?? listens) : listens;
+}
+
+/** The end of the names of files that contain the tasks of an embedded service. */
+export const SERVICE_DATABASE = '.service.db';
+
+/** Returns the file of the embedded service of a workspace. */
+export function serviceDatabase(dataFolder: string, workspace: string): string {
+  return join(dataFolder, `${workspace}${SERVICE_DATABASE}`);
 }
 
 /** The password in the address of a store, which nothing may show. */

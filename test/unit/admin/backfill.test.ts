@@ -8,7 +8,7 @@ function connectionAt(apiUrl: string): ActiveConnection {
   return { name: 'github', options: { apiUrl }, connection: { history: () => undefined } } as never;
 }
 
-it('is refused for a connection whose address has no server, such as that of the demo', async () => {
+it('refuses a backfill of a connection whose address has no server', async () => {
   expect(canBackfill(connectionAt('https://api.example.com'))).toBe(true);
   const demo = connectionAt('https://github.invalid/api');
   expect(canBackfill(demo)).toBe(false);

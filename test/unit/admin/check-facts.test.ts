@@ -146,8 +146,8 @@ describe('what came in', () => {
 
   it.each([
     ['ok: last webhook 1 min ago', { ...webhooks, lastWebhookAt: NOW - MINUTE }],
-    ['warning: no webhook yet', webhooks],
-    ['ok: no webhook yet', { ...webhooks, polls: true }],
+    ['warning: no recent webhook', webhooks],
+    ['ok: no recent webhook', { ...webhooks, polls: true }],
     ['ok: takes no webhooks', { ...webhooks, takesWebhooks: false }],
     [
       'warning: last webhook 1 min ago; one was refused 0 s ago: signature_mismatch',

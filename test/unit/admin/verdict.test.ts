@@ -71,7 +71,13 @@ describe('the verdict', () => {
   });
 
   it('says when the rest is done, unless it soon is or everything stands still', () => {
-    const backlog = { requests: 230, backfill: 30, doneAt: NOW + 28 * 60_000 + 4_000, lastSentAt: null, held: 94 };
+    const backlog = {
+      requests: 230,
+      backfill: 30,
+      doneAt: NOW + 28 * 60_000 + 4_000,
+      lastSentAt: NOW + 28 * 60_000 + 4_000,
+      held: 94,
+    };
     const summaryOf = (parts: Parts) => statusWith(parts).workspaces[0]?.summary;
     expect(summaryOf({ backlog })).toMatch(/; the rest done in about 28 minutes, without what needs approval$/);
     expect(summaryOf({ backlog: { ...backlog, held: 0, doneAt: NOW + 5 * 3_600_000 } })).toMatch(/in about 5 hours$/);

@@ -130,7 +130,7 @@ describe('readStatus', () => {
     await store.query.deleteFrom('inbox').where('delivery_key', '=', 'a poll').execute();
   });
 
-  it('reads until when the last pending change waits, by its due time or by its pause', async () => {
+  it('reads when the last pending change is due, by due time or pause', async () => {
     const lastDueAt = async () => (await readStatus(store.query, NOW)).changes.lastDueAt;
     const set = (not_before: number) =>
       store.query.updateTable('outbox').set({ not_before }).where('entity', '=', pullRequest(4)).execute();

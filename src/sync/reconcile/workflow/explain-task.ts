@@ -64,7 +64,7 @@ export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   finishes: 'finishes the task',
   'waits-for': 'finishes the task, but other open work delays the end',
   delays: 'delays the end of the task',
-  'follow-up': 'opened after the work that finishes the task',
+  'follow-up': 'does not count beside finished work',
   reversal: 'reopens the task',
   progress: 'asks for a status',
   'given-up': 'returns the task to its earlier status, if nothing else counts',
