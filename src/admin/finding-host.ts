@@ -12,9 +12,9 @@ export function withHost(finding: Finding, address: string | undefined): Finding
  * The demo's connection has one, because its repositories are invented. Undefined if there is no such address.
  */
 export function withoutServer(options: unknown): string | undefined {
-  const values = Object.values(options as Readonly<Record<string, unknown>>);
-  const address = values.find(
-    (value) => typeof value === 'string' && URL.parse(value)?.hostname.endsWith('.invalid') === true,
+  const texts = Object.values(options as Readonly<Record<string, unknown>>).filter(
+    (value) => typeof value === 'string',
   );
-  return address === undefined ? undefined : `takes webhooks only: ${String(address)} is an address without a server`;
+  const address = texts.find((text) => URL.parse(text)?.hostname.endsWith('.invalid'));
+  return address === undefined ? undefined : `takes webhooks only: ${address} is an address without a server`;
 }

@@ -166,14 +166,8 @@ export function createSender(context: SenderContext): SendAndSettle {
     const isFirstRead = !scheduler.mayWrite() && prepared.action === 'read-tasks' && error.status !== 429;
     const isOutage = breaker.failing && (!isOptional(prepared) || isUnanswered(error));
     isFirstReadRefused ||= isFirstRead;
-    if (isKeyRefused || isOutage || isFirstRead || isDoubtfulWrite(prepared)) context.onTrouble?.(error);
+    if (isKeyRefused || isOutage || isFirstRead || isDoubtfulWrite(prepared, breaker)) context.onTrouble?.(error);
     return hasPassed;
-  }
-
-  /** Whether a write has failed often without being at fault, so that the workspace may carry out none at present. */
-  function isDoubtfulWrite(prepared: PreparedRequest): boolean {
-    const { othersWritten } = breaker.sinceFailure(prepared.entity);
-    return isWrite(prepared) && prepared.attempts >= MAX_ATTEMPTS && !othersWritten;
   }
 
   /** Does nothing while our key is refused: this request may have started before the refusal. */
@@ -200,6 +194,11 @@ function keyStateOf(
 ): { readonly code: ErrorCode; readonly reason: string } | null | undefined {
   if (isCredentialRefused(prepared, error)) return { code: error.code, reason: 'the workspace refused the key' };
   return error.status === 429 || isWorkspaceRefusal(error) ? null : undefined;
+}
+
+/** Whether a write has failed often without being at fault, so that the workspace may carry out none at present. */
+function isDoubtfulWrite(prepared: PreparedRequest, breaker: Breaker): boolean {
+  return isWrite(prepared) && prepared.attempts >= MAX_ATTEMPTS && !breaker.sinceFailure(prepared.entity).othersWritten;
 }
 
 function isWrite({ kind, action }: PreparedRequest): boolean {
