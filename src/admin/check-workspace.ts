@@ -6,7 +6,7 @@ import { afterListRefused, linksAreIdempotent, UNKNOWN_ROUTE } from '../store/se
 import { RECORDS_PER_PAGE } from '../sync/outbox/list-pages.ts';
 import { updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { apiOverrides, ROUTES } from '../workspace-api/contract.ts';
-import { checkWorkflow, type TaskValues } from './check-workflow.ts';
+import { checkRules, type TaskValues } from './check-rules.ts';
 import { withHost } from './finding-host.ts';
 import { describeMirror } from './mirror.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
@@ -28,7 +28,7 @@ export async function checkWorkspace(workspace: OpenWorkspace): Promise<Finding[
     ...(await checkRecords(workspace, subject)),
     ...checkWebhook(workspace, subject),
     ...checkStatuses(workspace, subject),
-    ...(await checkWorkflow(workspace, tasks, subject)),
+    ...(await checkRules(workspace, tasks, subject)),
     ...(await repeatStatus(workspace, subject)),
   ];
 }

@@ -37,7 +37,7 @@ async function check({ tasks = [TASK], links, task, workflow, records, mirror = 
     config: {
       workspace: { url: 'https://w.example', statuses: {}, ...parts.workspace },
       connections: [{ mirror, webhookSecrets: ['s'], writeBack: {} }],
-      rules: { workflow: workflow && { rules: [], ...workflow } },
+      rules: { triage: [], workflow: workflow && { rules: [], ...workflow } },
     },
     client: {
       listTasks: answer('tasks', tasks instanceof Error ? tasks : { tasks }),

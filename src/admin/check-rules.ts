@@ -35,15 +35,28 @@ interface WorkspaceFacts extends TaskValues {
 /** The highest number of open pull requests that are compared with the rules. */
 const MOST_PULL_REQUESTS = 500;
 
-/** Returns findings about the rules for task states. */
-export async function checkWorkflow(
+/** Returns findings about the rules for new tasks and for task states. */
+export async function checkRules(
   { config, store, connections }: Pick<OpenWorkspace, 'config' | 'store' | 'connections'>,
   values: TaskValues,
   subject: string,
 ): Promise<Finding[]> {
-  if (config.rules.workflow === undefined) return [];
+  const sources = connections.map(itemSource);
+  const triage = triageFindings(config, sources, subject);
+  if (config.rules.workflow === undefined) return triage;
   const pullRequests = await openPullRequests(store.query, MOST_PULL_REQUESTS);
-  return workflowFindings(config, { ...values, pullRequests, sources: connections.map(itemSource) }, subject);
+  return [...triage, ...workflowFindings(config, { ...values, pullRequests, sources }, subject)];
+}
+
+/** Warns of rules for new tasks that no work item can fit. */
+export function triageFindings(config: WorkspaceConfig, sources: readonly ItemSource[], subject: string): Finding[] {
+  const warnings = config.rules.triage.flatMap(({ when }, index) => {
+    const name = `rule ${index + 1} of rules.triage`;
+    const items = { workItem: [], connection: when.connection, repository: when.project };
+    const missing = withoutItems(items, name, sources);
+    return missing.length > 0 ? missing : uncovered(items, name, sources);
+  });
+  return warnings.map(([message = '', hint = '']): Finding => ({ level: 'warning', subject, message, hint }));
 }
 
 function itemSource(connection: ActiveConnection): ItemSource {
@@ -75,7 +88,7 @@ export function workflowFindings(
       .filter(({ rule }) => rule.force)
       .map(({ name }) => [`${name} has "force": it undoes what people do`, 'Leave "force" out unless you want that.']),
     ...rules.flatMap(({ rule, name }) => unknownBase(rule, name, pullRequests)),
-    ...rules.flatMap(({ rule, name }) => withoutItems(rule, name, sources)),
+    ...rules.flatMap(({ rule, name }) => withoutItems(rule.when, name, sources)),
     ...rules.flatMap(({ rule, name }) => unknownRepository(rule, name, { pullRequests, sources })),
     ...rules.flatMap(({ rule, name }) => unknownFrom(rule, name, statuses)),
     ...rules.flatMap(({ rule, name }) => (config.workspace.url === undefined ? [] : unknownLabels(rule, name, labels))),
@@ -129,13 +142,17 @@ function unknownBase({ when }: Rule, name: string, pullRequests: readonly OpenPu
   return [[message, 'Correct the name, unless pull requests for it come later.']];
 }
 
+/** The conditions of a rule that connections decide. */
+interface Conditions {
+  readonly pullRequest?: unknown;
+  readonly workItem?: unknown;
+  readonly connection?: readonly string[] | undefined;
+  readonly repository?: readonly string[] | undefined;
+}
+
 /** Warns of a rule if no connection provides the items that it is about. */
-function withoutItems({ when }: Rule, name: string, sources: readonly ItemSource[]): string[][] {
-  const own = sourcesOf(when, sources);
-  const isProvided =
-    (when.pullRequest !== undefined && own.some(({ pullRequests }) => pullRequests)) ||
-    (when.workItem !== undefined && own.some(({ workItems }) => workItems));
-  if (isProvided) return [];
+function withoutItems(when: Conditions, name: string, sources: readonly ItemSource[]): string[][] {
+  if (sourcesOf(when, sources).length > 0) return [];
   const items = when.workItem === undefined ? 'pull requests' : 'work items';
   const hint =
     when.workItem === undefined
@@ -144,10 +161,27 @@ function withoutItems({ when }: Rule, name: string, sources: readonly ItemSource
   return [[`${name} never applies: no connection provides ${items}`, hint]];
 }
 
-function sourcesOf({ connection }: Rule['when'], sources: readonly ItemSource[]): readonly ItemSource[] {
-  if (connection === undefined) return sources;
-  const matches = createNameMatcher(connection);
-  return sources.filter(({ name }) => matches([name]));
+/** Returns the connections of a rule that provide items of its kinds. */
+function sourcesOf(when: Conditions, sources: readonly ItemSource[]): readonly ItemSource[] {
+  const matches = when.connection === undefined ? () => true : createNameMatcher(when.connection);
+  return sources.filter(
+    ({ name, pullRequests, workItems }) =>
+      matches([name]) &&
+      ((when.pullRequest !== undefined && pullRequests) || (when.workItem !== undefined && workItems)),
+  );
+}
+
+/** Warns of a repository or project that no connection of the rule covers. */
+function uncovered(when: Conditions, name: string, sources: readonly ItemSource[]): string[][] {
+  const own = sourcesOf(when, sources);
+  // An id, or a pattern, may stand for any repository.
+  const isName = (each: string) => each.includes('/') && !/[*?]/.test(each);
+  const missing = (when.repository ?? []).filter(
+    (each) => isName(each) && !own.some((source) => source.mayCover(each)),
+  );
+  if (own.length === 0 || missing.length === 0) return [];
+  const message = `${name} applies to ${missing.join(', ')}, which no connection of the rule covers`;
+  return [[message, 'Correct the name, or add the repository to a connection.']];
 }
 
 /** Warns of a label that no task has and that is spelt almost like one that a task has. */
@@ -175,26 +209,15 @@ function addedLabels(
   return [{ level: 'ok' as const, subject, message }];
 }
 
-/**
- * Warns of a repository that no connection for pull requests covers, or that has no open pull request. Work items have repositories
- * too, so only rules for pull requests count.
- */
+/** Warns of a repository that no connection covers. In a rule for pull requests alone, also of one without an open pull request. */
 function unknownRepository(
   { when }: Rule,
   name: string,
   { pullRequests, sources }: Pick<WorkspaceFacts, 'pullRequests' | 'sources'>,
 ): string[][] {
-  if (when.repository === undefined || when.pullRequest === undefined) return [];
-  const own = sourcesOf(when, sources).filter((source) => source.pullRequests);
-  if (own.length === 0) return [];
-  // An id, or a pattern, may stand for any repository.
-  const isName = (each: string) => each.includes('/') && !/[*?]/.test(each);
-  const unlisted = when.repository.filter((each) => isName(each) && !own.some((source) => source.mayCover(each)));
-  if (unlisted.length > 0) {
-    const message = `${name} applies to the repository ${unlisted.join(', ')}, which no connection of the rule covers`;
-    return [[message, 'Correct the name, or add the repository to a connection.']];
-  }
-  if (pullRequests.length === 0) return [];
+  const missing = uncovered(when, name, sources);
+  if (missing.length > 0) return missing;
+  if (when.repository === undefined || when.workItem !== undefined || pullRequests.length === 0) return [];
   // More pull requests than were read may be in any repository.
   if (pullRequests.length === MOST_PULL_REQUESTS) return [];
   const matches = createNameMatcher(when.repository);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { workflowFindings } from '../../../src/admin/check-workflow.ts';
+import { triageFindings, workflowFindings } from '../../../src/admin/check-rules.ts';
 import { loadText } from '../../support/rows/config-files.ts';
 
 const CONNECTION = 'connections: { main: { connector: forge, projects: [one], writeBack: { close: true } } }\n';
@@ -66,7 +66,7 @@ it('reports a repository that no connection lists, before its first pull request
   const rule = (name: string) => `{ when: { pullRequest: merged, repository: "${name}" }, set: { status: open } }`;
   for (const name of ['acme/web', 'acme/*', '8']) expect(check([rule(name)], '', { sources })).toEqual([]);
   expect(check([rule('acme/wbe')], '', { sources })).toEqual([
-    'warning rule 1 of rules.workflow applies to the repository acme/wbe, which no connection of the rule covers',
+    'warning rule 1 of rules.workflow applies to acme/wbe, which no connection of the rule covers',
   ]);
 });
 
@@ -85,6 +85,24 @@ it('reports a rule whose items no connection provides', () => {
   const [git, tracker] = sources;
   const uncovered = git && tracker ? [{ ...git, mayCover: () => false }, tracker] : [];
   expect(check([rule('pullRequest: open, repository: acme/wbe')], '', { sources: uncovered })).toHaveLength(1);
+});
+
+it('reports a rule for new tasks that no work item can fit', () => {
+  const [config] = loadText(
+    `${CONNECTION}rules: { triage: [{ create: bug }, { when: { project: acme/wbe }, create: bug }] }\n`,
+  ).workspaces;
+  if (config === undefined) throw new Error('there is no workspace');
+  const messages = (workItems: boolean) =>
+    triageFindings(config, [{ name: 'main', pullRequests: true, workItems, mayCover: () => false }], 'work').map(
+      ({ message }) => message,
+    );
+  expect(messages(true)).toEqual([
+    'rule 2 of rules.triage applies to acme/wbe, which no connection of the rule covers',
+  ]);
+  expect(messages(false)).toEqual([
+    'rule 1 of rules.triage never applies: no connection provides work items',
+    'rule 2 of rules.triage never applies: no connection provides work items',
+  ]);
 });
 
 it('reports labels that may be misspelt, and those that must exist', () => {
