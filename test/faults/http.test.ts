@@ -244,6 +244,16 @@ describe('of unknown outcome', () => {
   });
 });
 
+it('a read whose time is up has got no answer, and names a remedy', async () => {
+  const peer = await rawPeer(() => undefined);
+  const error = await failure(client().request(get(peer.url, { signal: AbortSignal.timeout(100) })));
+  expect(error).toMatchObject({
+    code: 'outcome_unknown',
+    message: expect.stringContaining('got no answer: out of time'),
+    hint: expect.stringContaining('check host and port'),
+  });
+});
+
 describe('answers', () => {
   it('cuts an answer that is too large, whether or not it names its length [F10]', async () => {
     const peer = await httpPeer((request, response) => {

@@ -163,7 +163,7 @@ function exchange(agent: Dispatcher, request: HttpRequest, clock: Clock, total: 
       resolve: (answer) => settle(() => resolve(answer)),
       reject: (error) => settle(() => reject(error)),
     });
-    const abort = () => receiver.abort('aborted');
+    const abort = () => receiver.abort(isTimeout(request.signal?.reason) ? 'timeout' : 'aborted');
     const settle = (call: () => void) => {
       cancel();
       request.signal?.removeEventListener('abort', abort);
@@ -319,7 +319,12 @@ class Receiver implements Dispatcher.DispatchHandler {
   #unknown(cause: Error): SyncError {
     const heard = this.#status === 0 ? 'got no answer' : `got only a part of its answer (status ${this.#status})`;
     const details = this.#status === 0 ? { cause } : { cause, status: this.#status };
-    return new SyncError('outcome_unknown', `${describe(this.#request)} ${heard}: ${reason(cause)}`, details);
+    // A read carries nothing out, so its outcome matters to nobody.
+    const hint = isSafe(this.#request.method) ? { hint: UNANSWERED_READ } : {};
+    return new SyncError('outcome_unknown', `${describe(this.#request)} ${heard}: ${reason(cause)}`, {
+      ...details,
+      ...hint,
+    });
   }
 
   #fail(error: SyncError): void {
@@ -330,6 +335,14 @@ class Receiver implements Dispatcher.DispatchHandler {
     this.#outcome.reject(error);
     this.#controller?.abort(error);
   }
+}
+
+const UNANSWERED_READ =
+  'The connection was accepted, but it was closed, or no answer came in time: check host and port, and whether the server or a proxy in front of it is overloaded.';
+
+/** Whether a signal of `AbortSignal.timeout` ended the request. */
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof Error && reason.name === 'TimeoutError';
 }
 
 /** The answer breaks the rules of HTTP. One that was cut off does not. */
