@@ -30,8 +30,8 @@ const HELP = `
 The token is a gateway token ("worksync gateway token create --description <purpose>" makes one), in WORKSYNC_TOKEN or in the file that WORKSYNC_TOKEN_FILE names.
 It sees its own workspace only. The daemon answers from its database: no request of the quota.
 
-Exit codes: 0 done; 1 no connection covers the pull request, or with --require it is linked to no task; 2 wrong usage, or the
-job is for no pull request; 75 the daemon does not know the pull request yet, or did not answer; 77 the token was refused.
+Exit codes: 0 done; 1 no connection covers the pull request, or with --require it is linked to no task; 2 wrong usage or
+address, or the job is for no pull request; 75 the daemon does not know the pull request yet, or did not answer; 77 the token was refused.
 
 Example: worksync ci --require --wait 60`;
 
@@ -205,9 +205,7 @@ function wrongStatus(url: string, status: number): SyncError {
     return new SyncError('not_answering', `the daemon at ${url} answered ${status}`, {
       hint: 'See whether the daemon runs behind this address, then try again.',
     });
-  return new SyncError('refused', `${url} answered ${status}`, {
-    hint: 'Check the address: a proxy must pass /ci/ on to the daemon, and a redirect is not followed.',
-  });
+  return wrongAddress(`${url} answered ${status}`);
 }
 
 function readAnswer(url: string, body: Buffer): PullRequestTasks | Failure {
@@ -220,7 +218,13 @@ function readAnswer(url: string, body: Buffer): PullRequestTasks | Failure {
   } catch {
     // As below.
   }
-  throw new SyncError('refused', `what answers at ${url} is no daemon of worksync, or one of another version`);
+  throw wrongAddress(`what answers at ${url} is no daemon of worksync, or one of another version`);
+}
+
+function wrongAddress(message: string): SyncError {
+  return new SyncError('usage', message, {
+    hint: 'Check the address: a proxy must pass /ci/ on to the daemon, and a redirect is not followed.',
+  });
 }
 
 function show(answer: PullRequestTasks, { json, require: isRequired }: Flags, env: Environment): void {

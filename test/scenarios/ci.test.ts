@@ -178,7 +178,7 @@ describe('worksync ci', () => {
     const other = createServer((_request, response) => response.end('{"hello":1}'));
     onTestFinished(() => void other.close());
     const strange = await ci(1, ['--url', await listenLocally(other)]);
-    expect(strange).toMatchObject({ code: 1, stderr: expect.stringContaining('is no daemon of worksync') });
+    expect(strange).toMatchObject({ code: 2, stderr: expect.stringContaining('is no daemon of worksync') });
   });
 });
 
