@@ -1,12 +1,15 @@
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Status } from '../admin/status.ts';
 import type { Finding } from '../connectors/connector.ts';
 import { CODES } from '../model/errors/codes.ts';
 import { asSyncError, type SyncError } from '../model/errors/sync-error.ts';
+import { configFiles } from '../platform/config/config-files.ts';
 import type { Flags } from '../platform/config/daemon-options.ts';
 import type { EnvFile } from '../platform/config/env-file.ts';
 import type { BrokenConfig } from '../platform/config/load.ts';
 import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import { findDaemon } from '../store/daemon-file.ts';
 import { askOwner, hasOwner } from './owner.ts';
 import { audibly } from './patience.ts';
 import { exitOf } from './report-error.ts';
@@ -65,7 +68,8 @@ async function check(session: Session, { offline = false } = {}): Promise<Outcom
   if (await hasOwner(options.data)) {
     const asked = await askOwner<Finding[]>(options.data, 'POST', '/admin/check', undefined, PATIENCE);
     const running = await askOwner<Status>(options.data, 'GET', '/status.json');
-    return { findings: [...findings, ...missingFromDaemon(config, running), ...asked] };
+    const missing = missingFromDaemon(config, running);
+    return { findings: [...findings, ...(missing.length > 0 ? missing : checkedOtherFiles(session)), ...asked] };
   }
   const { found, failure } = await checkHere(session);
   return { findings: [...findings, withoutDaemon(options.data), ...found], failure };
@@ -90,6 +94,23 @@ function missingFromDaemon({ workspaces, broken }: Session['config'], running: S
       subject: 'configuration',
       message: `the running daemon does not have ${missing.join(', ')}; it has ${[...names].join(', ') || 'none'}`,
       hint: 'If the daemon was started with --config, give this command the same --config.',
+    },
+  ];
+}
+
+/** Warns that the running daemon uses other files than `--config` names: it checks its own. */
+function checkedOtherFiles({ flags, options }: Session): readonly Finding[] {
+  if (flags.config === undefined) return [];
+  const used = findDaemon(options.data)?.config;
+  const files = new Set(configFiles(used === undefined ? {} : { path: used }).map((file) => resolve(file)));
+  const others = configFiles({ path: String(flags.config) }).filter((file) => !files.has(resolve(file)));
+  if (others.length === 0) return [];
+  return [
+    {
+      level: 'warning',
+      subject: 'configuration',
+      message: `the running daemon uses ${[...files].join(', ')}: the findings below are about its files, and not about ${others.join(', ')}`,
+      hint: 'Stop the daemon to check these files. "worksync plan --config <file>" shows beside the daemon what their rules would change.',
     },
   ];
 }

@@ -82,7 +82,7 @@ export function addData(program: Command, setting: Setting, exit: Exit): void {
       const service = serviceDatabase(place.data, workspace);
       if (existsSync(service))
         say(
-          `${service} was kept: it contains the tasks of the embedded service. Delete it if you no longer need them.`,
+          `${service} and the files whose names begin with it were kept: they hold the tasks and uploads of the embedded service. Delete them if you no longer need them.`,
         );
       exit(0);
     });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { LabReport } from '../admin/lab.ts';
 import type { AppliedPlan, ShownPlan } from '../admin/plan.ts';
-import { SyncError } from '../model/errors/sync-error.ts';
+import { asSyncError, SyncError } from '../model/errors/sync-error.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { type Asking, askingWorkspace } from './ask-workspace.ts';
 import { describeLab } from './lab-report.ts';
@@ -64,8 +64,13 @@ export function addPlan(program: Command, setting: Setting, exit: Exit): void {
 /** Only where a file was named: what it would write is what is asked for. */
 async function tryFile({ config }: Session, flags: PlanFlags, { ask }: Asking): Promise<LabReport | undefined> {
   if (flags.config === undefined) return undefined;
-  const { file } = chooseWorkspace(config, flags.workspace);
-  return ask('lab', { config: readFileSync(file, 'utf8'), limit: flags.limit });
+  const { file, name } = chooseWorkspace(config, flags.workspace);
+  return ask('lab', { config: readFileSync(file, 'utf8'), limit: flags.limit }).catch((error: unknown) => {
+    if (asSyncError(error).code !== 'not_found') throw error;
+    throw new SyncError('not_found', `the daemon has no workspace "${name}", which ${file} configures`, {
+      hint: `The file is compared with the workspace of the same name: put "name: <workspace>" into it. "worksync status" lists the names.`,
+    });
+  });
 }
 
 type Applied = Extract<AppliedPlan, { outcome: 'applied' }>;

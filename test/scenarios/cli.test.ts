@@ -131,9 +131,14 @@ describe('run', () => {
     const daemon = start(['run', '--config', folder, '--data', data, '--port', '0', '--log-level', 'error']);
     expect(await daemon.says('in, run "')).toContain(`login --config ${folder} --data ${data}"`);
     const same = await worksync(['check', '--config', folder, '--data', data]);
-    expect(same.stdout).not.toContain('does not have');
+    expect(same.stdout).not.toMatch(/does not have|findings below/);
     const wrong = await worksync(['check', '--config', other, '--data', data]);
     expect(wrong.stdout).toContain('the running daemon does not have beta; it has alpha\n');
+    const draft = file('alpha.yaml', CONNECTIONS);
+    const tried = await worksync(['check', '--config', draft, '--data', data]);
+    expect(tried.stdout).toContain(`the findings below are about its files, and not about ${draft}\n`);
+    const unknown = await worksync(['plan', '--config', other, '--data', data]);
+    expect(unknown.stderr).toContain(`the daemon has no workspace "beta", which ${other} configures`);
     // Without --config it uses the configuration of the daemon.
     const beside = await worksync(['check', '--data', data]);
     expect(beside.stdout).toMatch(/^ok {7}alpha: .*alpha\.yaml is valid/);
@@ -152,7 +157,7 @@ describe('run', () => {
     expect(other.stderr).toContain('also contains these workspaces, which this configuration does not have: alpha.');
     const forgotten = await worksync(['forget', 'alpha', '--yes', ...flags]);
     expect([forgotten.code, forgotten.stdout]).toEqual([0, expect.stringMatching(/^Deleted \d+ rows of alpha/)]);
-    expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} was kept`);
+    expect(forgotten.stderr).toContain(`${join(data, 'alpha.service.db')} and the files`);
   });
 
   it('writes its log to standard error, one JSON object per line, and its data for this user alone [U12]', async () => {

@@ -160,7 +160,7 @@ const ATTACHED = 'old';
 /** The error for a workspace that a backup does not contain. */
 export function notInBackup(backup: string, workspace: string): SyncError {
   return new SyncError('not_found', `${backup} contains no workspace "${workspace}"`, {
-    hint: '"worksync restore --dry-run" lists the workspaces of a backup.',
+    hint: '"worksync restore --dry-run <file>" lists the workspaces of a backup.',
   });
 }
 
