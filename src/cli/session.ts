@@ -71,7 +71,8 @@ export function openSession(input: SessionInput): Session {
     ...commandEnvironment(flags).variables,
   });
   const named = flags.logLevel ?? env['WORKSYNC_LOG_LEVEL'];
-  const files = { path: given.config, text: configText(flags, env), envFile, connectors, apiOverrides };
+  const source = place === undefined ? undefined : { path: place, used: envFile?.used ?? [] };
+  const files = { path: given.config, text: configText(flags, env), envFile: source, connectors, apiOverrides };
   const config = loadConfig({ ...files, env: variables() });
   const options = named ? given : { ...given, logLevel: input.logLevel(config, demoSecret) };
   for (const secret of [...config.secrets, ...secretsOfStore(given)]) input.scrubber.add(secret);

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -208,8 +208,12 @@ it('names the variable and .env if a value that is set there is refused', async 
   writeFileSync(join(folder, '.env'), 'SECRET=short\nOTHER=short\n', { mode: 0o600 });
   const { code, stderr } = await commandLine('check', '--config', path);
   expect(code).toBe(78);
-  expect(stderr).toContain('webhookSecrets: the value of SECRET: a webhook secret has at least 16 characters');
-  expect(stderr).toContain(`remedy: ${join(folder, '.env')} sets SECRET. `);
+  const secrets = `the value of SECRET in ${join(folder, '.env')}: a webhook secret has at least 16 characters`;
+  expect(stderr).toContain(`webhookSecrets: ${secrets}`);
+  rmSync(join(folder, '.env'));
+  expect((await commandLine('check', '--config', path)).stderr).toContain(
+    `variable SECRET is not set: set it, here or in ${join(folder, '.env')}, or SECRET_FILE to the path of a file`,
+  );
 });
 
 it('names the workspace in the address of its webhook, and gives a second workspace variables of its own', async () => {

@@ -19,6 +19,15 @@ export interface Variables {
   readonly warnings: ReadonlySet<string>;
   /** Stands for whatever is not set and has no default; absent: that is a problem. */
   readonly unset?: string;
+  /** The `.env` that is read too, if there is one. */
+  readonly envFile?: EnvSource | undefined;
+}
+
+/** A `.env` file, which may not exist yet. */
+export interface EnvSource {
+  readonly path: string;
+  /** The variables that come from it. */
+  readonly used: readonly string[];
 }
 
 /**
@@ -33,7 +42,7 @@ export function noVariables(): Variables {
 /** A variable that is set: its value, or why it cannot be used. An empty variable counts as not set. */
 type Found = { readonly value: string } | { readonly problem: string };
 
-export function createVariables(env: Environment): Variables {
+export function createVariables(env: Environment, envFile?: EnvSource): Variables {
   const known = new Map<string, Found | undefined>();
   const secrets = new Set<string>();
   const files = new Set<string>();
@@ -57,6 +66,7 @@ export function createVariables(env: Environment): Variables {
     secrets,
     files,
     warnings,
+    envFile,
     get(name) {
       if (!known.has(name)) known.set(name, look(name));
       const found = known.get(name);
@@ -102,7 +112,7 @@ function secretIn(bytes: Buffer): Found {
 /** What a text becomes. With problems the text is of no use. */
 export interface Interpolated {
   readonly text: string;
-  /** The variables whose values the text contains, each once; not those that were replaced by their default. */
+  /** The variables whose values the text contains, each once and with its `.env`; not those that were replaced by their default. */
   readonly names: readonly string[];
   readonly problems: readonly string[];
 }
@@ -124,10 +134,16 @@ export function interpolate(source: string, variables: Variables): Interpolated 
       problems.push(found.problem);
       return '';
     }
-    if (found.name !== undefined) names.push(found.name);
+    if (found.name !== undefined) names.push(withOrigin(found.name, variables));
     return found.value;
   });
   return { text, names: [...new Set(names)], problems };
+}
+
+/** `TOKEN in /srv/.env` */
+function withOrigin(name: string, { envFile }: Variables): string {
+  const isFromFile = envFile?.used.some((used) => used === name || used === `${name}_FILE`);
+  return isFromFile ? `${name} in ${envFile?.path}` : name;
 }
 
 function expand(inner: string, variables: Variables): Found & { readonly name?: string } {
@@ -139,6 +155,7 @@ function expand(inner: string, variables: Variables): Found & { readonly name?: 
   if (found) return { ...found, name };
   if (match[2] === '-') return { value: match[3] ?? '' };
   if (variables.unset !== undefined) return { value: variables.unset };
-  const remedy = match[3] || `set it, or ${name}_FILE to the path of a file`;
+  const place = variables.envFile === undefined ? '' : `, here or in ${variables.envFile.path}`;
+  const remedy = match[3] || `set it${place}, or ${name}_FILE to the path of a file`;
   return { problem: `variable ${name} is not set: ${remedy}` };
 }

@@ -1,15 +1,13 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, extname, isAbsolute, relative } from 'node:path';
 import type { ZodType } from 'zod';
-import { CODES } from '../../model/errors/codes.ts';
 import { SyncError } from '../../model/errors/sync-error.ts';
 import { nearest } from '../lib/nearest.ts';
 import { createGlob } from '../lib/pattern.ts';
 import { type ConfigPlace, configFiles } from './config-files.ts';
 import { connectionConfig } from './connection.ts';
 import { CONFIG_TEXT } from './daemon-options.ts';
-import type { EnvFile } from './env-file.ts';
-import { createVariables, type Environment, noVariables, type Variables } from './interpolate.ts';
+import { createVariables, type Environment, type EnvSource, noVariables, type Variables } from './interpolate.ts';
 import { literalSecrets } from './literal-secrets.ts';
 import { firstProblems, MOST_PROBLEMS, type Problem, pathText, problemLines } from './problems.ts';
 import { type ConnectorOptions, type WorkspaceConfig, workspaceFile } from './schema.ts';
@@ -22,7 +20,7 @@ export interface LoadInput extends ConfigPlace {
   readonly text?: string;
   readonly env: Environment;
   /** The `.env` that some of the variables come from. */
-  readonly envFile?: Pick<EnvFile, 'path' | 'used'> | undefined;
+  readonly envFile?: EnvSource | undefined;
   readonly connectors: readonly ConnectorOptions[];
   /** Schema of `workspace.api`. */
   readonly apiOverrides: ZodType;
@@ -71,7 +69,7 @@ export function configSize(input: Pick<LoadInput, 'path' | 'text' | 'configFolde
  * read or holds no file.
  */
 export function loadConfig(input: LoadInput): LoadedConfig {
-  const variables = createVariables(input.env);
+  const variables = createVariables(input.env, input.envFile);
   const schema = workspaceFile(input.apiOverrides);
   const given = { variables, connectors: input.connectors, schema };
   const read =
@@ -87,7 +85,7 @@ export function loadConfig(input: LoadInput): LoadedConfig {
   // Of a text with several workspaces one fault breaks all: nobody can correct it while the daemon runs.
   const ofFile = Map.groupBy(problems, ({ file }) => file);
   const broken = [...Map.groupBy(read, ({ file }) => file)].flatMap(([file, own]) =>
-    brokenBy(own, ofFile.get(file) ?? [], { variables, envFile: input.envFile }),
+    brokenBy(own, ofFile.get(file) ?? [], variables),
   );
   const isBroken = new Set(broken.map(({ file }) => file));
   const workspaces = read.flatMap(({ file, config }) => (isBroken.has(file) ? [] : (config ?? [])));
@@ -123,31 +121,19 @@ export function configSourceOf({ file }: Pick<WorkspaceConfig, 'file'>, env: Env
 function together(broken: readonly BrokenConfig[]): SyncError {
   const errors = broken.map(({ error }) => error);
   const code = errors.every((error) => error.code === 'config_unreadable') ? 'config_unreadable' : 'config_invalid';
-  const special = errors.find(({ hint }) => hint !== CODES[code].hint);
-  return new SyncError(code, errors.map(({ message }) => message).join('\n'), special && { hint: special.hint });
+  return new SyncError(code, errors.map(({ message }) => message).join('\n'));
 }
 
 /** @param own problems of that file */
-function brokenBy(
-  [first]: readonly ReadWorkspace[],
-  own: readonly Problem[],
-  { variables, envFile }: { readonly variables: Variables; readonly envFile: LoadInput['envFile'] },
-): BrokenConfig[] {
+function brokenBy([first]: readonly ReadWorkspace[], own: readonly Problem[], variables: Variables): BrokenConfig[] {
   if (first === undefined) return [];
   const { file, name, error } = first;
   const found =
     error ??
     (own.length > 0
-      ? new SyncError('config_invalid', problemLines(own).map(without(variables)).join('\n'), hintAt(own, envFile))
+      ? new SyncError('config_invalid', problemLines(own).map(without(variables)).join('\n'))
       : undefined);
   return found ? [{ name: name ?? basename(file, extname(file)), file, error: found }] : [];
-}
-
-/** Returns the remedy that names the refused variables in `.env`. If there are none, the usual one applies. */
-function hintAt(problems: readonly Problem[], envFile: LoadInput['envFile']): { readonly hint?: string } {
-  const refused = new Set(problems.flatMap(({ variables = [] }) => variables));
-  const own = envFile?.used.filter((name) => refused.has(name.replace(/_FILE$/, ''))) ?? [];
-  return own.length === 0 ? {} : { hint: `${envFile?.path} sets ${own.join(', ')}. ${CODES.config_invalid.hint}` };
 }
 
 /** Messages show names that are written wrongly. One that a variable brought in may be a secret in the wrong place. */

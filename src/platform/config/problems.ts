@@ -5,8 +5,6 @@ export interface Problem extends Place {
   readonly suggestion?: string;
   /** A key is missing or unknown. That may be because of a fault of the YAML elsewhere in the file. */
   readonly dependsOnLayout?: boolean;
-  /** The variables that a refused value comes from. */
-  readonly variables?: readonly string[];
 }
 
 export interface Place {

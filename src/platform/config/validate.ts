@@ -99,7 +99,7 @@ function nearestOf(given: unknown, values: readonly unknown[]): string | undefin
 function refusedValue({ document }: Context, path: Path, reason: string): Problem {
   const variables = document.variablesIn(path) ?? [];
   const origin = variables.length === 0 ? '' : `the value of ${variables.join(', ')}: `;
-  return { ...document.place(path), message: `${label(path)}${origin}${reason}`, variables };
+  return { ...document.place(path), message: `${label(path)}${origin}${reason}` };
 }
 
 function unknownKey(key: string, path: Path, context: Context): Problem {

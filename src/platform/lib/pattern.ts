@@ -28,6 +28,11 @@ export function patternText(text: string): PatternText {
   return text as PatternText;
 }
 
+/** Returns the number of groups of a checked pattern. */
+export function groupCount(text: PatternText): number {
+  return RE2JS.compile(text).groupCount();
+}
+
 /** Takes time in proportion to the text, whatever the text is. */
 export function createPattern(text: PatternText): Pattern {
   return patternOver(compile(text));

@@ -32,6 +32,7 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
   });
 
   test.each([
+    ["rules: { links: [{ pattern: 'x/(a)', task: '$1-$2' }] }", 'rules.links#1.task: $2 is no group of the pattern'],
     ["rules: { links: [{ pattern: '(' }] }", 'rules.links#1.pattern: error parsing regexp'],
     ["rules: { links: [{ pattern: 'a(?=b)' }] }", 'rules.links#1.pattern: error parsing regexp'],
     ["rules: { links: [{ pattern: '((a?){50}){50}' }] }", 'rules.links#1.pattern: '],
