@@ -47,7 +47,8 @@ export async function startBackfill(
   clock: Clock,
 ): Promise<AskedBackfill> {
   const fault = withoutServer(checkConnection(partition, connection).options);
-  if (fault !== undefined) throw new SyncError('usage', `${connection} ${fault}`);
+  if (fault !== undefined)
+    throw new SyncError('usage', `${connection} ${fault}`, { hint: '"worksync trigger" sends it sample events.' });
   if (since !== null && Number.isNaN(Date.parse(since))) throw new SyncError('usage', `"${since}" is no time`);
   const now = clock.now();
   const started = await partition.store.commit((transaction) =>

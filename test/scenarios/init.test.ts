@@ -212,7 +212,7 @@ it('names the variable and .env if a value that is set there is refused', async 
   expect(stderr).toContain(`webhookSecrets: ${secrets}`);
   rmSync(join(folder, '.env'));
   expect((await commandLine('check', '--config', path)).stderr).toContain(
-    `variable SECRET is not set: set it, here or in ${join(folder, '.env')}, or SECRET_FILE to the path of a file`,
+    `variable SECRET is not set: set it in the environment or in ${join(folder, '.env')}, or SECRET_FILE to the path of a file`,
   );
 });
 

@@ -155,7 +155,7 @@ function expand(inner: string, variables: Variables): Found & { readonly name?: 
   if (found) return { ...found, name };
   if (match[2] === '-') return { value: match[3] ?? '' };
   if (variables.unset !== undefined) return { value: variables.unset };
-  const place = variables.envFile === undefined ? '' : `, here or in ${variables.envFile.path}`;
+  const place = variables.envFile === undefined ? '' : ` in the environment or in ${variables.envFile.path}`;
   const remedy = match[3] || `set it${place}, or ${name}_FILE to the path of a file`;
   return { problem: `variable ${name} is not set: ${remedy}` };
 }
