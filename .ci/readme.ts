@@ -157,7 +157,11 @@ export const STEPS: Readonly<Record<string, (walk: Walk, command: string) => Pro
     expectLive(walk, 'team');
     walk.isReady = async (daemon) => {
       await daemon.prints('main (GitHub): webhooks at /webhooks/team/main, polls');
-      await until(walk, 'npm run -s worksync -- status', / main +github +last delivery .* polled every 15 min, last /);
+      await until(
+        walk,
+        'npm run -s worksync -- status',
+        / main +github +(?:no recent|last) webhook.* polled every 15 min, last /,
+      );
     };
   },
 
