@@ -68,7 +68,7 @@ function commentedValues(line: string): readonly string[] {
 }
 
 function valuesOf(text: string): readonly string[] {
-  return text.split(BETWEEN_VALUES);
+  return text.split(BETWEEN_VALUES).map((value) => value.replace(/:$/, ''));
 }
 
 function placeholdersAmong(values: readonly string[]): readonly string[] {
@@ -76,6 +76,9 @@ function placeholdersAmong(values: readonly string[]): readonly string[] {
   return [...found].filter((text) => ![...found].some((other) => text.startsWith(`${other}/`)));
 }
 
+/** A UUID that an example has in place of an id of its own. */
+const ZERO_UUID = /^0{8}-0{4}-[04]0{3}-[08]0{3}-0{12}$/;
+
 function isPlaceholder(text: string): boolean {
-  return text.startsWith('your-') || text.includes('example.com');
+  return text.startsWith('your-') || text === 'YOURKEY' || text.includes('example.com') || ZERO_UUID.test(text);
 }

@@ -111,10 +111,16 @@ function neededVariables(content: string): readonly string[] {
   return [...new Set(references.flatMap((text) => /^(\w{1,100})(?:\}|:\?)/.exec(text)?.[1] ?? []))];
 }
 
-/** Whether a comment of the draft says that a person may choose this secret, by `openssl rand`. */
-export function mayBeGenerated({ path }: Pick<Draft, 'path'>, variable: string): boolean {
+/**
+ * Returns a secret that a person may choose, which a comment of the draft says by `openssl rand`; undefined if the provider makes it.
+ *
+ * @param bytes of the secret
+ */
+export function generatedSecret({ path }: Pick<Draft, 'path'>, variable: string, bytes: Buffer): string | undefined {
   const lines = readFileSync(path, 'utf8').split('\n');
-  return lines.some((line) => line.includes(variable) && line.includes('openssl rand'));
+  const line = lines.find((each) => each.includes(variable) && each.includes('openssl rand'));
+  if (line === undefined) return undefined;
+  return line.includes('whsec_') ? `whsec_${bytes.toString('base64')}` : bytes.toString('hex');
 }
 
 function readExample(name: string): string {

@@ -175,14 +175,17 @@ async function ask(questions: readonly Question[]): Promise<Readonly<Record<stri
 
 /** Generates the secrets that a person may choose, and asks for all other variables that are not set. */
 async function valuesOf(draft: Draft): Promise<Readonly<Record<string, string>>> {
-  const { mayBeGenerated, unsetVariables } = await import('../admin/init.ts');
+  const { generatedSecret, unsetVariables } = await import('../admin/init.ts');
   const { systemRandom } = await import('../platform/lib/random.ts');
-  const { true: generated = [], false: others = [] } = Object.groupBy(unsetVariables(draft), (name) =>
-    mayBeGenerated(draft, name) ? 'true' : 'false',
-  );
-  const secrets = generated.map((name) => [name, systemRandom().bytes(32).toString('hex')]);
+  const unset = unsetVariables(draft);
+  const secrets = unset.flatMap((name) => {
+    const secret = generatedSecret(draft, name, systemRandom().bytes(32));
+    return secret === undefined ? [] : [[name, secret] as const];
+  });
+  const generated = Object.fromEntries(secrets);
+  const others = unset.filter((name) => generated[name] === undefined);
   const asked = process.stdin.isTTY ? await ask(await secretQuestions(others)) : {};
-  return { ...Object.fromEntries(secrets), ...asked };
+  return { ...generated, ...asked };
 }
 
 async function secretQuestions(names: readonly string[]): Promise<readonly Question[]> {

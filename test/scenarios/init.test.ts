@@ -74,7 +74,11 @@ function fillIn(envFile: string, draft: string, missing: readonly string[]): voi
 }
 
 function filled(placeholder: string): string {
-  return placeholder.replaceAll('example.com', 'acme.test').replaceAll('your-', 'acme-');
+  return placeholder
+    .replaceAll('example.com', 'acme.test')
+    .replaceAll('your-', 'acme-')
+    .replace('YOURKEY', 'ENG')
+    .replace(/^0{8}-/, '1e0f3a52-');
 }
 
 function keyFor(name: string): string {
@@ -198,6 +202,11 @@ it('makes the secrets that people choose themselves, and keeps what .env has', a
   expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(
     /^GITHUB_TOKEN=mine\nMINE=1\nWORKSYNC_API_KEY=\nGITHUB_WEBHOOK_SECRET=[0-9a-f]{64}\n$/,
   );
+});
+
+it('makes a signing token where the connector wants one', async () => {
+  await commandLine('init', '--from', 'generic', '--folder', folder, '--offline');
+  expect(readFileSync(join(folder, '.env'), 'utf8')).toMatch(/^DESK_WEBHOOK_SECRET=whsec_[A-Za-z0-9+/]{43}=$/m);
 });
 
 it('names the variable and .env if a value that is set there is refused', async () => {
