@@ -316,6 +316,9 @@ export function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStat
   };
 }
 
+/** Stands for a rule if the work that moved a task no longer names it. */
+const UNLINKED = 'unlinked work';
+
 /** Returns the target of a task that worksync moved and whose work is no longer linked to it. */
 function abandonedTarget(
   { outcome }: Wanted,
@@ -324,7 +327,7 @@ function abandonedTarget(
   now: number,
 ): Target | undefined {
   if (outcome !== 'nothing' || !isOurs || previous === undefined || onAbandoned === undefined) return undefined;
-  return { status: PREVIOUS, contribution: onAbandoned, decider: undefined, at: now };
+  return { status: PREVIOUS, contribution: { ...onAbandoned, rule: UNLINKED }, decider: undefined, at: now };
 }
 
 /** Name of the stored fact: the id of the rules, and when they came into force. */

@@ -41,7 +41,7 @@ export type ReasonCode =
 export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   same: 'the task has this status',
   'older-than-rule': 'the work changed before the rules were in force; "since" reaches back',
-  breaker: 'another automation moves the task too, so worksync leaves it for a day',
+  breaker: 'the task was moved too often today, by another automation or by worksync, so worksync leaves it for a day',
   'unknown-status': 'the rules do not know the present status, and "from" does not name it',
   'held-by-person': 'a person set the present status, and no linked item has changed its state since',
   from: 'the rule does not leave the present status',
