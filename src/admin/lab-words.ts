@@ -12,3 +12,8 @@ export function describeMove({ from, status, rule }: NonNullable<LabSample['stat
   if (status === undefined) return 'labels';
   return `${from} → ${status}${rule === undefined ? '' : `, ${rule}`}`;
 }
+
+/** Returns when the later effects of a configuration come. */
+export function laterCondition(effect: LabReport['effects'][number]['effect']): string {
+  return effect === 'update-task' ? 'by what happened before, which "since" would reach' : 'when finished items change';
+}

@@ -1,5 +1,5 @@
 import type { EffectOfRules, LabReport, LabSample } from '../admin/lab.ts';
-import { describeLabEnd, describeMove } from '../admin/lab-words.ts';
+import { describeLabEnd, describeMove, laterCondition } from '../admin/lab-words.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { printable, span } from './words.ts';
 
@@ -32,11 +32,9 @@ export function describeLab(report: LabReport, now: number): string {
 }
 
 function describeEffect({ effect, added, dropped, later }: LabReport['effects'][number]): string {
-  const condition =
-    effect === 'update-task' ? 'by what happened before, which "since" would reach' : 'when finished items change';
   const parts = [
     `${added} now`,
-    ...(later > 0 ? [`${later} ${condition}`] : []),
+    ...(later > 0 ? [`${later} ${laterCondition(effect)}`] : []),
     ...(dropped > 0 ? [`${dropped} that wait would no longer be needed`] : []),
   ];
   return `  ${WORDS[effect]}: ${parts.join(', ')}`;

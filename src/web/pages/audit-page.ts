@@ -26,7 +26,7 @@ export async function auditPage(visit: WorkspaceVisit): Promise<PageContent> {
   const table = dataTable<AuditEntry>({
     title: 'What people changed',
     rows: entries,
-    empty: 'Nobody has changed anything by a command or a button yet.',
+    empty: 'Nobody has changed anything of this workspace by a command or a button yet.',
     foot: pager({
       words: 'latest first',
       previous: before === null ? null : pathOf(partition.name, 'audit'),

@@ -1,5 +1,5 @@
 import type { LabReport, LabSample } from '../../admin/lab.ts';
-import { describeLabEnd, describeMove } from '../../admin/lab-words.ts';
+import { describeLabEnd, describeMove, laterCondition } from '../../admin/lab-words.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { count, counted } from '../../platform/lib/quantities.ts';
 import { html, type Markup } from '../html.ts';
@@ -75,7 +75,11 @@ function answer({ now }: WorkspaceVisit, report: LabReport): Markup {
     columns: [
       { title: 'Effect', kind: 'name', cell: ({ effect }) => EFFECT_WORDS[effect] },
       { title: 'Soon', kind: 'number', isTitled: true, cell: ({ added }) => count(added) },
-      { title: 'When the item changes', kind: 'number', isTitled: true, cell: ({ later }) => count(later) },
+      {
+        title: 'Later',
+        kind: 'text',
+        cell: ({ effect, later }) => (later === 0 ? null : `${count(later)} ${laterCondition(effect)}`),
+      },
       { title: 'No longer needed', kind: 'number', isTitled: true, cell: ({ dropped }) => count(dropped) },
     ],
   })}`;

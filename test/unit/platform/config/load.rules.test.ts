@@ -42,7 +42,8 @@ users: { main: { ann: u1 }, forge: { bo: u2 }, email: { c@x.example: u3 } }
     ],
     ['rules: { triage: [{ create: task }] }', 'rules.triage#1.create: expected one of "bug", "idea", "nothing"'],
     ['rules: { triage: [{ when: { label: a }, create: bug }] }', 'unknown key "label"'],
-    ['rules: { triage: [{ create: bug, since: soon }] }', 'rules.triage#1.since: '],
+    ['rules: { triage: [{ create: bug, since: soon }] }', 'rules.triage#1.since: expected a date, a time such as'],
+    ['rules: { triage: [{ create: bug, since: 2026-02-30 }] }', 'rules.triage#1.since: expected a date'],
     ['rules: { triage: [{ create: bug, priority: { P1: soon } }] }', 'rules.triage#1.priority'],
     ['rules: { trailers: ["no spaces"] }', 'rules.trailers#1: expected letters, digits and hyphens'],
     [
