@@ -113,6 +113,7 @@ export function describePlan(
   return [
     `plan ${id}: ${plural(requests, 'request')}, ${lastSent(drainedAt, now)}`,
     ...where,
+    ...(requests > total ? [`  reads of the workspace: ${requests - total}`] : []),
     ...writes.map(({ action, count, held }) => `  ${action}: ${count}${held > 0 ? `, ${held} of them held` : ''}`),
     ...entities.map(({ label, action, held }) => printable(`    ${action}  ${label}${held ? '  (held)' : ''}`)),
     ...(total > entities.length ? [`    … ${total - entities.length} more`] : []),
