@@ -88,9 +88,12 @@ export function requireText(body: Buffer): void {
   if (body.length === 0 || !isUtf8(body)) throw signatureMismatch('covers a body that is not UTF-8 text');
 }
 
-export function signatureMismatch(what: string): SyncError {
-  return new SyncError('signature_mismatch', `the signature ${what}`);
+export function signatureMismatch(what: string, hint?: string): SyncError {
+  return new SyncError('signature_mismatch', `the signature ${what}`, hint === undefined ? {} : { hint });
 }
+
+const SIGNING_TOKEN =
+  'Put the signing token of the sender into webhookSecrets. If you choose it yourself, make one with: echo "whsec_$(openssl rand -base64 32)"';
 
 /** Returns a name or id in a header of a verified request. Throws `delivery_malformed` if it has another form. */
 export function nameInHeader(request: WebhookRequest, name: string, form = /^[A-Za-z0-9_-]{1,100}$/): string {
@@ -138,7 +141,10 @@ export async function checkStandardWebhook(
     matches.push(signatures.map((signature) => isSameSecret(signature, expected)).includes(true));
   }
   if (matches.length === 0)
-    throw signatureMismatch('needs a signing token: webhookSecrets contains none that begins with whsec_');
+    throw signatureMismatch(
+      'needs a signing token: webhookSecrets contains none that begins with whsec_',
+      SIGNING_TOKEN,
+    );
   if (!matches.includes(true)) throw signatureMismatch('was made with another key, or the body was changed');
   // Checked last, because only a valid signature proves that the sender wrote this time.
   if (Math.abs(now - Number(sentAt) * 1_000) > LARGEST_SKEW)

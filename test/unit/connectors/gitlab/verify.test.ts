@@ -75,6 +75,10 @@ describe('a signature', () => {
     },
   );
 
+  it('names the remedy if no secret is a signing token', async () => {
+    await expect(verify(signed(), [TOKEN])).rejects.toMatchObject({ hint: expect.stringContaining('whsec_') });
+  });
+
   it('takes the id of the delivery from the signed headers', async () => {
     const verified = await verify({ ...signed(), 'idempotency-key': 'forged' }, [KEY]);
     expect(verified.deliveryId).toBe('id-1');
