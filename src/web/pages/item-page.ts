@@ -23,7 +23,7 @@ export async function itemPage(visit: WorkspaceVisit): Promise<PageContent> {
   const parts = items.flatMap((item, index) => partsOf(visit, item, index));
   const [first] = items;
   const about = task
-    ? html`<p class="soft">${counted(count, 'item')} of the task <strong>${task.name}</strong></p>`
+    ? html`<p class="soft">${counted(count, 'item')} now or formerly linked to the task <strong>${task.name}</strong></p>`
     : null;
   return {
     title: task ? `Task ${task.name}` : (first?.name ?? 'Item'),

@@ -1,7 +1,7 @@
 import type { LagReport } from '../../admin/lag.ts';
 import type { WorkspaceStatus } from '../../admin/status.ts';
 import { describeUnfinished } from '../../admin/unfinished-words.ts';
-import { count, duration } from '../../platform/lib/quantities.ts';
+import { count, counted, duration } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
 import { html, type Markup } from '../html.ts';
 import { lastSent, when } from '../moment.ts';
@@ -102,7 +102,7 @@ function lagTile(lag: LagReport | null): Markup {
   return tile(
     'From event to workspace',
     inSeconds(lag.p50),
-    `half of ${count(lag.count)} are faster; 95 % within ${inSeconds(lag.p95)}`,
+    `half of the last ${counted(lag.count, 'event')} that led to a write; 95 % within ${inSeconds(lag.p95)}`,
   );
 }
 
