@@ -52,7 +52,7 @@ export async function checkRules(
 export function triageFindings(config: WorkspaceConfig, sources: readonly ItemSource[], subject: string): Finding[] {
   const warnings = config.rules.triage.flatMap(({ when }, index) => {
     const name = `rule ${index + 1} of rules.triage`;
-    const items = { workItem: [], connection: when.connection, repository: when.project };
+    const items = { workItem: true, connection: when.connection, repository: when.project };
     const missing = withoutItems(items, name, sources);
     return missing.length > 0 ? missing : uncovered(items, name, sources);
   });
@@ -158,7 +158,7 @@ function withoutItems(when: Conditions, name: string, sources: readonly ItemSour
     when.workItem === undefined
       ? 'Add a connection that provides them, or remove the rule.'
       : 'Add a connection that provides them, enable its option `issues` if it has one, or remove the rule.';
-  return [[`${name} never applies: no connection provides ${items}`, hint]];
+  return [[`${name} never applies: no connection of the rule provides ${items}`, hint]];
 }
 
 /** Returns the connections of a rule that provide items of its kinds. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Status } from '../admin/status.ts';
@@ -98,12 +99,12 @@ function missingFromDaemon({ workspaces, broken }: Session['config'], running: S
   ];
 }
 
-/** Warns that the running daemon uses other files than `--config` names: it checks its own. */
-function checkedOtherFiles({ flags, options }: Session): readonly Finding[] {
-  if (flags.config === undefined) return [];
+/** Warns that the running daemon, which checks its own files, uses others than this command. */
+function checkedOtherFiles({ options }: Session): readonly Finding[] {
   const used = findDaemon(options.data)?.config;
-  const files = new Set(configFiles(used === undefined ? {} : { path: used }).map((file) => resolve(file)));
-  const others = configFiles({ path: String(flags.config) }).filter((file) => !files.has(resolve(file)));
+  if (options.config === undefined || (used !== undefined && !existsSync(used))) return [];
+  const files = new Set(configFiles({ ...(used !== undefined && { path: used }) }).map((file) => resolve(file)));
+  const others = configFiles({ path: options.config }).filter((file) => !files.has(resolve(file)));
   if (others.length === 0) return [];
   return [
     {

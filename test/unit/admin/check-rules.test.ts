@@ -79,7 +79,7 @@ it('reports a rule whose items no connection provides', () => {
   const both = rule('workItem: started, pullRequest: open, connection: main');
   expect(check([rule('pullRequest: open'), rule('workItem: started'), both], '', { sources })).toEqual([]);
   expect(check([rule('workItem: started, connection: main')], '', { sources })).toEqual([
-    'warning rule 1 of rules.workflow never applies: no connection provides work items',
+    'warning rule 1 of rules.workflow never applies: no connection of the rule provides work items',
   ]);
   // A tracker covers no repository of pull requests.
   const [git, tracker] = sources;
@@ -100,8 +100,8 @@ it('reports a rule for new tasks that no work item can fit', () => {
     'rule 2 of rules.triage applies to acme/wbe, which no connection of the rule covers',
   ]);
   expect(messages(false)).toEqual([
-    'rule 1 of rules.triage never applies: no connection provides work items',
-    'rule 2 of rules.triage never applies: no connection provides work items',
+    'rule 1 of rules.triage never applies: no connection of the rule provides work items',
+    'rule 2 of rules.triage never applies: no connection of the rule provides work items',
   ]);
 });
 
