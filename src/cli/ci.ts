@@ -31,7 +31,8 @@ The token is a gateway token ("worksync gateway token create --description <purp
 It sees its own workspace only. The daemon answers from its database: no request of the quota.
 
 Exit codes: 0 done; 1 no connection covers the pull request, or with --require it is linked to no task; 2 wrong usage or
-address, or the job is for no pull request; 75 the daemon does not know the pull request yet, or did not answer; 77 the token was refused.
+address, or the job is for no pull request; 75 the daemon does not know the pull request yet, or did not answer; 77 the
+token was refused.
 
 Example: worksync ci --require --wait 60`;
 

@@ -68,7 +68,7 @@ async function tryFile({ config }: Session, flags: PlanFlags, { ask }: Asking): 
   return ask('lab', { config: readFileSync(file, 'utf8'), limit: flags.limit }).catch((error: unknown) => {
     if (asSyncError(error).code !== 'not_found') throw error;
     throw new SyncError('not_found', `the daemon has no workspace "${name}", which ${file} configures`, {
-      hint: `The file is compared with the workspace of the same name: put "name: <workspace>" into it. "worksync status" lists the names.`,
+      hint: 'The file is compared with the workspace of the same name: put "name: <workspace>" into it. "worksync status" lists the names.',
     });
   });
 }

@@ -24,7 +24,7 @@ export interface ConnectionProblems {
 export interface ConnectionActivity extends ConnectionProblems {
   /** Among the last 1 000 deliveries of the workspace, polls included; null where none is. */
   readonly lastDeliveryAt: number | null;
-  /** Among the same deliveries. */
+  /** The last webhook among the same deliveries; null where none is. */
   readonly lastWebhookAt: number | null;
   readonly units: number;
   /** Units with a walk that has not reached its last page. */
@@ -120,8 +120,9 @@ function connectionsOf(rows: readonly ConnectionRow[]): string[] {
 }
 
 /**
- * Reads when each connection last received a delivery, and a webhook, among the last deliveries of its workspace. The names of connections are
- * steps over the index of delivery keys. The walk back from the latest delivery stops at the first one of the connection.
+ * Reads when each connection last received a delivery, and a webhook, among the last deliveries of its workspace. The names of
+ * connections are steps over the index of delivery keys. The walk back from the latest delivery stops at the first one of the
+ * connection.
  */
 function lastDeliveries(query: Sql, workspaces: readonly number[]) {
   return query

@@ -92,7 +92,7 @@ export function signatureMismatch(what: string, hint?: string): SyncError {
   return new SyncError('signature_mismatch', `the signature ${what}`, hint === undefined ? {} : { hint });
 }
 
-const SIGNING_TOKEN =
+const SIGNING_TOKEN_HINT =
   'Put the signing token of the sender into webhookSecrets. If you choose it yourself, make one with: echo "whsec_$(openssl rand -base64 32)"';
 
 /** Returns a name or id in a header of a verified request. Throws `delivery_malformed` if it has another form. */
@@ -143,7 +143,7 @@ export async function checkStandardWebhook(
   if (matches.length === 0)
     throw signatureMismatch(
       'needs a signing token: webhookSecrets contains none that begins with whsec_',
-      SIGNING_TOKEN,
+      SIGNING_TOKEN_HINT,
     );
   if (!matches.includes(true)) throw signatureMismatch('was made with another key, or the body was changed');
   // Checked last, because only a valid signature proves that the sender wrote this time.

@@ -34,7 +34,7 @@ const glob = z.string().min(1).max(LONGEST_GLOB);
 export const globs = (description: string) =>
   oneOrMore(glob, 'text or list of texts', `${description} Any of them; \`*\` and \`?\` are wildcards.`);
 
-const A_TIME = 'expected a date, a time such as 2026-03-01T09:00:00Z, or "always"';
+const EXPECTED_TIME = 'expected a date, a time such as 2026-03-01T09:00:00Z, or "always"';
 
 /** A time as epoch milliseconds; `always` is 0. */
 export function since(description: string) {
@@ -46,11 +46,11 @@ export function since(description: string) {
           .string()
           .refine(
             (text) => !Number.isNaN(Date.parse(text)) && z.iso.date().safeParse(text.slice(0, 10)).success,
-            A_TIME,
+            EXPECTED_TIME,
           )
           .transform((text) => Date.parse(text)),
       ],
-      { error: A_TIME },
+      { error: EXPECTED_TIME },
     )
     .optional()
     .meta({ title: 'date, time or `always`', description });

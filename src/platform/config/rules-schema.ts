@@ -12,25 +12,25 @@ const PLACES = ['branch', 'title', 'description', 'commit'] as const;
 const PRIORITIES = ['urgent', 'high', 'medium', 'low', 'none'] as const;
 const MOST_PATTERNS = 64;
 
-const linkFields = z.strictObject({
-  pattern: pattern('Expression that names a task. A group `( )` is `$1` in `task`.'),
-  place: oneOrMore(z.enum(PLACES), 'place or list of places', 'Where worksync looks for it. Absent: everywhere.'),
-  task: z
-    .string()
-    .min(1)
-    .max(LONGEST_GLOB)
-    .default('$0')
-    .describe('Key or id of the task; `$1` is the first group, `$0` the whole match.'),
-  connection: globs('Only items of these connections.'),
-});
-
-const userLink = linkFields.superRefine(({ pattern: text, task }, context) => {
-  const groups = groupCount(text);
-  const missing = task.match(/\$\d/g)?.find((name) => Number(name.slice(1)) > groups);
-  if (missing === undefined) return;
-  const message = `${missing} is no group of the pattern, which has ${counted(groups, 'group')}`;
-  context.addIssue({ code: 'custom', path: ['task'], message });
-});
+const userLink = z
+  .strictObject({
+    pattern: pattern('Expression that names a task. A group `( )` is `$1` in `task`.'),
+    place: oneOrMore(z.enum(PLACES), 'place or list of places', 'Where worksync looks for it. Absent: everywhere.'),
+    task: z
+      .string()
+      .min(1)
+      .max(LONGEST_GLOB)
+      .default('$0')
+      .describe('Key or id of the task; `$1` is the first group, `$0` the whole match.'),
+    connection: globs('Only items of these connections.'),
+  })
+  .superRefine(({ pattern: text, task }, context) => {
+    const groups = groupCount(text);
+    const missing = task.match(/\$\d/g)?.find((name) => Number(name.slice(1)) > groups);
+    if (missing === undefined) return;
+    const message = `${missing} is no group of the pattern, which has ${counted(groups, 'group')}`;
+    context.addIssue({ code: 'custom', path: ['task'], message });
+  });
 
 const template = z
   .string()

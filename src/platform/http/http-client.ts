@@ -319,8 +319,8 @@ class Receiver implements Dispatcher.DispatchHandler {
   #unknown(cause: Error): SyncError {
     const heard = this.#status === 0 ? 'got no answer' : `got only a part of its answer (status ${this.#status})`;
     const details = this.#status === 0 ? { cause } : { cause, status: this.#status };
-    // A read carries nothing out, so its outcome matters to nobody.
-    const hint = isSafe(this.#request.method) ? { hint: UNANSWERED_READ } : {};
+    // The usual hint is about writes: a read changes nothing on the server.
+    const hint = isSafe(this.#request.method) ? { hint: UNANSWERED_READ_HINT } : {};
     return new SyncError('outcome_unknown', `${describe(this.#request)} ${heard}: ${reason(cause)}`, {
       ...details,
       ...hint,
@@ -337,7 +337,7 @@ class Receiver implements Dispatcher.DispatchHandler {
   }
 }
 
-const UNANSWERED_READ =
+const UNANSWERED_READ_HINT =
   'The connection was accepted, but it was closed, or no answer came in time: check host and port, and whether the server or a proxy in front of it is overloaded.';
 
 /** Whether a signal of `AbortSignal.timeout` ended the request. */

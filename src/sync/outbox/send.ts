@@ -7,8 +7,7 @@ import { type Breaker, isCredentialRefused, isWorkspaceRefusal } from './breaker
 import type { ChangeScheduler } from './change-scheduler.ts';
 import { type ListPosition, RECORDS_PER_PAGE } from './list-pages.ts';
 import type { OutboxClient, OutboxContext, SendContext, Slot } from './outbox-context.ts';
-import type { FailureOutcome } from './refusals.ts';
-import { MAX_ATTEMPTS } from './refusals.ts';
+import { type FailureOutcome, MAX_ATTEMPTS } from './refusals.ts';
 import { OPTIONAL_READS, type PreparedRequest } from './request.ts';
 import { requestSpans, type SpanEnd, sendSpanName } from './request-trace.ts';
 import { settle, settleContextOf } from './settle.ts';
