@@ -60,7 +60,7 @@ const WITHOUT_STORE = [
 /** Laws of what a store holds. */
 const LAWS_OF_STORES = [
   ...['batch-or-one-by-one', 'convergence', 'lease', 'quota'],
-  ...['scope-names', 'statements-by-batch', 'triage', 'workspace-sweep'],
+  ...['scope-names', 'statements-by-batch', 'task-states', 'triage', 'workspace-sweep'],
 ].map((name) => `test/laws/${name}.test.ts`);
 
 /** A piece of work for each of its statements, which over PostgreSQL takes five times as long: there it is in `npm run test:deep`. */

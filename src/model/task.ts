@@ -24,6 +24,29 @@ export interface Task {
   readonly statusBefore?: number;
 }
 
+/** A state of a task as the workspace reported it. */
+export type ReportedState = Pick<Task, 'status' | 'createdAt' | 'updatedAt'>;
+
+/**
+ * Returns the latest time at which the reported status can have been set, and the status before. The time is 0 if the task has
+ * not changed since its creation. The clock of the workspace counts, because ours may be behind and observes changes late.
+ * Ours counts too if the status changed and the time of the workspace did not.
+ *
+ * @param cached the state before; undefined if the task was not cached
+ * @param now wall clock, epoch milliseconds
+ */
+export function statusHistory(
+  cached: Task | undefined,
+  { status, createdAt, updatedAt }: ReportedState,
+  now: number,
+): Pick<Task, 'formerStatus' | 'statusBefore'> {
+  if (cached?.status === status) return { formerStatus: cached.formerStatus, statusBefore: cached.statusBefore };
+  const changedAt = Date.parse(updatedAt) || now;
+  if (cached === undefined) return { statusBefore: createdAt === updatedAt ? 0 : changedAt };
+  const isSameTime = cached.updatedAt === updatedAt;
+  return { formerStatus: cached.status, statusBefore: isSameTime ? Math.max(changedAt, now) : changedAt };
+}
+
 /** A wanted update of a task: `desired` of an entity of the kind `task_update`. A stored value. */
 export interface TaskUpdate {
   /** The status to set, in our words. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
-import { type Task, taskName, USUAL_ID_PREFIXES } from '../model/task.ts';
+import { type ReportedState, statusHistory, type Task, taskName, USUAL_ID_PREFIXES } from '../model/task.ts';
+import { isOlder } from '../model/workspace-time.ts';
 import { readCounts } from './counts.ts';
 import { removeRows, rowsWhere, saveRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
@@ -62,6 +63,27 @@ export async function saveTask(query: Scope, task: Task, seenAt: number): Promis
   const { taskId, key, source, status } = task;
   const row = { task_id: taskId, key, source, status, fields: JSON.stringify(task), seen_at: seenAt };
   await saveRows(query, 'tasks', [row]);
+}
+
+/**
+ * Caches the status that an update of worksync set, or that the read before it showed. Does nothing if the cached state is newer.
+ *
+ * @param from the statuses that the task may have had before, in the words of the server
+ * @param now epoch milliseconds
+ * @returns false if another status is cached and no time shows which of the two is newer
+ */
+export async function saveUpdatedStatus(
+  query: Scope,
+  taskId: string,
+  { status, updatedAt, from }: Pick<ReportedState, 'status' | 'updatedAt'> & { readonly from: readonly string[] },
+  now: number,
+): Promise<boolean> {
+  const [cached] = await tasksByIds(query, [taskId]);
+  if (cached === undefined || isOlder(updatedAt, cached.updatedAt)) return true;
+  const isCertain = isOlder(cached.updatedAt, updatedAt) || [status, ...from].includes(cached.status);
+  const history = statusHistory(cached, { ...cached, status, updatedAt }, now);
+  await saveTask(query, { ...cached, ...history, status, updatedAt }, now);
+  return isCertain;
 }
 
 /** Deletes tasks that were not read since `before`, epoch milliseconds. @returns their keys */

@@ -4,10 +4,9 @@ import { sql } from 'kysely';
 import { CALLERS } from '../model/caller.ts';
 import { entity } from '../model/change.ts';
 import type { Database } from '../platform/database/database-types.ts';
-import { forgetMeta, readMeta, writeMeta } from './meta.ts';
+import { forgetMeta, PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from './meta.ts';
 import type { Schema } from './schema/tables.ts';
 import { endAllSessions } from './session-rows.ts';
-import { PULL_REQUESTS_READ, TASKS_READ } from './workspace-reads.ts';
 import { type Scope, type Sql, scopeOf } from './workspace-scope.ts';
 
 /**

@@ -5,6 +5,10 @@ import type { Scope, Sql } from './workspace-scope.ts';
 /** Name of the fact with the id of the workspace, as the workspace reports it for the daemon's API key. */
 export const WORKSPACE_ID = 'workspace_id';
 
+/** Names of the facts that store when a list was last read completely. */
+export const TASKS_READ = 'tasks_read_at';
+export const PULL_REQUESTS_READ = 'pull_requests_read_at';
+
 /** Returns the fact of this name, or undefined if it was never written. */
 export async function readMeta(query: Scope, name: string): Promise<string | undefined> {
   const [row] = await rowsWhere(query, 'meta', 'name', [name]);

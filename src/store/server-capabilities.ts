@@ -1,8 +1,7 @@
 import { json } from './entities.ts';
-import { forgetMeta, readMeta, writeMeta } from './meta.ts';
+import { forgetMeta, PULL_REQUESTS_READ, readMeta, writeMeta } from './meta.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
 import { readTaskUpdateFacts } from './task-update-facts.ts';
-import { PULL_REQUESTS_READ } from './workspace-reads.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /**

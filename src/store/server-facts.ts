@@ -1,8 +1,7 @@
 import { entity } from '../model/change.ts';
 import { type ByWorkspace, groupByWorkspace } from './by-workspace.ts';
 import { json } from './entities.ts';
-import { forgetMeta, readMeta, writeMeta } from './meta.ts';
-import { PULL_REQUESTS_READ } from './workspace-reads.ts';
+import { forgetMeta, PULL_REQUESTS_READ, readMeta, writeMeta } from './meta.ts';
 import type { Scope, Sql } from './workspace-scope.ts';
 
 /**

@@ -54,6 +54,8 @@ export interface Answer {
   readonly page?: ListPage;
   /** The id of the workspace, if the answer contained it. */
   readonly workspaceId?: string;
+  /** An API key caused the event. It may be the key of worksync. */
+  readonly isByKey?: boolean;
 }
 
 /** The name of the connection of the workspace's own answers and webhooks in the inbox. */

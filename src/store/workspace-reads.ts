@@ -1,8 +1,9 @@
 import { entity, SETTLE_AFTER } from '../model/change.ts';
 import { debounceOf, type Lane } from '../model/lane.ts';
 import { linksOfTask } from './entities.ts';
-import { readMeta, writeMeta } from './meta.ts';
+import { PULL_REQUESTS_READ, readMeta, TASKS_READ, writeMeta } from './meta.ts';
 import { addDifference, dropDifference, findChange, findChanges, saveChange } from './outbox-rows.ts';
+import { routeOffUntil } from './server-capabilities.ts';
 import { removeRows } from './unit-of-work/unit-of-work.ts';
 import type { Scope } from './workspace-scope.ts';
 
@@ -10,10 +11,6 @@ import type { Scope } from './workspace-scope.ts';
  * Reads that worksync requests from the workspace: complete lists, single tasks, and the links of a task. Each is a change in the
  * outbox, like a write.
  */
-
-/** Names of the facts that store when a list was last read completely. */
-export const TASKS_READ = 'tasks_read_at';
-export const PULL_REQUESTS_READ = 'pull_requests_read_at';
 
 /** Columns that all reads have in common. */
 const READ = { kind: 'read', weight: 1, waiting: [] } as const;
@@ -81,9 +78,7 @@ export interface TaskReadContext {
   readonly now: number;
   /** The used share of the long quota window, 0..1. */
   readonly usedShare: number;
-  readonly visibility?: number;
-  /** Whether the server has a route for a single task. */
-  readonly hasSingleRoute: boolean;
+  readonly visibility?: number | undefined;
 }
 
 /**
@@ -95,7 +90,7 @@ export async function requestTaskReads(
   taskIds: readonly string[],
   context: TaskReadContext,
 ): Promise<void> {
-  const { now, usedShare, visibility, hasSingleRoute } = context;
+  const { now, usedShare, visibility } = context;
   const named = await loadNamedTasks(query);
   const reads = await findChanges(query, taskIds.map(entity.readTask));
   const pending = new Set(reads.filter(({ state }) => state === 'pending').map((change) => change.entity));
@@ -103,6 +98,7 @@ export async function requestTaskReads(
   if (added.length === 0) return;
   const from = now - debounceOf('read', usedShare).maxWait;
   const recent = named.singles.filter(({ at }) => at > from && at <= now);
+  const hasSingleRoute = (await routeOffUntil(query, 'getTask', now)) === undefined;
   if (!hasSingleRoute || recent.length + added.length > MAX_SINGLE_READS) {
     for (const { taskId } of recent) await dropDifference(query, entity.readTask(taskId));
     return requestTaskList(query, now);

@@ -33,7 +33,9 @@ export async function settleFailure(
   const outcome = await settleChange(query, prepared, error, context);
   const { now } = context;
   await addRequest(query, historyRow(prepared, { now, status: error.status, outcome, error: errorText(error) }));
-  if (outcome === 'held') await reevaluateItem(query, prepared.entity, context);
+  // No evaluation of a task has an effect while its update is in flight.
+  const isRepeatedUpdate = prepared.kind === 'task_update' && outcome === 'again';
+  if (outcome === 'held' || isRepeatedUpdate) await reevaluateItem(query, prepared.entity, context);
   return outcome;
 }
 
@@ -60,7 +62,7 @@ async function settleChange(
   return retryLater(query, prepared, error, context);
 }
 
-/** Requests a new evaluation after a change was held: of its task, or of its item, whose notice may wait for the change. */
+/** Requests a new evaluation after a change was held or failed: of its task, or of its item, whose notice may wait for the change. */
 async function reevaluateItem(query: Scope, entity: string, { now, random }: SettleContext): Promise<void> {
   const row = await findEntity(query, entity);
   const name = row?.kind === 'task_update' ? entity : row?.item_key;

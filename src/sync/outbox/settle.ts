@@ -3,8 +3,10 @@ import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
 import { afterFields } from '../../model/synced-fields.ts';
 import type { TaskUpdate } from '../../model/task.ts';
+import { type StatusWords, serverStatus } from '../../model/task-status.ts';
 import { afterUpdate, type WrittenStatus } from '../../model/written-status.ts';
 import type { Random } from '../../platform/lib/random.ts';
+import { saveUpdatedStatus } from '../../store/cached-tasks.ts';
 import { type EntityRow, findEntity, json, saveEntity } from '../../store/entities.ts';
 import { isReadAfterRestore } from '../../store/mark-unverified.ts';
 import {
@@ -27,7 +29,7 @@ import {
 } from '../../store/server-capabilities.ts';
 import { noteCreationPassed, resumeAfterCreation } from '../../store/task-creations.ts';
 import { appendAnswer } from '../../store/workspace-answers.ts';
-import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
+import { enqueueTaskListRead, requestTaskReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { findRunningSweep, recordsSwept } from '../../store/workspace-sweeps.ts';
 import { LISTS, type ListPosition, listStepOf } from './list-pages.ts';
@@ -45,6 +47,8 @@ export interface SettleContext {
   readonly status?: number;
   /** Pause between two pages of a list that is read because of a restore, milliseconds. */
   readonly restorePace?: number;
+  /** The words of the workspace for our statuses. Absent: ours. */
+  readonly statusWords?: StatusWords;
 }
 
 /** The part of a quota window that reads after a restore may use. */
@@ -55,9 +59,11 @@ export function settleContextOf({
   random,
   throttle,
   visibility,
-}: Pick<OutboxContext, 'clock' | 'random' | 'throttle' | 'visibility'>): SettleContext {
+  taskUpdates,
+}: Pick<OutboxContext, 'clock' | 'random' | 'throttle' | 'visibility' | 'taskUpdates'>): SettleContext {
   const restorePace = Math.max(0, ...throttle.paces().map(({ slots, hold }) => hold / (slots * RESTORE_SHARE)));
-  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace };
+  const statusWords = taskUpdates.words;
+  return { now: clock.now(), random, usedShare: throttle.usedShare(), visibility, restorePace, statusWords };
 }
 
 /**
@@ -131,10 +137,11 @@ export async function settleAnswer(
   const { id, body, page, next } = answer;
   const { cursor } = prepared.body;
   const place = { ...(typeof cursor === 'string' && { cursor }), ...(page && { page }) };
-  // An answer updates a link only if the revision of the link is not above `asOf` (`mayUpdate`). This commit sets the
-  // revision of a written link to the current one, so its own answer needs the same number. Any other answer counts as of
-  // just before its request, because links may have been written or read since.
-  const asOf = prepared.kind === 'link' ? await currentRevision(query) : prepared.revision - 1;
+  // An answer updates a link or the status of a task only if the revision of its row is not above `asOf` (`mayUpdate`). This
+  // commit sets the revision of a written row to the current one, so its own answer needs the same number. Any other answer
+  // counts as of just before its request, because others may have been written or read since.
+  const isOfRow = prepared.kind === 'link' || prepared.kind === 'task_update';
+  const asOf = isOfRow ? await currentRevision(query) : prepared.revision - 1;
   const { status } = context;
   await appendAnswer(query, { action, entity, sentAt, asOf, body, status, ...place }, id, context.now);
   const change = await findChange(query, entity);
@@ -195,6 +202,7 @@ async function settleWrite(
     revision: await currentRevision(query),
   };
   if (isSameLinkAgain(row, prepared, body)) await noteLinksAreIdempotent(query, context.now);
+  if (change.kind === 'task_update') await cacheStatus(query, prepared, body, context);
   const isWritten = !isReadOfUpdate(prepared) || (isRepeat && !prepared.isOutdated);
   await saveEntity(query, {
     ...row,
@@ -215,6 +223,26 @@ async function settleWrite(
     effect,
     not_before: effect === 'removal' ? undoableFrom(written) : 0,
   });
+}
+
+/**
+ * Caches the status of the task in the commit that settles its update, so that no evaluation compares what worksync wrote with
+ * an older state. If an event reported another status meanwhile, and no time shows which is newer, the task is read.
+ */
+async function cacheStatus(
+  query: Scope,
+  { taskId, body: update, update: sent }: PreparedRequest,
+  body: unknown,
+  { now, usedShare, visibility, statusWords = {} }: SettleContext,
+): Promise<void> {
+  const { status = sent?.word, updatedAt = '' } = (body ?? {}) as {
+    readonly status?: string;
+    readonly updatedAt?: string;
+  };
+  if (taskId === null || status === undefined) return;
+  const from = [serverStatus(statusWords, (update as unknown as TaskUpdate).from)];
+  const isCertain = await saveUpdatedStatus(query, taskId, { status, updatedAt, from }, now);
+  if (!isCertain) await requestTaskReads(query, [taskId], { now, usedShare, visibility });
 }
 
 /** The status that an update replaced, by which it can be undone. */

@@ -121,8 +121,10 @@ export interface EvaluationContext {
 
 /** The conditions that answers of the workspace are applied under. */
 export interface AnswerContext extends Pick<EvaluationContext, 'now' | 'usedShare' | 'visibility'> {
-  /** When the request of the answer was sent, epoch milliseconds. Absent: the answer has no request. */
-  readonly sentAt?: number;
+  /** The answer is true as of this revision; see `store/revision.ts`. Absent for an event. */
+  readonly asOf?: number | undefined;
+  /** An API key caused the event. It may be the key of worksync. */
+  readonly isByKey?: boolean | undefined;
 }
 
 /** The deliveries because of which an item is evaluated, and their times. */

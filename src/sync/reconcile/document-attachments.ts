@@ -1,4 +1,5 @@
 import { entity } from '../../model/change.ts';
+import { isOlder } from '../../model/workspace-time.ts';
 import {
   blankEntity,
   documentsOfItem,
@@ -14,7 +15,7 @@ import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
-import { documentShape, isOlder, listedDocuments } from './answers/shapes.ts';
+import { documentShape, listedDocuments } from './answers/shapes.ts';
 import type { AnswerContext, Evaluation } from './context.ts';
 import { enqueueChange } from './enqueue.ts';
 import { nameOf } from './link-rules/lookup-names.ts';

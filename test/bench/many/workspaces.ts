@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
 import { openInstallation, openSharedInstallation } from '../../../src/store/installation.ts';
-import { writeMeta } from '../../../src/store/meta.ts';
-import { PULL_REQUESTS_READ, TASKS_READ } from '../../../src/store/workspace-reads.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { scopeOf } from '../../../src/store/workspace-scope.ts';
 import { REPOSITORY, SECRET } from '../deliveries.ts';
 

@@ -2,21 +2,27 @@ import { entity } from '../../../src/model/change.ts';
 import type { DeliveryOrigin } from '../../../src/model/delivery.ts';
 import type { Item, PullRequest, WorkItem } from '../../../src/model/item.ts';
 import type { TaskUpdate } from '../../../src/model/task.ts';
-import { afterUpdate, type WrittenStatus } from '../../../src/model/written-status.ts';
+import type { WrittenStatus } from '../../../src/model/written-status.ts';
+import type { Clock } from '../../../src/platform/lib/clock.ts';
+import { silentLogger } from '../../../src/platform/lib/logger.ts';
+import { silentMeter } from '../../../src/platform/lib/meter.ts';
 import { systemRandom } from '../../../src/platform/lib/random.ts';
+import { type StoredBody, unpackBody } from '../../../src/store/bodies.ts';
 import { tasksByIds } from '../../../src/store/cached-tasks.ts';
-import { findEntity, json, linkedItems, saveEntity } from '../../../src/store/entities.ts';
-import { findChange, removeChange } from '../../../src/store/outbox-rows.ts';
-import { readTaskUpdateFacts } from '../../../src/store/task-update-facts.ts';
+import { type EntityRow, findEntities, findEntity, json, linkedItems } from '../../../src/store/entities.ts';
+
+import { readTaskUpdateFacts, type UpdateForm } from '../../../src/store/task-update-facts.ts';
 import { unfinishedTasksOf } from '../../../src/store/unfinished-tasks.ts';
-import { beginUnitOfWork, flushRows } from '../../../src/store/unit-of-work/unit-of-work.ts';
-import type { Scope } from '../../../src/store/workspace-scope.ts';
+import { readAnswer } from '../../../src/store/workspace-answers.ts';
+import { enqueueTaskListRead } from '../../../src/store/workspace-reads.ts';
+import { createBreaker } from '../../../src/sync/outbox/breaker.ts';
 import { prepareNext } from '../../../src/sync/outbox/claim.ts';
+import type { OutboxClient, Slot, SlotSource } from '../../../src/sync/outbox/outbox-context.ts';
 import { recover } from '../../../src/sync/outbox/recovery.ts';
-import { settle } from '../../../src/sync/outbox/settle.ts';
-import { arrivedOf, isBasedOn } from '../../../src/sync/outbox/task-update-body.ts';
+import { createSender } from '../../../src/sync/outbox/send.ts';
 import { applyBatch } from '../../../src/sync/reconcile/apply-batch.ts';
 import { createRules, type Rules, type RulesInput } from '../../../src/sync/reconcile/context.ts';
+import type { Translated } from '../../../src/sync/reconcile/translate-deliveries.ts';
 import {
   decideTask,
   inOwnWords,
@@ -37,6 +43,10 @@ export interface BoardOptions {
   /** Statuses of the tasks at the start, by their keys. */
   readonly tasks?: Readonly<Record<string, string>>;
   readonly rules?: Partial<RulesInput>;
+  /** The body that the route for updates takes. Absent: `fields`. */
+  readonly form?: UpdateForm;
+  /** Absent: `none`. */
+  readonly webhooks?: Webhooks;
 }
 
 /** A workspace with tasks, to which providers and people report changes. Times are seconds after the start. */
@@ -46,10 +56,20 @@ export interface Board {
   issue(number: number, at: number, fields?: Partial<WorkItem>): Promise<void>;
   /** Several items are reported at once, as the provider has them. */
   deliver(items: readonly Item[], at: number, by?: DeliveryOrigin): Promise<void>;
-  /** A person sets the status of a task. */
+  /** A person sets the status of a task, and a webhook reports it at once. */
   person(key: string, at: number, status: string): Promise<void>;
-  /** Sends what is due, as the outbox does. `killOf` draws the updates during which the process ends. */
-  send(at: number, killOf?: (key: string) => Kill | undefined): Promise<void>;
+  /** Sends the updates and reads that are due, and processes all reports. */
+  send(at: number, killOf?: KillOf): Promise<void>;
+  /** Sends the updates of these tasks that are due, and the reads. What the workspace reports waits in `reports`. */
+  sendOnly(keys: readonly string[], at: number, killOf?: KillOf): Promise<void>;
+  /** Sends the update of a task if it is due. The workspace carries it out, and `Request.answer` ends it. */
+  begin(key: string, at: number): Promise<Request | undefined>;
+  /** The workspace answers a request for all tasks. The answer waits in `reports`. */
+  list(at: number): Promise<void>;
+  /** Answers and webhooks of the workspace that worksync has not processed. Each may be processed at any time, or never. */
+  readonly reports: Report[];
+  /** worksync processes some of the reports in one batch. */
+  process(reports: readonly Report[], at: number): Promise<void>;
   /** The status of a task in the workspace. */
   status(key: string): string | undefined;
   /** How often worksync wrote the status. */
@@ -65,6 +85,9 @@ export interface Board {
   unfinished(): Promise<Readonly<Record<string, number>>>;
 }
 
+/** Draws whether the process ends during the update of a task. */
+export type KillOf = (key: string) => Kill | undefined;
+
 /** The process ends after it has claimed the update of a task, and another one starts on the same store. */
 export interface Kill {
   /** The workspace has carried the update out. */
@@ -73,10 +96,36 @@ export interface Kill {
   readonly isReported: boolean;
 }
 
+/** An update that the workspace has carried out and not answered. */
+export interface Request {
+  readonly key: string;
+  answer(): Promise<void>;
+}
+
+/** An answer or a webhook of the workspace. */
+export interface Report {
+  /** The task that it reports; absent for a list of all tasks. */
+  readonly key?: string;
+  readonly translated: Translated;
+}
+
+/** The content of webhooks of the workspace: there are none, or they contain the task, or the task without its time. */
+export type Webhooks = 'none' | 'whole' | 'timeless';
+
 const at = (seconds: number): number => START + seconds * 1_000;
 export const time = (seconds: number): string => new Date(at(seconds)).toISOString();
 
-export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }: BoardOptions = {}): Promise<Board> {
+/** The quota is not limited. */
+const SLOT: Slot = { record: async () => {}, release() {}, leave() {}, complete: async () => {} };
+const SLOTS: SlotSource = { acquire: async () => SLOT, usedShare: () => 0, paces: () => [], isHalted: () => false };
+
+export async function openBoard({
+  workflow,
+  tasks = { 'BUG-1': 'open' },
+  rules,
+  form = 'fields',
+  webhooks = 'none',
+}: BoardOptions = {}): Promise<Board> {
   const store = await openTestStore();
   const compiled: Rules = createRules({
     ...{ trailers: ['Task'], links: [], users: {}, grammars: [], documents: false, triage: [] },
@@ -87,18 +136,123 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
   const items = new Map<string, Item>();
   const statuses = new Map(Object.entries(tasks));
   const labels = new Map<string, readonly string[]>();
+  const changedAt = new Map<string, string>();
   const written = new Map<string, number>();
+  const reports: Report[] = [];
+  /** Ends the requests that the workspace has carried out and must not answer yet, by the keys of their tasks. */
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
   let now = 0;
 
   const take = (translated: Parameters<typeof applyBatch>[1]) =>
     store.commit((query) => applyBatch(query, translated, batchContext(at(now), { rules: compiled })));
   const taskOf = (key: string) => ({
     ...{ taskId: idOf(key), key, title: key, status: statuses.get(key) as string, source: 'api', kind: 'bug' },
-    updatedAt: time(now),
+    ...{ labels: labels.get(key) ?? [], updatedAt: changedAt.get(key) ?? time(0) },
   });
-  const report = (action: 'saw-task' | 'update-task', keys: readonly string[]) =>
-    take(keys.map((key) => answered(action, taskOf(key), { entity: entity.taskUpdate(idOf(key)), seconds: now })));
-  await report('saw-task', [...statuses.keys()]);
+  const event = (key: string): Translated => {
+    const { updatedAt, ...timeless } = taskOf(key);
+    return answered('saw-task', webhooks === 'timeless' ? timeless : { ...timeless, updatedAt }, { seconds: now });
+  };
+  await take([...statuses.keys()].map((key) => answered('saw-task', taskOf(key))));
+
+  /** The workspace changes a task. */
+  function change(
+    key: string,
+    { status, labels: some }: { readonly status?: string; readonly labels?: readonly string[] },
+  ) {
+    if (status !== undefined) statuses.set(key, status);
+    if (some !== undefined) labels.set(key, some);
+    changedAt.set(key, time(now));
+    if (webhooks !== 'none') reports.push({ key, translated: event(key) });
+  }
+
+  const client = {
+    async getTask({ taskId }: { readonly taskId: string }) {
+      const task = taskOf(keyOf(taskId));
+      return { status: 200, headers: {}, body: task, raw: task };
+    },
+    async updateTask({ taskId, body }: { readonly taskId: string; readonly body: object }) {
+      const key = keyOf(taskId);
+      const before = statuses.get(key);
+      change(key, body);
+      if (statuses.get(key) !== before) written.set(key, (written.get(key) ?? 0) + 1);
+      const task = taskOf(key);
+      await waiting.get(key)?.promise;
+      return { status: 200, headers: {}, body: task, raw: task };
+    },
+    async listTasks() {
+      return { status: 200, headers: {}, body: { tasks: [...statuses.keys()].map(taskOf) } };
+    },
+  } as unknown as OutboxClient;
+  const clock: Clock = { now: () => at(now), monotonic: () => at(now), bootId: 'board', after: () => () => {} };
+  const sendAndSettle = createSender({
+    ...{ store, throttle: SLOTS, client, clock, random: systemRandom(), logger: silentLogger, meter: silentMeter },
+    taskUpdates: { form, words: {} },
+    breaker: createBreaker(),
+    scheduler: { mayWrite: () => true },
+    retryUntilCommitted: (work) => work(),
+  });
+
+  const claim = (name: string) => store.commit((query) => prepareNext(query, { now: at(now), onlyReads: true }, name));
+
+  /** Returns the tasks whose update is pending and whose time has come. */
+  async function dueKeys(): Promise<string[]> {
+    const changes = await store.query
+      .selectFrom('outbox')
+      .select('entity')
+      .where('kind', '=', 'task_update')
+      .where('state', '=', 'pending')
+      .execute();
+    const rows = await findEntities(
+      store.query,
+      changes.map((each) => each.entity),
+    );
+    const isDue = ({ desired }: EntityRow) => (json<TaskUpdate>(desired)?.notBefore ?? 0) <= at(now);
+    return rows.filter(isDue).map(({ task_id }) => keyOf(task_id as string));
+  }
+
+  /** Moves the stored answers to the reports. */
+  async function collectAnswers(): Promise<void> {
+    const rows = await store.query
+      .selectFrom('inbox')
+      .selectAll()
+      .where('state', '=', 'pending')
+      .orderBy('id')
+      .execute();
+    await store.query.deleteFrom('inbox').where('state', '=', 'pending').execute();
+    for (const row of rows) {
+      const answer = readAnswer(unpackBody(row as StoredBody));
+      const { action, entity: name, ...more } = answer;
+      const key =
+        name.startsWith('update:') || name.startsWith('read:task:')
+          ? keyOf(name.split(':').at(-1) as string)
+          : undefined;
+      const translated = answered(action, answer.body, { entity: name, answer: more });
+      reports.push({ ...(key !== undefined && { key }), translated });
+    }
+  }
+
+  /** Sends the reads of tasks that are due. */
+  async function sendReads(): Promise<void> {
+    const reads = await store.query
+      .selectFrom('outbox')
+      .select('entity')
+      .where('entity', 'like', 'read:task%')
+      .where('state', '=', 'pending')
+      .where('due', '<=', at(now))
+      .execute();
+    for (const { entity: name } of reads) {
+      const read = await claim(name);
+      if (read) await sendAndSettle(read, SLOT);
+    }
+  }
+
+  async function process(some: readonly Report[], seconds: number): Promise<void> {
+    now = Math.max(now, seconds);
+    for (const report of some) reports.splice(reports.indexOf(report), 1);
+    await take(some.map(({ translated }) => translated));
+    await collectAnswers();
+  }
 
   async function deliver(reported: readonly Item[], seconds: number, by?: DeliveryOrigin): Promise<void> {
     now = Math.max(now, seconds);
@@ -107,63 +261,29 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
     await take(received.map((each) => ({ ...each, delivery: { ...each.delivery, receivedAt: at(now) } })));
   }
 
-  /** Settles a change as the outbox does after a read and an update. Returns whether it was sent. */
-  async function settleUpdate(query: Scope, key: string): Promise<boolean> {
-    const name = entity.taskUpdate(idOf(key));
-    const change = await findChange(query, name);
-    const row = await findEntity(query, name);
-    const update = json<TaskUpdate>(row?.desired ?? null);
-    if (!row || !update || change?.state !== 'pending' || (update.notBefore ?? 0) > at(now)) return false;
-    await removeChange(query, name);
-    if (update.from !== statuses.get(key)) return true;
-    const known = afterUpdate(json<WrittenStatus>(row.known) ?? {}, update, at(now));
-    await saveEntity(query, { ...row, desired: null, known: JSON.stringify(known) });
-    if (update.status !== undefined) {
-      statuses.set(key, update.status);
-      written.set(key, (written.get(key) ?? 0) + 1);
-    }
-    const kept = (labels.get(key) ?? []).filter((label) => !update.removeLabels?.includes(label));
-    labels.set(key, [...kept, ...(update.addLabels ?? [])]);
-    return true;
-  }
-
-  const claim = (key: string) =>
-    store.commit((query) => prepareNext(query, { now: at(now), onlyReads: false }, entity.taskUpdate(idOf(key))));
-
-  async function isDue(key: string): Promise<boolean> {
-    const name = entity.taskUpdate(idOf(key));
-    const update = json<TaskUpdate>((await findEntity(store.query, name))?.desired ?? null);
-    const isPending = (await findChange(store.query, name))?.state === 'pending';
-    return isPending && update !== undefined && (update.notBefore ?? 0) <= at(now);
-  }
-
-  /** Ends the process during the update of a task. The next one finds it in flight. */
-  async function kill(key: string, { isCarriedOut, isReported }: Kill): Promise<void> {
-    const prepared = await claim(key);
-    if (prepared === undefined) return;
-    const update = prepared.body as unknown as TaskUpdate;
-    const isMove = update.status !== undefined && [update.from, update.status].includes(statuses.get(key) ?? '');
-    if (isMove && isCarriedOut) statuses.set(key, update.status as string);
+  async function kill(key: string, { isCarriedOut, isReported }: Kill): Promise<undefined> {
+    const prepared = await claim(entity.taskUpdate(idOf(key)));
+    if (prepared === undefined) return undefined;
+    const { status, from } = prepared.body as unknown as TaskUpdate;
+    const isMove = status !== undefined && [from, status].includes(statuses.get(key) ?? '');
+    if (isMove && isCarriedOut) change(key, { status });
     await store.commit((query) => recover(query, { now: at(now), random: systemRandom(), usedShare: 0 }));
-    if (isReported) await report('saw-task', [key]);
+    await collectAnswers();
+    if (isReported) await take([event(key)]);
+    return undefined;
   }
 
-  /** Tries an update of unknown outcome again: the task is read first, as in `TaskUpdater`. */
-  async function tryAgain(key: string): Promise<void> {
-    const prepared = await claim(key);
-    if (prepared === undefined) return;
-    const update = prepared.body as unknown as TaskUpdate;
-    const isOutdated = !isBasedOn(update, {}, statuses.get(key) as string);
-    const isRead = isOutdated || update.status === statuses.get(key);
-    if (!isRead && update.status !== undefined) statuses.set(key, update.status);
-    const arrived = isOutdated ? arrivedOf(prepared.attempted, {}, statuses.get(key) as string) : undefined;
-    const sent = isRead ? ({ ...prepared, action: 'read-task', isOutdated, arrived } as const) : prepared;
-    await store.commit(async (query) => {
-      await settle(query, sent, taskOf(key), { now: at(now), random: systemRandom(), usedShare: 0 });
-      // The answer is applied below.
-      await query.deleteFrom('inbox').execute();
-    });
-    await report(isRead ? 'saw-task' : 'update-task', [key]);
+  async function sendOnly(keys: readonly string[], seconds: number, killOf?: KillOf): Promise<void> {
+    now = Math.max(now, seconds);
+    for (const key of (await dueKeys()).filter((each) => keys.includes(each))) {
+      const drawn = killOf?.(key);
+      const prepared = drawn ? await kill(key, drawn) : await claim(entity.taskUpdate(idOf(key)));
+      if (prepared) await sendAndSettle(prepared, SLOT);
+      // A final status would wait for a pending delivery.
+      await collectAnswers();
+    }
+    await sendReads();
+    await collectAnswers();
   }
 
   return {
@@ -189,27 +309,43 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
     async person(key, seconds, status) {
       now = Math.max(now, seconds);
       statuses.set(key, status);
-      await report('saw-task', [key]);
+      changedAt.set(key, time(now));
+      await take([event(key)]);
     },
     deliver,
-    async send(seconds, killOf = () => undefined) {
-      now = Math.max(now, seconds);
-      for (const key of statuses.keys()) {
-        if ((await findChange(store.query, entity.taskUpdate(idOf(key))))?.sent != null) await tryAgain(key);
-        const drawn = killOf(key);
-        if (drawn && (await isDue(key))) await kill(key, drawn);
-      }
-      const sent: string[] = [];
-      await store.commit(async (transaction) => {
-        const query = beginUnitOfWork(transaction);
-        for (const key of statuses.keys()) {
-          const isOpen = (await findChange(query, entity.taskUpdate(idOf(key))))?.sent != null;
-          if (!isOpen && (await settleUpdate(query, key))) sent.push(key);
-        }
-        await flushRows(query);
-      });
-      await report('update-task', sent);
+    async send(seconds, killOf) {
+      await sendOnly([...statuses.keys()], seconds, killOf);
+      await process([...reports], seconds);
     },
+    sendOnly,
+    async begin(key, seconds) {
+      now = Math.max(now, seconds);
+      const isDue = (await dueKeys()).includes(key);
+      const prepared = isDue ? await claim(entity.taskUpdate(idOf(key))) : undefined;
+      if (prepared === undefined) return undefined;
+      const isAnswered = Promise.withResolvers<void>();
+      waiting.set(key, isAnswered);
+      const sent = sendAndSettle(prepared, SLOT);
+      return {
+        key,
+        async answer() {
+          isAnswered.resolve();
+          waiting.delete(key);
+          await sent;
+          await collectAnswers();
+        },
+      };
+    },
+    async list(seconds) {
+      now = Math.max(now, seconds);
+      await store.commit((query) =>
+        enqueueTaskListRead(query, { now: at(now), usedShare: 0, lane: 'interactive', notBefore: 0 }),
+      );
+      await sendReads();
+      await collectAnswers();
+    },
+    reports,
+    process,
     status: (key) => statuses.get(key),
     writes: (key) => written.get(key) ?? 0,
     labels: (key) => labels.get(key) ?? [],
@@ -243,4 +379,8 @@ export async function openBoard({ workflow, tasks = { 'BUG-1': 'open' }, rules }
 
 function idOf(key: string): string {
   return `tsk_${key}`;
+}
+
+function keyOf(taskId: string): string {
+  return taskId.slice('tsk_'.length);
 }

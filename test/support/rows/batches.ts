@@ -76,9 +76,13 @@ export function saidOf(item: Item, by: DeliveryOrigin = 'webhook'): Translated {
 export function answered(
   action: Answer['action'],
   body: unknown,
-  { entity = '', seconds = 0 }: { readonly entity?: string; readonly seconds?: number } = {},
+  {
+    entity = '',
+    seconds = 0,
+    answer: more,
+  }: { readonly entity?: string; readonly seconds?: number; readonly answer?: Partial<Answer> } = {},
 ): Translated {
-  const answer = { action, entity, sentAt: START + seconds * 1_000, body };
+  const answer = { action, entity, sentAt: START + seconds * 1_000, body, ...more };
   return { delivery: deliveryOf('workspace', 'answer'), answer };
 }
 

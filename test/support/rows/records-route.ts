@@ -1,6 +1,5 @@
-import { writeMeta } from '../../../src/store/meta.ts';
+import { PULL_REQUESTS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { noteRecordsListed } from '../../../src/store/server-capabilities.ts';
-import { PULL_REQUESTS_READ } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 
 /** The workspace records pull requests: it has listed its records. */

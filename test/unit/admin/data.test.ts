@@ -14,10 +14,10 @@ import {
 import { type Installation, openInstallation } from '../../../src/store/installation.ts';
 import { localTime, register, takeLeases } from '../../../src/store/leases.ts';
 import { readLedger } from '../../../src/store/ledger.ts';
-import { writeMeta } from '../../../src/store/meta.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { addSession } from '../../../src/store/session-rows.ts';
 import { numbersOf } from '../../../src/store/workspace-numbers.ts';
-import { PULL_REQUESTS_READ, TASKS_READ, tasksWereRead } from '../../../src/store/workspace-reads.ts';
+import { tasksWereRead } from '../../../src/store/workspace-reads.ts';
 import type { Scope } from '../../../src/store/workspace-scope.ts';
 import { openWindowLedger } from '../../../src/sync/quota/window-ledger.ts';
 import { createTravellingClock } from '../../support/clocks/travelling-clock.ts';

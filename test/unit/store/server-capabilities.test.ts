@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { blankEntity } from '../../../src/store/entities.ts';
 import { saveItem } from '../../../src/store/items.ts';
-import { readMeta, writeMeta } from '../../../src/store/meta.ts';
+import { PULL_REQUESTS_READ, readMeta, writeMeta } from '../../../src/store/meta.ts';
 import { findChange } from '../../../src/store/outbox-rows.ts';
 import {
   afterListRefused,
@@ -28,7 +28,6 @@ import {
   wasAnsweredRecently,
 } from '../../../src/store/server-capabilities.ts';
 import { writeServerFact } from '../../../src/store/server-facts.ts';
-import { PULL_REQUESTS_READ } from '../../../src/store/workspace-reads.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
 import { differs } from '../../support/rows/changes.ts';
 import { itemRow } from '../../support/rows/items.ts';

@@ -2,8 +2,9 @@ import { describe, expect, it, test } from 'vitest';
 import { entity } from '../../../src/model/change.ts';
 import type { Store } from '../../../src/store/database.ts';
 import { blankEntity } from '../../../src/store/entities.ts';
-import { writeMeta } from '../../../src/store/meta.ts';
+import { TASKS_READ, writeMeta } from '../../../src/store/meta.ts';
 import { findChange, removeChange, updateChange } from '../../../src/store/outbox-rows.ts';
+import { noteRouteRefused } from '../../../src/store/server-capabilities.ts';
 import {
   enqueueInitialReads,
   enqueueTaskListRead,
@@ -12,7 +13,6 @@ import {
   onTaskListApplied,
   requestTaskList,
   requestTaskReads,
-  TASKS_READ,
   tasksWereRead,
 } from '../../../src/store/workspace-reads.ts';
 import { openTestStore } from '../../support/harness/intake.ts';
@@ -27,8 +27,8 @@ async function due({ query }: Store): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map((row) => [row.entity.replace('read:', ''), row.due - NOW]));
 }
 
-const read = ({ query }: Store, taskIds: readonly string[], at = 0, hasSingleRoute = true) =>
-  requestTaskReads(query, taskIds, { now: NOW + at, usedShare: 0, hasSingleRoute });
+const read = ({ query }: Store, taskIds: readonly string[], at = 0) =>
+  requestTaskReads(query, taskIds, { now: NOW + at, usedShare: 0 });
 
 /** The list is sent and answered at once. */
 async function answerList({ query }: Store, at: number): Promise<void> {
@@ -61,7 +61,9 @@ test('reads tasks singly again after a minute', async () => {
 
 test('reads even one task by a list if the server has no route for a single task', async () => {
   const store = await openTestStore();
-  await read(store, ['a'], 0, false);
+  const refusal = { status: 404, resource: 'a', isCertain: true };
+  await noteRouteRefused(store.query, 'getTask', refusal, NOW);
+  await read(store, ['a']);
   expect(await due(store)).toEqual({ tasks: MINUTE });
 });
 

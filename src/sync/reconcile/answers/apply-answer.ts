@@ -6,7 +6,7 @@ import { existingTasks, forgetTasks } from '../../../store/cached-tasks.ts';
 import { findEntities, findEntity, linksOfTask } from '../../../store/entities.ts';
 import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
-import { readRecordsRoute, routeOffUntil } from '../../../store/server-capabilities.ts';
+import { readRecordsRoute } from '../../../store/server-capabilities.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
 import { enqueueReads, onTaskListApplied, requestTaskList, requestTaskReads } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
@@ -17,7 +17,7 @@ import { applyLinkList } from './link-lists.ts';
 import { applyOwnRecord, applyRecordPage, applyReportedRecords, continueRecordEvaluation } from './record-answers.ts';
 import { linkShape, namedResources, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
 import { continueComparison, type SweepResult } from './sweep-answers.ts';
-import { applyCreatedTask, applyTaskList, applyTasks, saveWorkspaceId } from './task-answers.ts';
+import { applyCreatedTask, applyTaskList, applyTasks, itemsOfTasks, orderOf, saveWorkspaceId } from './task-answers.ts';
 
 /** The effects of an answer besides the known state. */
 export interface AppliedAnswer extends SweepResult {
@@ -128,7 +128,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
     case 'saw-task':
       return applyTask(query, answer, context);
     case 'saw-tasks':
-      return applyTasks(query, taskList.parse(answer.body).tasks, { ...context, sentAt: answer.sentAt });
+      return applyTasks(query, taskList.parse(answer.body).tasks, { ...context, ...orderOf(answer) });
     case 'saw-link':
       return applyReportedLink(query, linkShape.parse(answer.body), answer, context);
     case 'saw-link-removed':
@@ -158,12 +158,15 @@ function taskOfUpdate(name: string): string | undefined {
 const UPDATE = entity.taskUpdate('');
 
 /**
- * Caches an updated task, or the task that was read instead of an update. Without a body the task is gone, or the answer
- * did not contain it: then it is read.
+ * Caches an updated task, or the task that was read instead of an update, and returns all its items: settle has cached the status
+ * already. Without a body the task is gone, or the answer did not contain it: then it is read.
  */
 async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerContext): Promise<readonly ItemKey[]> {
   const taskId = answer.entity.slice(UPDATE.length);
-  if (answer.body !== null && answer.body !== undefined) return applyTask(query, answer, context);
+  if (answer.body !== null && answer.body !== undefined) {
+    const changed = await applyTask(query, answer, context);
+    return [...new Set([...changed, ...(await itemsOfTasks(query, [taskShape.parse(answer.body)]))])];
+  }
   if (answer.status === undefined) await forgetTasks(query, [taskId], answer.sentAt);
   else await enqueueReads(query, [entity.readTask(taskId)], context.now);
   return [];
@@ -172,19 +175,16 @@ async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerCon
 async function applyTask(query: Scope, answer: Answer, context: AnswerContext): Promise<ItemKey[]> {
   const task = taskShape.parse(answer.body);
   await saveWorkspaceId(query, task);
-  // Only a read may have started before the last update.
-  const { sentAt } = answer;
-  return applyTasks(query, [task], answer.action === 'read-task' ? { ...context, sentAt } : context);
+  return applyTasks(query, [task], { ...context, ...orderOf(answer) });
 }
 
 /** Requests reads of the resources that an event names. Reads of links and documents go behind all other requests. */
 async function requestNamedResources(query: Scope, answer: Answer, context: AnswerContext): Promise<void> {
   const { taskIds, isNew, linkTaskIds, workItemId, documentIds } = namedResources.parse(answer.body);
-  const { now, usedShare, visibility } = context;
+  const { now } = context;
   const known = isNew ? await existingTasks(query, taskIds) : new Set<string>();
   const changed = taskIds.filter((taskId) => !known.has(taskId));
-  const hasSingleRoute = (await routeOffUntil(query, 'getTask', now)) === undefined;
-  await requestTaskReads(query, changed, { now, usedShare, visibility, hasSingleRoute });
+  await requestTaskReads(query, changed, context);
   const reads: string[] = [];
   for (const taskId of linkTaskIds) {
     if (!(await isKnownLink(query, taskId, workItemId))) reads.push(entity.readLinks(taskId));

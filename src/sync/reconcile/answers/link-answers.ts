@@ -21,7 +21,7 @@ import {
   removeChange,
   saveChange,
 } from '../../../store/outbox-rows.ts';
-import { currentRevision } from '../../../store/revision.ts';
+import { currentRevision, mayUpdate } from '../../../store/revision.ts';
 import { linksAreIdempotent } from '../../../store/server-capabilities.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
@@ -36,11 +36,6 @@ import { type ListedLink, type ListedRecord, linkShape } from './shapes.ts';
 // An answer never overrides a state that became known after its request was sent (`mayUpdate`). The owner of a link
 // follows from the writes of worksync. The `externalId` that a server returns counts only for links that worksync does
 // not know, for example after the loss of its database.
-
-/** Whether an answer that is true as of this revision may change the row. */
-export function mayUpdate({ revision }: EntityRow, asOf: number): boolean {
-  return revision <= asOf;
-}
 
 /** The answer that reports the state of a link. */
 export interface LinkReport extends Pick<Answer, 'receivedRevision'> {

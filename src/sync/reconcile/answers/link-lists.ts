@@ -4,6 +4,7 @@ import type { ItemKey } from '../../../model/item.ts';
 import { externalIdOf, isAutomatic } from '../../../model/link.ts';
 import { allLinksOfTask, type EntityRow, json } from '../../../store/entities.ts';
 import { dropDifference, findChange, type OutboxRow, saveChange } from '../../../store/outbox-rows.ts';
+import { mayUpdate } from '../../../store/revision.ts';
 import { runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
 import { noteLinksRead } from '../../../store/workspace-reads.ts';
@@ -16,7 +17,6 @@ import {
   comparableUrl,
   type LinkReport,
   loadChanges,
-  mayUpdate,
   saveForeignLink,
   saveLink,
   sentAction,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
+import { isOlder } from '../../../model/workspace-time.ts';
 import {
   allLinksOfItem,
   blankEntity,
@@ -10,17 +11,16 @@ import {
   recordedItemsAfter,
   saveEntity,
 } from '../../../store/entities.ts';
-import { writeMeta } from '../../../store/meta.ts';
+import { PULL_REQUESTS_READ, writeMeta } from '../../../store/meta.ts';
 import { findChange } from '../../../store/outbox-rows.ts';
 import { takeReopened } from '../../../store/server-capabilities.ts';
 import { flushRows, runSequentially } from '../../../store/unit-of-work/unit-of-work.ts';
 import { type Answer, appendAnswer } from '../../../store/workspace-answers.ts';
-import { PULL_REQUESTS_READ } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { differingFields } from '../evaluate-record.ts';
 import { compareLinks } from './link-answers.ts';
-import { isOlder, type ListedRecord, recordPage } from './shapes.ts';
+import { type ListedRecord, recordPage } from './shapes.ts';
 import { advanceByRecords, sweepOf } from './sweep-answers.ts';
 
 type RecordFields = Readonly<Record<string, unknown>>;

@@ -106,8 +106,3 @@ export const namedResources = z.object({
 });
 
 export type NamedResources = z.input<typeof namedResources>;
-
-/** Compares times of the workspace's clock. A state without a time is never older. */
-export function isOlder(time: string | null | undefined, than: unknown): boolean {
-  return typeof than === 'string' && Date.parse(time ?? '') < Date.parse(than);
-}

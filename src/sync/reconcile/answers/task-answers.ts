@@ -1,21 +1,28 @@
-import { entity, type Written } from '../../../model/change.ts';
+import { entity } from '../../../model/change.ts';
 import type { ItemKey } from '../../../model/item.ts';
-import { addressIn, itemLineIn, type Task } from '../../../model/task.ts';
+import { addressIn, itemLineIn, statusHistory, type Task } from '../../../model/task.ts';
+import { isOlder } from '../../../model/workspace-time.ts';
 import { countTasks, forgetTasks, saveTask, tasksByKeys, tasksReadBefore } from '../../../store/cached-tasks.ts';
-import { findEntities, findEntity, json, linkedItems, saveEntity } from '../../../store/entities.ts';
+import { type EntityRow, findEntities, findEntity, linkedItems, saveEntity } from '../../../store/entities.ts';
 import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
 import { existingItems } from '../../../store/items.ts';
-import { WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
+import { TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
+import { mayUpdate } from '../../../store/revision.ts';
 import { markTasksVerified, resumeCreations } from '../../../store/task-creations.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
-import { enqueueTaskListRead, forgetLinkReads, noteLinksRead, TASKS_READ } from '../../../store/workspace-reads.ts';
+import {
+  enqueueTaskListRead,
+  forgetLinkReads,
+  noteLinksRead,
+  requestTaskReads,
+} from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
 import { adoptCreation, collectCandidates, recordMarks, requestNextList, settleCreates } from './lost-creations.ts';
-import { isOlder, type ListedTask, taskList, taskShape } from './shapes.ts';
+import { type ListedTask, taskList, taskShape } from './shapes.ts';
 import { advanceByTasks, type SweepResult, sweepOf } from './sweep-answers.ts';
 
 /**
@@ -31,9 +38,14 @@ export async function applyTasks(
   return itemsOfTasks(query, changed);
 }
 
+/** Returns the facts that show whether an answer or an event is newer than the last write of worksync. */
+export function orderOf({ asOf, isByKey }: Answer): Pick<AnswerContext, 'asOf' | 'isByKey'> {
+  return { asOf, isByKey };
+}
+
 /**
- * Caches tasks. Returns those that are new or whose key or status changed. Events and answers may overtake one another,
- * so a state that is older than the cached one changes nothing.
+ * Caches tasks. Returns those that are new or whose key or status changed. Events and answers may overtake one another, so a
+ * state that is older than the cached one changes nothing. A task is read if the order of the two is unknown.
  */
 async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: AnswerContext): Promise<ListedTask[]> {
   const cachedTasks = await tasksByKeys(
@@ -41,71 +53,60 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     tasks.map(({ key }) => key),
   );
   const creations = tasks.filter(mayBeCreation).map(({ source }) => entity.task(source));
-  const updatedSince = await tasksUpdatedSince(query, tasks, cachedTasks, context.sentAt);
+  const updates = await updatesOf(query, tasks, cachedTasks);
   await Promise.all([findEntities(query, creations), findChanges(query, creations)]);
   const changed: ListedTask[] = [];
+  const uncertain: string[] = [];
   for (const task of tasks) {
-    const { taskId, key, title, status, kind, createdAt, updatedAt } = task;
+    const { taskId, key, title, status, kind, createdAt } = task;
     // The line of the description comes first, because servers may drop or change the source.
     const source = itemLineIn(task.description) || task.source;
     const cached = cachedTasks.get(key);
-    const isSame = cached?.taskId === taskId;
-    const isOutdated = isSame && (isOlder(updatedAt, cached.updatedAt) || updatedSince.has(taskId));
-    await saveTask(
-      query,
-      isOutdated
-        ? cached
-        : { taskId, key, title, status, source, kind, createdAt, updatedAt, ...statusHistory(cached, task, context) },
-      context.now,
-    );
-    if (cached?.taskId === taskId && (isOutdated || cached.status === status)) continue;
+    const previous = cached?.taskId === taskId ? cached : undefined;
+    const age = previous === undefined ? 'newer' : ageOf(task, previous, updates.get(taskId), context);
+    if (age === 'unknown') uncertain.push(taskId);
+    // An event may lack the time.
+    const updatedAt = task.updatedAt || (previous?.status === status ? previous.updatedAt : '');
+    const history = statusHistory(previous, { status, createdAt, updatedAt }, context.now);
+    const reported = { taskId, key, title, status, source, kind, createdAt, updatedAt, ...history };
+    await saveTask(query, previous !== undefined && age !== 'newer' ? previous : reported, context.now);
+    if (previous !== undefined && (age !== 'newer' || previous.status === status)) continue;
     changed.push(task);
     if (mayBeCreation(task)) await adoptCreation(query, entity.task(task.source), taskId, context);
   }
+  if (uncertain.length > 0) await requestTaskReads(query, uncertain, context);
   return changed;
 }
 
-/**
- * Returns the tasks whose status worksync has written since this request was sent, by another request. The answer shows
- * another status: it may be the one before.
- */
-async function tasksUpdatedSince(
+/** Returns the updates of those tasks whose reported status differs from the cached one, by their ids. */
+async function updatesOf(
   query: Scope,
   tasks: readonly ListedTask[],
   cachedTasks: ReadonlyMap<string, Task>,
-  sentAt: number | undefined,
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlyMap<string, EntityRow>> {
   const differing = tasks.filter(({ key, status }) => (cachedTasks.get(key)?.status ?? status) !== status);
-  if (sentAt === undefined || differing.length === 0) return new Set();
-  const rows = await findEntities(
-    query,
-    differing.map(({ taskId }) => entity.taskUpdate(taskId)),
-  );
-  const updated = rows.filter((row) => {
-    const written = json<Written>(row.written);
-    return written !== undefined && written.answeredAt > sentAt && written.sentAt !== sentAt;
-  });
-  return new Set(updated.flatMap(({ task_id }) => task_id ?? []));
+  const names = differing.map(({ taskId }) => entity.taskUpdate(taskId));
+  const rows = names.length === 0 ? [] : await findEntities(query, names);
+  return new Map(rows.map((row) => [row.task_id as string, row]));
 }
 
 /**
- * Returns the latest time at which the status can have been set, and the status before. The time is 0 if the task has not
- * changed since its creation. The clock of the workspace counts, because ours may be behind and observes changes late.
- * Ours counts too if the status changed and the time of the workspace did not.
+ * Compares a reported state with the cached one. Of two times of the workspace the later one is newer. If they do not decide, the
+ * revision does: an answer to a request that was sent after the last write of worksync is newer. Without a revision, or if
+ * another key may have caused the event, a state that differs from what worksync wrote proves nothing.
+ *
+ * @param update the last update of the task by worksync; undefined if there is none, or if the status is the cached one
  */
-function statusHistory(
-  cached: Task | undefined,
-  { taskId, status, createdAt, updatedAt }: ListedTask,
-  { now }: AnswerContext,
-): Pick<Task, 'formerStatus' | 'statusBefore'> {
-  const previous = cached?.taskId === taskId ? cached : undefined;
-  if (previous?.status === status) return { formerStatus: previous.formerStatus, statusBefore: previous.statusBefore };
-  const changedAt = Date.parse(updatedAt) || now;
-  if (previous !== undefined) {
-    const isSameTime = previous.updatedAt === updatedAt;
-    return { formerStatus: previous.status, statusBefore: isSameTime ? Math.max(changedAt, now) : changedAt };
-  }
-  return { statusBefore: createdAt === updatedAt ? 0 : changedAt };
+function ageOf(
+  { updatedAt }: ListedTask,
+  cached: Task,
+  update: EntityRow | undefined,
+  { asOf, isByKey = false }: AnswerContext,
+): 'newer' | 'older' | 'unknown' {
+  if (isOlder(updatedAt, cached.updatedAt)) return 'older';
+  if (update === undefined || update.revision === 0) return 'newer';
+  if (asOf !== undefined && mayUpdate(update, asOf)) return 'newer';
+  return isOlder(cached.updatedAt, updatedAt) && !isByKey ? 'newer' : 'unknown';
 }
 
 /** Whether the source of a task may be the key of an item, so that the task was created for it. */
@@ -114,7 +115,7 @@ function mayBeCreation({ source }: ListedTask): boolean {
 }
 
 /** Returns the items that name these tasks, that they were created for, or that are linked to them. */
-async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise<ItemKey[]> {
+export async function itemsOfTasks(query: Scope, tasks: readonly ListedTask[]): Promise<ItemKey[]> {
   const names = tasks.flatMap(({ taskId, key }) => [key, nameOf.taskId(taskId)]);
   const linked = await linkedItems(
     query,
@@ -158,7 +159,7 @@ export async function applyTaskList(query: Scope, answer: Answer, context: Answe
   const differing = sweep ? await differingTasks(query, tasks) : [];
   await collectCandidates(query, tasks, isFirstPage(answer));
   // Never dated before the list began, even if the clock was set back meanwhile.
-  const listed = { ...context, now: Math.max(context.now, began), sentAt: began };
+  const listed = { ...context, ...orderOf(answer), now: Math.max(context.now, began) };
   const changed = await saveTasks(query, tasks, listed);
   await flushRows(query);
   await recordMarks(query, tasks);

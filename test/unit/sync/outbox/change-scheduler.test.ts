@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { writeMeta } from '../../../../src/store/meta.ts';
+import { PULL_REQUESTS_READ, TASKS_READ, writeMeta } from '../../../../src/store/meta.ts';
 import { findChange, updateChange } from '../../../../src/store/outbox-rows.ts';
 import { writeServerFact } from '../../../../src/store/server-facts.ts';
-import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-reads.ts';
 import { createBreaker } from '../../../../src/sync/outbox/breaker.ts';
 import { createChangeScheduler, forecastDueTimes, leadTime } from '../../../../src/sync/outbox/change-scheduler.ts';
 import type { Pace } from '../../../../src/sync/outbox/outbox-context.ts';

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { entity } from '../../../../src/model/change.ts';
 import { readLedger } from '../../../../src/store/ledger.ts';
+import { PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/meta.ts';
 import { updateChange } from '../../../../src/store/outbox-rows.ts';
-import { enqueueInitialReads, PULL_REQUESTS_READ, TASKS_READ } from '../../../../src/store/workspace-reads.ts';
+import { enqueueInitialReads } from '../../../../src/store/workspace-reads.ts';
 import type { SendContext, Slot } from '../../../../src/sync/outbox/outbox-context.ts';
 import type { PreparedRequest } from '../../../../src/sync/outbox/request.ts';
 import { sendRequest } from '../../../../src/sync/outbox/send.ts';

@@ -6,7 +6,7 @@ import { systemRandom } from '../../../../../src/platform/lib/random.ts';
 import { saveTask, tasksByKeys } from '../../../../../src/store/cached-tasks.ts';
 import type { Store } from '../../../../../src/store/database.ts';
 import { blankEntity, findEntity, saveEntity } from '../../../../../src/store/entities.ts';
-import { readMeta, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
+import { readMeta, TASKS_READ, WORKSPACE_ID } from '../../../../../src/store/meta.ts';
 import { findChange, type OutboxRow } from '../../../../../src/store/outbox-rows.ts';
 import {
   areTasksUnverified,
@@ -15,7 +15,7 @@ import {
   resumeCreations,
 } from '../../../../../src/store/task-creations.ts';
 import type { Answer } from '../../../../../src/store/workspace-answers.ts';
-import { lastLinksRead, TASKS_READ } from '../../../../../src/store/workspace-reads.ts';
+import { lastLinksRead } from '../../../../../src/store/workspace-reads.ts';
 import { beginSweep, findRunningSweep, recordsSwept } from '../../../../../src/store/workspace-sweeps.ts';
 import { recover } from '../../../../../src/sync/outbox/recovery.ts';
 import type { PreparedRequest } from '../../../../../src/sync/outbox/request.ts';
@@ -117,23 +117,33 @@ const LONG_AGO = REQUESTED - 3_600_000;
 
 const cachedTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9'])).get('BUG-9');
 
-/** Stores that worksync updated the task by a request of this time. */
-async function updatedAt({ query }: Store, sentAt: number): Promise<void> {
-  const written = JSON.stringify({ action: 'read-task', sentAt, answeredAt: NOW, id: 'a' });
-  await saveEntity(query, blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9', written }));
+/** Stores that worksync wrote the cached status by a request, and that the update was settled at revision 7. */
+async function wroteAtRevision7({ query }: Store): Promise<void> {
+  await saveEntity(query, { ...blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9' }), revision: 7 });
 }
 
-test.each([
-  ['of the request that settled an update shows its status', REQUESTED, 'review'],
-  ['that may have been sent before an update does not', REQUESTED - 1, 'open'],
-])('an answer %s', async (_which, sentAt, status) => {
+const LATER = '2026-03-01T00:00:01Z';
+const EARLIER = '2026-02-28T23:59:59Z';
+
+// The cached status is `open`, as of MADE.updatedAt.
+test.each<[report: string, status: string, isRead: boolean, answer: Partial<Answer>, task: object]>([
+  ['an answer to a later request', 'review', false, { asOf: 7 }, {}],
+  ['an answer to an earlier request, of the same time', 'open', true, { asOf: 6 }, {}],
+  ['an answer to an earlier request, of a later time', 'review', false, { asOf: 6 }, { updatedAt: LATER }],
+  ['an answer to an earlier request, of an earlier time', 'open', false, { asOf: 6 }, { updatedAt: EARLIER }],
+  ['an answer to a later request, of an earlier time', 'open', false, { asOf: 7 }, { updatedAt: EARLIER }],
+  ['an event of a later time', 'review', false, {}, { updatedAt: LATER }],
+  ['an event of a later time that a key caused', 'open', true, { isByKey: true }, { updatedAt: LATER }],
+  ['an event of the same time', 'open', true, {}, {}],
+  ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
+  ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
+])('another status than worksync wrote, reported by %s: %s is known, and the task is read: %s', async (...row) => {
+  const [, status, isRead, answer, task] = row;
   const store = await cached([{ status: 'open' }]);
-  await updatedAt(store, sentAt);
-  const answer = { action: 'read-task', entity: entity.taskUpdate('t9'), sentAt: REQUESTED } as const;
-  const body = { ...MADE, status: 'review' };
-  const applied = await store.commit((query) => applyAnswer(query, { ...answer, body }, { now: NOW, usedShare: 0 }));
-  expect(applied.tasks).toEqual(['t9']);
+  await wroteAtRevision7(store);
+  await apply(store, 'saw-tasks', [{ ...MADE, status: 'review', ...task }], answer);
   expect(await cachedTask(store)).toMatchObject({ status });
+  expect((await outbox(store)).includes(entity.readTask('t9'))).toBe(isRead);
 });
 
 const LAST_YEAR = '2025-01-01T00:00:00Z';
