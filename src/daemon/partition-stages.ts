@@ -1,5 +1,5 @@
 import type { SyncError } from '../model/errors/sync-error.ts';
-import type { WorkspaceConfig } from '../platform/config/schema.ts';
+import type { ConnectionConfig, WorkspaceConfig } from '../platform/config/schema.ts';
 import { doAll } from '../platform/lib/failures.ts';
 import type { Job, Timetable } from '../platform/lib/scheduler.ts';
 import type { Stage } from '../platform/lib/stage.ts';
@@ -7,6 +7,7 @@ import { phaseOf } from '../platform/lib/startup-jitter.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
+import { withdrawNotices } from '../store/notices.ts';
 import { forgetOtherRedeliveryCursors } from '../store/redeliveries.ts';
 import { configureRecording } from '../store/server-capabilities.ts';
 import { WORKSPACE } from '../store/workspace-answers.ts';
@@ -152,6 +153,7 @@ export async function openStages(
     baseUrl: serverAddressOf(partition),
     linksAreIdempotent: api.links === 'idempotent',
     taskUpdates: { form: updateFormOf(config), words: config.workspace.statuses },
+    areChangesCurrent: reconcile.areChangesCurrent,
     untouched: daemon.succession?.untouched,
     onWrite: partition.notifyWrite,
     onTrouble(next) {
@@ -194,7 +196,20 @@ async function storeConnectionSettings({ config, store, clock }: PartitionContex
     await setTriagedConnections(transaction, rules.triage.isOn ? names : [], clock.now());
     await forgetOtherRedeliveryCursors(transaction, names);
     await configureRecording(transaction, { recording, others });
+    await withdrawNotices(transaction, {
+      comment: writing(config, ({ comment }) => comment),
+      close: writing(config, ({ close }) => close),
+      status: writing(config, ({ status }) => status),
+    });
   });
+}
+
+/** Returns the connections for which this kind of write-back is switched on. */
+function writing(
+  { connections }: WorkspaceConfig,
+  settingOf: (writeBack: ConnectionConfig['writeBack']) => unknown,
+): readonly string[] {
+  return connections.filter(({ writeBack }) => settingOf(writeBack)).map(({ name }) => name);
 }
 
 /** Whether the pull requests of the connection are recorded in the workspace, if the workspace has a route for records. */

@@ -183,7 +183,7 @@ export function rulesOf(
     return { connector: id, host: connector.host(options), grammar: connector.grammar };
   });
   // Without `baseUrl`: the address of an embedded service changes with each start, and that must not count as other rules.
-  const settings = connections.map(({ writeBack, mirror }) => [writeBack, mirror === 'off']);
+  const settings = connections.map(({ name, writeBack, mirror }) => [name, writeBack, mirror === 'off']);
   const digested = [rules, send, users, workspace.url, workspace.web, grammars, settings];
   return createRules({
     trailers,
@@ -193,6 +193,7 @@ export function rulesOf(
     users,
     workflow: workflow && { ...workflow, statuses: workspace.statuses },
     statuses: workspace.statuses,
+    connections: new Set(connections.map(({ name }) => name)),
     documents: documents === 'attach',
     addresses: [new URL(baseUrl).origin, ...workspace.web],
     grammars,

@@ -65,6 +65,33 @@ export async function deferNotice(query: Scope, itemKey: ItemKey, kind: NoticeRo
   else await saveRows(query, 'notices', [{ ...row, wanted: row.done, state: 'done', not_before: 0 }]);
 }
 
+/**
+ * Withdraws the waiting notices that the configuration does not want any more. One that is tried when it is wanted again may be
+ * written a second time.
+ *
+ * @param wanted the connections for which each kind is switched on
+ */
+export async function withdrawNotices(
+  query: Scope,
+  wanted: Readonly<Record<NoticeRow['kind'], readonly string[]>>,
+): Promise<void> {
+  for (const kind of ['comment', 'close', 'status'] as const) {
+    const rows = await query
+      .selectFrom('notices')
+      .selectAll()
+      .where('kind', '=', kind)
+      .where('state', 'in', ['waiting', 'refused'])
+      .where('connection', 'not in', ['', ...wanted[kind]])
+      .execute();
+    for (const row of rows) {
+      const wasWritten = row.done !== null && row.done !== OUTCOME_UNKNOWN;
+      if (wasWritten) await updateNotice(query, row, { wanted: row.done, state: 'done', not_before: 0 });
+      else if (row.done === null) await removeRows(query, 'notices', [row]);
+      else await updateNotice(query, row, { wanted: null, state: 'done' });
+    }
+  }
+}
+
 async function findNotice(query: Scope, itemKey: ItemKey, kind: NoticeRow['kind']): Promise<NoticeRow | undefined> {
   const rows = await rowsWhere(query, 'notices', 'item_key', [itemKey]);
   return rows.find((row) => row.kind === kind);

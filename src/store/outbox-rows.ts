@@ -75,6 +75,19 @@ export async function writesAfter(query: Scope, after: string, limit: number) {
     .execute();
 }
 
+/** Returns the names of the next writes after the name of an entity, in any state. */
+export async function changesAfter(query: Scope, after: string, limit: number): Promise<readonly string[]> {
+  const rows = await query
+    .selectFrom('outbox')
+    .select('entity')
+    .where('entity', '>', after)
+    .where('kind', '!=', 'read')
+    .orderBy('entity')
+    .limit(limit)
+    .execute();
+  return rows.map(({ entity }) => entity);
+}
+
 /** Returns whether one of these changes is not held: it is pending, in flight, or waits for the list that settles it. */
 export async function areUnderWay(query: Scope, entities: readonly string[]): Promise<boolean> {
   return (await findChanges(query, entities)).some(({ state }) => state !== 'held');

@@ -8,7 +8,10 @@ import type { Breaker } from './breaker.ts';
 import type { OutboxContext, Pace } from './outbox-context.ts';
 
 export interface SchedulerContext
-  extends Pick<OutboxContext, 'store' | 'throttle' | 'clock' | 'visibility' | 'recordsPullRequests'> {
+  extends Pick<
+    OutboxContext,
+    'store' | 'throttle' | 'clock' | 'visibility' | 'recordsPullRequests' | 'areChangesCurrent'
+  > {
   readonly breaker: Breaker;
   readonly taskUpdates?: Pick<OutboxContext['taskUpdates'], 'words'>;
 }
@@ -33,7 +36,7 @@ export interface ChangeScheduler {
 const WINDOWS_AHEAD = 2;
 
 export function createChangeScheduler(context: SchedulerContext): ChangeScheduler {
-  const { store, throttle, clock, breaker, visibility, recordsPullRequests } = context;
+  const { store, throttle, clock, breaker, visibility, recordsPullRequests, areChangesCurrent = () => true } = context;
   let mayWrite = false;
   let mayRecord = false;
   let onlyWrites = false;
@@ -46,7 +49,8 @@ export function createChangeScheduler(context: SchedulerContext): ChangeSchedule
     mayRecord ||= recordsPullRequests && (await canRecord(store.query));
     return {
       now: clock.now(),
-      onlyReads: !mayWrite,
+      // A person has approved the writes that are sent alone.
+      onlyReads: !mayWrite || !(onlyWrites || areChangesCurrent()),
       onlyWrites,
       withoutRecords: !mayRecord,
       retriesLast: isProbing(),

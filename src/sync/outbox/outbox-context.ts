@@ -21,6 +21,8 @@ export interface OutboxContext extends WorkspaceContext {
   /** Whether the configuration says that links are idempotent by address. */
   readonly linksAreIdempotent: boolean;
   readonly taskUpdates: TaskUpdateSettings;
+  /** Whether the present rules want all changes. Before, nothing is written. Absent: they do. */
+  readonly areChangesCurrent?: () => boolean;
   /**
    * How long no write about an entity is sent that the previous process was writing when it ended, milliseconds.
    * Absent: its requests cannot be in flight any more.

@@ -80,6 +80,8 @@ export interface Rules {
 export interface RulesInput extends LinkRulesInput, TriageInput {
   /** Absent: the states of tasks are left to people. */
   readonly workflow?: WorkflowInput | undefined;
+  /** The names of the configured connections. Absent: the items of all connections count. */
+  readonly connections?: ReadonlySet<string>;
   /** The words of the workspace for our statuses. Absent: ours. */
   readonly statuses?: StatusWords | undefined;
   readonly documents: boolean;
@@ -89,7 +91,7 @@ export interface RulesInput extends LinkRulesInput, TriageInput {
 export function createRules(input: RulesInput): Rules {
   const { documents, digest } = input;
   const isUser = createIsUser(input.users);
-  const workflow = createWorkflow(input.workflow && { ...input.workflow, isUser });
+  const workflow = createWorkflow(input.workflow && { ...input.workflow, isUser }, input.connections);
   const toOwn = (word: string) => ownStatus(input.statuses ?? {}, word);
   return { links: createLinkRules(input), triage: createTriage(input), workflow, ownStatus: toOwn, documents, digest };
 }

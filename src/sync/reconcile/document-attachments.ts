@@ -36,10 +36,10 @@ interface KnownDocument {
  * attached one stays where it is. If several items name a document, the first one claims it.
  */
 export async function evaluateDocuments(evaluation: Evaluation, resolved: readonly Resolved[]): Promise<void> {
-  if (!evaluation.rules.documents) return;
-  const { query, item } = evaluation;
+  const { query, item, rules } = evaluation;
   const prefix = nameOf.document('');
-  const ids = resolved.filter(({ outcome }) => outcome === 'document').map(({ name }) => name.slice(prefix.length));
+  const documents = rules.documents ? resolved.filter(({ outcome }) => outcome === 'document') : [];
+  const ids = documents.map(({ name }) => name.slice(prefix.length));
   const taskId = await firstTask(evaluation);
   for (const row of await documentsOfItem(query, item.key)) {
     if (taskId === undefined || !ids.includes(documentIdOf(row))) await cancelAttachment(query, row);

@@ -1,7 +1,6 @@
-import { entity } from '../../model/change.ts';
 import type { Item, ItemKey } from '../../model/item.ts';
 import { piecesOf } from '../../platform/lib/pieces.ts';
-import { allLinksOfItem, type EntityRow, linksOfItem } from '../../store/entities.ts';
+import { allLinksOfItem, type EntityRow, entitiesOf, linksOfItem } from '../../store/entities.ts';
 import { assignPlace, itemsNaming } from '../../store/item-names.ts';
 import { findItems, readFields } from '../../store/items.ts';
 import { dropDifference } from '../../store/outbox-rows.ts';
@@ -11,7 +10,7 @@ import type { EvaluatedItem, Evaluation, EvaluationContext, KeyHorizon } from '.
 import { evaluateDocuments } from './document-attachments.ts';
 import { evaluateLinks, keepLinksOfLostNames } from './evaluate-links.ts';
 import { evaluateNotices } from './evaluate-notices.ts';
-import { evaluateRecord, recordEntity } from './evaluate-record.ts';
+import { evaluateRecord } from './evaluate-record.ts';
 import { adoptTask, evaluateWorkItem } from './evaluate-work-item.ts';
 import { placeNameOf } from './link-rules/lookup-names.ts';
 import { desiredLinks, type Resolution, type Resolved, resolve } from './resolve.ts';
@@ -41,7 +40,7 @@ export async function evaluate(evaluation: Evaluation): Promise<EvaluationResult
   // With tombstones: a list of links may have shown that a link is gone.
   const before = movesTasks(evaluation) ? await allLinksOfItem(query, item.key) : [];
   if (item.gone) {
-    await withdrawChanges(evaluation);
+    await withdrawChanges(query, item.key);
     return { unknownKeys: [], unknownIds: [], dependents: [], tasks: await tasksToEvaluate(evaluation, before) };
   }
   const record = item.kind === 'pull_request' ? await evaluateRecord(evaluation, item) : undefined;
@@ -75,11 +74,14 @@ async function tasksToEvaluate(evaluation: Evaluation, before: readonly EntityRo
   return [...new Set(links.flatMap(({ task_id }) => task_id ?? []))];
 }
 
-/** Removes the waiting changes of a gone item. Its records, links and tasks in the workspace stay. */
-async function withdrawChanges({ query, item, connection }: Evaluation): Promise<void> {
-  if (item.kind === 'pull_request') await dropDifference(query, recordEntity(item, connection));
-  else await dropDifference(query, entity.task(item.key));
-  for (const link of await linksOfItem(query, item.key)) await dropDifference(query, link.entity);
+/**
+ * Removes the waiting changes of an item that is gone, or whose connection is not configured. Its records, links and tasks in the
+ * workspace stay. Returns its tasks.
+ */
+async function withdrawChanges(query: Scope, itemKey: ItemKey): Promise<readonly string[]> {
+  const rows = await entitiesOf(query, [itemKey]);
+  for (const { entity } of rows) await dropDifference(query, entity);
+  return rows.flatMap(({ kind, task_id }) => (kind === 'link' ? (task_id ?? []) : []));
 }
 
 /**
@@ -181,6 +183,8 @@ export class EvaluationQueue {
     const cause = { since: now, waiting: [], isSweep };
     for (const piece of piecesOf(keys, ITEMS_AT_ONCE)) {
       const rows = await findItems(this.#query, piece);
+      for (const row of rows.filter(({ connection }) => !sources.has(connection)))
+        for (const task of await withdrawChanges(this.#query, row.key)) this.#tasks.add(task);
       await this.#evaluateItems(
         rows.flatMap((row) => {
           const connection = sources.get(row.connection);

@@ -29,6 +29,8 @@ export interface ReconcileOptions extends WorkspaceContext, BatchContextOptions 
 export interface Reconcile extends Stage {
   /** Processes all pending deliveries and resolves when none is left. */
   drain(): Promise<void>;
+  /** Whether the present rules want all changes in the outbox. Before, none may be sent. */
+  areChangesCurrent(): boolean;
 }
 
 /** Deliveries read at once, and their bytes: the main thread translates so many in a few milliseconds. */
@@ -48,17 +50,17 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
   const contexts = createBatchContexts(options);
   const poisonMessages = createPoisonMessages({ store, version, batch: BATCH });
   const processor = createProcessor({ ...options, contexts, poisonMessages });
-  const reevaluateOpenItems = createReevaluation({ ...options, contexts });
+  const reevaluation = createReevaluation({ ...options, contexts });
   let stopping: AbortController | undefined;
   let running: Promise<void> | undefined;
 
   async function run(signal: AbortSignal): Promise<void> {
     for (let failures = 0; !signal.aborted; ) {
       try {
-        await reevaluateOpenItems(signal);
+        await reevaluation.reevaluate(signal);
         await drain(signal);
         // A list of tasks may have shown ids with a new prefix.
-        await reevaluateOpenItems(signal);
+        await reevaluation.reevaluate(signal);
         failures = 0;
         await options.inbox.wait();
       } catch (error) {
@@ -98,6 +100,7 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
 
   return {
     drain: () => drain(),
+    areChangesCurrent: reevaluation.areChangesCurrent,
     start() {
       if (running) return;
       stopping = new AbortController();

@@ -1,13 +1,13 @@
 import { asSyncError } from '../../model/errors/sync-error.ts';
-import type { ItemKey } from '../../model/item.ts';
 import { USUAL_ID_PREFIXES } from '../../model/task.ts';
 import { createAdaptiveBatchSize } from '../../platform/lib/adaptive-batch-size.ts';
 import type { Meter } from '../../platform/lib/meter.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
-import { entitiesOf } from '../../store/entities.ts';
+import { entitiesOf, findEntities } from '../../store/entities.ts';
 import { itemsAfter, openItemsAfter } from '../../store/items.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
+import { changesAfter } from '../../store/outbox-rows.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { applyBatch, type FurtherEvaluations } from './apply-batch.ts';
@@ -21,8 +21,12 @@ import { rulesInForceSince } from './workflow/evaluate-task.ts';
  */
 const EVALUATED_BY = 'rules.looked_by';
 const PROGRESS = 'rules.looking';
-/** Follows the item in the progress while finished items are evaluated. */
-const FINISHED = 'finished';
+/**
+ * Phases of the evaluation by new rules. The first one evaluates the changes in the outbox, because the new rules may not want
+ * them any more. The phase follows the position in the progress.
+ */
+const PHASES = ['changes', 'open', 'finished'] as const;
+type Phase = (typeof PHASES)[number];
 
 export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger'> {
   readonly meter?: Meter;
@@ -34,17 +38,24 @@ export interface ReevaluationOptions extends Pick<WorkspaceContext, 'store' | 'c
   readonly writeBack?: WakeSignal;
 }
 
-/**
- * Creates the function that evaluates all open items again after the rules or the prefixes of task ids changed. The
- * items may need other links; the guard holds a mass of them. If `since` of the rules for tasks reaches back, the tasks of
- * finished items follow. Repeated calls with the same rules and prefixes do nothing.
- */
-export function createReevaluation(options: ReevaluationOptions): (signal: AbortSignal) => Promise<void> {
+export interface Reevaluation {
+  /**
+   * Evaluates the changes in the outbox and all open items again after the rules or the prefixes of task ids changed. The items
+   * may need other links; the guard holds a mass of them. If `since` of the rules for tasks reaches back, the tasks of finished
+   * items follow. Repeated calls with the same rules and prefixes do nothing.
+   */
+  reevaluate(signal: AbortSignal): Promise<void>;
+  /** Whether the present rules want all changes in the outbox. Before, none may be sent. */
+  areChangesCurrent(): boolean;
+}
+
+export function createReevaluation(options: ReevaluationOptions): Reevaluation {
   const { store, clock, logger, meter, contexts, rules, outbox, writeBack } = options;
   const batchSize = createAdaptiveBatchSize(clock, ITEMS_PER_TRANSACTION);
   let done: string | undefined;
+  let areChangesCurrent = rules?.digest === undefined;
 
-  async function reevaluateOpenItems(signal: AbortSignal): Promise<void> {
+  async function reevaluateAll(signal: AbortSignal): Promise<void> {
     const digest = rules && digestOf(rules, await contexts.idPrefixes());
     if (rules?.workflow.isOn && digest !== done) {
       // Stored at the start, so that all work that begins from now on is newer than the rules.
@@ -55,23 +66,21 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
       const batch = await store.commit((transaction) =>
         nextToReevaluate(transaction, { digest, includesFinished, limit: batchSize.size() }),
       );
-      if (batch === undefined) {
-        done = digest;
-        return;
-      }
-      await reevaluate(batch, digest);
+      if (batch?.phase !== 'changes') areChangesCurrent = true;
+      if (batch === undefined) done = digest;
+      else await reevaluate(batch, digest);
       outbox.notify();
       writeBack?.notify();
-      await yieldForRequests();
+      if (batch !== undefined) await yieldForRequests();
     }
   }
 
   async function reevaluate(batch: ReevaluationBatch, digest: string): Promise<void> {
-    const { keys } = batch;
+    const { names } = batch;
     const contextNow = await contexts.load();
     try {
       const result = await store.commitRelaxed(async (transaction) => {
-        const applied = await batchSize.work(keys.length, async () =>
+        const applied = await batchSize.work(names.length, async () =>
           applyBatch(transaction, [], contextNow(), await itemsAndTasksOf(transaction, batch)),
         );
         await recordProgress(transaction, digest, batch);
@@ -81,12 +90,15 @@ export function createReevaluation(options: ReevaluationOptions): (signal: Abort
     } catch (error) {
       if (!isDeliveryFault(error)) throw error;
       // These items are evaluated when they change; nothing else waits for them.
-      logger.error({ error: asSyncError(error), from: keys[0], items: keys.length }, 'items could not be re-evaluated');
+      logger.error(
+        { error: asSyncError(error), from: names[0], items: names.length },
+        'items could not be re-evaluated',
+      );
       await store.commit((transaction) => recordProgress(transaction, digest, batch));
     }
   }
 
-  return reevaluateOpenItems;
+  return { reevaluate: reevaluateAll, areChangesCurrent: () => areChangesCurrent };
 }
 
 /**
@@ -103,10 +115,10 @@ export function rulesEvaluatedBy(query: Scope): Promise<string | undefined> {
   return readMeta(query, EVALUATED_BY);
 }
 
-/** Items to evaluate at once: either open or finished ones. */
+/** Names of changes in the outbox or keys of items to evaluate at once. */
 interface ReevaluationBatch {
-  readonly keys: readonly ItemKey[];
-  readonly finished: boolean;
+  readonly names: readonly string[];
+  readonly phase: Phase;
 }
 
 interface BatchRequest {
@@ -116,29 +128,47 @@ interface BatchRequest {
   readonly limit: number;
 }
 
-/** Returns the next items that were not evaluated by these rules, open ones first; undefined when all were. */
+/** Returns the next changes and items that were not evaluated by these rules, in the order of the phases; undefined when all were. */
 async function nextToReevaluate(query: Scope, request: BatchRequest): Promise<ReevaluationBatch | undefined> {
   const { digest, includesFinished, limit } = request;
   if ((await rulesEvaluatedBy(query)) === digest) return undefined;
-  const [progressOf, after = '', phase] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
-  const [position, isFinishedPhase] = progressOf === digest ? [after, phase === FINISHED] : ['', false];
-  const open = isFinishedPhase ? [] : await openItemsAfter(query, position, limit);
-  if (open.length > 0) return { keys: open, finished: false };
-  const afterFinished = isFinishedPhase ? position : '';
-  const finished = includesFinished ? await itemsAfter(query, afterFinished, { finished: true, most: limit }) : [];
-  if (finished.length > 0) return { keys: finished, finished: true };
+  const [progressOf, position = '', began] = ((await readMeta(query, PROGRESS)) ?? '').split('\n');
+  const isBegun = progressOf === digest;
+  // A previous version wrote no phase for open items.
+  const present = isBegun ? PHASES.indexOf((began ?? 'open') as Phase) : 0;
+  for (const phase of PHASES.slice(present)) {
+    const after = isBegun && phase === PHASES[present] ? position : '';
+    const names = await NEXT[phase](query, after, limit, includesFinished);
+    if (names.length > 0) return { names, phase };
+  }
   await writeMeta(query, EVALUATED_BY, digest);
   return undefined;
 }
 
-/** Returns open items themselves. Finished ones keep their links until they change, so only their tasks are evaluated. */
-async function itemsAndTasksOf(query: Scope, { keys, finished }: ReevaluationBatch): Promise<FurtherEvaluations> {
-  if (!finished) return { items: keys, tasks: [] };
-  const links = (await entitiesOf(query, keys)).filter(({ kind, hand }) => kind === 'link' && hand !== 'gone');
-  return { items: [], tasks: [...new Set(links.flatMap(({ task_id }) => task_id ?? []))] };
+type NextNames = (query: Scope, after: string, limit: number, includesFinished: boolean) => Promise<readonly string[]>;
+
+const NEXT: Readonly<Record<Phase, NextNames>> = {
+  changes: changesAfter,
+  open: openItemsAfter,
+  finished: async (query, after, limit, includesFinished) =>
+    includesFinished ? itemsAfter(query, after, { finished: true, most: limit }) : [],
+};
+
+/**
+ * Returns the items and the tasks of changes, and open items themselves. Finished items keep their links until they change, so
+ * only their tasks are evaluated.
+ */
+async function itemsAndTasksOf(query: Scope, { names, phase }: ReevaluationBatch): Promise<FurtherEvaluations> {
+  if (phase === 'open') return { items: names, tasks: [] };
+  const isOfChanges = phase === 'changes';
+  const rows = isOfChanges ? await findEntities(query, names) : await entitiesOf(query, names);
+  const kind = isOfChanges ? 'task_update' : 'link';
+  const ofTasks = rows.filter((row) => row.kind === kind && row.hand !== 'gone');
+  const items = isOfChanges ? rows.flatMap(({ item_key }) => item_key ?? []) : [];
+  return { items: [...new Set(items)], tasks: [...new Set(ofTasks.flatMap(({ task_id }) => task_id ?? []))] };
 }
 
-/** Stores the last evaluated item. Must run in the transaction of the evaluation. */
-async function recordProgress(query: Scope, digest: string, { keys, finished }: ReevaluationBatch): Promise<void> {
-  await writeMeta(query, PROGRESS, [digest, keys.at(-1), ...(finished ? [FINISHED] : [])].join('\n'));
+/** Stores the last evaluated change or item. Must run in the transaction of the evaluation. */
+async function recordProgress(query: Scope, digest: string, { names, phase }: ReevaluationBatch): Promise<void> {
+  await writeMeta(query, PROGRESS, [digest, names.at(-1), phase].join('\n'));
 }

@@ -32,7 +32,7 @@ import { readMeta, writeMeta } from '../../../store/meta.ts';
 import { dropDifference, findChange, type OutboxRow } from '../../../store/outbox-rows.ts';
 import { noteContest } from '../../../store/task-update-facts.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { EvaluationContext } from '../context.ts';
+import type { EvaluationContext, ReconcileConnections } from '../context.ts';
 import { enqueueChange } from '../enqueue.ts';
 import type { Triage } from '../triage.ts';
 import { linkedItemsOf } from './linked-items.ts';
@@ -125,7 +125,7 @@ interface WantedUpdate {
 
 /** Returns the update of a task that its rules want. Undefined while an item is unverified after a restore. */
 async function wantedUpdate(
-  { rules: { workflow, triage }, now }: EvaluationContext,
+  { rules: { workflow, triage }, sources, now }: EvaluationContext,
   query: Scope,
   { row, change, task }: { readonly row: EntityRow; readonly change: OutboxRow | undefined; readonly task: Task },
 ): Promise<WantedUpdate | undefined> {
@@ -133,7 +133,7 @@ async function wantedUpdate(
   const written = workflow.isOn ? writtenStatus(row, task, { change, now }) : stored;
   const evaluation = workflow.isOn ? await decideTask(query, workflow, { task, written, now }) : undefined;
   if (workflow.isOn && evaluation === undefined) return undefined;
-  const wish = triage.syncs ? await wantedFields(query, triage, task.taskId, written) : undefined;
+  const wish = triage.syncs ? await wantedFields(query, { triage, sources }, task.taskId, written) : undefined;
   const known = JSON.stringify(evaluation ? rememberedOf(written, evaluation) : written);
   const update = mergedUpdate(
     task,
@@ -195,7 +195,7 @@ function mergedUpdate(
 /** Returns the fields to write because of the work item for which a task was created. Undefined if there are none. */
 async function wantedFields(
   query: Scope,
-  triage: Triage,
+  { triage, sources }: { readonly triage: Triage; readonly sources: ReconcileConnections },
   taskId: string,
   written: WrittenStatus,
 ): Promise<FieldWish | undefined> {
@@ -208,7 +208,8 @@ async function wantedFields(
   );
   for (const row of rows) {
     const { item } = readFields(row);
-    if (row.gone === 1 || row.unverified === 1 || item.kind !== 'work_item' || item.movedTo !== undefined) continue;
+    if (row.gone === 1 || row.unverified === 1 || !sources.has(row.connection)) continue;
+    if (item.kind !== 'work_item' || item.movedTo !== undefined) continue;
     const creation = created.find(({ item_key }) => item_key === row.key);
     const fields = triage.fieldsOf(item, row.connection);
     const [sent, shown] = [json(creation?.desired ?? null) ?? {}, json(creation?.known ?? null) ?? {}];
@@ -298,7 +299,7 @@ export async function decideTask(
   const items = linked.items.map((each): JudgedItem => ({ linked: each, judgement: workflow.judge(each, task.kind) }));
   const state = stateOf(task, written, now);
   const wanted = wantedStatus(items, written.epoch ?? 0);
-  const target = wanted.outcome === 'target' ? wanted.target : abandonedTarget(wanted, state, workflow, now);
+  const target = hasUnconfigured(items) ? configuredTarget(wanted) : targetOf(wanted, state, workflow, now);
   const counted = items.filter(({ judgement }) => judgement.counts);
   const phases = counted.map((each) => each.linked.phase);
   const inForceSince = workflow.since ?? (await rulesInForceSince(query, workflow, now));
@@ -314,6 +315,20 @@ export function stateOf({ status, statusBefore = 0 }: Task, written: WrittenStat
     previous: written.previous,
     isContested: isContested(written, now),
   };
+}
+
+/** Whether an item belongs to a connection that is no longer configured. */
+function hasUnconfigured(items: readonly JudgedItem[]): boolean {
+  return items.some(({ judgement }) => !judgement.counts && judgement.why === 'no-connection');
+}
+
+/** Returns the target of the other items. The status that earlier work led to is not taken back because its connection is gone. */
+function configuredTarget(wanted: Wanted): Target | undefined {
+  return wanted.outcome === 'target' ? { ...wanted.target, mayLeaveEnd: false } : undefined;
+}
+
+function targetOf(wanted: Wanted, state: TaskState, workflow: Workflow, now: number): Target | undefined {
+  return wanted.outcome === 'target' ? wanted.target : abandonedTarget(wanted, state, workflow, now);
 }
 
 /** Stands for a rule if the work that moved a task no longer names it. */

@@ -54,6 +54,7 @@ export const TEXTS: Readonly<Record<ReasonCode, string>> = {
   'bot-text': 'by a bot, whose texts do not count',
   'too-many-tasks': 'the item names too many tasks',
   'late-name': 'a stranger may have named the task only after the merge',
+  'no-connection': 'its connection is not configured',
   'no-rule': 'no rule fits',
   'nothing-linked': 'no linked item asks for a status',
   'older-than-epoch': 'it was finished before the task was reopened, or before its work was reverted',

@@ -72,6 +72,7 @@ export type NotCounted =
   | 'bot-text'
   | 'too-many-tasks'
   | 'late-name'
+  | 'no-connection'
   | 'no-rule';
 
 export interface Uncounted {
@@ -121,7 +122,8 @@ export interface Workflow {
   hasSay(item: PullRequest, review: Review): boolean;
 }
 
-export function createWorkflow(input: WorkflowInput | undefined): Workflow {
+/** @param connections the names of the configured connections; absent: the items of all connections count */
+export function createWorkflow(input: WorkflowInput | undefined, connections?: ReadonlySet<string>): Workflow {
   if (input === undefined || (input.preset === undefined && input.rules.length === 0)) return OFF;
   const own = input.rules.map((rule, index) => compile(rule, `rule ${index + 1}`, input.several));
   const standard = input.preset
@@ -149,6 +151,8 @@ export function createWorkflow(input: WorkflowInput | undefined): Workflow {
     onAbandoned: rules.find(({ contribution }) => contribution.status === PREVIOUS)?.contribution,
     judge(linked, kind) {
       const trusted = isTrusted(linked.item, linked.connection);
+      if (connections?.has(linked.connection) === false)
+        return { counts: false, isTrusted: trusted, why: 'no-connection', detail: linked.connection };
       const doubt = doubtOf(linked, trusted, { ...input, isListed: people.has(lower(linked.item.author ?? '')) });
       if (doubt) return { counts: false, isTrusted: trusted, ...doubt };
       const misses: Uncounted[] = [];

@@ -44,11 +44,11 @@ async function afterOtherRules(store: Store, bugs: number, onError = (): void =>
     notified,
     errors,
     contexts,
-    reevaluateWithoutDigest: createReevaluation({ ...parts, contexts, outbox, rules: RULES }),
-    reevaluate: createReevaluation({ ...parts, contexts, outbox }),
+    reevaluateWithoutDigest: createReevaluation({ ...parts, contexts, outbox, rules: RULES }).reevaluate,
+    reevaluate: createReevaluation({ ...parts, contexts, outbox }).reevaluate,
     /** Stops after the first transaction. */
     reevaluateOnce: () =>
-      createReevaluation({ ...parts, contexts, outbox: { ...outbox, notify: () => stopping.abort() } })(
+      createReevaluation({ ...parts, contexts, outbox: { ...outbox, notify: () => stopping.abort() } }).reevaluate(
         stopping.signal,
       ),
   };
