@@ -7,6 +7,7 @@ import type { Logger } from '../../platform/lib/logger.ts';
 import type { StoredBody } from '../../store/bodies.ts';
 import { highestTaskKeys, taskIdPrefixes } from '../../store/cached-tasks.ts';
 import type { WaitingDelivery } from '../../store/outbox-rows.ts';
+import type { Answer } from '../../store/workspace-answers.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { createLinkRules, type LinkRules, type LinkRulesInput } from './link-rules/link-rules.ts';
@@ -123,11 +124,12 @@ export interface EvaluationContext {
 
 /** The conditions that answers of the workspace are applied under. */
 export interface AnswerContext extends Pick<EvaluationContext, 'now' | 'usedShare' | 'visibility'> {
-  /** The answer is true as of this revision; see `store/revision.ts`. Absent for an event. */
-  readonly asOf?: number | undefined;
-  /** An API key caused the event. It may be the key of worksync. */
-  readonly isByKey?: boolean | undefined;
+  /** Orders a reported task among the writes of worksync. Absent: nothing does. */
+  readonly order?: ReportOrder;
 }
+
+/** The facts of an answer or an event by which it is ordered. */
+export type ReportOrder = Pick<Answer, 'asOf' | 'receivedRevision' | 'sentAt' | 'isByKey'>;
 
 /** The deliveries because of which an item is evaluated, and their times. */
 export interface Cause {

@@ -17,7 +17,7 @@ import { applyLinkList } from './link-lists.ts';
 import { applyOwnRecord, applyRecordPage, applyReportedRecords, continueRecordEvaluation } from './record-answers.ts';
 import { linkShape, namedResources, recordPage, recordShape, taskList, taskShape } from './shapes.ts';
 import { continueComparison, type SweepResult } from './sweep-answers.ts';
-import { applyCreatedTask, applyTaskList, applyTasks, itemsOfTasks, orderOf, saveWorkspaceId } from './task-answers.ts';
+import { applyCreatedTask, applyTaskList, applyTasks, itemsOfTasks, saveWorkspaceId } from './task-answers.ts';
 
 /** The effects of an answer besides the known state. */
 export interface AppliedAnswer extends SweepResult {
@@ -128,7 +128,7 @@ async function applyPlain(query: Scope, answer: PlainAnswer, context: AnswerCont
     case 'saw-task':
       return applyTask(query, answer, context);
     case 'saw-tasks':
-      return applyTasks(query, taskList.parse(answer.body).tasks, { ...context, ...orderOf(answer) });
+      return applyTasks(query, taskList.parse(answer.body).tasks, { ...context, order: answer });
     case 'saw-link':
       return applyReportedLink(query, linkShape.parse(answer.body), answer, context);
     case 'saw-link-removed':
@@ -175,7 +175,7 @@ async function applyUpdatedTask(query: Scope, answer: Answer, context: AnswerCon
 async function applyTask(query: Scope, answer: Answer, context: AnswerContext): Promise<ItemKey[]> {
   const task = taskShape.parse(answer.body);
   await saveWorkspaceId(query, task);
-  return applyTasks(query, [task], { ...context, ...orderOf(answer) });
+  return applyTasks(query, [task], { ...context, order: answer });
 }
 
 /** Requests reads of the resources that an event names. Reads of links and documents go behind all other requests. */

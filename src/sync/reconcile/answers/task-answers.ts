@@ -8,7 +8,7 @@ import { itemsNamed, itemsNaming } from '../../../store/item-names.ts';
 import { existingItems } from '../../../store/items.ts';
 import { TASKS_READ, WORKSPACE_ID, writeMeta } from '../../../store/meta.ts';
 import { findChanges } from '../../../store/outbox-rows.ts';
-import { mayUpdate } from '../../../store/revision.ts';
+import { currentRevision, mayUpdate } from '../../../store/revision.ts';
 import { markTasksVerified, resumeCreations } from '../../../store/task-creations.ts';
 import { flushRows } from '../../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../../store/workspace-answers.ts';
@@ -19,7 +19,7 @@ import {
   requestTaskReads,
 } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
-import type { AnswerContext } from '../context.ts';
+import type { AnswerContext, ReportOrder } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
 import { adoptCreation, collectCandidates, recordMarks, requestNextList, settleCreates } from './lost-creations.ts';
 import { type ListedTask, taskList, taskShape } from './shapes.ts';
@@ -36,11 +36,6 @@ export async function applyTasks(
 ): Promise<ItemKey[]> {
   const changed = await saveTasks(query, tasks, context);
   return itemsOfTasks(query, changed);
-}
-
-/** Returns the facts that show whether an answer or an event is newer than the last write of worksync. */
-export function orderOf({ asOf, isByKey }: Answer): Pick<AnswerContext, 'asOf' | 'isByKey'> {
-  return { asOf, isByKey };
 }
 
 /**
@@ -63,7 +58,8 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     const source = itemLineIn(task.description) || task.source;
     const cached = cachedTasks.get(key);
     const previous = cached?.taskId === taskId ? cached : undefined;
-    const age = previous === undefined ? 'newer' : ageOf(task, previous, updates.get(taskId), context);
+    const update = updates.get(taskId);
+    const age = previous === undefined ? 'newer' : ageOf(task, previous, update, context.order);
     if (age === 'unknown') uncertain.push(taskId);
     // An event may lack the time.
     const updatedAt = task.updatedAt || (previous?.status === status ? previous.updatedAt : '');
@@ -71,6 +67,7 @@ async function saveTasks(query: Scope, tasks: readonly ListedTask[], context: An
     const reported = { taskId, key, title, status, source, kind, createdAt, updatedAt, ...history };
     await saveTask(query, previous !== undefined && age !== 'newer' ? previous : reported, context.now);
     if (previous !== undefined && (age !== 'newer' || previous.status === status)) continue;
+    if (update !== undefined) await saveUpdateRevision(query, update, context);
     changed.push(task);
     if (mayBeCreation(task)) await adoptCreation(query, entity.task(task.source), taskId, context);
   }
@@ -90,10 +87,19 @@ async function updatesOf(
   return new Map(rows.map((row) => [row.task_id as string, row]));
 }
 
+/** Stores as of when another status than the one before is known, so that no older answer takes it back. */
+async function saveUpdateRevision(query: Scope, update: EntityRow, { order, now }: AnswerContext): Promise<void> {
+  const received = order?.receivedRevision ?? (await currentRevision(query));
+  await saveEntity(query, { ...update, known_at: now, revision: Math.max(update.revision, received) });
+}
+
+/** An event that is received so long after a status became known is newer, milliseconds. The workspace repeats it for some minutes. */
+const MAX_EVENT_DELAY = 900_000;
+
 /**
  * Compares a reported state with the cached one. Of two times of the workspace the later one is newer. If they do not decide, the
- * revision does: an answer to a request that was sent after the last write of worksync is newer. Without a revision, or if
- * another key may have caused the event, a state that differs from what worksync wrote proves nothing.
+ * revision does: an answer to a request that was sent after the cached status became known is newer. Otherwise, and if another
+ * key may have caused the event, a state that differs from the cached one proves nothing.
  *
  * @param update the last update of the task by worksync; undefined if there is none, or if the status is the cached one
  */
@@ -101,12 +107,13 @@ function ageOf(
   { updatedAt }: ListedTask,
   cached: Task,
   update: EntityRow | undefined,
-  { asOf, isByKey = false }: AnswerContext,
+  { asOf, sentAt, isByKey = false }: Partial<ReportOrder> = {},
 ): 'newer' | 'older' | 'unknown' {
   if (isOlder(updatedAt, cached.updatedAt)) return 'older';
   if (update === undefined || update.revision === 0) return 'newer';
   if (asOf !== undefined && mayUpdate(update, asOf)) return 'newer';
-  return isOlder(cached.updatedAt, updatedAt) && !isByKey ? 'newer' : 'unknown';
+  const isLate = asOf === undefined && sentAt !== undefined && sentAt > (update.known_at ?? 0) + MAX_EVENT_DELAY;
+  return (isLate || isOlder(cached.updatedAt, updatedAt)) && !isByKey ? 'newer' : 'unknown';
 }
 
 /** Whether the source of a task may be the key of an item, so that the task was created for it. */
@@ -159,7 +166,7 @@ export async function applyTaskList(query: Scope, answer: Answer, context: Answe
   const differing = sweep ? await differingTasks(query, tasks) : [];
   await collectCandidates(query, tasks, isFirstPage(answer));
   // Never dated before the list began, even if the clock was set back meanwhile.
-  const listed = { ...context, ...orderOf(answer), now: Math.max(context.now, began) };
+  const listed = { ...context, order: answer, now: Math.max(context.now, began) };
   const changed = await saveTasks(query, tasks, listed);
   await flushRows(query);
   await recordMarks(query, tasks);

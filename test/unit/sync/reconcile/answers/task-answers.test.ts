@@ -119,7 +119,8 @@ const cachedTask = async ({ query }: Store) => (await tasksByKeys(query, ['BUG-9
 
 /** Stores that worksync wrote the cached status by a request, and that the update was settled at revision 7. */
 async function wroteAtRevision7({ query }: Store): Promise<void> {
-  await saveEntity(query, { ...blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9' }), revision: 7 });
+  const row = blankEntity(entity.taskUpdate('t9'), 'task_update', { task_id: 't9' });
+  await saveEntity(query, { ...row, revision: 7, known_at: REQUESTED - 60_000 });
 }
 
 const LATER = '2026-03-01T00:00:01Z';
@@ -137,6 +138,13 @@ test.each<[report: string, status: string, isRead: boolean, answer: Partial<Answ
   ['an event of the same time', 'open', true, {}, {}],
   ['an event of an earlier time', 'open', false, {}, { updatedAt: EARLIER }],
   ['an event without a time', 'open', true, {}, { updatedAt: undefined }],
+  [
+    'an event without a time, an hour later',
+    'review',
+    false,
+    { sentAt: REQUESTED + 3_600_000 },
+    { updatedAt: undefined },
+  ],
 ])('another status than worksync wrote, reported by %s: %s is known, and the task is read: %s', async (...row) => {
   const [, status, isRead, answer, task] = row;
   const store = await cached([{ status: 'open' }]);
