@@ -6,9 +6,9 @@ import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
 import type { OutboxRow } from '../../store/outbox-rows.ts';
 import { type OptionalRoute, routeOffUntil } from '../../store/server-capabilities.ts';
 import { creationBody } from '../../store/task-creations.ts';
-import type { UpdateForm } from '../../store/task-update-facts.ts';
 import { requestTaskList } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
+import type { BodyForm } from './task-update-body.ts';
 
 /** A claimed request. The outbox row stores it as JSON while it is in flight. */
 export interface PreparedRequest {
@@ -32,7 +32,7 @@ export interface PreparedRequest {
   /** The position in the order of all requests, see `store/revision.ts`. */
   readonly revision: number;
   /** The request of an update that was sent last. A stored key. */
-  readonly update?: SentUpdate;
+  readonly update?: SentUpdate | undefined;
   /** The synced fields of an update, as the read before it and its answer show them. */
   readonly observed?: ObservedFields;
   /** The read before an update showed another status than the one on which the decision was based. */
@@ -41,17 +41,18 @@ export interface PreparedRequest {
   readonly attempted?: readonly TaskUpdate[];
   /** The one of them that has arrived, as the read before the update shows. */
   readonly arrived?: TaskUpdate | undefined;
+  /** The last attempt was a conflict. A stored key. */
+  readonly isConflicted?: boolean;
   /** For the history of requests. */
   readonly trace: RequestTrace;
 }
 
-/** The form of an update, for the meaning of its refusal. */
-export interface SentUpdate {
-  readonly form: UpdateForm;
-  /** Without the fields that only the server writes. */
-  readonly isStripped: boolean;
+/** How an update was sent, for the meaning of its refusal. */
+export interface SentUpdate extends BodyForm {
   /** The task was read just before. */
   readonly hasRead: boolean;
+  /** With `If-Match`. */
+  readonly isConditional: boolean;
   /** Names of the changed fields. */
   readonly fields: readonly string[];
   /** The word of the server for the status that is set. */
