@@ -1,4 +1,4 @@
-/** What a server has shown about one thing that it may refuse: a field, a status, a header. A stored value. */
+/** The evidence on one thing that a server may refuse: a field, a status, a header. A stored value. */
 export interface Trial {
   /** The server accepted it: later refusals concern single values or tasks. */
   readonly passed?: boolean;

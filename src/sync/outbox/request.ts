@@ -8,7 +8,6 @@ import { type OptionalRoute, routeOffUntil } from '../../store/server-capabiliti
 import { creationBody } from '../../store/task-creations.ts';
 import { requestTaskList } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
-import type { BodyForm } from './task-update-body.ts';
 
 /** A claimed request. The outbox row stores it as JSON while it is in flight. */
 export interface PreparedRequest {
@@ -48,13 +47,11 @@ export interface PreparedRequest {
 }
 
 /** How an update was sent, for the meaning of its refusal. */
-export interface SentUpdate extends BodyForm {
+export interface SentUpdate {
   /** The task was read just before. */
   readonly hasRead: boolean;
   /** With `If-Match`. */
   readonly isConditional: boolean;
-  /** Names of the changed fields. */
-  readonly fields: readonly string[];
   /** The word of the server for the status that is set. */
   readonly word?: string;
 }

@@ -1,4 +1,4 @@
-// Design: src/decisions/changes.md
+// Design: src/decisions/task-updates.md
 
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
@@ -177,7 +177,7 @@ export class TaskUpdater {
     const word = typeof changed['status'] === 'string' ? changed['status'] : undefined;
     const ifMatch = isOff(facts.ifMatch, this.#context.clock.now()) ? undefined : before?.etag;
     const isConditional = ifMatch !== undefined;
-    const sent = { ...form, hasRead: before !== undefined, isConditional, fields: Object.keys(changed), word };
+    const sent = { hasRead: before !== undefined, isConditional, word };
     const prepared: PreparedRequest = { ...turn.prepared, update: sent };
     const body = updateBody(form, before?.task ?? {}, changed);
     let answer: ApiAnswer<unknown>;

@@ -32,8 +32,12 @@ const refusal = (status: number, errorCode = 'some_code'): Answer => ({
   json: { code: status, message: 'not this way', errorCode },
 });
 
-/** A server with any number of tasks, whose tag changes with each update. `refuse` refuses updates. */
-async function setUp(refuse: (put: Put, number: number) => Answer | undefined, form: UpdateForm = 'fields') {
+/** A server with any number of tasks, whose tags change with their statuses. `refuse` refuses updates. */
+async function setUp(
+  refuse: (put: Put, number: number) => Answer | undefined,
+  form: UpdateForm = 'fields',
+  refuseRead: (task: string) => Answer | undefined = () => undefined,
+) {
   const store = await openTestStore();
   const tasks = new Map<string, Fields>();
   const puts: Put[] = [];
@@ -45,7 +49,7 @@ async function setUp(refuse: (put: Put, number: number) => Answer | undefined, f
     (_, { method, path, body, headers }) => {
       const task = path.split('/').at(-1) as string;
       const etag = { etag: tagOf(task) };
-      if (method === 'GET') return { status: 200, json: seen(task), headers: etag };
+      if (method === 'GET') return refuseRead(task) ?? { status: 200, json: seen(task), headers: etag };
       const put = { task, body: body as unknown as Fields, ifMatch: headers['if-match'] };
       puts.push(put);
       const refused = refuse(put, puts.length);
@@ -273,5 +277,17 @@ it('holds the update of a task that is found but answered with 404, and sends th
   await move('t2');
   await move('t1');
   expect(await stateOf('t1')).toMatch(/^held: not_found: PUT .*\/t1: 404/);
+  expect(await stateOf('t2')).toBe('review');
+});
+
+it('holds the update of a task whose read is refused, and sends those of others', async () => {
+  const refuseRead = (task: string) => (task === 't1' ? refusal(400) : undefined);
+  const { move, stateOf, store, clock } = await setUp(() => undefined, 'whole', refuseRead);
+  await move('t0');
+  await move('t1', {}, 2);
+  expect(await taskUpdatesOffUntil(store.query, clock.now())).toBeUndefined();
+  await move('t2');
+  await move('t1');
+  expect(await stateOf('t1')).toMatch(/^held: refused: GET .*\/t1: 400/);
   expect(await stateOf('t2')).toBe('review');
 });
