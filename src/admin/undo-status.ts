@@ -5,8 +5,9 @@ import type { WrittenStatus } from '../model/written-status.ts';
 import type { Clock } from '../platform/lib/clock.ts';
 import { findEntity, json } from '../store/entities.ts';
 import { readTaskUpdateFacts } from '../store/task-update-facts.ts';
+import { isOff } from '../store/trials.ts';
 import { appendAnswer } from '../store/workspace-answers.ts';
-import { strongTag, type TaskFields, updateBody, updateFormOf } from '../sync/outbox/task-update-body.ts';
+import { formsOf, strongTag, type TaskFields, updateBody, updateFormOf } from '../sync/outbox/task-update-body.ts';
 import { requireTask } from './find-named.ts';
 import type { OpenWorkspace } from './open-workspace.ts';
 
@@ -44,11 +45,9 @@ export async function undoStatus(
     throw new SyncError('conflict', `worksync set ${name} to ${status}, and somebody has set it to ${present} since`);
   }
   const facts = await readTaskUpdateFacts(store.query);
-  const form = facts.fieldsOff === undefined ? updateFormOf(config) : 'whole';
-  const body = updateBody({ form, isStripped: facts.readOnly !== undefined }, (read.raw ?? read.body) as TaskFields, {
-    status: serverStatus(statuses, previous),
-  });
-  const ifMatch = facts.unconditional ? undefined : strongTag(read.headers['etag']);
+  const [form] = formsOf(updateFormOf(config), facts);
+  const body = updateBody(form, (read.raw ?? read.body) as TaskFields, { status: serverStatus(statuses, previous) });
+  const ifMatch = isOff(facts.ifMatch, sentAt) ? undefined : strongTag(read.headers['etag']);
   const answer = await client.updateTask({ taskId, body: body as never, ifMatch }, context);
   const seen = { action: 'saw-task', entity: taskId, sentAt, body: answer.body } as const;
   await store.commit((transaction) => appendAnswer(transaction, seen, random.uuid(), clock.now()));

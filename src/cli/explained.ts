@@ -1,4 +1,5 @@
 import type { Answered } from '../admin/admin-operations.ts';
+import { entity } from '../model/change.ts';
 import { asTyped } from '../platform/lib/own-command.ts';
 import { counted } from '../platform/lib/quantities.ts';
 import { at, printable, table } from './words.ts';
@@ -94,7 +95,7 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     ...(wanted ? [`    the rules want ${wanted.status}: ${wanted.rule}${because}`] : []),
     ...(reason ? [`    no change: ${withDetail(reason)} [${reason.code}]`] : []),
     ...(labels.add.length + labels.remove.length > 0 ? [`    the rules want the labels ${labelWords(labels)}`] : []),
-    ...(change ? [`    the change is ${change.state}, to be sent at ${at(change.notBefore)} at the earliest`] : []),
+    ...(change ? [`    the change is ${change.state}${nextOf(task)}`] : []),
     ...(isHeld ? [`    ${asTyped(`"worksync links release-status ${name}"`)} lets the rules decide`] : []),
     ...fieldsOfPeople.map(
       (field) =>
@@ -103,6 +104,12 @@ export function describeTaskStatus(task: TaskStatus): string[] {
     ...(rows.length === 0 ? [] : table(rows).split('\n')),
     ...(more > 0 ? [`    and ${counted(more, 'item')} more`] : []),
   ].map(printable);
+}
+
+/** Says when the change is sent, or how. */
+function nextOf({ taskId, change }: TaskStatus): string {
+  if (change?.state !== 'held') return change ? `, to be sent at ${at(change.notBefore)} at the earliest` : '';
+  return `; ${asTyped(`"worksync held release ${entity.taskUpdate(taskId)}"`)} sends it`;
 }
 
 /** `+review -ready` */

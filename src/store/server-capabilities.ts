@@ -12,7 +12,7 @@ import type { Scope } from './workspace-scope.ts';
  *   closed   the workspace has no such route: records stay in this database. Requested again once a day, and at a new base address
  *
  *   unknown, closed → open   a list of records
- *   unknown → closed         a refusal by the workspace, or any two refusals at least ten minutes apart
+ *   unknown → closed         a refusal by the workspace that is no conflict, or any two refusals at least ten minutes apart
  *   open → closed            three records in a row were refused with 404, 405 or 501
  */
 export interface RecordsRoute {
@@ -46,6 +46,8 @@ export const UNKNOWN_ROUTE: RecordsRoute = { state: 'unknown', since: 0 };
 /** Statuses that concern the key or the load, but not the route. */
 const TRANSIENT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 const NO_ROUTE: ReadonlySet<number> = new Set([404, 405, 501]);
+/** Statuses that may concern a present state only, whoever answers. */
+const CONFLICTS: ReadonlySet<number> = new Set([409, 412]);
 /** Time between two refusals that close the route, milliseconds. */
 const REPEATED_AFTER = 600_000;
 const REFUSALS_IN_A_ROW = 3;
@@ -109,7 +111,7 @@ export function afterListRefused(route: RecordsRoute, { status, own, error }: Ro
   if (route.state === 'closed') return closed;
   if (status === undefined || TRANSIENT.has(status) || status < 400 || (status >= 500 && status !== 501))
     return { ...route, error };
-  if (own) return closed;
+  if (own && !CONFLICTS.has(status)) return closed;
   const { refusedAt = now } = route;
   return now - refusedAt >= REPEATED_AFTER ? closed : { ...route, refusedAt, error };
 }

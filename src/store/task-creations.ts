@@ -5,6 +5,7 @@ import { OPTIONAL_TASK_FIELDS, type OptionalTaskField } from '../model/task.ts';
 import { forgetMeta, readMeta, writeMeta } from './meta.ts';
 import { findChanges, type OutboxRow } from './outbox-rows.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
+import { afterTrialRefused, isOff, type Trial } from './trials.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** How long creations wait for a list of tasks, milliseconds. */
@@ -152,15 +153,6 @@ function unsentCreations(query: Scope) {
     .where('sent', 'is', null);
 }
 
-interface FieldTrial {
-  /** The server accepted a creation with this field. */
-  readonly passed?: boolean;
-  /** Digests of the refused values. */
-  readonly refused?: readonly string[];
-  /** Since when the field is left out, epoch milliseconds. */
-  readonly offSince?: number;
-}
-
 /**
  * The fields that the server accepts or refuses in creations. A creation that is refused with 400, 409 or 422 is sent once more
  * without any optional field. If that succeeds, later creations try the fields one at a time.
@@ -168,7 +160,7 @@ interface FieldTrial {
 export interface CreationTrials {
   /** The server accepted the short form of a creation whose long form it had refused: fields are tried one at a time. */
   readonly isTrying?: boolean;
-  readonly fields: Readonly<Partial<Record<OptionalTaskField, FieldTrial>>>;
+  readonly fields: Readonly<Partial<Record<OptionalTaskField, Trial>>>;
   /** The refused fields of each creation, by its entity. */
   readonly without: Readonly<Record<string, readonly OptionalTaskField[]>>;
 }
@@ -176,9 +168,6 @@ export interface CreationTrials {
 type Body = Readonly<Record<string, unknown>>;
 
 const NO_TRIALS: CreationTrials = { fields: {}, without: {} };
-const DAY = 86_400_000;
-/** Number of different refused values, without an accepted one, that switches a field off. */
-const MAX_REFUSED_VALUES = 3;
 /** Creations whose refused fields are stored. */
 const MAX_CREATIONS = 200;
 
@@ -193,7 +182,7 @@ export async function creationBody(query: Scope, entity: string, body: Body, now
 
 /** Returns the fields that are left out of all creations at present. */
 export function disabledFields({ fields }: CreationTrials, now: number): readonly string[] {
-  return OPTIONAL_TASK_FIELDS.filter((field) => now - (fields[field]?.offSince ?? Number.NEGATIVE_INFINITY) < DAY);
+  return OPTIONAL_TASK_FIELDS.filter((field) => isOff(fields[field], now));
 }
 
 /** Returns the fields of the body that are left out. */
@@ -248,17 +237,12 @@ export function afterCreationRefused(trials: CreationTrials, entity: string, bod
   const without = Object.fromEntries(Object.entries(others).slice(-MAX_CREATIONS + 1));
   if (!trials.isTrying || untried.length !== 1 || tried === undefined)
     return { ...trials, without: { ...without, [entity]: [...before, ...sent] } };
-  const trial = afterValueRefused(trials.fields[tried] ?? {}, digestOf(body[tried]), now);
+  const trial = afterTrialRefused(trials.fields[tried] ?? {}, digestOf(body[tried]), now);
   return {
     ...trials,
     fields: { ...trials.fields, [tried]: trial },
     without: { ...without, [entity]: [...before, tried] },
   };
-}
-
-function afterValueRefused(trial: FieldTrial, digest: string, now: number): FieldTrial {
-  const refused = [...new Set([...(trial.refused ?? []), digest])].slice(-MAX_REFUSED_VALUES);
-  return refused.length >= MAX_REFUSED_VALUES ? { refused, offSince: now } : { refused };
 }
 
 function digestOf(value: unknown): string {

@@ -1,28 +1,29 @@
 import { type StatusWords, serverStatus } from '../model/task-status.ts';
 import { contestsInDay, MAX_CONTESTED_OF_WORKSPACE } from '../model/written-status.ts';
 import { readServerFact, writeServerFact } from './server-facts.ts';
+import { afterTrialRefused, isOff, type Trial } from './trials.ts';
 import type { Scope } from './workspace-scope.ts';
 
 /** The body of an update: all fields of the task, or the changed ones only. */
 export type UpdateForm = 'whole' | 'fields';
 
-/** Whether a refusal suggests this, or a later success has confirmed it. */
-type Evidence = 'suspected' | 'certain';
-
-/** A stored value: the server's behaviour when tasks are updated. */
+/**
+ * A stored value: the server's behaviour when tasks are updated. Earlier versions also stored what one refusal suggested:
+ * the value `suspected`, the key `unconditional`, and statuses without a trial. These count for nothing.
+ */
 export interface TaskUpdateFacts {
-  /** Updates in the form `fields` are refused, or clear other fields. */
-  readonly fieldsOff?: Evidence;
-  /** An update with the fields that only the server writes is refused. */
-  readonly readOnly?: Evidence;
-  /** `If-Match` with the tag of the read just before is refused: it is not sent. */
-  readonly unconditional?: true;
+  /** Updates in the form `fields` are refused where the whole task is accepted, or clear other fields. */
+  readonly fieldsOff?: 'certain' | 'suspected';
+  /** An update with the fields that only the server writes is refused, and the same one without them is accepted. */
+  readonly readOnly?: 'certain' | 'suspected';
+  /** Whether updates with `If-Match` are accepted. Refused: with the tag of the read just before. */
+  readonly ifMatch?: Trial;
   /** Updates in each form clear other fields: none is sent. Code and message. */
   readonly off?: string;
   /** Fields whose update was compared with the task before it, by form: it changed no other field. */
   readonly verified?: Readonly<Partial<Record<UpdateForm, readonly string[]>>>;
-  /** Statuses that the server refused or replaced, by our words. */
-  readonly statuses?: Readonly<Record<string, { readonly word: string; readonly error: string }>>;
+  /** Statuses that the server accepts, or that it refuses or replaces, by its words. */
+  readonly statuses?: Readonly<Record<string, Trial>>;
   /** The times in the last day at which others reverted a status that worksync had just written; epoch milliseconds. */
   readonly contested?: readonly number[];
 }
@@ -44,8 +45,8 @@ export function areStatusesContested({ contested = [] }: TaskUpdateFacts, now: n
 }
 
 /**
- * Returns why this status is not sent, as code and message; undefined if it may be sent. A status whose word has changed
- * in the configuration is sent again.
+ * Returns why this status is not sent to any task, as code and message; undefined if it may be sent. Names no task,
+ * because it is stored with changes of other tasks than those that refused the status.
  */
 export function refusalOfStatus(
   facts: TaskUpdateFacts,
@@ -56,9 +57,13 @@ export function refusalOfStatus(
   if (status === undefined) return undefined;
   if (areStatusesContested(facts, now))
     return `workflow_contested: others changed ${MAX_CONTESTED_OF_WORKSPACE} statuses back in a day`;
-  const { statuses = {} } = facts;
-  const refused = Object.hasOwn(statuses, status) ? statuses[status] : undefined;
-  return refused?.word === serverStatus(words, status) ? refused.error : undefined;
+  const word = serverStatus(words, status);
+  if (!isOff(trialOf(facts, word), now)) return undefined;
+  return `status_unknown: the workspace refused the status ${word} for three tasks, and accepted it for none`;
+}
+
+function trialOf({ statuses = {} }: TaskUpdateFacts, word: string): Trial {
+  return (Object.hasOwn(statuses, word) ? statuses[word] : undefined) ?? {};
 }
 
 /** Records the time at which others reverted a status. */
@@ -66,28 +71,27 @@ export async function noteContest(query: Scope, at: number, now: number): Promis
   await changeFacts(query, (facts) => ({ ...facts, contested: contestsInDay([...(facts.contested ?? []), at], now) }));
 }
 
-/** Switches a status off. Earlier suspicions are dropped, because the status explains the refusals. */
-export async function noteStatusRefused(
-  query: Scope,
-  status: string,
-  refused: { readonly word: string; readonly error: string },
-): Promise<void> {
-  await changeFacts(query, ({ fieldsOff, readOnly, ...facts }) => ({
+/** Records that the server refused a status for a task, or replaced it. @param word the server's word for the status */
+export async function noteStatusRefused(query: Scope, word: string, taskId: string, now: number): Promise<void> {
+  await changeFacts(query, (facts) => ({
     ...facts,
-    ...(fieldsOff === 'certain' && { fieldsOff }),
-    ...(readOnly === 'certain' && { readOnly }),
-    statuses: { ...facts.statuses, [status]: refused },
+    statuses: { ...facts.statuses, [word]: afterTrialRefused(trialOf(facts, word), taskId, now) },
   }));
 }
 
-/** Suspects the form of a refused update. The next one is sent in another form, and its success confirms the suspicion. */
-export async function suspectForm(query: Scope, suspicion: 'fieldsOff' | 'readOnly'): Promise<void> {
-  await changeFacts(query, (facts) => ({ ...facts, [suspicion]: facts[suspicion] ?? 'suspected' }));
+/** Records that the server refused the tag of the read just before, twice in a row for this task. */
+export async function noteIfMatchRefused(query: Scope, taskId: string, now: number): Promise<void> {
+  await changeFacts(query, (facts) => ({ ...facts, ifMatch: afterTrialRefused(facts.ifMatch ?? {}, taskId, now) }));
 }
 
 /** An update in the form `fields` cleared other fields. */
 export async function noteFieldsCleared(query: Scope): Promise<void> {
   await changeFacts(query, (facts) => ({ ...facts, fieldsOff: 'certain' }));
+}
+
+/** An update without the fields that only the server writes is accepted, and the same one with them was refused. */
+export async function noteReadOnlyRefused(query: Scope): Promise<void> {
+  await changeFacts(query, (facts) => ({ ...facts, readOnly: 'certain' }));
 }
 
 /** Updates clear other fields whatever their form: switches all of them off for this address. */
@@ -98,29 +102,29 @@ export async function switchUpdatesOff(query: Scope, error: string): Promise<voi
 /** An accepted update, and what it shows. */
 export interface AcceptedUpdate {
   readonly form: UpdateForm;
+  /** The forms that this update was refused in before. */
+  readonly refused: Pick<TaskUpdateFacts, 'fieldsOff' | 'readOnly'>;
   /** Names of the changed fields, if the answer was compared with the task before. */
   readonly compared: readonly string[];
-  /** The status that was set, in our words. */
-  readonly status?: string;
-  /** Earlier attempts failed because of `If-Match`, and this one was sent without it. */
-  readonly isUnconditional?: boolean;
+  /** The status that was set, in the server's word. */
+  readonly word?: string | undefined;
+  /** It was sent with `If-Match`. */
+  readonly isConditional: boolean;
 }
 
 export async function noteUpdateAccepted(
   query: Scope,
-  { form, compared, status, isUnconditional }: AcceptedUpdate,
+  { form, refused, compared, word, isConditional }: AcceptedUpdate,
 ): Promise<void> {
-  await changeFacts(query, ({ statuses, ...facts }) => {
-    const { fieldsOff, readOnly, verified = {} } = facts;
-    const others = Object.entries(statuses ?? {}).filter(([name]) => name !== status);
+  await changeFacts(query, (facts) => {
+    const { verified = {}, statuses } = facts;
     const names = [...new Set([...(verified[form] ?? []), ...compared])];
     return {
       ...facts,
-      ...(form === 'whole' && fieldsOff && { fieldsOff: 'certain' }),
-      ...(form === 'whole' && readOnly && { readOnly: 'certain' }),
-      ...(isUnconditional && { unconditional: true }),
+      ...refused,
+      ...(isConditional && { ifMatch: { passed: true } }),
       ...(names.length > 0 && { verified: { ...verified, [form]: names } }),
-      ...(others.length > 0 && { statuses: Object.fromEntries(others) }),
+      ...(word !== undefined && { statuses: { ...statuses, [word]: { passed: true } } }),
     };
   });
 }

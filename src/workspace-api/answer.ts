@@ -49,6 +49,7 @@ const CODE_OF: Readonly<Record<number, ErrorCode>> = {
   403: 'forbidden',
   404: 'not_found',
   409: 'conflict',
+  412: 'conflict',
   429: 'rate_limited',
   507: 'workspace_full',
 };
@@ -96,7 +97,7 @@ function remedyOfTaskList({ route }: ApiRequest, status: number, message = ''): 
 }
 
 /** Statuses that mean the same with every `errorCode`. */
-const PLAIN: ReadonlySet<number> = new Set([401, 429]);
+const PLAIN: ReadonlySet<number> = new Set([401, 412, 429]);
 
 function meantStatus(status: number, errorCode: string | undefined): number {
   if (status < 400 || PLAIN.has(status) || errorCode === undefined) return status;

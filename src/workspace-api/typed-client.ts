@@ -27,7 +27,7 @@ export interface ApiAnswer<Body> {
  * One method for each route of the contract; each route's own comment names its rules, shapes and errors.
  *
  * A method resolves with a success only. Otherwise it throws `SyncError` with the server's `status` and `errorCode`:
- * `unauthorized` 401, `forbidden` 403, `not_found` 404, `conflict` 409, `rate_limited` 429 (with `retryAfter`,
+ * `unauthorized` 401, `forbidden` 403, `not_found` 404, `conflict` 409 and 412, `rate_limited` 429 (with `retryAfter`,
  * milliseconds, where the server named a delay), `refused` any other 4xx, `server_failed` 5xx, `answer_malformed` a
  * success that is not what the contract promises; and whatever `send` throws.
  */

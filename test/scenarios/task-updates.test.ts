@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { describeExplained } from '../../src/cli/explained.ts';
 import { entity } from '../../src/model/change.ts';
 import type { TaskUpdate } from '../../src/model/task.ts';
 import { blankEntity, findEntity, saveEntity } from '../../src/store/entities.ts';
 import { addDifference } from '../../src/store/outbox-rows.ts';
+import { createWeather, errorAnswer } from '../support/fakes/weather.ts';
 import { createWorld, GITHUB, type World, type WorldOptions } from '../support/harness/daemon.ts';
 import { pullEvent } from '../support/vendors/github-payloads.ts';
 
@@ -135,6 +137,47 @@ describe('the undoing of a status change', () => {
     await expect(world.ask('status-undo', { task: 'BUG-1' })).rejects.toMatchObject(refused);
     expect(await taskOf(taskId)).toMatchObject({ status: 'blocked' });
   });
+});
+
+it.each([
+  { status: 409, errorCode: 'conflict', code: 'conflict' },
+  { status: 412, errorCode: 'conflict', code: 'conflict' },
+  { status: 400, errorCode: 'validation_failed', code: 'refused' },
+])('$status for one task holds its change, and other tasks get the same status', async (refused) => {
+  const { status, errorCode, code } = refused;
+  const weather = createWeather(() => 0);
+  const config = { connections: { github: GITHUB }, rules: { workflow: { preset: 'standard' } } };
+  world = await createWorld({ faults: weather, config });
+  const ids: string[] = [];
+  for (const title of ['Door sticks', 'Window sticks', 'Lid sticks'])
+    ids.push((await world.people.createBug({ body: { title } }, {})).body.taskId);
+  const [first = '', second = '', third = ''] = ids;
+  weather.turn({
+    before: ({ method, url }) =>
+      method === 'PUT' && url.endsWith(first) ? errorAnswer(status, errorCode, 'not now') : undefined,
+  });
+  const openPull = async (number: number) => {
+    const updated = new Date(world.clock.now()).toISOString();
+    await world.deliver('pull_request', pullEvent({ number, title: `BUG-${number}: oil it`, updated }));
+    await world.settled();
+  };
+  const explained = async () => (await world.ask('explain', { target: 'BUG-1' })).statuses[0];
+  await openPull(1);
+  await world.until(async () => (await explained())?.change?.state === 'held');
+  expect(await explained()).toMatchObject({
+    status: 'open',
+    reason: { code: 'refused', detail: `${code}: PUT /workspaces/current/tasks/${first}: ${status} not now` },
+  });
+  const text = describeExplained(await world.ask('explain', { target: 'BUG-1' }));
+  expect(text).toContain('the change is held; ');
+  expect(text).toContain(`held release update:${first}" sends it`);
+  await openPull(2);
+  await openPull(3);
+  expect([(await taskOf(second)).status, (await taskOf(third)).status]).toEqual(['review', 'review']);
+  weather.clear();
+  await world.ask('release', { classes: [], entities: [entity.taskUpdate(first)] });
+  await world.settled();
+  expect((await taskOf(first)).status).toBe('review');
 });
 
 describe('a server with task updates', () => {

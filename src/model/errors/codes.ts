@@ -258,7 +258,7 @@ export const CODES = {
   },
   status_unknown: {
     verdict: 'never',
-    hint: 'Name the word of the workspace for this status in workspace.statuses, then run "worksync held release --refused".',
+    hint: 'Name the word of the workspace for this status in workspace.statuses, or allow the status there, then run "worksync held release --refused".',
   },
   workflow_contested: {
     verdict: 'never',

@@ -184,6 +184,7 @@ async function storeInFlight(
     open: isOutcomeUnknown(change),
     ...attemptedBefore(change, request),
     ...(change.awaits === 'check' && { isChecked: true }),
+    ...(change.error?.startsWith('conflict:') && { isConflicted: true }),
     waiting: deliveries.length,
     trace: { ...(await itemOf(query, row)), since, due, deliveries, ...slotTimes },
     body: await bodyToSend(query, entity, request, now),

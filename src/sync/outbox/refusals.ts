@@ -16,7 +16,7 @@ import {
   wasAnsweredRecently,
 } from '../../store/server-capabilities.ts';
 import { noteCreationRefused, resumeAfterCreation } from '../../store/task-creations.ts';
-import { noteStatusRefused, readTaskUpdateFacts, suspectForm } from '../../store/task-update-facts.ts';
+import { noteIfMatchRefused, noteStatusRefused } from '../../store/task-update-facts.ts';
 import { appendAnswer } from '../../store/workspace-answers.ts';
 import { enqueueReads, enqueueTaskListRead, tasksWereRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
@@ -91,6 +91,24 @@ export async function holdUnlessChanged(
   return hasChanged ? 'again' : 'held';
 }
 
+/** Reads the list of tasks, which shows what the refusal means, before a repetition. */
+export async function againAfterTaskList(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  { now, usedShare }: SettleContext,
+): Promise<FailureOutcome> {
+  await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
+  await updateChange(query, prepared.entity, {
+    ...pendingAgain(prepared),
+    attempts: prepared.attempts + 1,
+    awaits: 'check',
+    not_before: now + PROBE_EVERY,
+    error: errorText(error),
+  });
+  return 'again';
+}
+
 /** Settles a request as if this had been its answer. */
 async function settleAs(
   query: Scope,
@@ -105,9 +123,23 @@ async function settleAs(
 /** Statuses with which servers refuse a route. */
 const ROUTE_REFUSALS: ReadonlySet<number> = new Set([404, 405, 501]);
 
+/** Whether the present state of a thing forbids a write (409, 412): it is repeated from the present state, not held at once. */
+export function isConflict({ code }: SyncError): boolean {
+  return code === 'conflict';
+}
+
+/** Returns how many attempts failed before this one. For a conflict, only other conflicts just before it count. */
+export function failuresBefore({ attempts, isConflicted = false }: PreparedRequest, error: SyncError): number {
+  return isConflict(error) && !isConflicted ? 0 : attempts;
+}
+
+/** The server never matches `If-Match` for a task if it answers 412 so often in a row, each time just after a read. */
+const UNMATCHED_ATTEMPTS = 2;
+
 /**
- * Settles the refused update of a task, or the refused read before it. A refused form is replaced by another one first,
- * because the refusal does not show which field is at fault. Then the status is: it is switched off.
+ * Settles the refused update of a task, or the refused read before it. All forms were refused, so a status in the update
+ * is at fault, but perhaps for this task only: the change is held, and the status is switched off once three tasks
+ * have refused it.
  */
 async function settleRefusedUpdate(
   query: Scope,
@@ -118,29 +150,53 @@ async function settleRefusedUpdate(
   if (prepared.kind !== 'task_update' || isCredentialRefused(prepared, error)) return undefined;
   if (prepared.action === 'read-task') return settleRefusedUpdateRead(query, prepared, error, context);
   const { now } = context;
-  const { entity, attempts, update } = prepared;
+  const { attempts, update, taskId } = prepared;
   const { status = 0 } = error;
-  if (error.code === 'status_unknown') return switchStatusOff(query, prepared, error);
-  // The task has changed since it was read, or it is gone.
-  if (status === 412 || (status === 404 && !update?.hasRead)) return repeatUpdate(query, prepared, error, context);
-  if (ROUTE_REFUSALS.has(status) && error.own) {
-    await noteRouteRefused(query, 'updateTask', { status, resource: entity, isCertain: true }, now);
-    await updateChange(query, entity, {
-      ...pendingAgain(prepared),
-      not_before: now + MAX_BLOCK,
-      error: errorText(error),
-    });
-    return 'again';
+  if (update === undefined) return undefined;
+  if (status === 412 && update.isConditional && failuresBefore(prepared, error) + 1 >= UNMATCHED_ATTEMPTS)
+    await noteIfMatchRefused(query, taskId as string, now);
+  // The task may be gone: the next attempt reads it.
+  if (status === 404 && !update.hasRead)
+    return updateAgain(query, prepared, error, { attempts: attempts + 1, notBefore: now });
+  if (ROUTE_REFUSALS.has(status) && error.own) return settleRefusedUpdateRoute(query, prepared, error, context);
+  const isReplaced = error.code === 'refused' && status < 400;
+  if (!(isReplaced || isUpdateRefused(error, prepared)) || update.word === undefined) return undefined;
+  if (!isReplaced && prepared.observed !== undefined) {
+    await leaveFieldsOut(query, prepared);
+    return updateAgain(query, prepared, error, { attempts, notBefore: now });
   }
-  if (!isContentRefused(status) || update === undefined) return undefined;
-  const { verified = {}, readOnly } = await readTaskUpdateFacts(query);
-  const isFormAccepted = verified[update.form] !== undefined;
-  if (update.form === 'fields' && !isFormAccepted) await suspectForm(query, 'fieldsOff');
-  else if (update.form === 'whole' && !isFormAccepted && readOnly === undefined) await suspectForm(query, 'readOnly');
-  else if (!update.fields.includes('status')) return undefined;
-  else if (prepared.observed !== undefined) await leaveFieldsOut(query, prepared);
-  else return switchStatusOff(query, prepared, error);
-  await updateChange(query, entity, { ...pendingAgain(prepared), attempts, not_before: now, error: errorText(error) });
+  if (error.own) await noteStatusRefused(query, update.word, taskId as string, now);
+  return holdUnlessChanged(query, prepared, errorText(error));
+}
+
+/** 404 may concern this task alone, although it was read: only a second task shows that the route is missing. */
+async function settleRefusedUpdateRoute(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  { now }: FailureContext,
+): Promise<FailureOutcome> {
+  const { entity, attempts } = prepared;
+  const { status = 0 } = error;
+  const refusal = { status, resource: entity, isCertain: status !== 404 };
+  if (await noteRouteRefused(query, 'updateTask', refusal, now))
+    return updateAgain(query, prepared, error, { attempts, notBefore: now + MAX_BLOCK });
+  if (attempts + 1 >= MAX_ATTEMPTS) return holdUnlessChanged(query, prepared, errorText(error));
+  return updateAgain(query, prepared, error, { attempts: attempts + 1, notBefore: now + PROBE_EVERY });
+}
+
+async function updateAgain(
+  query: Scope,
+  prepared: PreparedRequest,
+  error: SyncError,
+  { attempts, notBefore }: { readonly attempts: number; readonly notBefore: number },
+): Promise<FailureOutcome> {
+  await updateChange(query, prepared.entity, {
+    ...pendingAgain(prepared),
+    attempts,
+    not_before: notBefore,
+    error: errorText(error),
+  });
   return 'again';
 }
 
@@ -153,36 +209,10 @@ async function leaveFieldsOut(query: Scope, { entity }: PreparedRequest): Promis
   await saveEntity(query, { ...row, desired: JSON.stringify(others) });
 }
 
-async function repeatUpdate(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: SyncError,
-  { now }: FailureContext,
-): Promise<FailureOutcome> {
-  const attempts = prepared.attempts + 1;
-  await updateChange(query, prepared.entity, {
-    ...pendingAgain(prepared),
-    attempts,
-    not_before: attempts < MAX_ATTEMPTS - 1 ? now : now + PROBE_EVERY,
-    error: errorText(error),
-  });
-  return 'again';
-}
-
-async function switchStatusOff(
-  query: Scope,
-  prepared: PreparedRequest,
-  { message }: SyncError,
-): Promise<FailureOutcome> {
-  const { status = '' } = prepared.body as unknown as TaskUpdate;
-  const error = `status_unknown: ${message}`.slice(0, 500);
-  await noteStatusRefused(query, status, { word: prepared.update?.word ?? status, error });
-  return holdUnlessChanged(query, prepared, error);
-}
-
 /**
  * Settles the refusal of the read before an update. "Not found" means that the task is gone if the route is known to
- * work, or if no list contains the task. A second refusal after a list with the task concerns the route: updates wait.
+ * work, or if no list contains the task. A second refusal after a list with the task concerns the route, and updates
+ * wait; if the route works for other tasks, it concerns this one, which is held in the end.
  */
 async function settleRefusedUpdateRead(
   query: Scope,
@@ -201,7 +231,9 @@ async function settleRefusedUpdateRead(
     return 'settled';
   }
   if (!isLastingClientError(error) && status !== 501) return undefined;
-  const isOff = await noteRouteRefused(query, 'getTask', { status, resource: entity, isCertain: isChecked }, now);
+  const isCertain = isChecked && !(await wasAnsweredRecently(query, 'getTask', now));
+  const isOff = await noteRouteRefused(query, 'getTask', { status, resource: entity, isCertain }, now);
+  if (!isOff && error.own && attempts + 1 >= MAX_ATTEMPTS) return holdUnlessChanged(query, prepared, errorText(error));
   // The refused reads of other work say nothing about updates; this one does.
   if (isOff) await noteRouteRefused(query, 'updateTask', { status, resource: entity, isCertain: true }, now);
   if (isAbsent && !isOff) await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
@@ -370,15 +402,27 @@ export function isContentRefused(status: number | undefined): boolean {
   return CONTENT_REFUSALS.has(status ?? 0);
 }
 
+/**
+ * Whether the content of an update is refused. A conflict may end, and a proxy may have answered: they count only after
+ * several attempts, each with a read.
+ */
+export function isUpdateRefused(error: SyncError, prepared: PreparedRequest): boolean {
+  const isCertain = error.own && !isConflict(error);
+  return isContentRefused(error.status) && (isCertain || failuresBefore(prepared, error) + 1 >= MAX_ATTEMPTS);
+}
+
 /** Repeats a refused creation without its optional fields, because the server may refuse only one of them. */
 async function settleRefusedCreation(
   query: Scope,
   prepared: PreparedRequest,
   error: SyncError,
-  { now }: FailureContext,
+  context: FailureContext,
 ): Promise<FailureOutcome | undefined> {
+  const { now } = context;
   if (prepared.action !== 'create-task') return undefined;
   if (!isOutcomeUnknown(error)) await resumeAfterCreation(query, now);
+  // Others may have created the task, and sent with fewer fields it would exist twice.
+  if (isConflict(error) && !prepared.isChecked) return againAfterTaskList(query, prepared, error, context);
   if (!isContentRefused(error.status)) return undefined;
   const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);
   if (without === undefined) return holdUnlessChanged(query, prepared, errorText(error));

@@ -6,7 +6,6 @@ import { type EntityRow, json, saveEntity } from '../../store/entities.ts';
 import type { OutboxRow } from '../../store/outbox-rows.ts';
 import { type OptionalRoute, routeOffUntil } from '../../store/server-capabilities.ts';
 import { creationBody } from '../../store/task-creations.ts';
-import type { UpdateForm } from '../../store/task-update-facts.ts';
 import { requestTaskList } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 
@@ -32,7 +31,7 @@ export interface PreparedRequest {
   /** The position in the order of all requests, see `store/revision.ts`. */
   readonly revision: number;
   /** The request of an update that was sent last. A stored key. */
-  readonly update?: SentUpdate;
+  readonly update?: SentUpdate | undefined;
   /** The synced fields of an update, as the read before it and its answer show them. */
   readonly observed?: ObservedFields;
   /** The read before an update showed another status than the one on which the decision was based. */
@@ -41,19 +40,18 @@ export interface PreparedRequest {
   readonly attempted?: readonly TaskUpdate[];
   /** The one of them that has arrived, as the read before the update shows. */
   readonly arrived?: TaskUpdate | undefined;
+  /** The last attempt was a conflict. A stored key. */
+  readonly isConflicted?: boolean;
   /** For the history of requests. */
   readonly trace: RequestTrace;
 }
 
-/** The form of an update, for the meaning of its refusal. */
+/** How an update was sent, for the meaning of its refusal. */
 export interface SentUpdate {
-  readonly form: UpdateForm;
-  /** Without the fields that only the server writes. */
-  readonly isStripped: boolean;
   /** The task was read just before. */
   readonly hasRead: boolean;
-  /** Names of the changed fields. */
-  readonly fields: readonly string[];
+  /** With `If-Match`. */
+  readonly isConditional: boolean;
   /** The word of the server for the status that is set. */
   readonly word?: string;
 }

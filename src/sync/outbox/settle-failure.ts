@@ -5,15 +5,17 @@ import { findEntity } from '../../store/entities.ts';
 import { updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
 import { appendAnswer } from '../../store/workspace-answers.ts';
-import { enqueueTaskListRead } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { isCredentialRefused, isWorkspaceRefusal, PROBE_EVERY } from './breaker.ts';
 import { MAX_BLOCK } from './claim.ts';
 import {
+  againAfterTaskList,
   errorText,
   type FailureContext,
   type FailureOutcome,
+  failuresBefore,
   holdUnlessChanged,
+  isConflict,
   isLastingClientError,
   isOutcomeUnknown,
   MAX_ATTEMPTS,
@@ -50,8 +52,11 @@ async function settleChange(
   if (refusal !== undefined) return refusal;
   if (isOutcomeUnknown(error) && settlement(prepared.kind) === 'list')
     return awaitTaskList(query, prepared, text, context);
-  if (error.code === 'forbidden' && !isCredentialRefused(prepared, error))
-    return settleForbidden(query, prepared, text, context);
+  if (error.code === 'forbidden' && !isCredentialRefused(prepared, error)) {
+    // Our key lacks a right, for this request or for all: the list of tasks shows which.
+    const isCertain = prepared.isChecked && prepared.kind !== 'read';
+    return isCertain ? holdUnlessChanged(query, prepared, text) : againAfterTaskList(query, prepared, error, context);
+  }
   if (error.code === 'workspace_full') return retryLater(query, prepared, error, { ...context, isBlameless: true });
   if (error.verdict === 'wait-until') {
     // The throttle knows until when to wait. This is no failure of the change.
@@ -71,31 +76,13 @@ async function reevaluateItem(query: Scope, entity: string, { now, random }: Set
   await appendAnswer(query, answer, random.uuid(), now);
 }
 
-/** Our key lacks a right, for this request or for all: reads the list of tasks, which shows it, before a repetition. */
-async function settleForbidden(
-  query: Scope,
-  prepared: PreparedRequest,
-  error: string,
-  { now, usedShare }: FailureContext,
-): Promise<FailureOutcome> {
-  if (prepared.isChecked && prepared.kind !== 'read') return holdUnlessChanged(query, prepared, error);
-  await enqueueTaskListRead(query, { now, usedShare, lane: 'read', notBefore: 0 });
-  await updateChange(query, prepared.entity, {
-    ...pendingAgain(prepared),
-    attempts: prepared.attempts + 1,
-    awaits: 'check',
-    not_before: now + PROBE_EVERY,
-    error,
-  });
-  return 'again';
-}
-
 /**
  * Whether the change is held at once: the workspace itself refused the content of the write, or the write cannot be sent
  * at all. A read is always repeated, because other changes depend on it and it has no content that could be refused.
+ * A conflict is repeated too, because it may end by itself.
  */
 function isHeldAtOnce(prepared: PreparedRequest, error: SyncError): boolean {
-  if (prepared.kind === 'read' || error.verdict !== 'never') return false;
+  if (prepared.kind === 'read' || error.verdict !== 'never' || isConflict(error)) return false;
   const isNeverSent = error.code === 'refused' && error.status === undefined;
   return isNeverSent || isWorkspaceRefusal(error);
 }
@@ -125,7 +112,7 @@ async function retryLater(
   const isSent = !isBlameless && wasSent(error);
   const isRead = prepared.action === 'read-task';
   const isUnknown = prepared.open || (!isBlameless && !isRead && isOutcomeUnknown(error));
-  const attempts = attemptsAfter(prepared, isSent, outage && !atFault);
+  const attempts = attemptsAfter(failuresBefore(prepared, error), isSent, outage && !atFault);
   const isAtFault = isSent && (atFault || isLastingClientError(error));
   const columns = pendingAgain(prepared, isUnknown);
   const text = errorText(error);
@@ -139,7 +126,7 @@ async function retryLater(
 }
 
 /** Attempts that were not sent lengthen the pauses, but never bring a change nearer to being held. */
-function attemptsAfter({ attempts }: PreparedRequest, isSent: boolean, isOutage: boolean): number {
+function attemptsAfter(attempts: number, isSent: boolean, isOutage: boolean): number {
   if (isOutage) return attempts;
   return isSent ? attempts + 1 : Math.max(attempts, Math.min(attempts + 1, FAST_ATTEMPTS));
 }

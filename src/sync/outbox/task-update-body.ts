@@ -4,7 +4,7 @@ import type { TaskUpdate } from '../../model/task.ts';
 import { type StatusWords, serverStatus } from '../../model/task-status.ts';
 import type { WorkspaceConfig } from '../../platform/config/schema.ts';
 import { namesIn } from '../../platform/lib/lenient.ts';
-import type { UpdateForm } from '../../store/task-update-facts.ts';
+import type { TaskUpdateFacts, UpdateForm } from '../../store/task-update-facts.ts';
 import { apiOverrides } from '../../workspace-api/contract.ts';
 
 export type TaskFields = Readonly<Record<string, unknown>>;
@@ -16,6 +16,30 @@ const WRITABLE = ['title', 'description', 'status', 'priority', 'teamIds', 'assi
 export function updateFormOf({ workspace }: Pick<WorkspaceConfig, 'workspace'>): UpdateForm {
   const { taskUpdate } = apiOverrides.parse(workspace.api ?? {});
   return taskUpdate ?? (workspace.url === undefined ? 'fields' : 'whole');
+}
+
+/** The form of the body of an update. */
+export interface BodyForm {
+  readonly form: UpdateForm;
+  /** Without the fields that only the server writes. */
+  readonly isStripped: boolean;
+}
+
+/**
+ * Returns the forms in which an update is tried, in this order. An accepted form is the only one, because a later refusal
+ * concerns its content.
+ */
+export function formsOf(
+  configured: UpdateForm,
+  { fieldsOff, readOnly, verified = {} }: TaskUpdateFacts,
+): readonly [BodyForm, ...BodyForm[]] {
+  const stripped = { form: 'whole', isStripped: true } as const;
+  const whole = { form: 'whole', isStripped: false } as const;
+  const wholes: readonly [BodyForm, ...BodyForm[]] =
+    readOnly === 'certain' ? [stripped] : verified.whole ? [whole] : [whole, stripped];
+  if (configured === 'whole' || fieldsOff === 'certain') return wholes;
+  const fields = { form: 'fields', isStripped: false } as const;
+  return verified.fields ? [fields] : [fields, ...wholes];
 }
 
 /** Returns a tag for `If-Match`, which compares strongly: a weak tag never matches. */
@@ -75,11 +99,7 @@ export function needsNoTask({ addLabels = [], removeLabels = [], fields, itemLab
  * Returns the body of an update. `isStripped` leaves out the fields that only the server writes, and values that the
  * contract does not know; labels are sent by their names.
  */
-export function updateBody(
-  { form, isStripped }: { readonly form: UpdateForm; readonly isStripped: boolean },
-  task: TaskFields,
-  changed: TaskFields,
-): TaskFields {
+export function updateBody({ form, isStripped }: BodyForm, task: TaskFields, changed: TaskFields): TaskFields {
   if (form === 'fields') return changed;
   return { ...(isStripped ? strippedFields(task) : task), ...changed };
 }

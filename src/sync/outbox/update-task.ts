@@ -1,4 +1,4 @@
-// Design: src/decisions/changes.md
+// Design: src/decisions/task-updates.md
 
 import { asSyncError, SyncError } from '../../model/errors/sync-error.ts';
 import { afterAnswer, observeFields, withoutTheirs } from '../../model/synced-fields.ts';
@@ -9,25 +9,28 @@ import { updateChange } from '../../store/outbox-rows.ts';
 import { addRequest } from '../../store/requests.ts';
 import { noteRouteAnswered } from '../../store/server-capabilities.ts';
 import {
+  type AcceptedUpdate,
   noteFieldsCleared,
+  noteReadOnlyRefused,
   noteUpdateAccepted,
   readTaskUpdateFacts,
-  suspectForm,
   switchUpdatesOff,
   type TaskUpdateFacts,
-  type UpdateForm,
 } from '../../store/task-update-facts.ts';
+import { isOff } from '../../store/trials.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import type { ApiAnswer } from '../../workspace-api/typed-client.ts';
 import type { OutboxContext, SendContext, Slot } from './outbox-context.ts';
-import { isContentRefused } from './refusals.ts';
+import { errorText, isContentRefused, isUpdateRefused } from './refusals.ts';
 import type { PreparedRequest } from './request.ts';
 import { historyRow } from './request-trace.ts';
 import { pendingAgain } from './settle.ts';
 import {
   arrivedOf,
+  type BodyForm,
   changedFields,
   clearedFields,
+  formsOf,
   isBasedOn,
   needsNoTask,
   strongTag,
@@ -55,15 +58,15 @@ export interface UpdaterContext
 const CACHED_FOR = 60_000;
 /** A read that is older than this is repeated before the update, milliseconds. */
 const READ_VALID_FOR = 5_000;
-/** After this many attempts `If-Match` is left out: the server may never match it. */
-const CONDITIONAL_ATTEMPTS = 2;
 
 interface Turn {
   readonly prepared: PreparedRequest;
   readonly update: TaskUpdate;
   readonly taskId: string;
   readonly facts: TaskUpdateFacts;
-  readonly form: UpdateForm;
+  readonly form: BodyForm;
+  /** The forms to try if this one is refused. */
+  readonly otherForms: readonly BodyForm[];
   readonly traceparent: string | undefined;
 }
 
@@ -77,7 +80,7 @@ interface Sent {
   readonly changed: TaskFields;
   readonly before: TaskBefore;
   readonly answer: ApiAnswer<unknown>;
-  readonly accepted: Parameters<typeof noteUpdateAccepted>[1];
+  readonly accepted: AcceptedUpdate;
 }
 
 /**
@@ -101,23 +104,17 @@ export class TaskUpdater {
     const update = prepared.body as unknown as TaskUpdate;
     const taskId = prepared.taskId as string;
     const facts = await readTaskUpdateFacts(this.#context.store.query);
-    const form = facts.fieldsOff === undefined ? this.#context.taskUpdates.form : 'whole';
-    const turn: Turn = { prepared, update, taskId, facts, form, traceparent };
+    const [form, ...otherForms] = formsOf(this.#context.taskUpdates.form, facts);
+    const turn: Turn = { prepared, update, taskId, facts, form, otherForms, traceparent };
     if (await this.#mayOmitRead(turn)) return this.#write(turn, slot, changedFields(update, this.#words));
     const second = await this.#followingSlot(prepared);
     if (second === undefined) return this.#requeue(prepared, slot);
-    try {
-      await this.#readAndWrite(turn, slot, second);
-    } finally {
-      // A slot that was used is completed already.
-      second.release();
-      second.leave();
-    }
+    await leavingAfter(second, () => this.#readAndWrite(turn, slot, second));
   }
 
   /** Whether an update of these fields is known to clear no other, and the cached status is recent. */
   async #mayOmitRead({ prepared, update, taskId, facts, form }: Turn): Promise<boolean> {
-    if (form !== 'fields' || prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
+    if (form.form !== 'fields' || prepared.open || prepared.attempts > 0 || !needsNoTask(update)) return false;
     const verified = facts.verified?.fields ?? [];
     if (!Object.keys(changedFields(update, this.#words)).every((name) => verified.includes(name))) return false;
     const cached = await cachedStatus(this.#context.store.query, taskId);
@@ -176,34 +173,61 @@ export class TaskUpdater {
   }
 
   async #write(turn: Turn, slot: Slot, changed: TaskFields, before?: TaskBefore): Promise<void> {
-    const { update, facts, form } = turn;
-    const isStripped = facts.readOnly !== undefined;
+    const { facts, form } = turn;
     const word = typeof changed['status'] === 'string' ? changed['status'] : undefined;
-    const sent = { form, isStripped, hasRead: before !== undefined, fields: Object.keys(changed), word };
+    const ifMatch = isOff(facts.ifMatch, this.#context.clock.now()) ? undefined : before?.etag;
+    const isConditional = ifMatch !== undefined;
+    const sent = { hasRead: before !== undefined, isConditional, word };
     const prepared: PreparedRequest = { ...turn.prepared, update: sent };
-    const body = updateBody(sent, before?.task ?? {}, changed);
-    const isTried = prepared.attempts >= CONDITIONAL_ATTEMPTS;
-    const ifMatch = isTried || facts.unconditional ? undefined : before?.etag;
+    const body = updateBody(form, before?.task ?? {}, changed);
     let answer: ApiAnswer<unknown>;
     try {
       answer = await this.#sendBody(turn, slot, body, ifMatch);
-    } catch (error) {
-      return this.#context.failed(prepared, slot, asSyncError(error));
+    } catch (thrown) {
+      const error = asSyncError(thrown);
+      const isRefused = turn.otherForms.length > 0 && isUpdateRefused(error, prepared);
+      return isRefused ? this.#tryNextForm(turn, slot, error) : this.#context.failed(prepared, slot, error);
     }
     const answered = (answer.body as { readonly status?: string } | undefined)?.status;
     if (word !== undefined && answered !== undefined && answered !== word) {
-      const message = `the workspace answered the status ${word} with ${answered}`;
+      const message = `the workspace answered the status ${word} of the task ${turn.taskId} with ${answered}`;
       return this.#context.failed(
         prepared,
         slot,
-        new SyncError('status_unknown', message, { status: answer.status, own: true }),
+        new SyncError('refused', message, { status: answer.status, own: true }),
       );
     }
-    const isUnconditional = isTried && before?.etag !== undefined;
-    const accepted = { form, compared: [], isUnconditional, ...(word !== undefined && { status: update.status }) };
+    const accepted = { form: form.form, refused: this.#refusedForms(turn), compared: [], word, isConditional };
     if (before === undefined)
       return this.#context.answered(prepared, slot, answer, (t) => this.#noteAccepted(t, accepted));
     await this.#compare({ ...turn, prepared }, slot, { changed, before, answer, accepted });
+  }
+
+  /** Reads the task again and sends the update in its next form, because a refusal does not show what is at fault. */
+  async #tryNextForm(turn: Turn, slot: Slot, error: SyncError): Promise<void> {
+    const [form, ...otherForms] = turn.otherForms as readonly [BodyForm, ...BodyForm[]];
+    const { prepared } = turn;
+    const { status = 0 } = error;
+    const first = await this.#followingSlot(prepared);
+    if (first === undefined) return this.#requeue(prepared, slot, status);
+    await leavingAfter(first, async () => {
+      const second = await this.#followingSlot(prepared);
+      if (second === undefined) return this.#requeue(prepared, slot, status);
+      const end = { now: this.#context.clock.now(), status, outcome: 'again', error: errorText(error) } as const;
+      const record = (transaction: Scope) => addRequest(transaction, historyRow(prepared, end));
+      await leavingAfter(second, async () => {
+        if (!(await this.#passOn(slot, first, record, status))) return;
+        this.#context.meter.count('workspace_requests_total', { route: prepared.action, status: String(status) });
+        await this.#readAndWrite({ ...turn, form, otherForms }, first, second);
+      });
+    });
+  }
+
+  /** The forms that this turn has tried before the present one. */
+  #refusedForms({ form, facts }: Turn): AcceptedUpdate['refused'] {
+    const isFieldsRefused = form.form === 'whole' && this.#context.taskUpdates.form === 'fields';
+    const isWholeRefused = form.isStripped && facts.readOnly !== 'certain';
+    return { ...(isFieldsRefused && { fieldsOff: 'certain' }), ...(isWholeRefused && { readOnly: 'certain' }) };
   }
 
   /** Sends an update. A success without a readable task has no body. */
@@ -241,12 +265,12 @@ export class TaskUpdater {
       { entity: prepared.entity, error },
       'an update of a task cleared fields that were not sent',
     );
-    const next = form === 'fields' ? await this.#followingSlot(prepared) : undefined;
+    const next = form.form === 'fields' ? await this.#followingSlot(prepared) : undefined;
     if (next === undefined || !(await this.#passOn(after.slot, next, noteFieldsCleared, answer.status)))
       return this.#context.answered(prepared, after.slot, answer, (transaction) =>
-        form === 'whole' ? switchUpdatesOff(transaction, error) : noteFieldsCleared(transaction),
+        form.form === 'whole' ? switchUpdatesOff(transaction, error) : noteFieldsCleared(transaction),
       );
-    await this.#restore({ ...turn, prepared }, next, { changed, before, error }, turn.facts.readOnly !== undefined);
+    await this.#restore({ ...turn, prepared }, next, { changed, before, error }, turn.facts.readOnly === 'certain');
   }
 
   /** Sends the whole task as it was before, with the changed fields; without the fields of the server if that is refused. */
@@ -263,15 +287,16 @@ export class TaskUpdater {
       const task = answer.body === undefined ? {} : fieldsOf(answer as ApiAnswer<TaskFields>);
       const cleared = clearedFields(before.task, task, changed);
       await this.#context.answered(prepared, slot, answer, async (transaction) => {
+        if (isStripped) await noteReadOnlyRefused(transaction);
         if (cleared.some((name) => Object.hasOwn(task, name))) await switchUpdatesOff(transaction, error);
       });
     } catch (thrown) {
       const failure = asSyncError(thrown);
       const { status = 0 } = failure;
       const next = !isStripped && isContentRefused(status) ? await this.#followingSlot(prepared) : undefined;
-      if (next === undefined) return this.#context.failed(prepared, slot, failure);
-      const suspect = (transaction: Scope) => suspectForm(transaction, 'readOnly');
-      if (await this.#passOn(slot, next, suspect, status)) await this.#restore(turn, next, lost, true);
+      // Without `update`: the workspace has accepted the update itself, so this refusal does not concern the status.
+      if (next === undefined) return this.#context.failed({ ...prepared, update: undefined }, slot, failure);
+      if (await this.#passOn(slot, next, async () => {}, status)) await this.#restore(turn, next, lost, true);
     } finally {
       slot.leave();
     }
@@ -291,7 +316,7 @@ export class TaskUpdater {
       const cleared = clearedFields(before.task, task, changed);
       if (cleared.every((name) => Object.hasOwn(task, name))) return { task, slot };
     }
-    const verified = turn.facts.verified?.[turn.form] ?? [];
+    const verified = turn.facts.verified?.[turn.form.form] ?? [];
     if (Object.keys(changed).every((name) => verified.includes(name))) return { slot };
     const next = await this.#followingSlot(turn.prepared);
     if (next === undefined || !(await this.#passOn(slot, next, async () => {}, answer.status))) return { slot };
@@ -302,7 +327,7 @@ export class TaskUpdater {
     }
   }
 
-  async #noteAccepted(transaction: Scope, accepted: Parameters<typeof noteUpdateAccepted>[1]): Promise<void> {
+  async #noteAccepted(transaction: Scope, accepted: AcceptedUpdate): Promise<void> {
     await noteRouteAnswered(transaction, 'updateTask', this.#context.clock.now());
     await noteUpdateAccepted(transaction, accepted);
   }
@@ -337,14 +362,24 @@ export class TaskUpdater {
     return isCommitted;
   }
 
-  /** Makes the change pending again, because nothing was written. */
-  async #requeue(prepared: PreparedRequest, slot: Slot): Promise<void> {
+  /** Makes the change pending again, because nothing was written. @param status of the answer, if the slot was used */
+  async #requeue(prepared: PreparedRequest, slot: Slot, status?: number): Promise<void> {
     await this.#context.retryUntilCommitted(() =>
       this.#context.store.commit(async (transaction) => {
-        await slot.complete(undefined, transaction);
+        await slot.complete(status === undefined ? undefined : { status, key: null }, transaction);
         await updateChange(transaction, prepared.entity, pendingAgain(prepared));
       }),
     );
+  }
+}
+
+/** Runs work with a slot, and gives up the slot if the work has not used it. A slot that was used is completed already. */
+async function leavingAfter(slot: Slot, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } finally {
+    slot.release();
+    slot.leave();
   }
 }
 

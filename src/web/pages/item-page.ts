@@ -1,4 +1,5 @@
 import type { ShownItem, ShownItems } from '../../admin/item-timeline.ts';
+import { entity } from '../../model/change.ts';
 import { commandAsTyped } from '../../platform/lib/own-command.ts';
 import { counted } from '../../platform/lib/quantities.ts';
 import { HELP_OF_REASONS } from '../help.ts';
@@ -57,9 +58,14 @@ ${fact('Wanted', wanted && `${wanted.status}: ${wanted.rule}${wanted.item === nu
 ${fact('No change', reason && withDetail(reason))}
 ${fact('Labels to add', labels.add.join(', ') || null)}
 ${fact('Labels to remove', labels.remove.join(', ') || null)}
-${fact('Change', change && html`${change.state}, ${when(change.notBefore, now)} at the earliest`)}
+${fact('Change', change && changeWords(task, now))}
 ${fact('Fields edited by people', fieldsOfPeople.join(', ') || null)}</dl>${release}
 <p class="hint"><a href="${HELP_OF_REASONS}">If a task does not move</a></p></section>`;
+}
+
+function changeWords({ taskId, change }: ExplainedTask, now: number): Markup | null {
+  if (change?.state !== 'held') return change && html`${change.state}, ${when(change.notBefore, now)} at the earliest`;
+  return html`held; <code>${commandAsTyped(`held release ${entity.taskUpdate(taskId)}`)}</code> sends it`;
 }
 
 function statusItems(workspace: string, { items, more }: ExplainedTask, now: number): Markup {

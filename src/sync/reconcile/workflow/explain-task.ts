@@ -230,9 +230,14 @@ function reasonOf({ evaluation, change, isOff }: Decision): Reason | null {
   const { wanted, target, transition } = evaluation;
   if (transition?.outcome === 'none') return reasonFor(transition.why, transition.detail);
   if (target === undefined) return reasonWithoutTarget(wanted);
-  if (change?.state === 'held') return reasonFor('guard', change.error ?? undefined);
+  if (change?.state === 'held') return reasonFor(isRefused(change) ? 'refused' : 'guard', change.error ?? undefined);
   if (isOff) return reasonFor('no-task-route');
   return change?.error ? reasonFor('refused', change.error) : null;
+}
+
+/** Whether a held change was refused by the workspace. The guard, and others who change statuses back, hold changes too. */
+function isRefused({ guard, error }: OutboxRow): boolean {
+  return guard !== 'held' && !error?.startsWith('workflow_contested');
 }
 
 function reasonWithoutTarget(wanted: TaskEvaluation['wanted']): Reason {

@@ -15,6 +15,7 @@ import { differs, waits } from '../../../support/rows/changes.ts';
 import {
   ABSENT,
   ABSENT_ROUTE,
+  attachment,
   CONTEXT,
   failed,
   inFlight,
@@ -42,6 +43,8 @@ describe('a refused list of records', () => {
     ['404 by the workspace', ABSENT, 'closed'],
     ['403 by the workspace', failed('forbidden', 403, 'forbidden'), 'closed'],
     ['501 by the workspace', failed('server_failed', 501, 'not_implemented'), 'closed'],
+    ['409 by the workspace', failed('conflict', 409, 'conflict'), 'unknown'],
+    ['412 by the workspace', failed('conflict', 412, 'precondition_failed'), 'unknown'],
     ['404 as HTML of a proxy', ABSENT_ROUTE, 'unknown'],
     ['401', failed('unauthorized', 401, 'unauthorized'), 'unknown'],
     ['503', failed('server_failed', 503, 'internal'), 'unknown'],
@@ -154,6 +157,21 @@ describe('a refused read of the links of a task', () => {
   });
 });
 
+describe.each([409, 412])('a conflict with %i', (status) => {
+  it.each([
+    ['a record', record],
+    ['the removal of a link', removal],
+    ['the attachment of a document', attachment],
+  ])('of %s is repeated with pauses, and held after five in a row', async (_what, row) => {
+    const { query, prepared } = await inFlight(row, { attempts: 4 });
+    const conflict = failed('conflict', status, 'conflict');
+    expect(await settleFailure(query, prepared, conflict, FAILING)).toBe('again');
+    expect(await findChange(query, row.entity)).toMatchObject({ attempts: 1, not_before: NOW + 2_000 });
+    const last = { ...prepared, isConflicted: true };
+    expect(await settleFailure(query, last, conflict, FAILING)).toBe('held');
+  });
+});
+
 describe('a refused creation', () => {
   const BODY = { title: 'a', description: 'b', labels: ['ui'], priority: 'p1' };
   const INVALID = failed('refused', 400, 'validation_failed');
@@ -172,6 +190,16 @@ describe('a refused creation', () => {
     expect(again.body).toEqual({ title: 'a', description: 'b' });
     expect(await settleFailure(query, again, INVALID, FAILING)).toBe('held');
     expect(await findChange(query, TASK)).toMatchObject({ state: 'held', error: 'refused: why' });
+  });
+
+  it('is checked in a list of the tasks after 409, and repeated without fields only then', async () => {
+    const { query, prepared } = await inFlight(task);
+    const conflict = failed('conflict', 409, 'conflict');
+    expect(await settleFailure(query, prepared, conflict, FAILING)).toBe('again');
+    expect(await findChange(query, TASK)).toMatchObject({ awaits: 'check', error: 'conflict: why' });
+    expect(await findChange(query, entityName.readTasks)).toMatchObject({ state: 'pending' });
+    expect(await settleFailure(query, { ...prepared, isChecked: true }, conflict, FAILING)).toBe('again');
+    expect((await findChange(query, TASK))?.error).toBe('conflict: why; sent again without labels, priority');
   });
 
   it.each([

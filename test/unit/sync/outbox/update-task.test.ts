@@ -9,7 +9,7 @@ import { addDifference, findChange, updateChange } from '../../../../src/store/o
 import { taskUpdatesOffUntil } from '../../../../src/store/server-capabilities.ts';
 import { serverStatusesOf } from '../../../../src/store/stored-status.ts';
 import { noteContest, readTaskUpdateFacts, type UpdateForm } from '../../../../src/store/task-update-facts.ts';
-import { MAX_BLOCK, prepareNext } from '../../../../src/sync/outbox/claim.ts';
+import { MAX_BLOCK } from '../../../../src/sync/outbox/claim.ts';
 import { type Answer, outboxBench } from '../../../support/cost/outbox-bench.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 
@@ -289,29 +289,10 @@ test('leaves out the fields that only the server writes after they were refused'
     override: ({ body }) => (body?.['createdAt'] === undefined ? undefined : refusal(400, 'validation_failed')),
   });
   await send();
-  expect((await change())?.state).toBe('pending');
-  await send();
   const { title, description, priority, labels } = ORIGINAL;
-  expect(server.requests.at(-1)?.body).toEqual({ title, description, priority, labels, status: 'review' });
-  expect((await facts()).readOnly).toBe('certain');
-});
-
-test('holds an update whose status is refused, and sends this status no more', async () => {
-  const { send, server, facts, change, take, slot, store, clock } = await setUp({
-    override: ({ method }) => (method === 'GET' ? undefined : refusal(422, 'validation_failed')),
-  });
-  await send();
-  await send();
-  const held = await change();
-  expect([held?.state, held?.error]).toEqual(['held', expect.stringMatching(/^status_unknown: /)]);
-  expect(await facts()).toEqual({ statuses: { review: { word: 'review', error: held?.error } } });
-  await store.commit((query) => updateChange(query, NAME, { state: 'pending' }));
-  expect([await take(await slot(), NAME), (await change())?.state]).toEqual([undefined, 'held']);
   expect(methods(server)).toEqual(['GET', 'PUT', 'GET', 'PUT']);
-  // Another word is another status for the server.
-  await store.commit((query) => updateChange(query, NAME, { state: 'pending' }));
-  const eligible = { now: clock.now(), onlyReads: false, statusWords: { review: 'In Review' } };
-  expect(await store.commit((query) => prepareNext(query, eligible, NAME))).toMatchObject({ entity: NAME });
+  expect(server.requests.at(-1)?.body).toEqual({ title, description, priority, labels, status: 'review' });
+  expect([(await facts()).readOnly, await change()]).toEqual(['certain', undefined]);
 });
 
 test('recognises the status of an earlier update without answer, although the rules want another one since', async () => {
@@ -354,7 +335,7 @@ test('holds an update that is answered with another status', async () => {
   const { send, change } = await setUp({ apply: (task) => task });
   await send();
   const { state, error } = (await change()) ?? {};
-  expect([state, error]).toEqual(['held', expect.stringMatching(/^status_unknown: /)]);
+  expect([state, error]).toEqual(['held', expect.stringMatching(/^refused: .* review of the task tsk_1 with open$/)]);
 });
 
 test('waits while the workspace has no route for updates', async () => {
