@@ -107,7 +107,6 @@ const NO_PROOF: Readonly<Record<string, string>> = {
   'src/sync/reconcile/poison-messages.ts: (await readMeta(store.query, TRIED_BY)) !== version':
     'the version of this program',
   'src/cluster/signature.ts: until.has(nonce)': 'the signature was found right before',
-  "src/store/items.ts: query .selectFrom('items') .select('key') .where('key', '>', after)": 'the key of an item',
   "src/store/server-capabilities.ts: ((await readMeta(query, CONFIGURED)) ?? '') !== value":
     'an option of the configuration',
   'src/store/redeliveries.ts: (await redeliveryCursor(query, connection)) !== cursor': 'a place in a list',

@@ -143,7 +143,10 @@ it('writes nothing after a conflict if somebody has changed the status meanwhile
   });
   await move('t1');
   expect([puts.length, await stateOf('t1')]).toEqual([1, 'blocked']);
-  expect(await store.query.selectFrom('inbox').select('event').execute()).toEqual([{ event: 'read-task' }]);
+  expect(await store.query.selectFrom('inbox').select('event').execute()).toEqual([
+    { event: 'look-again' },
+    { event: 'read-task' },
+  ]);
 });
 
 it('counts only conflicts in a row', async () => {
