@@ -4,6 +4,7 @@ import { doAll } from '../platform/lib/failures.ts';
 import type { Job, Timetable } from '../platform/lib/scheduler.ts';
 import type { Stage } from '../platform/lib/stage.ts';
 import { phaseOf } from '../platform/lib/startup-jitter.ts';
+import { correctOwnMoves } from '../store/correct-own-moves.ts';
 import type { Store } from '../store/database.ts';
 import { jobRuns } from '../store/job-runs.ts';
 import { readMeta, setTriagedConnections, WORKSPACE_ID } from '../store/meta.ts';
@@ -188,7 +189,10 @@ export async function openStages(
 }
 
 /** Updates the stored facts about connections to the configuration: triage, redelivery cursors, recording. */
-async function storeConnectionSettings({ config, store, clock }: PartitionContext, rules: Rules): Promise<void> {
+async function storeConnectionSettings(
+  { config, store, clock, random }: PartitionContext,
+  rules: Rules,
+): Promise<void> {
   const names = config.connections.map(({ name }) => name);
   const recording = config.connections.filter(isRecorded).map(({ name }) => name);
   const others = config.connections.filter((each) => !isRecorded(each)).map(({ name }) => name);
@@ -196,6 +200,7 @@ async function storeConnectionSettings({ config, store, clock }: PartitionContex
     await setTriagedConnections(transaction, rules.triage.isOn ? names : [], clock.now());
     await forgetOtherRedeliveryCursors(transaction, names);
     await configureRecording(transaction, { recording, others });
+    await correctOwnMoves(transaction, config.workspace.statuses, { now: clock.now(), next: () => random.uuid() });
     await withdrawNotices(transaction, {
       comment: writing(config, ({ comment }) => comment),
       close: writing(config, ({ close }) => close),

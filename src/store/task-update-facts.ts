@@ -71,6 +71,14 @@ export async function noteContest(query: Scope, at: number, now: number): Promis
   await changeFacts(query, (facts) => ({ ...facts, contested: contestsInDay([...(facts.contested ?? []), at], now) }));
 }
 
+/** Forgets contests that did not take place. */
+export async function forgetContests(query: Scope, times: readonly number[]): Promise<void> {
+  await changeFacts(query, (facts) => {
+    if (facts.contested === undefined) return facts;
+    return { ...facts, contested: facts.contested.filter((at) => !times.includes(at)) };
+  });
+}
+
 /** Records that the server refused a status for a task, or replaced it. @param word the server's word for the status */
 export async function noteStatusRefused(query: Scope, word: string, taskId: string, now: number): Promise<void> {
   await changeFacts(query, (facts) => ({
