@@ -1,4 +1,11 @@
-import { effectOf, entity as entityName, SETTLE_AFTER, undoableFrom, type Written } from '../../model/change.ts';
+import {
+  type Action,
+  effectOf,
+  entity as entityName,
+  SETTLE_AFTER,
+  undoableFrom,
+  type Written,
+} from '../../model/change.ts';
 import type { ListPage } from '../../model/delivery.ts';
 import { debounceOf } from '../../model/lane.ts';
 import { afterFields } from '../../model/synced-fields.ts';
@@ -257,8 +264,8 @@ function isReadOfUpdate({ kind, action }: PreparedRequest): boolean {
 }
 
 /**
- * Returns the known state after a success. A document gets its time from the answer, so that an event about an older
- * state of it is recognised. A created task is known as
+ * Returns the known state after a success. Documents and records get their time from the answer, so that an event about an
+ * older state is recognised. A created task is known as
  * the workspace returned it. Of an updated one, only what worksync wrote is kept.
  */
 function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, now: number): string | null {
@@ -275,9 +282,16 @@ function knownAfter(row: EntityRow, prepared: PreparedRequest, body: unknown, no
   }
   if (action === 'create-task' && known !== null) return JSON.stringify(asReturned(json(known) ?? {}, body));
   const updatedAt = (body as { updatedAt?: unknown } | null | undefined)?.updatedAt;
-  if (action !== 'attach-document' || known === null || typeof updatedAt !== 'string') return known;
-  return JSON.stringify({ ...json(known), updatedAt });
+  const name = TIME_OF_KNOWN[action];
+  if (name === undefined || known === null || typeof updatedAt !== 'string') return known;
+  return JSON.stringify({ ...json(known), [name]: updatedAt });
 }
+
+/** The key under which a known state stores its time by the clock of the workspace. */
+const TIME_OF_KNOWN: Readonly<Partial<Record<Action, string>>> = {
+  'attach-document': 'updatedAt',
+  'record-pull-request': 'changedAt',
+};
 
 /** Returns the fields of a created task with the values that the workspace returned, except for empty ones. */
 function asReturned(sent: Readonly<Record<string, unknown>>, body: unknown): Readonly<Record<string, unknown>> {

@@ -11,8 +11,10 @@ import {
   saveEntity,
 } from '../../store/entities.ts';
 import { dropDifference, findChange } from '../../store/outbox-rows.ts';
+import { mayUpdate } from '../../store/revision.ts';
 import { runSequentially } from '../../store/unit-of-work/unit-of-work.ts';
 import type { Answer } from '../../store/workspace-answers.ts';
+import { enqueueReads } from '../../store/workspace-reads.ts';
 import type { Scope } from '../../store/workspace-scope.ts';
 import { addFindings } from '../../store/workspace-sweeps.ts';
 import { documentShape, listedDocuments } from './answers/shapes.ts';
@@ -91,7 +93,7 @@ export async function applyDocument(query: Scope, answer: Answer, context: Answe
   const documentId = answer.entity.slice(entity.readDocument('').length);
   const { taskId = null, updatedAt = null } = body ?? {};
   const document = { documentId, taskId, updatedAt, isMissing: body === null };
-  const { reevaluate, isMoved } = await updateKnownDocument(query, document, answer.sentAt, context);
+  const { reevaluate, isMoved } = await updateKnownDocument(query, document, answer, context);
   if (isMoved) await addFindings(query, [{ what: 'document-moved', entity: entity.document(documentId) }], context.now);
   return reevaluate;
 }
@@ -99,20 +101,18 @@ export async function applyDocument(query: Scope, answer: Answer, context: Answe
 /** Applies documents that an event or the answer to another client contains. Returns the items to evaluate. */
 export async function applyListedDocuments(query: Scope, answer: Answer, context: AnswerContext): Promise<string[]> {
   const { documents } = listedDocuments.parse(answer.body);
-  const updates = documents.map(
-    (document) => (own: Scope) => updateKnownDocument(own, document, answer.sentAt, context),
-  );
+  const updates = documents.map((document) => (own: Scope) => updateKnownDocument(own, document, answer, context));
   return (await runSequentially(query, updates)).flatMap(({ reevaluate }) => reevaluate);
 }
 
 /**
  * Updates the known state. A document that worksync attached and that has another task now was moved by a person, and
- * stays there.
+ * stays there. If the report may be older than the attachment, the document is read.
  */
 async function updateKnownDocument(
   query: Scope,
   { documentId, taskId, isMissing, updatedAt }: KnownDocument & { readonly documentId: string },
-  sentAt: number,
+  { sentAt, asOf }: Pick<Answer, 'sentAt' | 'asOf'>,
   { now }: AnswerContext,
 ): Promise<{ readonly reevaluate: readonly string[]; readonly isMoved: boolean }> {
   const row = await findEntity(query, entity.document(documentId));
@@ -123,6 +123,11 @@ async function updateKnownDocument(
   if (!isMissing && isOlder(updatedAt, before?.updatedAt)) return { reevaluate: [], isMoved: false };
   const wasAttachedByUs = before?.taskId != null && before.taskId === row.task_id;
   const isMoved = wasAttachedByUs && taskId !== row.task_id;
+  const isNewer = isMissing || (asOf === undefined ? isOlder(before?.updatedAt, updatedAt) : mayUpdate(row, asOf));
+  if (isMoved && !isNewer) {
+    await enqueueReads(query, [entity.readDocument(documentId)], now, 'backfill');
+    return { reevaluate: [], isMoved: false };
+  }
   const hand = isMoved ? 'removed' : row.hand;
   const known = JSON.stringify({ taskId, isMissing, ...(updatedAt && { updatedAt }) } satisfies KnownDocument);
   await saveEntity(query, { ...row, known, known_at: now, hand });

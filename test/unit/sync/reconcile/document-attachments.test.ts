@@ -109,10 +109,11 @@ test.each<[what: string, reported: object, known: object, hand: 'removed' | null
     'removed',
   ],
   ['of a deletion is applied at any time', { updatedAt: at(4), isMissing: true }, { isMissing: true }, 'removed'],
-  ['without a time is applied', { taskId: null }, DETACHED, 'removed'],
-  ['with an unreadable time is applied', { taskId: null, updatedAt: 'soon' }, DETACHED, 'removed'],
-  ['with a time of another type is applied', { taskId: null, updatedAt: {} }, DETACHED, 'removed'],
-])('an event about an attached document, %s', async (_what, reported, known, hand) => {
+  ['of the same time causes a read', { taskId: null, updatedAt: at(5) }, KNOWN, null],
+  ['without a time causes a read', { taskId: null }, KNOWN, null],
+  ['with an unreadable time causes a read', { taskId: null, updatedAt: 'soon' }, KNOWN, null],
+  ['with a time of another type causes a read', { taskId: null, updatedAt: {} }, KNOWN, null],
+])('an event about an attached document, %s', async (what, reported, known, hand) => {
   const { query, commit } = await openTestStore();
   const row = {
     item_key: 'github:github.com:5001:pull:1',
@@ -126,4 +127,6 @@ test.each<[what: string, reported: object, known: object, hand: 'removed' | null
   await commit((transaction) => applyAnswer(transaction, answer, { now: REQUESTED + 1, usedShare: 0 }));
   const after = await findEntity(query, DOCUMENT);
   expect([JSON.parse(after?.known ?? ''), after?.hand]).toEqual([expect.objectContaining(known), hand]);
+  const isRead = (await findChange(query, entity.readDocument('d1'))) !== undefined;
+  expect(isRead).toBe(what.endsWith('causes a read'));
 });
