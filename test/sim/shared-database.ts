@@ -18,7 +18,7 @@ export interface DatabaseServer {
   ahead: number;
   /** Of so many of one statements and commits nobody gets an answer: of none, of some, or of all. */
   failing: number;
-  /** Lone statements begin late, and their answers come late: by so many milliseconds at most. */
+  /** Lone statements and relaxed commits begin late, and answers to statements come late: by so many milliseconds at most. */
   slowness: number;
   /** It takes nothing and refuses nothing: whoever asks waits until that is over. */
   hang(isHanging: boolean): void;
@@ -97,8 +97,10 @@ export function createDatabaseServer(
     const queryOf = (onWritten: (text: string) => Promise<void>) =>
       kyselyOver<Schema>(connectionOf(onWritten), 'sqlite');
     const committing =
-      (commit: Installation['commit']): Installation['commit'] =>
+      (commit: Installation['commit'], isRelaxed = false): Installation['commit'] =>
       async (work) => {
+        // Other stages commit between the reading of a batch by reconcile and its commit.
+        if (isRelaxed) await onItsWay();
         await awake();
         const result = await commit(async (transaction) => {
           life.check();
@@ -127,7 +129,14 @@ export function createDatabaseServer(
       isClosed = true;
     };
     const watch = watchOf(life);
-    const unseen = { ...rest, query, commit, commitRelaxed: committing(installation.commitRelaxed), close, asServer };
+    const unseen = {
+      ...rest,
+      query,
+      commit,
+      commitRelaxed: committing(installation.commitRelaxed, true),
+      close,
+      asServer,
+    };
     const database = watchedDatabase(unseen, watch);
     const shared = installationOver(database, installation.id);
     // Only who owns a workspace gives a fence with its name, if perhaps none.
