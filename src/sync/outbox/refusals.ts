@@ -378,7 +378,7 @@ async function settleRefusedCreation(
   { now }: FailureContext,
 ): Promise<FailureOutcome | undefined> {
   if (prepared.action !== 'create-task') return undefined;
-  if (!isOutcomeUnknown(error)) await resumeAfterCreation(query, now);
+  await resumeAfterCreation(query, now);
   if (!isContentRefused(error.status)) return undefined;
   const without = await noteCreationRefused(query, prepared.entity, prepared.body, now);
   if (without === undefined) return holdUnlessChanged(query, prepared, errorText(error));
