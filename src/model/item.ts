@@ -19,11 +19,10 @@ interface ItemBase {
   readonly host: string;
   /** The provider's own time of this state, epoch milliseconds. Newest wins. */
   readonly updatedAt: number;
-  /**
-   * The provider's time that orders this state, if it differs from `updatedAt`: a time too far ahead of our clock, or the
-   * time of the state before one that is too far ahead. A stored key.
-   */
+  /** The time that the provider reported, if it was too far ahead of our clock, so that `updatedAt` differs. A stored key. */
   readonly toldAt?: number;
+  /** With `toldAt`: the newest time of the provider before it that was plausible. A stored key. */
+  readonly provenAt?: number;
   /** Orders states that share a time, where the vendor has such a number. */
   readonly version?: number;
   /**

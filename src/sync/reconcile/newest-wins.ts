@@ -13,8 +13,9 @@ import type { StoredItem } from '../../store/items.ts';
 // because the vendor may refuse the fetch for good. A state that follows a creation, or finishes an item, is certainly
 // later. Merged and declined pull requests never open again, so no time makes an open state replace these.
 //
-// A time in the future orders nothing. A state with such a time ties with a state that has none. Then a wrong clock may
-// be the cause, so the last arrival wins. No clock is a day wrong: a state that is further ahead loses.
+// A time in the future never beats a plausible one. A vendor's clock that is ahead dates states by it, so a state that is
+// less than a day ahead counts as of its receipt, and any plausible state after the last plausible one replaces it. No
+// clock is a day wrong: a state that is further ahead loses against all others.
 //
 // Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority.
 // Any other report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that
@@ -25,7 +26,7 @@ import type { StoredItem } from '../../store/items.ts';
 // item was finished, and for the earliest time since which it is open again: older deliveries may show them.
 
 /** Orders two states of an item. If one of them has no version, only their times count. */
-type Stamp = Pick<Item, 'updatedAt' | 'toldAt' | 'version'>;
+type Stamp = Pick<Item, 'updatedAt' | 'toldAt' | 'provenAt' | 'version'>;
 
 /**
  * `needsFetch`: only the object itself can settle the state, so it must be fetched. The stored state until then is a
@@ -52,6 +53,7 @@ const NOT_CONTENT: ReadonlySet<string> = new Set([
   'host',
   'updatedAt',
   'toldAt',
+  'provenAt',
   'version',
   'isCreation',
   'gone',
@@ -190,14 +192,22 @@ function toldTime({ updatedAt, toldAt }: Stamp): number {
   return toldAt ?? updatedAt;
 }
 
-/** Returns zero if the states cannot be ordered. A plausible time that is later than one in the future is later. */
-function compare(left: Stamp, right: Stamp): number {
-  const order = toldTime(left) - toldTime(right);
-  const [doubt, otherDoubt] = [doubtOf(left), doubtOf(right)];
-  if (doubt !== otherDoubt) return Math.sign(order) === Math.sign(otherDoubt - doubt) ? order : 0;
+/** Returns the newest plausible time of a state or of those that it replaced. */
+function provenTime(stamp: Stamp): number | undefined {
+  return doubtOf(stamp) === PLAUSIBLE ? toldTime(stamp) : stamp.provenAt;
+}
+
+/** Orders a received state and a stored one. Returns zero if they cannot be ordered. */
+function compare(received: Stamp, stored: Stamp): number {
+  const order = toldTime(received) - toldTime(stored);
+  const [doubt, storedDoubt] = [doubtOf(received), doubtOf(stored)];
+  // The receipt of a state from the future is certainly not older than the stored state.
+  if (doubt > storedDoubt) return doubt === AHEAD ? Math.max(0, received.updatedAt - stored.updatedAt) : 0;
+  if (doubt < storedDoubt)
+    return toldTime(received) < (stored.provenAt ?? toldTime(received)) ? -1 : Math.max(0, order);
   if (order !== 0) return doubt === NO_CLOCK ? 0 : order;
-  if (left.version === undefined || right.version === undefined) return 0;
-  return left.version - right.version;
+  if (received.version === undefined || stored.version === undefined) return 0;
+  return received.version - stored.version;
 }
 
 /** Orders the received and the stored value of a field. A review that the stored item has no room for counts as older. */
@@ -262,24 +272,17 @@ function compareTexts(left: string, right: string): number {
   return left < right ? -1 : Number(left > right);
 }
 
-/**
- * Takes these fields of the received item, each with its time. The time of the item is the newest of all. A state from
- * the future that won a tie is ordered by the time of the stored state, and has the time of its receipt.
- */
+/** Takes these fields of the received item, each with its time. The time of the item is the newest of all. */
 function mergeFields(stored: StoredItem, received: Item, fields: readonly string[]): StoredItem {
   const order = compare(received, stored.item);
   const isReplaced = order > 0 || (order === 0 && doubtOf(received) < doubtOf(stored.item));
   const newest = isReplaced ? received : stored.item;
-  const isFromFuture = !isReplaced && doubtOf(received) > doubtOf(newest);
-  const { version: _, toldAt: __, isCreation: ___, ...content } = stored.item;
-  const updatedAt = isFromFuture ? Math.max(newest.updatedAt, received.updatedAt) : newest.updatedAt;
-  const toldAt = toldTime(newest);
+  const newestStamp = isReplaced ? stampAfter(stored.item, received) : stampOf(stored.item);
+  const { version: _, toldAt: __, provenAt: ___, isCreation: ____, ...content } = stored.item;
   const isCreation = newest.isCreation === true && (order !== 0 || received.isCreation === true);
   const item: Record<string, unknown> = {
     ...content,
-    ...stampOf(newest),
-    updatedAt,
-    ...(toldAt !== updatedAt && { toldAt }),
+    ...newestStamp,
     ...(isCreation && { isCreation }),
   };
   const reviews: Record<string, Review> = { ...reviewsOf(stored.item) };
@@ -289,18 +292,28 @@ function mergeFields(stored: StoredItem, received: Item, fields: readonly string
     else item[field] = value;
   }
   if (Object.keys(reviews).length > 0) item['reviews'] = newestReviews(reviews);
-  const takenStamp = (field: string) =>
-    carries(stored.item, field) && doubtOf(received) > doubtOf(stampOfField(stored, field)) ? newest : received;
   const older: Record<string, Stamp> = {};
   for (const field of contentFields(item as unknown as Item)) {
-    const stamp = fields.includes(field) ? takenStamp(field) : stampOfField(stored, field);
-    if (compare(stamp, newest) < 0 || doubtOf(stamp) > doubtOf(newest)) older[field] = stampOf(stamp);
+    const before = stampOfField(stored, field);
+    const stamp = fields.includes(field) ? stampAfter(before, received) : stampOf(before);
+    if (compare(stamp, newestStamp) < 0 || doubtOf(stamp) !== doubtOf(newestStamp)) older[field] = stamp;
   }
   return { item: withOpenSince(item as unknown as Item), older };
 }
 
-function stampOf({ updatedAt, toldAt, version }: Stamp): Stamp {
-  return { updatedAt, ...(toldAt !== undefined && { toldAt }), ...(version !== undefined && { version }) };
+function stampOf({ updatedAt, toldAt, provenAt, version }: Stamp): Stamp {
+  return {
+    updatedAt,
+    ...(toldAt !== undefined && { toldAt }),
+    ...(provenAt !== undefined && { provenAt }),
+    ...(version !== undefined && { version }),
+  };
+}
+
+/** Returns the stamp of a received state that replaces a stored one. A state from the future keeps the plausible time before it. */
+function stampAfter(stored: Stamp, received: Stamp): Stamp {
+  const provenAt = doubtOf(received) === PLAUSIBLE ? undefined : provenTime(stored);
+  return stampOf({ ...received, ...(provenAt !== undefined && Number.isFinite(provenAt) && { provenAt }) });
 }
 
 /** Returns the provider time of a stored value, or a time before all others if there is no value. */

@@ -34,7 +34,7 @@ interface Stage {
 
 interface Life {
   readonly clock?: TravellingClock;
-  /** What the translation of a suspected delivery waits for. */
+  /** The wait before the translation of a suspected delivery. */
   readonly translation?: (body: string) => Promise<void>;
 }
 
