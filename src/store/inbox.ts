@@ -54,10 +54,18 @@ export const REPLAYED = 'replayed';
 /**
  * Returns pending deliveries, the oldest first: at most `most`, and at most `mostBytes` of unpacked bodies. The first one is
  * returned whatever its size.
+ *
+ * @param skipped ids of deliveries to leave out
  */
-export async function pendingDeliveries(query: Scope, most: number, mostBytes: number): Promise<PendingDelivery[]> {
-  const sizes = await pendingSizes(query.whole, { workspace: query.workspace, most });
-  const ids = prefixWithin(sizes, mostBytes);
+export async function pendingDeliveries(
+  query: Scope,
+  most: number,
+  mostBytes: number,
+  skipped: ReadonlySet<number> = new Set(),
+): Promise<PendingDelivery[]> {
+  const sizes = await pendingSizes(query.whole, { workspace: query.workspace, most: most + skipped.size });
+  const wanted = sizes.filter(({ id }) => !skipped.has(id)).slice(0, most);
+  const ids = prefixWithin(wanted, mostBytes);
   if (ids.length === 0) return [];
   const rows = await query
     .selectFrom('inbox')
@@ -116,16 +124,15 @@ export async function hasPendingSince(query: Scope, since: number): Promise<bool
   return row !== undefined;
 }
 
-/** Returns the highest id among the `most` oldest pending deliveries; undefined if none is pending. */
-export async function lastPendingId(query: Scope, most: number): Promise<number | undefined> {
-  const rows = await query
+/** Returns the ids and the counted attempts of the `most` oldest pending deliveries. */
+export async function oldestPending(query: Scope, most: number): Promise<{ id: number; attempts: number }[]> {
+  return query
     .selectFrom('inbox')
-    .select('id')
+    .select(['id', 'attempts'])
     .where('state', '=', 'pending')
     .orderBy('id')
     .limit(most)
     .execute();
-  return rows.at(-1)?.id;
 }
 
 const EMPTY = Buffer.alloc(0);

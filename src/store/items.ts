@@ -174,7 +174,7 @@ export function readDeliveries(row: Pick<ItemRow, 'deliveries'> | undefined): re
 
 export interface StoredItem {
   readonly item: Item;
-  readonly older: Readonly<Record<string, Pick<Item, 'updatedAt' | 'version'>>>;
+  readonly older: Readonly<Record<string, Pick<Item, 'updatedAt' | 'toldAt' | 'provenAt' | 'version'>>>;
 }
 
 export function readFields(row: Pick<ItemRow, 'fields'>): StoredItem {

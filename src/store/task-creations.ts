@@ -109,19 +109,23 @@ export async function areMarksKnown(query: Scope): Promise<boolean> {
   return source || description;
 }
 
+/** Whether a list was requested that shows the marks, in this database and for this address. */
+export async function wereMarksRequested(query: Scope): Promise<boolean> {
+  return (await readServerFact(query, 'marks')) !== undefined;
+}
+
 export async function saveTaskMarks(query: Scope, marks: TaskMarks): Promise<void> {
   await writeServerFact(query, 'marks', marks);
 }
 
 /** Returns the creations that are in flight or have an unknown outcome. */
-export async function creationsInFlight(query: Scope): Promise<readonly string[]> {
-  const rows = await query
+export async function creationsInFlight(query: Scope): Promise<readonly Pick<OutboxRow, 'entity' | 'state'>[]> {
+  return query
     .selectFrom('outbox')
-    .select('entity')
+    .select(['entity', 'state'])
     .where('kind', '=', 'task')
     .where('state', 'in', ['sending', 'unknown'])
     .execute();
-  return rows.map(({ entity }) => entity);
 }
 
 /** The longest wait for another creation, milliseconds. */
@@ -134,7 +138,7 @@ export async function delayOtherCreations(query: Scope, now: number): Promise<nu
   return until;
 }
 
-/** Ends the delay of the other creations, because the one in flight has ended. */
+/** Ends the delay of the other creations, because the one in flight was answered or its answer is lost. */
 export async function resumeAfterCreation(query: Scope, now: number): Promise<void> {
   await unsentCreations(query)
     .set({ not_before: 0 })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { DeliveryOrigin } from '../../src/model/delivery.ts';
 import type { PullRequest, Review } from '../../src/model/item.ts';
 import type { StoredItem } from '../../src/store/items.ts';
-import { mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
+import { clampTime, mergeNewest } from '../../src/sync/reconcile/newest-wins.ts';
 import { drawn } from '../support/harness/depth.ts';
 import { bare, PULL_IDENTITY } from '../support/rows/items.ts';
 
@@ -30,12 +30,14 @@ interface Said {
 const carriedOf = (whole: Content, fields: readonly (keyof Content)[]): Partial<Content> =>
   Object.fromEntries(fields.map((field) => [field, whole[field]]));
 
-/** States of one item at these times of the provider, and what one delivery of each carries. */
+/** States of one item at these times of the provider, and what one delivery of each carries. Merged is final. */
 function historyOf(times: fc.Arbitrary<Pick<Said, 'at' | 'version'>[]>): fc.Arbitrary<Said[]> {
   const delivery = fc.tuple(content, fc.subarray([...FIELDS]));
   return fc.tuple(times, fc.array(delivery, { minLength: 12, maxLength: 12 })).map(([stamps, contents]) =>
     stamps.map((stamp, index) => {
-      const [whole, fields] = contents[index] as [Content, (keyof Content)[]];
+      const [drawnWhole, fields] = contents[index] as [Content, (keyof Content)[]];
+      const isMerged = contents.slice(0, index).some(([{ state }]) => state === 'merged');
+      const whole: Content = isMerged ? { ...drawnWhole, state: 'merged' } : drawnWhole;
       return { ...stamp, whole, carried: carriedOf(whole, fields) };
     }),
   );
@@ -252,6 +254,64 @@ describe('times that cannot be ordered', () => {
         }
       }),
       { numRuns: drawn(1_000) },
+    );
+  });
+});
+
+describe('without fetches', () => {
+  const NOW = Date.UTC(2026, 2, 5);
+  const FUTURE = Date.UTC(2199, 0, 1);
+  /** Few times, so that many states share one. Some are in the future. */
+  const times = fc
+    .array(fc.constantFrom(NOW - 3, NOW - 2, NOW - 1, FUTURE, FUTURE + 1), { minLength: 1, maxLength: 8 })
+    .map((all) => all.map((at) => ({ at })));
+  const isPlausible = ({ at }: Said) => at <= NOW;
+
+  function stored(course: readonly Said[]): Partial<Content> {
+    let held: StoredItem | undefined;
+    for (const [index, said] of course.entries()) {
+      const result = mergeNewest(held, clampTime(toItem(said), NOW + index, held?.item), 'webhook');
+      if (result.outcome === 'applied') held = result.stored;
+    }
+    return contentOf(held);
+  }
+
+  /** The deliveries of the newest plausible time in the order of their arrival, or all if no time is plausible. */
+  function newest(deliveries: readonly Said[]): readonly Said[] {
+    const plausible = deliveries.filter(isPlausible);
+    const latest = Math.max(...plausible.map(({ at }) => at));
+    return plausible.length === 0 ? deliveries : plausible.filter(({ at }) => at === latest);
+  }
+
+  const withoutState = (said: Said): Said => {
+    const { state: _, ...carried } = said.carried;
+    return { ...said, carried };
+  };
+
+  it('each field ends as the last arrival of its newest time says, and a time in the future never wins', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(times)), ({ course }) => {
+        const deliveries = course.map(withoutState);
+        const expected = FIELDS.flatMap((field) => {
+          const carrying = newest(deliveries.filter(({ carried }) => field in carried));
+          return carrying.length === 0 ? [] : [[field, carrying.at(-1)?.carried[field]] as const];
+        });
+        expect(stored(deliveries)).toEqual(Object.fromEntries(expected));
+      }),
+      { numRuns: drawn(2_000) },
+    );
+  });
+
+  it('a merged state always wins, and a closed one wins over an open one of its time', () => {
+    fc.assert(
+      fc.property(courseOf(historyOf(times)), ({ course }) => {
+        const carrying = course.filter(({ carried }) => carried.state !== undefined);
+        const states = newest(carrying).map(({ carried }) => carried.state);
+        const isMerged = carrying.some(({ carried }) => carried.state === 'merged');
+        const expected = isMerged ? 'merged' : states.includes('closed') ? 'closed' : states.at(-1);
+        expect(stored(course).state).toBe(expected);
+      }),
+      { numRuns: drawn(2_000) },
     );
   });
 });

@@ -135,6 +135,44 @@ describe('triage', () => {
   });
 });
 
+describe('a creation whose answer is lost', () => {
+  it.each([
+    ['first', 1],
+    ['second', 2],
+    ['third', 3],
+  ])('as the %s delays no other task, and the marks take one list', async (_which, lost) => {
+    let isLost = false;
+    let lists = 0;
+    await open(EVERYTHING, {
+      http: (own) => ({
+        ...own,
+        async request(asked) {
+          const { method, url, body } = asked;
+          if (method === 'GET' && new URL(url).pathname.endsWith('/tasks')) lists++;
+          const answer = await own.request(asked);
+          if (isLost || method !== 'POST' || !body?.includes(`"Issue ${lost}"`)) return answer;
+          isLost = true;
+          throw new SyncError('outcome_unknown', 'the answer was lost');
+        },
+      }),
+    });
+    await world.settled();
+    const listsBefore = lists;
+    const titles = async () => new Set((await tasks()).map(({ title }) => title));
+    for (let number = 1; number < lost; number++) await say(number);
+    if (lost > 1) await world.until(async () => (await titles()).size === lost - 1);
+    await say(lost);
+    await world.until(() => isLost);
+    for (const number of [1, 2, 3]) await say(lost + number);
+    const from = world.clock.now();
+    await world.until(async () => (await titles()).size === lost + 3);
+    expect(world.clock.now() - from).toBeLessThan(10_000);
+    expect(lists - listsBefore).toBe(1);
+    await world.settled();
+    expect((await tasks()).map(({ title }) => title).toSorted()).toHaveLength(lost + 3);
+  });
+});
+
 describe('a creation that was in flight when the process was killed', () => {
   it('delays no task but its own', async () => {
     let lost = 0;

@@ -285,11 +285,15 @@ async function holdIfStatusIsOff(
   return error !== undefined;
 }
 
-/** At most one creation is in flight until a list has shown how worksync recognises its own tasks. */
+/**
+ * Until a list has shown how worksync recognises its own tasks, at most one creation is in flight, and none is sent
+ * beside two with an unknown outcome: on a server that shows no marks a person has to decide on each of them.
+ */
 async function creationBlockedUntil(query: Scope, { entity }: OutboxRow, now: number): Promise<number | undefined> {
   if (await areMarksKnown(query)) return undefined;
-  const others = (await creationsInFlight(query)).filter((creation) => creation !== entity);
-  return others.length === 0 ? undefined : delayOtherCreations(query, now);
+  const others = (await creationsInFlight(query)).filter((creation) => creation.entity !== entity);
+  const isBlocked = others.length > 1 || others.some(({ state }) => state === 'sending');
+  return isBlocked ? delayOtherCreations(query, now) : undefined;
 }
 
 /** The part of a `PreparedRequest` that identifies an earlier attempt. */

@@ -420,7 +420,7 @@ async function settleRefusedCreation(
 ): Promise<FailureOutcome | undefined> {
   const { now } = context;
   if (prepared.action !== 'create-task') return undefined;
-  if (!isOutcomeUnknown(error)) await resumeAfterCreation(query, now);
+  await resumeAfterCreation(query, now);
   // Others may have created the task, and sent with fewer fields it would exist twice.
   if (isConflict(error) && !prepared.isChecked) return againAfterTaskList(query, prepared, error, context);
   if (!isContentRefused(error.status)) return undefined;

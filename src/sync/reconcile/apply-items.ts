@@ -235,7 +235,7 @@ function headOf(item: Item | undefined): string | undefined {
  * other sources were read since then. Two contents of one time verify nothing: the fetch decides.
  */
 function verifies({ outcome, needsFetch }: MergeResult, origin: DeliveryOrigin): boolean {
-  return outcome === 'applied' || (!needsFetch && (outcome === 'unchanged' || origin !== 'webhook'));
+  return !needsFetch && (outcome !== 'superseded' || origin !== 'webhook');
 }
 
 /** Replays and completing backfills are merged even if the item is unchanged. */

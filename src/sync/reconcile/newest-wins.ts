@@ -9,9 +9,13 @@ import type { StoredItem } from '../../store/items.ts';
 //
 // A delivery carries some fields of an item as of one time of the provider's clock. Each stored field has its own time:
 // an older delivery may still fill a field that newer ones do not carry, and changes no other. Two contents of one time
-// cannot be ordered, so the object is fetched, and the fetched content wins the tie. Until then the stored content
-// stays, because old events may be repeated. A state that follows a creation, or finishes an item, is certainly later. So
-// is a decision of the reviewers, because GitLab reports an approval with the time before it.
+// cannot be ordered, so the object is fetched, and the fetched content wins the tie. Until then the last arrival wins,
+// because the vendor may refuse the fetch for good. A state that follows a creation, or finishes an item, is certainly
+// later. Merged and declined pull requests never open again, so no time makes an open state replace these.
+//
+// A time in the future never beats a plausible one. A vendor's clock that is ahead dates states by it, so a state that is
+// less than a day ahead counts as of its receipt, and any plausible state after the last plausible one replaces it. No
+// clock is a day wrong: a state that is further ahead loses against all others.
 //
 // Existence has no time, because removing and restoring may not change the provider's time: a fetch is the authority.
 // Any other report that an item is gone is a guess, and is ignored if it is older than the stored state. A report that
@@ -22,7 +26,7 @@ import type { StoredItem } from '../../store/items.ts';
 // item was finished, and for the earliest time since which it is open again: older deliveries may show them.
 
 /** Orders two states of an item. If one of them has no version, only their times count. */
-type Stamp = Pick<Item, 'updatedAt' | 'version'>;
+type Stamp = Pick<Item, 'updatedAt' | 'toldAt' | 'provenAt' | 'version'>;
 
 /**
  * `needsFetch`: only the object itself can settle the state, so it must be fetched. The stored state until then is a
@@ -38,6 +42,9 @@ export type MergeResult =
 /** How far a provider's clock may be ahead of ours before its times are clamped, milliseconds. */
 const MAX_AHEAD_MS = 5 * 60_000;
 
+/** A time that is further ahead of our clock comes from no clock, milliseconds. */
+const MAX_CLOCK_ERROR_MS = 24 * 3_600_000;
+
 /** Fields that name the item, order its states, or have no time. They are not content. */
 const NOT_CONTENT: ReadonlySet<string> = new Set([
   'key',
@@ -46,10 +53,17 @@ const NOT_CONTENT: ReadonlySet<string> = new Set([
   'host',
   'updatedAt',
   'toldAt',
+  'provenAt',
   'version',
   'isCreation',
   'gone',
 ]);
+
+/** The fields that say whether an item is finished. */
+const STATE_FIELDS: ReadonlySet<string> = new Set(['state', 'rawState', 'closedAt', 'mergedAt', 'isDropped']);
+
+/** The times among the content of an item. */
+const CONTENT_TIMES = ['createdAt', 'closedAt', 'mergedAt', 'phaseChangedAt'];
 
 const NEVER: Stamp = { updatedAt: Number.NEGATIVE_INFINITY };
 
@@ -62,24 +76,46 @@ const REVIEW = 'reviews.';
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Replaces a time in the future by the time of receipt, because it would block all later states until then.
+ * Replaces a time in the future by the time of receipt. Keeps the provider's time in `toldAt`, which orders the state.
  *
  * Our own clock may have been set back. A state that the provider dates after the stored one never becomes older than
- * it by this: it ties with it, and is fetched. A state that the provider does not date after the stored one ties with
- * it too, because the stored time may be a receipt of the wrong clock. This also holds after our clock is right again.
+ * it by this.
  *
  * @param receivedAt epoch milliseconds
- * @param stored the times of the stored state
+ * @param stored the stored state
  */
-export function clampTime<Any extends Item>(
-  item: Any,
-  receivedAt: number,
-  stored: Pick<Item, 'updatedAt' | 'toldAt'> = { updatedAt: receivedAt },
-): Any {
+export function clampTime<Any extends Item>(item: Any, receivedAt: number, stored?: Item): Any {
+  const plausible = withPlausibleTimes(item, receivedAt, stored);
   const toldAt = item.updatedAt;
-  if (stored.toldAt !== undefined && toldAt <= stored.toldAt) return { ...item, updatedAt: stored.updatedAt, toldAt };
-  if (toldAt <= receivedAt + MAX_AHEAD_MS) return item;
-  return { ...item, updatedAt: Math.max(receivedAt, Math.min(stored.updatedAt, toldAt)), toldAt };
+  if (toldAt <= receivedAt + MAX_AHEAD_MS) return plausible;
+  const storedAt = stored?.updatedAt ?? receivedAt;
+  return { ...plausible, updatedAt: Math.max(receivedAt, Math.min(storedAt, toldAt)), toldAt };
+}
+
+/** Replaces the times among the content that come from no clock: by the stored ones, so that a repeat changes nothing. */
+function withPlausibleTimes<Any extends Item>(item: Any, receivedAt: number, stored: Item | undefined): Any {
+  const latest = receivedAt + MAX_CLOCK_ERROR_MS;
+  const receipt = new Date(receivedAt).toISOString();
+  const clamp = (fields: Fields, known: Fields | undefined, names: readonly string[]): Fields => {
+    const late = names.filter((name) => Date.parse(String(fields[name])) > latest);
+    return late.length === 0
+      ? fields
+      : { ...fields, ...Object.fromEntries(late.map((name) => [name, known?.[name] ?? receipt])) };
+  };
+  const clamped = clamp(item as unknown as Fields, stored as unknown as Fields, CONTENT_TIMES) as unknown as Any;
+  if (clamped.kind !== 'pull_request') return clamped;
+  const { reviews, reviewDecision } = clamped;
+  const before = stored?.kind === 'pull_request' ? stored : undefined;
+  const atOf = (value: object, known: object | undefined) => clamp(value as Fields, known as Fields, ['at']);
+  return {
+    ...clamped,
+    ...(reviews && {
+      reviews: Object.fromEntries(
+        Object.entries(reviews).map(([id, review]) => [id, atOf(review, before?.reviews?.[id])]),
+      ),
+    }),
+    ...(reviewDecision && { reviewDecision: atOf(reviewDecision, before?.reviewDecision) }),
+  };
 }
 
 /** Merges a received item into the stored one. `stored` is undefined for a new item. */
@@ -105,49 +141,79 @@ function mergeGone(stored: StoredItem, received: Item, source: DeliveryOrigin): 
 function mergeContent(stored: StoredItem, received: Item, source: DeliveryOrigin): MergeResult {
   const order = compare(received, stored.item);
   const fields = contentFields(received);
-  const newer = fields.filter((field) => compareField(stored, received, field) > 0);
-  const contested = fields.filter(
-    (field) =>
-      compareField(stored, received, field) === 0 &&
-      !isSameValue(fieldOf(received, field), fieldOf(stored.item, field)),
-  );
+  const isSame = (field: string) => isSameValue(fieldOf(received, field), fieldOf(stored.item, field));
+  // The same value with a plausible time replaces one with a time in the future.
+  const isProven = (field: string) => isSame(field) && doubtOf(received) < doubtOf(stampOfField(stored, field));
+  const newer = fields.filter((field) => compareField(stored, received, field) > 0 || isProven(field));
+  const contested = fields.filter((field) => compareField(stored, received, field) === 0 && !isSame(field));
   if (order <= 0 && newer.length + contested.length === 0)
     return { outcome: order < 0 ? 'superseded' : 'unchanged', needsFetch: false };
   const needsFetch = contested.length > 0 && source !== 'fetch';
-  const taken = needsFetch && !isLater(stored.item, received, contested) ? newer : [...newer, ...contested];
+  const won = needsFetch ? contested.filter((field) => winsTie(stored, received, field, contested)) : contested;
+  const taken = [...newer, ...won];
   if (order <= 0 && taken.length === 0) return { outcome: 'unchanged', needsFetch };
   return { outcome: 'applied', stored: mergeFields(stored, received, taken), needsFetch };
 }
 
-/**
- * Decides whether the received state is later than a stored state of the same time. Compares the provider's own times
- * if ours replaced them, otherwise the order of events.
- */
-function isLater(stored: Item, received: Item, contested: readonly string[]): boolean {
-  const isClamped = received.toldAt !== undefined || stored.toldAt !== undefined;
-  const [receivedTime, storedTime] = [received.toldAt ?? received.updatedAt, stored.toldAt ?? stored.updatedAt];
-  if (isClamped && receivedTime !== storedTime) return receivedTime > storedTime;
-  if (contested.includes('state')) {
-    if (received.state === 'merged') return true;
-    if (isFinished(received) !== isFinished(stored)) return isFinished(received);
-  }
-  if (contested.includes('reviewDecision') && isDecided(received) !== isDecided(stored)) return isDecided(received);
-  return stored.isCreation === true && received.isCreation !== true;
+/** Decides whether the received value of a contested field replaces the stored one until a fetch decides. */
+function winsTie(stored: StoredItem, received: Item, field: string, contested: readonly string[]): boolean {
+  const finality = compareFinality(received, stored.item);
+  if (finality !== 0) return finality > 0;
+  const doubt = doubtOf(received);
+  const storedDoubt = doubtOf(stampOfField(stored, field));
+  if (doubt < storedDoubt) return true;
+  if (doubt > storedDoubt && doubt === NO_CLOCK) return false;
+  if (contested.includes('state') && isFinished(received) !== isFinished(stored.item)) return isFinished(received);
+  return received.isCreation !== true || stored.item.isCreation === true;
 }
 
-function isDecided(item: Item): boolean {
-  return item.kind === 'pull_request' && item.reviewDecision !== undefined && item.reviewDecision.state !== 'none';
+/** Positive if only the received state is one that no vendor takes back, negative if only the stored one is. */
+function compareFinality(received: Item, stored: Item): number {
+  if (received.state === undefined) return 0;
+  return Number(isFinal(received)) - Number(isFinal(stored));
 }
 
-function compare(left: Stamp, right: Stamp): number {
-  if (left.updatedAt !== right.updatedAt) return left.updatedAt - right.updatedAt;
-  if (left.version === undefined || right.version === undefined) return 0;
-  return left.version - right.version;
+/** Work items, and pull requests that are closed, may be opened again. */
+function isFinal(item: Item): boolean {
+  return item.kind === 'pull_request' && (item.state === 'merged' || item.state === 'declined');
+}
+
+/** How little the time of a state proves: it is plausible, of a clock that is ahead, or of no clock. */
+const [PLAUSIBLE, AHEAD, NO_CLOCK] = [0, 1, 2];
+
+function doubtOf(stamp: Stamp): number {
+  const ahead = stamp.toldAt === undefined ? 0 : stamp.toldAt - stamp.updatedAt;
+  if (ahead <= 0) return PLAUSIBLE;
+  return ahead <= MAX_CLOCK_ERROR_MS ? AHEAD : NO_CLOCK;
+}
+
+/** Returns the provider's own time of a state. */
+function toldTime({ updatedAt, toldAt }: Stamp): number {
+  return toldAt ?? updatedAt;
+}
+
+/** Returns the newest plausible time of a state or of those that it replaced. */
+function provenTime(stamp: Stamp): number | undefined {
+  return doubtOf(stamp) === PLAUSIBLE ? toldTime(stamp) : stamp.provenAt;
+}
+
+/** Orders a received state and a stored one. Returns zero if they cannot be ordered. */
+function compare(received: Stamp, stored: Stamp): number {
+  const order = toldTime(received) - toldTime(stored);
+  const [doubt, storedDoubt] = [doubtOf(received), doubtOf(stored)];
+  // The receipt of a state from the future is certainly not older than the stored state.
+  if (doubt > storedDoubt) return doubt === AHEAD ? Math.max(0, received.updatedAt - stored.updatedAt) : 0;
+  if (doubt < storedDoubt)
+    return toldTime(received) < (stored.provenAt ?? toldTime(received)) ? -1 : Math.max(0, order);
+  if (order !== 0) return doubt === NO_CLOCK ? 0 : order;
+  if (received.version === undefined || stored.version === undefined) return 0;
+  return received.version - stored.version;
 }
 
 /** Orders the received and the stored value of a field. A review that the stored item has no room for counts as older. */
 function compareField(stored: StoredItem, received: Item, field: string): number {
-  const order = compare(received, stampOfField(stored, field));
+  const order = carries(stored.item, field) ? compare(received, stampOfField(stored, field)) : 1;
+  if (STATE_FIELDS.has(field) && compareFinality(received, stored.item) * order < 0) return 0;
   if (field === 'lastClosedAt') return closedTimeOf(received) > closedTimeOf(stored.item) ? 1 : -1;
   if (field === 'openSince') return isOpenEarlier(received, stored.item) ? 1 : -1;
   if (!field.startsWith(REVIEW)) return order;
@@ -209,14 +275,14 @@ function compareTexts(left: string, right: string): number {
 /** Takes these fields of the received item, each with its time. The time of the item is the newest of all. */
 function mergeFields(stored: StoredItem, received: Item, fields: readonly string[]): StoredItem {
   const order = compare(received, stored.item);
-  const newest = order > 0 ? received : stored.item;
-  const { version: _, toldAt: __, isCreation: ___, ...content } = stored.item;
-  const toldAt = received.toldAt ?? newest.toldAt;
+  const isReplaced = order > 0 || (order === 0 && doubtOf(received) < doubtOf(stored.item));
+  const newest = isReplaced ? received : stored.item;
+  const newestStamp = isReplaced ? stampAfter(stored.item, received) : stampOf(stored.item);
+  const { version: _, toldAt: __, provenAt: ___, isCreation: ____, ...content } = stored.item;
   const isCreation = newest.isCreation === true && (order !== 0 || received.isCreation === true);
   const item: Record<string, unknown> = {
     ...content,
-    ...stampOf(newest),
-    ...(toldAt !== undefined && { toldAt }),
+    ...newestStamp,
     ...(isCreation && { isCreation }),
   };
   const reviews: Record<string, Review> = { ...reviewsOf(stored.item) };
@@ -228,14 +294,26 @@ function mergeFields(stored: StoredItem, received: Item, fields: readonly string
   if (Object.keys(reviews).length > 0) item['reviews'] = newestReviews(reviews);
   const older: Record<string, Stamp> = {};
   for (const field of contentFields(item as unknown as Item)) {
-    const stamp = fields.includes(field) ? received : stampOfField(stored, field);
-    if (compare(stamp, newest) < 0) older[field] = stampOf(stamp);
+    const before = stampOfField(stored, field);
+    const stamp = fields.includes(field) ? stampAfter(before, received) : stampOf(before);
+    if (compare(stamp, newestStamp) < 0 || doubtOf(stamp) !== doubtOf(newestStamp)) older[field] = stamp;
   }
   return { item: withOpenSince(item as unknown as Item), older };
 }
 
-function stampOf({ updatedAt, version }: Stamp): Stamp {
-  return version === undefined ? { updatedAt } : { updatedAt, version };
+function stampOf({ updatedAt, toldAt, provenAt, version }: Stamp): Stamp {
+  return {
+    updatedAt,
+    ...(toldAt !== undefined && { toldAt }),
+    ...(provenAt !== undefined && { provenAt }),
+    ...(version !== undefined && { version }),
+  };
+}
+
+/** Returns the stamp of a received state that replaces a stored one. A state from the future keeps the plausible time before it. */
+function stampAfter(stored: Stamp, received: Stamp): Stamp {
+  const provenAt = doubtOf(received) === PLAUSIBLE ? undefined : provenTime(stored);
+  return stampOf({ ...received, ...(provenAt !== undefined && Number.isFinite(provenAt) && { provenAt }) });
 }
 
 /** Returns the provider time of a stored value, or a time before all others if there is no value. */

@@ -1,4 +1,4 @@
-import { lastPendingId, type PendingDelivery, retryQuarantined } from '../../store/inbox.ts';
+import { oldestPending, type PendingDelivery, retryQuarantined } from '../../store/inbox.ts';
 import { readMeta, writeMeta } from '../../store/meta.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 
@@ -9,7 +9,20 @@ import type { WorkspaceContext } from '../../store/workspace-context.ts';
 const AT_WORK = 'reconcile.at_work';
 const TRIED_BY = 'reconcile.tried_by';
 
-export interface PoisonMessagesOptions extends Pick<WorkspaceContext, 'store'> {
+/**
+ * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Most of them ended
+ * with a crash. Ordinary failures count too, but fewer of them quarantine a delivery.
+ */
+export const MAX_CRASHES = 5;
+
+/**
+ * After an end of the process while it processed a delivery alone, the delivery waits this long for each attempt, and
+ * the others go on, milliseconds. A kill leaves no trace, so it counts like a crash. But a kill comes at any time: after
+ * such a pause it hardly ever meets the same delivery again. A poison message crashes the process each time.
+ */
+const PAUSE_MS = 10_000;
+
+export interface PoisonMessagesOptions extends Pick<WorkspaceContext, 'store' | 'clock'> {
   /** The version of the program. Another version retries the deliveries that exceeded their budget. */
   readonly version: string;
   /** The largest number of deliveries in one batch. */
@@ -26,13 +39,17 @@ export interface PoisonMessages {
   /** Records that the process works on the inbox. Must be called before the first delivery of a batch is read. */
   markBusy(): Promise<void>;
   isSuspected(delivery: Pick<PendingDelivery, 'id'>): boolean;
+  /** Returns the milliseconds until each suspected delivery that must wait may be processed, by its id. */
+  paused(): ReadonlyMap<number, number>;
   /** Records a clean end, so that the next start suspects no delivery. */
   markIdle(): Promise<void>;
 }
 
-export function createPoisonMessages({ store, version, batch }: PoisonMessagesOptions): PoisonMessages {
+export function createPoisonMessages({ store, clock, version, batch }: PoisonMessagesOptions): PoisonMessages {
   /** Deliveries up to this id are suspected. Undefined: not detected yet. */
   let suspectedUntil: number | undefined;
+  /** When deliveries that were processed alone at an end may be processed again, by their ids; monotonic milliseconds. */
+  const retryAt = new Map<number, number>();
   /** Whether the stored fact `AT_WORK` is `yes`. */
   let isMarkedBusy = false;
 
@@ -45,7 +62,7 @@ export function createPoisonMessages({ store, version, batch }: PoisonMessagesOp
   async function detect(): Promise<void> {
     if (suspectedUntil !== undefined) return;
     const wasBusy = (await readMeta(store.query, AT_WORK)) === 'yes';
-    const last = wasBusy ? await lastPendingId(store.query, batch) : undefined;
+    const suspected = wasBusy ? await oldestPending(store.query, batch) : [];
     const isOtherVersion = (await readMeta(store.query, TRIED_BY)) !== version;
     if (isOtherVersion) {
       await retryQuarantined(store, 'costly');
@@ -53,7 +70,15 @@ export function createPoisonMessages({ store, version, batch }: PoisonMessagesOp
       await store.commit((transaction) => writeMeta(transaction, TRIED_BY, version));
     }
     isMarkedBusy = wasBusy;
-    suspectedUntil = last ?? 0;
+    suspectedUntil = suspected.at(-1)?.id ?? 0;
+    for (const { id, attempts } of suspected)
+      if (attempts > 0 && attempts < MAX_CRASHES) retryAt.set(id, clock.monotonic() + attempts * PAUSE_MS);
+  }
+
+  function paused(): ReadonlyMap<number, number> {
+    const now = clock.monotonic();
+    for (const [id, at] of retryAt) if (at <= now) retryAt.delete(id);
+    return new Map([...retryAt].map(([id, at]) => [id, at - now]));
   }
 
   return {
@@ -64,11 +89,13 @@ export function createPoisonMessages({ store, version, batch }: PoisonMessagesOp
       isMarkedBusy = true;
     },
     isSuspected: ({ id }) => id <= (suspectedUntil ?? 0),
+    paused,
     async markIdle() {
       // If the write fails, the next start treats this as an unclean end, which only costs time.
       if (isMarkedBusy && suspectedUntil !== undefined) await mark('no').catch(() => undefined);
       isMarkedBusy = false;
       suspectedUntil = undefined;
+      retryAt.clear();
     },
   };
 }

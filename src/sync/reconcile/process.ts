@@ -13,7 +13,7 @@ import { countAttempt, type DeliveryOutcome, type PendingDelivery, settleDeliver
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { applyBatch, type BatchResult } from './apply-batch.ts';
 import type { BatchContexts, ReconcileConnections } from './context.ts';
-import type { PoisonMessages } from './poison-messages.ts';
+import { MAX_CRASHES, type PoisonMessages } from './poison-messages.ts';
 import { partsOf, reasonOf, type Translated, translateAll, weightOf } from './translate-deliveries.ts';
 
 export interface ProcessorOptions extends Pick<WorkspaceContext, 'store' | 'clock' | 'logger' | 'meter' | 'tracer'> {
@@ -50,12 +50,6 @@ export const ITEMS_PER_TRANSACTION = { least: 10, most: 40 };
 /** A delivery that fails on its own this often is quarantined. */
 const MAX_ATTEMPTS = 3;
 
-/**
- * A delivery that is processed alone is quarantined after this many attempts that did not settle it. Most of them ended
- * with a crash. Ordinary failures count too, but `MAX_ATTEMPTS` of them quarantine a delivery earlier.
- */
-const MAX_CRASHES = 5;
-
 /** Unknown types of events that are counted under their own label. */
 const MAX_UNKNOWN_TYPES = 50;
 const EVENT_TYPE = /^[A-Za-z0-9._-]{1,64}$/;
@@ -88,7 +82,7 @@ export function createProcessor(options: ProcessorOptions): Processor {
 
   async function processAlone(delivery: PendingDelivery): Promise<void> {
     if (delivery.attempts >= MAX_CRASHES) {
-      const message = `the process ended ${MAX_CRASHES} times while it processed this delivery`;
+      const message = `the process ended ${MAX_CRASHES} times while it processed this delivery alone`;
       return quarantine(delivery, new SyncError('over_budget', message));
     }
     if (!countedAttempts.has(delivery.id))

@@ -4,7 +4,7 @@ import { backoff } from '../../platform/lib/random.ts';
 import type { Stage } from '../../platform/lib/stage.ts';
 import type { WakeSignal } from '../../platform/lib/wake-signal.ts';
 import { yieldForRequests } from '../../platform/lib/yield.ts';
-import { pendingDeliveries } from '../../store/inbox.ts';
+import { type PendingDelivery, pendingDeliveries } from '../../store/inbox.ts';
 import type { WorkspaceContext } from '../../store/workspace-context.ts';
 import { type BatchContextOptions, createBatchContexts } from './context.ts';
 import { createPoisonMessages } from './poison-messages.ts';
@@ -48,7 +48,7 @@ const CROWD_CHECK_MS = 10;
 export function createReconcile(options: ReconcileOptions): Reconcile {
   const { store, clock, logger, random, version } = options;
   const contexts = createBatchContexts(options);
-  const poisonMessages = createPoisonMessages({ store, version, batch: BATCH });
+  const poisonMessages = createPoisonMessages({ store, clock, version, batch: BATCH });
   const processor = createProcessor({ ...options, contexts, poisonMessages });
   const reevaluation = createReevaluation({ ...options, contexts });
   let stopping: AbortController | undefined;
@@ -76,17 +76,32 @@ export function createReconcile(options: ReconcileOptions): Reconcile {
     await poisonMessages.detect();
     const yieldUntil = clock.monotonic() + MAX_LAG_MS;
     for (let isFirst = true; !signal?.aborted; isFirst = false) {
-      const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES);
-      if (pending.length === 0) return;
+      const paused = poisonMessages.paused();
+      const pending = await pendingDeliveries(store.query, BATCH, BATCH_BYTES, new Set(paused.keys()));
+      if (pending.length === 0) {
+        if (paused.size === 0) return;
+        await waitForInbox(Math.min(...paused.values()));
+        continue;
+      }
       if (!isFirst) await yieldForRequests();
       await poisonMessages.markBusy();
       if (signal) await yieldToIntake(yieldUntil, signal);
       // The suspected deliveries have the lowest ids, so they come first.
       const suspected = pending.filter(poisonMessages.isSuspected);
-      for (const delivery of suspected) await processor.processAlone(delivery);
+      await processEachAlone(suspected, signal);
       const others = pending.slice(suspected.length);
       if (others.length > 0) await processor.processDeliveries(others);
     }
+  }
+
+  async function processEachAlone(suspected: readonly PendingDelivery[], signal?: AbortSignal): Promise<void> {
+    for (const delivery of suspected) if (!signal?.aborted) await processor.processAlone(delivery);
+  }
+
+  async function waitForInbox(timeoutMs: number): Promise<void> {
+    const cancel = clock.after(timeoutMs, options.inbox.notify);
+    await options.inbox.wait();
+    cancel();
   }
 
   /**

@@ -6,8 +6,14 @@ import { itemLinesIn, lastLine } from '../../../model/task.ts';
 import { createdTasks, findEntities, findEntity, json, saveEntity } from '../../../store/entities.ts';
 import { forgetMeta, readMeta, writeMeta } from '../../../store/meta.ts';
 import { findChange, type OutboxRow, removeChange, saveChange } from '../../../store/outbox-rows.ts';
-import { areMarksKnown, saveTaskMarks, taskMarks, unknownCreations } from '../../../store/task-creations.ts';
-import { enqueueTaskListRead } from '../../../store/workspace-reads.ts';
+import {
+  areMarksKnown,
+  saveTaskMarks,
+  taskMarks,
+  unknownCreations,
+  wereMarksRequested,
+} from '../../../store/task-creations.ts';
+import { enqueueReads, enqueueTaskListRead } from '../../../store/workspace-reads.ts';
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext } from '../context.ts';
 import type { ListedTask } from './shapes.ts';
@@ -185,6 +191,16 @@ export async function adoptCreation(query: Scope, name: string, taskId: string, 
   if (change?.state === 'sending') return;
   await saveEntity(query, { ...row, known: row.desired ?? '{}', known_at: now, remote_id: taskId });
   await removeChange(query, name);
+}
+
+/**
+ * Requests one list after the first answered creation, because only a list shows the marks. Without them a creation with
+ * a lost answer would delay others.
+ */
+export async function requestMarks(query: Scope, { now }: AnswerContext): Promise<void> {
+  if (await wereMarksRequested(query)) return;
+  await saveTaskMarks(query, { source: false, description: false });
+  await enqueueReads(query, [entity.readTasks], now, 'triage');
 }
 
 /** Stores which marks a list shows of the tasks that worksync created. */

@@ -21,7 +21,14 @@ import {
 import type { Scope } from '../../../store/workspace-scope.ts';
 import type { AnswerContext, ReportOrder } from '../context.ts';
 import { nameOf, normalUrl } from '../link-rules/lookup-names.ts';
-import { adoptCreation, collectCandidates, recordMarks, requestNextList, settleCreates } from './lost-creations.ts';
+import {
+  adoptCreation,
+  collectCandidates,
+  recordMarks,
+  requestMarks,
+  requestNextList,
+  settleCreates,
+} from './lost-creations.ts';
 import { type ListedTask, taskList, taskShape } from './shapes.ts';
 import { advanceByTasks, type SweepResult, sweepOf } from './sweep-answers.ts';
 
@@ -142,6 +149,7 @@ export async function applyCreatedTask(query: Scope, answer: Answer, context: An
   await saveWorkspaceId(query, task);
   const row = await findEntity(query, answer.entity);
   if (row) await saveEntity(query, { ...row, remote_id: task.taskId });
+  await requestMarks(query, context);
   // A new task has no links, so that no addition can be a duplicate.
   await noteLinksRead(query, task.taskId, { revision: (answer.asOf ?? 0) + 1, sentAt: answer.sentAt });
   const reevaluate = await applyTasks(query, [task], context);

@@ -229,11 +229,17 @@ describe('until a list has shown a task that worksync created', () => {
     expect(await claimAt(query, LATER)).toMatchObject({ entity: second.entity });
   });
 
-  it('the next creation waits while the outcome of the first is unknown', async () => {
+  it('the next creation follows a lost answer, and one more waits while two outcomes are unknown', async () => {
     const { query, first } = await twoTasks();
+    const third = { ...newTask, entity: `${TASK}3`, item_key: 'jira:cloud:issue:3' };
+    await differs(query, third);
+    expect(await claimAt(query, LATER)).toBeUndefined();
     await settleFailure(query, first as never, LOST, { ...FAILING, now: LATER });
+    const next = await claimAt(query, LATER);
+    expect(next).toMatchObject({ entity: second.entity });
+    await settleFailure(query, next as never, LOST, { ...FAILING, now: LATER });
     expect(await claimAt(query, LATER + 50_000)).toBeUndefined();
-    expect(await findChange(query, second.entity)).toMatchObject({ state: 'pending' });
+    expect(await findChange(query, third.entity)).toMatchObject({ state: 'pending' });
   });
 
   it('the next creation follows the refusal of the first', async () => {

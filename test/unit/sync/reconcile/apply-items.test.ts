@@ -78,6 +78,21 @@ test('after the clock was set back, a state that the provider dates later is app
   expect(await stored()).toMatchObject({ title: 'Newest', updatedAt: 3 * HOUR });
 });
 
+test('without any fetch, the last webhook of one time and a merge beside one of 2199 are stored', async () => {
+  const { query, stored, fetches } = await open();
+  const states = [
+    pull({ labels: [] }),
+    pull({ labels: ['bug'] }),
+    pull({ labels: ['bug', 'urgent'] }),
+    pull({ title: 'Of 2199', updatedAt: Date.UTC(2199, 0, 1) }),
+  ];
+  for (const [index, item] of states.entries()) await takeBatch(query, [saidOf(item)], index);
+  expect(await stored()).toMatchObject({ title: 'A change', labels: ['bug', 'urgent'], updatedAt: 1_000 });
+  await takeBatch(query, [saidOf(pull({ state: 'merged' }))], 9);
+  expect(await stored()).toMatchObject({ state: 'merged' });
+  expect(await fetches()).toBe(1);
+});
+
 const OPEN = pull();
 const RECORD = entity.pullRequest('github', '5001', '1');
 

@@ -85,7 +85,16 @@ const TABLE: readonly Row[] = [
     'applied',
     { ...A, draft: true },
   ],
-  ['a contradicting tie never overwrites', [bare(5, A), bare(5, B)], 'needs fetch', A],
+  ['the last arrival of a contradicting tie wins until a fetch decides', [bare(5, A), bare(5, B)], 'needs fetch', B],
+  [
+    'each field of the last arrival wins its tie',
+    [
+      bare(5, { draft: true, isQueued: false, baseBranch: 'main', labels: ['bug'] }),
+      bare(5, { draft: false, isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] }),
+    ],
+    'needs fetch',
+    { draft: false, isQueued: true, baseBranch: 'next', labels: ['bug', 'urgent'] },
+  ],
   [
     'a state of the same time replaces that of the creation',
     [bare(5, { ...A, isCreation: true }), bare(5, B)],
@@ -99,10 +108,10 @@ const TABLE: readonly Row[] = [
     B,
   ],
   [
-    'a repeated older event does not replace a later state',
-    [bare(5, { ...A, isCreation: true }), bare(5, B), bare(5, { title: 'c' }), bare(5, B)],
-    'unchanged',
-    B,
+    'a repeated creation does not replace the last of several later states',
+    [bare(5, { ...A, isCreation: true }), bare(5, B), bare(5, { title: 'c' }), bare(5, { ...A, isCreation: true })],
+    'needs fetch',
+    { title: 'c' },
   ],
   [
     'merged is later than closed',
@@ -111,12 +120,12 @@ const TABLE: readonly Row[] = [
     { state: 'merged' },
   ],
   [
-    'a contradicting tie of older times never overwrites',
+    'the last arrival of a tie of older times wins',
     [bare(9, { draft: true }), bare(5, A), bare(5, B)],
     'needs fetch',
-    { ...A, draft: true, updatedAt: 9 },
+    { ...B, draft: true, updatedAt: 9 },
   ],
-  ['fetched content wins its tie', [bare(5, A), bare(5, B), fetched(bare(5, B))], 'applied', B],
+  ['fetched content wins its tie', [bare(5, A), bare(5, B), fetched(bare(5, A))], 'applied', A],
   ['older fetched content does not replace newer content', [bare(6, A), fetched(bare(5, B))], 'superseded', A],
   ['a fetched object that agrees changes nothing', [bare(5, A), fetched(bare(5, A))], 'unchanged', A],
   [
@@ -215,14 +224,14 @@ const TABLE: readonly Row[] = [
     'superseded',
     A,
   ],
-  ['version: equal is a tie', [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 2 })], 'needs fetch', A],
-  ['version: missing on one side is a tie', [bare(5, { ...A, version: 2 }), bare(5, B)], 'needs fetch', A],
+  ['version: equal is a tie', [bare(5, { ...A, version: 2 }), bare(5, { ...B, version: 2 })], 'needs fetch', B],
+  ['version: missing on one side is a tie', [bare(5, { ...A, version: 2 }), bare(5, B)], 'needs fetch', B],
   ['version: the time counts first', [bare(5, { ...A, version: 9 }), bare(6, { ...B, version: 1 })], 'applied', B],
   [
     'version: a version of another time does not count',
     [bare(5, { ...A, version: 1 }), bare(6, A), bare(6, { ...B, version: 2 })],
     'needs fetch',
-    A,
+    B,
   ],
   [
     'version: a field that the newest lacks is filled by the last that has it',
@@ -231,16 +240,34 @@ const TABLE: readonly Row[] = [
     { ...A, draft: false, version: 3 },
   ],
   [
-    'a decision of the reviewers is later than none',
-    [bare(5, { reviewDecision: { state: 'none' } }), bare(5, { reviewDecision: { state: 'approved' } })],
-    'needs fetch',
-    { reviewDecision: { state: 'approved' } },
-  ],
-  [
-    'a repeated report of no decision does not replace a decision of the same time',
+    'the last decision of the reviewers wins a tie',
     [bare(5, { reviewDecision: { state: 'approved' } }), bare(5, { reviewDecision: { state: 'none' } })],
     'needs fetch',
-    { reviewDecision: { state: 'approved' } },
+    { reviewDecision: { state: 'none' } },
+  ],
+  [
+    'an open state of any time does not replace a merged one, but its other fields do',
+    [bare(5, { ...A, state: 'merged', mergedAt: 'x' }), bare(9, { ...B, state: 'open', mergedAt: null })],
+    'needs fetch',
+    { ...B, state: 'merged', mergedAt: 'x', updatedAt: 9 },
+  ],
+  [
+    'a merged state of any time replaces an open one, and no other field',
+    [bare(9, { ...A, state: 'open', mergedAt: null }), bare(5, { ...B, state: 'merged', mergedAt: 'x' })],
+    'needs fetch',
+    { ...A, state: 'merged', mergedAt: 'x', updatedAt: 9 },
+  ],
+  [
+    'a declined pull request stays declined',
+    [bare(5, { state: 'declined' }), bare(9, { state: 'open' })],
+    'needs fetch',
+    { state: 'declined' },
+  ],
+  [
+    'a fetch decides that a merged pull request is open',
+    [bare(5, { state: 'merged' }), fetched(bare(9, { state: 'open' }))],
+    'applied',
+    { state: 'open' },
   ],
   [
     'reviews are merged by their ids',
@@ -327,11 +354,10 @@ describe('a time from the future', () => {
     ['is older if the provider dates it older', RECEIVED + 500_000, RECEIVED + 600_000, RECEIVED + 500_000],
     ['is the receipt if the stored state is older', RECEIVED + 900_000, RECEIVED - 1, RECEIVED],
   ])('after our clock was set back, a time in the future %s', (_, updatedAt, storedAt, expected) => {
-    expect(clampTime(bare(updatedAt, A), RECEIVED, { updatedAt: storedAt }).updatedAt).toBe(expected);
+    expect(clampTime(bare(updatedAt, A), RECEIVED, bare(storedAt)).updatedAt).toBe(expected);
   });
 
   it.each([
-    ['older', RECEIVED + 900_000, RECEIVED + 1_000],
     ['of the same second', RECEIVED + 950_000, RECEIVED + 1_000],
     ['older, and our clock is right again', RECEIVED + 900_000, RECEIVED + 960_000],
     ['of the same second, and our clock is right again', RECEIVED + 950_000, RECEIVED + 960_000],
@@ -353,8 +379,127 @@ describe('a time from the future', () => {
 
   it('is stored beside the clamped one, until a plausible time is newer', () => {
     const ahead = clampTime(bare(RECEIVED + 900_000, A), RECEIVED);
-    expect(merge(bare(RECEIVED - 1, B), ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });
+    expect(merge(ahead).item).toMatchObject({ updatedAt: RECEIVED, toldAt: RECEIVED + 900_000 });
     expect(merge(ahead, bare(RECEIVED + 1, B)).item).not.toHaveProperty('toldAt');
+  });
+
+  /** States of one pull request in the order of their arrival, a second apart, with these times relative to the first. */
+  function arrive(...states: readonly [at: number, fields: Partial<PullRequest>][]) {
+    let stored: StoredItem | undefined;
+    for (const [index, [at, fields]] of states.entries()) {
+      const item = clampTime(bare(RECEIVED + at, fields), RECEIVED + index * 1_000, stored?.item);
+      const result = mergeNewest(stored, item, 'webhook');
+      if (result.outcome === 'applied') stored = result.stored;
+    }
+    return (stored as StoredItem).item as PullRequest;
+  }
+
+  const FAR = Date.UTC(2199, 0, 1) - RECEIVED;
+  const AHEAD = 600_000;
+  const OPEN: Partial<PullRequest> = { state: 'open', mergedAt: null };
+  const MERGED: Partial<PullRequest> = { state: 'merged', mergedAt: '1970-01-01T02:46:40.000Z' };
+
+  it.each<[string, readonly [number, Partial<PullRequest>][], Partial<PullRequest>]>([
+    [
+      'of 2199 keeps no merge from being taken',
+      [
+        [0, OPEN],
+        [FAR, { ...OPEN, ...B }],
+        [1_000, { ...MERGED, ...A }],
+      ],
+      { ...MERGED, ...A },
+    ],
+    [
+      'of 2199 in the first delivery keeps no older state from being taken',
+      [
+        [FAR, { ...OPEN, ...B }],
+        [-9_000, { ...OPEN, ...A }],
+      ],
+      A,
+    ],
+    [
+      'of 2199 does not replace a state with a plausible time',
+      [
+        [0, A],
+        [FAR, B],
+      ],
+      A,
+    ],
+    [
+      'of 2199 fills a field that a plausible state then replaces',
+      [
+        [0, A],
+        [FAR, { labels: ['x'] }],
+        [-1_000, { labels: [] }],
+      ],
+      { ...A, labels: [] },
+    ],
+    [
+      'of 2199 neither reopens nor merges by its date alone',
+      [
+        [0, MERGED],
+        [FAR, OPEN],
+      ],
+      MERGED,
+    ],
+    [
+      'of 2199 is replaced by the same content with a plausible time',
+      [
+        [FAR, A],
+        [1_000, A],
+        [0, B],
+      ],
+      A,
+    ],
+    [
+      'of 2199 wins over another one by its arrival',
+      [
+        [FAR, A],
+        [FAR - 9_000, B],
+      ],
+      B,
+    ],
+    [
+      'of a clock that went ahead does not stop the updates',
+      [
+        [0, A],
+        [AHEAD, B],
+        [AHEAD + 1_000, { title: 'c' }],
+      ],
+      { title: 'c' },
+    ],
+    [
+      'of a clock that went ahead does not stop the updates after the clock is right again',
+      [
+        [0, A],
+        [AHEAD, B],
+        [2_000, { title: 'c' }],
+      ],
+      { title: 'c' },
+    ],
+    [
+      'of a clock that went ahead does not let older states return',
+      [
+        [0, A],
+        [AHEAD, B],
+        [-1_000, { title: 'c' }],
+      ],
+      B,
+    ],
+  ])('%s', (_, states, expected) => {
+    expect(arrive(...states)).toMatchObject(expected);
+  });
+
+  it('of 2199 among the content becomes the time of receipt, once', () => {
+    const review = (at: string, state: Review['state']) => ({ 7: { reviewer: 'ben', state, at } });
+    const far = '2199-01-01T00:00:00.000Z';
+    const receipt = new Date(RECEIVED).toISOString();
+    const first = bare(RECEIVED, { ...A, closedAt: far, reviews: review(far, 'approved') });
+    const stored = clampTime(first, RECEIVED);
+    expect(stored).toMatchObject({ closedAt: receipt, reviews: { 7: { at: receipt } } });
+    expect(clampTime(first, RECEIVED + 9_000, stored)).toEqual(stored);
+    const later = bare(RECEIVED + 2_000, { reviews: review(new Date(RECEIVED + 1_000).toISOString(), 'changes') });
+    expect(merge(stored, later).item.reviews).toEqual(later.reviews);
   });
 
   it('does not block later states', () => {

@@ -3,6 +3,7 @@ import { appendDeliveries } from '../../../../src/store/append-deliveries.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { settleDeliveries } from '../../../../src/store/inbox.ts';
 import { createPoisonMessages, type PoisonMessages } from '../../../../src/sync/reconcile/poison-messages.ts';
+import { createTravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { remainsOfLost } from '../../../support/faults/all-or-nothing.ts';
 import { withoutTable } from '../../../support/faults/without-table.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
@@ -10,7 +11,8 @@ import { openTestStore } from '../../../support/harness/intake.ts';
 /** Deliveries of one batch. */
 const BATCH = 2;
 
-const process = (store: Store, version = '1.0.0') => createPoisonMessages({ store, version, batch: BATCH });
+const process = (store: Store, version = '1.0.0') =>
+  createPoisonMessages({ store, clock: createTravellingClock(), version, batch: BATCH });
 
 /** A store with pending deliveries. */
 async function waiting(count: number) {

@@ -6,6 +6,7 @@ import { unpackBody } from '../../../../src/store/bodies.ts';
 import type { Store } from '../../../../src/store/database.ts';
 import { quarantinedDeliveries, retryQuarantined } from '../../../../src/store/inbox.ts';
 import type { ReconcileConnection, WorkerTranslator } from '../../../../src/sync/reconcile/context.ts';
+import { createTravellingClock, type TravellingClock } from '../../../support/clocks/travelling-clock.ts';
 import { openTestStore } from '../../../support/harness/intake.ts';
 import { reconcileOver } from '../../../support/harness/reconcile-over.ts';
 import { pull } from '../../../support/rows/items.ts';
@@ -31,13 +32,20 @@ interface Stage {
   stop(): Promise<void>;
 }
 
-function stageOver(store: Store, version = '1.0.0'): Stage {
+interface Life {
+  readonly clock?: TravellingClock;
+  /** The wait before the translation of a suspected delivery. */
+  readonly translation?: (body: string) => Promise<void>;
+}
+
+function stageOver(store: Store, version = '1.0.0', { clock, translation }: Life = {}): Stage {
   const read: string[] = [];
   const attempts: number[] = [];
   const worker: WorkerTranslator = {
     async translate({ stored }) {
       const body = unpackBody(stored);
       read.push(body.toString().trim());
+      await translation?.(body.toString());
       const rows = await states(store);
       attempts.push(...rows.filter(({ state }) => state === 'pending').map((row) => row.attempts));
       return { outcome: 'items', items: itemsOf(body) };
@@ -51,7 +59,7 @@ function stageOver(store: Store, version = '1.0.0'): Stage {
     },
   };
   const translate: ReconcileConnection['translate'] = ({ body }) => ({ outcome: 'items', items: itemsOf(body) });
-  const reconcile = reconcileOver(store, { translate, worker, version });
+  const reconcile = reconcileOver(store, { translate, worker, version, ...(clock && { clock }) });
   return { worker: read, attempts, drain: () => reconcile.drain(), stop: () => reconcile.stop() };
 }
 
@@ -167,6 +175,45 @@ test('a delivery with five crashes is quarantined without another read [F19]', a
   expect(await quarantinedDeliveries(store.query, 10)).toMatchObject([
     { reason: expect.stringContaining('ended 5 times') },
   ]);
+});
+
+/** Runs a process until it ends during the translation of a suspected delivery, or until no delivery is pending. */
+async function live(store: Store, endsDuring: (body: string) => boolean): Promise<void> {
+  const clock = createTravellingClock();
+  let isOver = false;
+  const translation = async (body: string) => {
+    if (!endsDuring(body)) return;
+    isOver = true;
+    await new Promise(() => undefined);
+  };
+  void stageOver(store, '1.0.0', { clock, translation })
+    .drain()
+    .finally(() => (isOver = true));
+  while (!isOver) await clock.advance(1_000);
+}
+
+test('31 kills, each while a delivery is processed alone, quarantine none, and all are applied afterwards', async () => {
+  const store = await openTestStore();
+  await crashAtWork(store);
+  for (let number = 1; number <= 40; number++) await append(store, `load ${number}`, [number]);
+  for (let kill = 0; kill < 31; kill++) await live(store, () => true);
+  await live(store, () => false);
+  expect(new Set((await states(store)).map(({ state }) => state))).toEqual(new Set(['applied']));
+});
+
+test('a delivery that ends the process each time is quarantined by itself, and the others are processed meanwhile', async () => {
+  const store = await openTestStore();
+  await crashAtWork(store);
+  await append(store, 'deadly', [1]);
+  await append(store, 'behind it', [2]);
+  const course: string[] = [];
+  for (let life = 0; life < 6; life++) {
+    await live(store, (body) => body === '[1]');
+    const [, deadly, behind] = await states(store);
+    course.push(`${deadly?.state} ${deadly?.attempts} ${behind?.state}`);
+  }
+  const lives = ['pending 2 applied', 'pending 3 applied', 'pending 4 applied', 'pending 5 applied'];
+  expect(course).toEqual(['pending 1 pending', ...lives, 'quarantined 5 applied']);
 });
 
 /** Processes a delivery without a clean end. */
