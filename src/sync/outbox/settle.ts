@@ -136,7 +136,8 @@ export async function settleAnswer(
   // just before its request, because links may have been written or read since.
   const asOf = prepared.kind === 'link' ? await currentRevision(query) : prepared.revision - 1;
   const { status } = context;
-  await appendAnswer(query, { action, entity, sentAt, asOf, body, status, ...place }, id, context.now);
+  const wantedAt = prepared.trace.since;
+  await appendAnswer(query, { action, entity, sentAt, wantedAt, asOf, body, status, ...place }, id, context.now);
   const change = await findChange(query, entity);
   if (change === undefined) return [];
   const waiting = readWaiting(change);
