@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { describeStatus } from '../../src/cli/status.ts';
 import type { TravellingClock } from '../support/clocks/travelling-clock.ts';
+import { createTracker, issue, tell } from '../support/fakes/tracker.ts';
 import { createWeather, type Weather } from '../support/fakes/weather.ts';
 import { allRecords } from '../support/harness/all-records.ts';
-import { createWorld, GITHUB, type World } from '../support/harness/daemon.ts';
+import { createWorld, GITHUB, WEBHOOK_SECRET, type World } from '../support/harness/daemon.ts';
 import { type PullSetting, pullEvent } from '../support/vendors/github-payloads.ts';
 
 /** Many webhooks at once are ordinary: a bot opens pull requests, or the workspace was unreachable. Nobody has to approve them. */
@@ -15,12 +16,16 @@ let world: World;
 let weather: Weather;
 afterEach(() => world.close());
 
-async function open(config: object = {}): Promise<void> {
+async function open(): Promise<void> {
   let clock: TravellingClock | undefined;
   weather = createWeather(() => clock?.elapsed() ?? 0);
   const connections = { github: GITHUB, other: { ...GITHUB, repositories: ['acme/api'] } };
   const quota = { requests: 5_000, burst: 1_500 };
-  world = await createWorld({ quota, faults: weather, config: { connections, ...config } });
+  const tracker = { connector: 'tracker', webhookSecrets: WEBHOOK_SECRET, poll: 'off' };
+  world = await createWorld({
+    ...{ quota, faults: weather, connectors: [createTracker().connector] },
+    config: { connections: { ...connections, tracker }, rules: { triage: [{ create: 'bug' }] } },
+  });
   clock = world.clock;
   await world.settled();
 }
@@ -29,6 +34,11 @@ async function deliver(setting: PullSetting, connection = 'github', action = 'op
   const updated = new Date(world.clock.now()).toISOString();
   const payload = pullEvent({ updated, created: updated, ...setting }, action);
   expect(await world.deliver('pull_request', payload, { connection })).toBe(202);
+}
+
+async function deliverIssue(number: number): Promise<void> {
+  const updated = issue(number, { updatedAt: world.clock.now() });
+  expect(await tell(world.daemon().address, updated, { secret: WEBHOOK_SECRET })).toBe(202);
 }
 
 async function deliverAll(first: number, last: number, setting: PullSetting = {}, action?: string): Promise<void> {
@@ -86,11 +96,14 @@ describe('an outage of the workspace', () => {
     async (name) => {
       await open();
       const { key, taskId } = (await world.people.createBug({ body: { title: 'The door' } }, {})).body;
+      await deliverIssue(1_000);
+      await world.settled();
       let requests = 0;
       const refusal = name.startsWith('cuts') ? 'cut' : { status: 503 };
       weather.turn({ before: () => (OUTAGES[name](requests++) ? refusal : undefined) });
       for (let step = 0; step < 30; step++) {
-        await deliverAll(step * 10 + 1, step * 10 + 10, { title: `${key} part` });
+        await deliverAll(step * 8 + 1, step * 8 + 8, { title: `${key} part` });
+        for (const number of [100 + step, 200 + step]) await deliverIssue(number);
         await world.partition().reconcile.drain();
         await world.clock.advance(10_000);
       }
@@ -98,7 +111,9 @@ describe('an outage of the workspace', () => {
       await world.settled(60 * MINUTE);
       expect(await held()).toBe(0);
       const records = await allRecords(world.people);
-      expect(records.map(({ taskIds }) => taskIds)).toEqual(Array.from({ length: 300 }, () => [taskId]));
+      expect(records.map(({ taskIds }) => taskIds)).toEqual(Array.from({ length: 240 }, () => [taskId]));
+      const { tasks } = (await world.people.listTasks({ query: { all: true } }, {})).body;
+      expect(tasks).toHaveLength(62);
     },
   );
 });
